@@ -1,0 +1,7 @@
+"""``python -m sessiondb`` is the ``sessiondb`` command."""
+
+from __future__ import annotations
+
+from sessiondb.cli import main
+
+main()

@@ -1,0 +1,203 @@
+"""The group of all commands: finds them by name, and turns every end into an exit code.
+
+The table below knows each command's module and its one line of help, so that
+``--help`` loads none of them. Whatever a command raises becomes two lines on
+stderr (what failed, what to do next) and the exit code of its error; a closed
+pipe is no error worth a word.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from sessiondb import __version__
+from sessiondb.cli.opening import Options
+from sessiondb.cli.text import visible
+from sessiondb.errors import SessionDBError
+
+INTERRUPTED, BROKEN_PIPE = 130, 141
+
+#: Section → command → (module, help). A command of that module is named ``<command>_command``.
+SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
+    "Look": {
+        "list": ("listing", "Sessions of this project, newest first (-a: everywhere)."),
+        "show": ("show", "One session as text (default: the last one here)."),
+        "search": ("search", "Find words in everything said and run."),
+        "prompts": ("listing", "What was typed, newest first."),
+        "tree": ("family", "A session with its forks and subagents, drawn."),
+        "diff": ("family", "Where two sessions part, and what differs."),
+        "stats": ("stats", "Cost and tokens; by day, model, project, tool."),
+    },
+    "Change": {
+        "fork": ("family", "Start a new session from a message of another."),
+        "title": ("marks", "Name a session."),
+        "label": ("marks", "Name a message of a session."),
+        "archive": ("marks", "Leave sessions out of lists."),
+        "unarchive": ("marks", "Show archived sessions in lists again."),
+        "rm": ("rm", "Remove sessions for good (asks; --yes)."),
+    },
+    "Move": {
+        "import": ("importing", "Bring in the sessions of other agents."),
+        "backup": ("upkeep", "Write a consistent copy while agents go on."),
+        "relink": ("places", "Move the sessions of a moved directory along."),
+    },
+    "Database": {
+        "path": ("places", "Print the path of the database."),
+        "init": ("places", "Make a database (--local: one for this project)."),
+        "trust": ("places", "Accept a database that came with a project."),
+        "sql": ("sql", "Ask in SQL, reading only; or open a shell."),
+        "migrate": ("upkeep", "Bring the database to this release's schema."),
+        "check": ("upkeep", "Verify everything (exit 4 if something is wrong)."),
+        "doctor": ("upkeep", "Versions, settings, sizes; paste it into a report."),
+    },
+}
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+
+_EPILOG = """\
+\b
+REF, wherever a session is named: its id, the beginning or the last 4 or more
+characters of it, its slug, the agent's own id, @ (the last one used in this
+terminal and directory), @~1 (the one before).
+
+\b
+Exit status: 0 done · 1 failed · 2 usage · 3 not found or ambiguous ·
+4 problems found · 5 busy, try again · 6 file needs another version ·
+130 interrupted
+"""
+
+
+class Commands(click.Group):
+    """A group that imports a command's module when the command is typed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names, in the order of the help page."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Return the command, loading its module; None for an unknown name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"sessiondb.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command in *args*; raises `click.UsageError` with the nearest names."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS)
+            ctx.fail(f"no command {name!r}" + (f"; is it {' or '.join(near)}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the commands in their sections."""
+        for title, section in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, entry[1]) for name, entry in section.items()])
+
+    def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
+        """Run the command line *args* (default: the process's) and exit."""
+        options = Options()
+        try:
+            code = self._run(list(sys.argv[1:] if args is None else args), options)
+        except BaseException as error:  # noqa: BLE001  the outermost frame
+            code = _report(error, options)
+        try:
+            sys.stdout.flush()
+        except BrokenPipeError:
+            code = _silence()
+        sys.exit(code)
+
+    def _run(self, args: list[str], options: Options) -> int:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            with self.make_context("sessiondb", args, obj=options) as context:
+                code = self.invoke(context)
+        return code if isinstance(code, int) else 0
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"sessiondb: {visible(str(message))}", err=True)
+
+
+def _report(error: BaseException, options: Options) -> int:
+    """Say on stderr what failed and what to do next; return the exit code."""
+    match error:
+        case click.exceptions.Exit():
+            return error.exit_code
+        case SystemExit():
+            return error.code if isinstance(error.code, int) else 1
+        case BrokenPipeError():
+            return _silence()
+        case KeyboardInterrupt() | EOFError() | click.Abort():
+            click.echo(err=True)
+            return INTERRUPTED
+    if options.verbose:
+        traceback.print_exception(error)
+    what, hint, code = _explain(error)
+    click.echo(f"sessiondb: {visible(what)}", err=True)
+    if hint:
+        click.echo(f"  {visible(hint)}", err=True)
+    return code
+
+
+def _explain(error: BaseException) -> tuple[str, str | None, int]:
+    if isinstance(error, sqlite3.Error):
+        from sessiondb.engine.failures import translate
+
+        error = translate(error)
+    if isinstance(error, SessionDBError):
+        return str(error), error.hint, error.exit_code
+    if isinstance(error, click.UsageError):
+        path = error.ctx.command_path if error.ctx else "sessiondb"
+        return error.format_message().rstrip("."), f"see `{path} --help`", error.exit_code
+    if isinstance(error, click.ClickException):
+        return error.format_message(), None, error.exit_code
+    if isinstance(error, OSError):
+        named = f"{error.filename}: " if error.filename else ""
+        return f"{named}{error.strerror or error}", None, 1
+    what = f"{type(error).__name__}: {error}"
+    return what, "this is a defect of sessiondb; `sessiondb -v …` shows where", 1
+
+
+def _silence() -> int:
+    """Let nobody write to the closed pipe again, the interpreter's last flush included."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE
+
+
+@click.group(
+    cls=Commands,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option("--db", metavar="PATH", help="Use this database.")
+@click.option("--local", "scope", flag_value="local", help="Use this project's own database.")
+@click.option("--global", "scope", flag_value="global", help="Use the database of this machine.")
+@click.option(
+    "--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show where an error comes from.")
+@click.version_option(__version__, message="sessiondb %(version)s")
+@click.pass_obj
+def app(options: Options, db: str | None, scope: str | None, color: str, verbose: bool) -> None:
+    """Find, read, fork, move and cost the sessions of your coding agents."""
+    options.verbose, options.color = verbose, color
+    if db is not None and scope is not None:
+        raise click.UsageError(f"--db and --{scope} exclude each other")
+    options.db, options.scope = db, scope or "auto"

@@ -1,0 +1,141 @@
+"""Values to stored bytes and back: the only place that knows the encoding.
+
+``data`` is MessagePack (https://github.com/msgpack/msgpack/blob/master/spec.md),
+``input``, ``error`` and the other JSON columns are JSON text. Rules, one each:
+
+* lone surrogates in ``data`` are kept (as three-byte UTF-8), in JSON text they
+  are ``\\u`` escapes, and so is NUL;
+* integers beyond 64 bits, map keys that are not strings, NaN in JSON, nesting
+  deeper than `MAX_DEPTH` and objects that are not plain data are refused;
+* decoding builds plain data only: no extension types, no hooks, no fallback.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgpack
+
+from sessiondb.errors import CodecError
+
+#: Deepest nesting of lists and maps that is stored.
+MAX_DEPTH = 400
+#: A value of this many bytes or more lives in the blob table.
+BLOB_BYTES = 1024
+UTF8, MSGPACK, BINARY = "utf-8", "msgpack", "binary"
+
+_unpack = msgpack.unpackb
+
+
+def pack(value: Any) -> bytes:
+    """Encode plain data as MessagePack; raises `CodecError`."""
+    try:
+        packed: bytes = msgpack.packb(value, unicode_errors="surrogatepass")
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise CodecError(f"cannot be stored as data: {error}") from error
+    return packed
+
+
+def pack_data(data: Mapping[str, Any]) -> bytes | None:
+    """Encode a ``data`` mapping; an empty one is None. Raises `CodecError`."""
+    if not data:
+        return None
+    plain = dict(data)
+    _check_keys(plain)
+    return pack(plain)
+
+
+def _check_keys(value: Any, level: int = 0) -> None:
+    if level > MAX_DEPTH:
+        raise CodecError(f"data is nested deeper than {MAX_DEPTH}")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if type(key) is not str:
+                raise CodecError(f"keys of data must be strings, not {key!r}")
+            if type(item) in (dict, list, tuple):
+                _check_keys(item, level + 1)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            if type(item) in (dict, list, tuple):
+                _check_keys(item, level + 1)
+
+
+def unpack(packed: bytes | None) -> dict[str, Any]:
+    """Decode a ``data`` value; None is ``{}``. Raises `CodecError`."""
+    if packed is None:
+        return {}
+    try:
+        value = _unpack(packed, unicode_errors="surrogatepass", ext_hook=_no_extension)
+    except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
+        raise CodecError(f"stored data cannot be decoded: {error}") from error
+    if type(value) is not dict:
+        raise CodecError("stored data is not a map")
+    return value
+
+
+def _no_extension(code: int, _: bytes) -> Any:
+    raise ValueError(f"extension type {code} is not used by sessiondb")
+
+
+def depth(value: Any) -> int:
+    """Return how deep lists and maps nest; a scalar is 0. Does not recurse."""
+    deepest, stack = 0, [(value, 1)]
+    while stack:
+        item, level = stack.pop()
+        if isinstance(item, Mapping):
+            stack.extend((v, level + 1) for v in item.values())
+        elif isinstance(item, list | tuple):
+            stack.extend((v, level + 1) for v in item)
+        else:
+            continue
+        deepest = max(deepest, level)
+        if deepest > MAX_DEPTH:
+            break
+    return deepest
+
+
+def json_text(value: Any) -> str:
+    """Write a JSON value as compact JSON text that any UTF-8 store accepts; raises `CodecError`."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CodecError(f"not a JSON value: {error}") from error
+    if text.count("{") + text.count("[") > MAX_DEPTH and depth(value) > MAX_DEPTH:
+        raise CodecError(f"JSON is nested deeper than {MAX_DEPTH}")
+    return text
+
+
+def readable(text: str) -> tuple[str, bool]:
+    """Return *text* as people and SQLite can read it, and whether that changed anything.
+
+    NUL becomes U+2400 (C functions stop at NUL), a lone surrogate U+FFFD.
+    """
+    shown = text.replace("\0", "\u2400") if "\0" in text else text
+    if not shown.isascii():
+        try:
+            shown.encode()
+        except UnicodeEncodeError:
+            shown = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in shown)
+    return shown, shown is not text
+
+
+def digest(value: bytes) -> str:
+    """Return the SHA-256 of *value* in hex: the name of a blob."""
+    return hashlib.sha256(value).hexdigest()
+
+
+def usage_key(*facts: Any) -> str:
+    """Return the key under which the cost of one answer is counted once.
+
+    *facts* are the source, the response or message id, the model, the time of
+    creation and the token counts; the key is 32 hex digits.
+    """
+    text = json.dumps(facts, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

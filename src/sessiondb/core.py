@@ -1,0 +1,244 @@
+"""What both façades share: one opened database in this process.
+
+It owns the reader connections and this process's writer, knows where the
+database is, and turns directories into places. It is the whole of the
+synchronous machinery; `Store` and `AsyncStore` only choose who waits.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sqlite3
+import threading
+import weakref
+from collections import deque
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sessiondb import ids, location
+from sessiondb.effects.project import Place, stored
+from sessiondb.effects.service import Service
+from sessiondb.effects.unit import Unit
+from sessiondb.effects.writer import Job, acquire, keep_for_ever, release
+from sessiondb.engine import files
+from sessiondb.engine.connection import DURABILITY, connect
+from sessiondb.engine.failures import translate
+from sessiondb.engine.opening import ensure
+from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError
+from sessiondb.repository import Read
+from sessiondb.repository.sessions import project_at
+
+T = TypeVar("T")
+_open: weakref.WeakSet[Core] = weakref.WeakSet()
+
+
+class Core:
+    """One opened database."""
+
+    def __init__(
+        self,
+        where: str | os.PathLike[str] | None,
+        *,
+        scope: Any,
+        source: str,
+        create: bool,
+        read_only: bool,
+        durability: str,
+        busy_timeout: float,
+        cwd: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if durability not in DURABILITY:
+            raise InvalidInputError(f"durability is full or normal, not {durability!r}")
+        self.source = ids.valid_id(source, "a source")
+        self.location = location.resolve(where, scope=scope, cwd=cwd)
+        self.base = None if self.location.root is None else str(self.location.root)
+        self.read_only, self.durability = read_only, durability
+        self.busy_timeout = busy_timeout
+        self.cwd = cwd
+        self._temporary = files.temporary_database() if self.location.path is None else None
+        self.path: Path = self._temporary.path if self._temporary else self.location.path  # type: ignore[assignment]
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._idle: deque[sqlite3.Connection] = deque()
+        self._roots: dict[str, tuple[str | None, str | None]] = {}
+        self._service: Service | None = None
+        self.closed = False
+        ensure(
+            self.path, create=create, read_only=read_only, busy_timeout=busy_timeout,
+            root=self.location.root,
+        )  # fmt: skip
+        self.writer = acquire(self.path)
+        _open.add(self)
+        self._see_newest()
+
+    def _see_newest(self) -> None:
+        connection = self.checkout()
+        try:
+            sql = "SELECT min(id) FROM session WHERE source_id IS NULL"
+            newest = connection.execute(sql).fetchone()[0]
+        except sqlite3.Error as error:
+            raise translate(error) from error
+        finally:
+            self.give_back(connection)
+        if newest is not None:
+            ids.saw_session(newest)
+
+    # -- reading -------------------------------------------------------------
+
+    def check_usable(self) -> None:
+        """Raise `StoreClosedError` when closed, or opened before a fork(2)."""
+        if self.closed:
+            raise StoreClosedError("the store is closed")
+        if os.getpid() != self._pid:
+            raise StoreClosedError(
+                "this store was opened before fork(2)", hint="open a store in the child"
+            )
+
+    def connect_reader(self) -> sqlite3.Connection:
+        """Return a new connection that only reads."""
+        mode = "ro" if self.read_only else "reader"
+        return connect(self.path, mode=mode, busy_timeout=self.busy_timeout)
+
+    def checkout(self) -> sqlite3.Connection:
+        """Return a reader that nobody else uses; hand it to `give_back`."""
+        self.check_usable()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self.connect_reader()
+
+    def give_back(self, connection: sqlite3.Connection) -> None:
+        """Keep a reader for the next caller."""
+        if self.closed or len(self._idle) >= 4:
+            connection.close()
+        else:
+            self._idle.append(connection)
+
+    def read(self, query: Read[T]) -> T:
+        """Run a read in one snapshot and return its value."""
+        connection = self.checkout()
+        try:
+            connection.execute("BEGIN")
+            rows: Any = None
+            while True:
+                try:
+                    statement, params = query.send(rows)
+                except StopIteration as done:
+                    value: T = done.value
+                    return value
+                rows = connection.execute(statement.text, statement.bind(params)).fetchall()
+        except sqlite3.Error as error:
+            raise translate(error) from error
+        finally:
+            if connection.in_transaction:
+                connection.execute("COMMIT")
+            self.give_back(connection)
+
+    # -- writing -------------------------------------------------------------
+
+    @property
+    def service(self) -> Service:
+        """The daemon thread of this store, made when it is first needed."""
+        with self._lock:
+            if self._service is None:
+                self._service = Service(self.writer)
+            return self._service
+
+    def unit(self) -> Unit:
+        """Return an empty unit."""
+        return Unit(self.source, self.locate)
+
+    def job(self, unit: Unit, durability: str | None = None, **more: Any) -> Job:
+        """Return the job that commits a unit."""
+        self.check_usable()
+        if self.read_only:
+            raise ReadOnlyError("the store was opened read-only")
+        if durability not in (None, *DURABILITY):
+            raise InvalidInputError(f"durability is full or normal, not {durability!r}")
+        level = durability or self.durability
+        return Job(unit, level, self.busy_timeout, self.base, **more)
+
+    def commit(self, unit: Unit, durability: str | None = None) -> None:
+        """Commit a unit in this thread; an empty one is nothing."""
+        job = self.job(unit, durability)
+        if unit.effects:
+            self.complete_places(unit)
+            self.writer.run(job)
+
+    # -- places --------------------------------------------------------------
+
+    def locate(self, directory: str | None) -> Place:
+        """Return the place of a directory (default: the current one)."""
+        here = directory if directory is not None else (self.cwd or ".")
+        if not isinstance(here, str | os.PathLike):
+            raise InvalidInputError(f"a directory is a path, not {here!r}")
+        found = location.project_at(here)
+        return Place(
+            found.root, found.directory, found.checkout, found.kind, found.vcs, complete=False
+        )
+
+    def complete_places(self, unit: Unit) -> None:
+        """Ask git about roots that the database does not know yet; before any lock is taken."""
+        for place in unit.places:
+            if place.complete:
+                continue
+            if place.root not in self._roots:
+                self._roots[place.root] = self._git_facts(place)
+            place.remote, place.root_commit = self._roots[place.root]
+            place.complete = True
+
+    def incomplete(self, unit: Unit) -> bool:
+        """Return whether `complete_places` could have to start git."""
+        return any(not p.complete and p.root not in self._roots for p in unit.places)
+
+    def _git_facts(self, place: Place) -> tuple[str | None, str | None]:
+        if place.vcs is None or self.read(project_at((stored(place.root, self.base),))):
+            return None, None
+        return location.remote_of(place.root), location.root_commit_of(place.root)
+
+    def project_of(self, project: Any) -> Read[str | None]:
+        """Return the project id of a directory; None where this database knows none."""
+        place = self.locate(project)
+        roots = (place.root, place.checkout, place.directory)
+        return (yield from project_at(tuple(stored(root, self.base) for root in roots)))
+
+    # -- the end -------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close what is open; safe to call twice, from any thread, and in a forked child."""
+        if self.closed:
+            return
+        self.closed = True
+        _open.discard(self)
+        if os.getpid() != self._pid:
+            return
+        if self._service is not None:
+            self._service.stop()
+        while self._idle:
+            self._idle.pop().close()
+        release(self.writer)
+        if self._temporary is not None:
+            self._temporary.remove()
+
+    def abandon(self) -> None:
+        """Let go of what a forked child inherited, without touching the parent's files."""
+        for connection in self._idle:
+            keep_for_ever(connection)
+        self._idle = deque()
+
+
+def _close_all() -> None:
+    for core in list(_open):
+        core.close()
+
+
+def _abandon_all() -> None:
+    for core in list(_open):
+        core.abandon()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_abandon_all)
+
+

@@ -1,0 +1,10 @@
+"""Every write: validated when queued, applied in one transaction.
+
+An effect is a small frozen value with a ``verb`` and an ``apply(transaction)``;
+a `Unit` queues them and hands back handles; the `Writer` commits units.
+"""
+
+from sessiondb.effects.handles import LEAF, MessageHandle, PartHandle, SessionHandle
+from sessiondb.effects.unit import Unit
+
+__all__ = ["LEAF", "MessageHandle", "PartHandle", "SessionHandle", "Unit"]

@@ -1,0 +1,189 @@
+"""Effects on tool calls: start and settle.
+
+A call goes pending → running → completed or error, and may be settled in any
+later unit, also after its message was finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import or_, select, text
+
+from sessiondb import codec
+from sessiondb.effects.encode import Blob, merged, same_json, spill
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.errors import ConflictError, NotFoundError
+from sessiondb.schema import blob, part
+
+_CALL = Statement(
+    lambda: (
+        select(
+            part.c.rid,
+            part.c.seq,
+            part.c.status,
+            part.c.outcome,
+            part.c.text,
+            part.c.text_blob,
+            part.c.input,
+            part.c.input_blob,
+            part.c.title,
+            part.c.data,
+            part.c.data_blob,
+            part.c.inherited,
+            part.c.time_started,
+        )
+        .where(
+            part.c.session_id == p("sid"),
+            part.c.type == text("'tool'"),
+            or_(part.c.id == p("pid"), part.c.call_id == p("pid")),
+        )
+        .order_by(part.c.seq.desc(), part.c.idx.desc())
+        .limit(1)
+    )
+)
+_START = update_of(
+    part,
+    "status input input_blob indexed time_updated time_started",
+    part.c.rid == p("row"),
+)
+_SETTLE = update_of(
+    part,
+    "status outcome title text text_blob data data_blob indexed time_updated time_started time_ended",
+    part.c.rid == p("row"),
+)
+_BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    rid: int
+    seq: int
+    status: str | None
+    outcome: str | None
+    text: str | None
+    text_blob: str | None
+    input: str | None
+    input_blob: str | None
+    title: str | None
+    data: bytes | None
+    data_blob: str | None
+    inherited: int
+    time_started: int | None
+
+    @property
+    def settled(self) -> bool:
+        return self.status in ("completed", "error")
+
+
+def _call(tx: Transaction, session_id: str, part_id: str) -> _Call:
+    row = tx.one(_CALL, sid=session_id, pid=part_id)
+    if row is None:
+        raise NotFoundError(f"there is no tool call {part_id} in session {session_id}")
+    return _Call(*row)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Note that a call is running, with its final arguments."""
+
+    verb = "start"
+    session_id: str
+    part_id: str
+    input: str | None
+    input_blob: str | None
+    blobs: tuple[Blob, ...]
+    keep_input: bool = False
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; a call that runs, or ran, with the same input stays. Raises `ConflictError`."""
+        state = tx.session(self.session_id)
+        call = _call(tx, state.id, self.part_id)
+        same = self.keep_input or (
+            call.input_blob == self.input_blob and same_json(call.input, self.input)
+        )
+        if call.status != "pending":
+            if same:
+                return
+            raise ConflictError(f"call {self.part_id} is {call.status}, with another input")
+        tx.insert_blobs(self.blobs)
+        if call.input_blob and not same:
+            tx.loose.add(call.input_blob)
+        tx.run(
+            _START,
+            row=call.rid,
+            status="running",
+            input=call.input if self.keep_input else self.input,
+            input_blob=call.input_blob if self.keep_input else self.input_blob,
+            indexed=0,
+            time_updated=tx.now,
+            time_started=tx.now,
+        )
+        state.first_new_seq = min(state.first_new_seq or call.seq, call.seq)
+        tx.used(state)
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Write the result of a call."""
+
+    verb = "settle"
+    session_id: str
+    part_id: str
+    status: str
+    outcome: str | None
+    text: str | None
+    text_blob: str | None
+    title: str | None
+    data: Mapping[str, Any]
+    blobs: tuple[Blob, ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; a call settled with the same result stays. Raises `ConflictError`."""
+        state = tx.session(self.session_id)
+        call = _call(tx, state.id, self.part_id)
+        if call.settled:
+            if (call.status, call.outcome, call.text, call.text_blob) == (
+                self.status,
+                self.outcome,
+                self.text,
+                self.text_blob,
+            ):
+                return
+            raise ConflictError(f"call {self.part_id} is settled, with another result")
+        packed, data_blob, blobs = self._data(tx, call)
+        tx.insert_blobs(blobs)
+        tx.loose.update(h for h in (call.text_blob, call.data_blob) if h)
+        tx.run(
+            _SETTLE,
+            row=call.rid,
+            status=self.status,
+            outcome=self.outcome,
+            title=call.title if self.title is None else self.title,
+            text=self.text,
+            text_blob=self.text_blob,
+            data=packed,
+            data_blob=data_blob,
+            indexed=0,
+            time_updated=tx.now,
+            time_started=call.time_started,
+            time_ended=tx.now,
+        )
+        if not call.inherited:
+            tx.to_index.append(call.rid)
+        state.first_new_seq = min(state.first_new_seq or call.seq, call.seq)
+        tx.used(state)
+
+    def _data(self, tx: Transaction, call: _Call) -> tuple[bytes | None, str | None, list[Blob]]:
+        blobs = list(self.blobs)
+        stored = call.data
+        if call.data_blob:
+            stored = tx.one(_BLOB, hash=call.data_blob)[0]
+        if not self.data:
+            return call.data, call.data_blob, blobs
+        packed = codec.pack_data(merged(stored, self.data))
+        data_blob = spill(packed, codec.MSGPACK, blobs)
+        return (None if data_blob else packed), data_blob, blobs

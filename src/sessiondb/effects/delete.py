@@ -1,0 +1,210 @@
+"""Delete: mark first, remove later.
+
+One short transaction marks a session and everything below it, writes
+tombstones, and hands what was counted there to the copies that stay: from then
+on it is gone for every list, search and view. The reaper then removes rows from
+the bottom up, in transactions of at most `REAP_ROWS` rows and `REAP_BYTES`, so
+that nobody waits long for the write lock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import delete, exists, func, or_, select, text, update
+
+from sessiondb.effects import ownership
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, insert_text, p
+from sessiondb.schema import blob, file_diff, message, part, session, tombstone
+
+REAP_ROWS = 2_000
+REAP_BYTES = 4 * 1024 * 1024
+
+_CHILDREN = Statement(
+    lambda: select(session.c.id, session.c.relation).where(
+        session.c.parent_id == p("sid"), session.c.time_deleted.is_(None)
+    )
+)
+_ids = func.json_each(p("ids")).table_valued("value")
+_MARK = Statement(
+    lambda: (
+        update(session)
+        .where(session.c.id.in_(select(_ids.c.value)))
+        .values(time_deleted=p("now"), change=p("at"), revision=session.c.revision + text("1"))
+    )
+)
+_DETACH = Statement(
+    lambda: (
+        update(session)
+        .where(session.c.id.in_(select(_ids.c.value)))
+        .values(parent_id=None, parent_seq=None, change=p("at"))
+    )
+)
+_FACTS = Statement(
+    lambda: select(session.c.source, session.c.source_id, session.c.revision, session.c.last_seq)
+    .where(session.c.id == p("sid"))
+)  # fmt: skip
+
+
+def _shared() -> Any:
+    other, kin = message.alias("other"), session.alias("kin")
+    alive = kin.c.time_deleted.is_(None)
+    by_key = exists().where(
+        other.c.usage_key == message.c.usage_key, other.c.inherited == text("1")
+    )
+    by_family = exists().where(
+        kin.c.root_id == p("root"),
+        alive,
+        other.c.session_id == kin.c.id,
+        other.c.id == message.c.id,
+        other.c.inherited == text("1"),
+    )
+    return select(
+        message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
+    ).where(
+        message.c.session_id == p("sid"),
+        message.c.inherited == text("0"),
+        or_(by_key, by_family),
+    )
+
+
+_SHARED = Statement(_shared)
+
+
+def below(tx: Transaction, session_id: str, keep_forks: bool) -> tuple[list[str], list[str]]:
+    """Return the ids that go (the session first) and the forks that would be detached."""
+    going, detached = [session_id], []
+    for parent in going:
+        for child, relation in tx.run(_CHILDREN, sid=parent).fetchall():
+            if keep_forks and relation == "fork":
+                detached.append(child)
+            elif child not in going:
+                going.append(child)
+    return going, detached
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Mark a session and its descendants as deleted."""
+
+    verb = "delete"
+    session_id: str
+    keep_forks: bool = False
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; raises `NotFoundError`."""
+        root_id = tx.session(self.session_id).root_id
+        tx.flush()
+        going, detached = below(tx, self.session_id, self.keep_forks)
+        tx.run(_DETACH, ids=json.dumps(detached), at=tx.change)
+        tx.run(_MARK, ids=json.dumps(going), now=tx.now, at=tx.change)
+        lost = [
+            ownership.Lost(root_id, *row)
+            for sid in going
+            for row in tx.run(_SHARED, sid=sid, root=root_id).fetchall()
+        ]
+        ownership.recount(tx, ownership.settle(tx, lost).difference(going))
+        for sid in going:
+            self._bury(tx, sid)
+
+    def _bury(self, tx: Transaction, session_id: str) -> None:
+        source, source_id, revision, last_seq = tx.one(_FACTS, sid=session_id)
+        if source_id is not None:
+            columns = ("source", "source_id", "time_deleted")
+            sql = insert_text(tombstone, columns, "OR REPLACE")
+            tx.connection.execute(sql, (source, source_id, tx.now))
+        tx.note_change(session_id, revision, last_seq, 0, deleted=True)
+        tx.states.pop(session_id, None)
+
+
+def _leaves() -> Any:
+    child = session.alias("child")
+    return (
+        select(session.c.id)
+        .where(session.c.time_deleted.is_not(None), ~exists().where(child.c.parent_id == session.c.id))
+        .order_by(session.c.time_deleted)
+        .limit(1)
+    )
+
+
+_LEAF = Statement(_leaves)
+_text_blob, _data_blob = blob.alias("tb"), blob.alias("db")
+_PARTS = Statement(
+    lambda: (
+        select(
+            part.c.rid,
+            func.length(func.coalesce(part.c.text, text("''")))
+            + func.length(func.coalesce(part.c.input, text("''")))
+            + func.length(func.coalesce(part.c.data, text("''")))
+            + func.coalesce(_text_blob.c.size, text("0"))
+            + func.coalesce(_data_blob.c.size, text("0")),
+            part.c.text_blob,
+            part.c.input_blob,
+            part.c.data_blob,
+        )
+        .outerjoin(_text_blob, _text_blob.c.hash == part.c.text_blob)
+        .outerjoin(_data_blob, _data_blob.c.hash == part.c.data_blob)
+        .where(part.c.session_id == p("sid"))
+        .order_by(part.c.seq.desc(), part.c.idx.desc())
+        .limit(p("rows"))
+    )
+)
+_MESSAGES = Statement(
+    lambda: (
+        select(message.c.rid, text("0"), message.c.data_blob)
+        .where(message.c.session_id == p("sid"))
+        .order_by(message.c.seq.desc())
+        .limit(p("rows"))
+    )
+)
+_REST = Statement(
+    lambda: select(session.c.data_blob).where(session.c.id == p("sid"))
+    .union_all(select(file_diff.c.before_blob).where(file_diff.c.session_id == p("sid")))
+    .union_all(select(file_diff.c.after_blob).where(file_diff.c.session_id == p("sid")))
+)  # fmt: skip
+_rids = func.json_each(p("rids")).table_valued("value")
+_DROP_PARTS = Statement(lambda: delete(part).where(part.c.rid.in_(select(_rids.c.value))))
+_DROP_MESSAGES = Statement(lambda: delete(message).where(message.c.rid.in_(select(_rids.c.value))))
+_DROP_SESSION = Statement(lambda: delete(session).where(session.c.id == p("sid")))
+
+
+@dataclass(slots=True)
+class Reap:
+    """Remove some rows of one deleted session; ``more`` says whether to go on."""
+
+    verb = "reap"
+    only: str | None = None
+    more: bool = field(default=False)
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it."""
+        self.more = False
+        row = (self.only,) if self.only else tx.one(_LEAF)
+        if row is None:
+            return
+        self.more = True
+        for find, drop in ((_PARTS, _DROP_PARTS), (_MESSAGES, _DROP_MESSAGES)):
+            if rows := tx.run(find, sid=row[0], rows=REAP_ROWS).fetchall():
+                rids = _bounded(tx, rows)
+                tx.run(drop, rids=json.dumps(rids))
+                tx.forget_rids()
+                return
+        tx.loose.update(h for (h,) in tx.run(_REST, sid=row[0]).fetchall() if h)
+        tx.run(_DROP_SESSION, sid=row[0])
+        self.more = self.only is None
+
+
+def _bounded(tx: Transaction, rows: Iterable[tuple[Any, ...]]) -> list[int]:
+    rids: list[int] = []
+    size = 0
+    for rid, length, *hashes in rows:
+        if rids and size + length > REAP_BYTES:
+            break
+        size += length
+        rids.append(rid)
+        tx.loose.update(h for h in hashes if h)
+    return rids

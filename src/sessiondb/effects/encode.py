@@ -1,0 +1,262 @@
+"""Drafts to rows: every check that needs no database, and every byte that is hashed.
+
+This runs when an effect is queued, in the caller's thread, so that nothing that
+can be refused is found out under the write lock. A value of 1 KB or more becomes
+a blob; ``text`` stays readable, its exact form goes to ``data`` where it differs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sessiondb import codec, ids
+from sessiondb.errors import InvalidInputError
+from sessiondb.model import MessageDraft, PartDraft, Tokens
+from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES, ROLES, STATUSES
+
+_INT64 = 1 << 63
+_OPEN_STATUSES = (None, "pending", "running")
+
+
+class Blob(NamedTuple):
+    """A row of the blob table."""
+
+    hash: str
+    size: int
+    encoding: str
+    data: bytes
+
+
+class PartRow(NamedTuple):
+    """A part without the place that only the transaction knows."""
+
+    id: str
+    type: str
+    tool: str | None
+    call_id: str | None
+    status: str | None
+    outcome: str | None
+    title: str | None
+    input: str | None
+    text: str | None
+    text_blob: str | None
+    input_blob: str | None
+    data: bytes | None
+    data_blob: str | None
+    time_created: int | None
+    time_updated: int | None
+    time_started: int | None
+    time_ended: int | None
+
+    @property
+    def searchable(self) -> bool:
+        """True when there is something in it that search should find."""
+        return bool(self.text or self.text_blob or self.input or self.input_blob or self.title)
+
+    @property
+    def settled(self) -> bool:
+        """True for a call whose result is known; its message may still be open."""
+        return self.status not in _OPEN_STATUSES
+
+
+class MessageRow(NamedTuple):
+    """A message without the place that only the transaction knows."""
+
+    id: str
+    turn_id: str | None
+    role: str
+    kind: str | None
+    agent: str | None
+    provider_id: str | None
+    model_id: str | None
+    response_id: str | None
+    cost: float | None
+    tokens: tuple[int | None, ...]
+    finish: str | None
+    error: str | None
+    time_created: int | None
+    time_completed: int | None
+    data: bytes | None
+    data_blob: str | None
+
+
+def whole(value: Any, what: str, *, least: int = -_INT64) -> int | None:
+    """Return *value* if it is None or a 64-bit integer of at least *least*."""
+    if value is None:
+        return None
+    if type(value) is not int or not least <= value < _INT64:
+        raise InvalidInputError(f"{what} must be a 64-bit integer >= {least}, not {value!r}")
+    return value
+
+
+def money(value: Any) -> float | None:
+    """Return *value* as USD; None is unknown. Raises `InvalidInputError`."""
+    if value is None:
+        return None
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise InvalidInputError(f"cost must be a finite number of USD, not {value!r}")
+    return float(value)
+
+
+def string(value: Any, what: str) -> str | None:
+    """Return a readable string or None; raises `InvalidInputError` for anything else."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{what} must be a string, not {value!r}")
+    return codec.readable(value)[0]
+
+
+def one_of(value: Any, allowed: tuple[str, ...], what: str) -> str | None:
+    """Return *value* if it is None or allowed; raises `InvalidInputError`."""
+    if value is not None and value not in allowed:
+        raise InvalidInputError(f"{what} is one of {', '.join(allowed)}, not {value!r}")
+    return value  # type: ignore[no-any-return]
+
+
+def json_column(value: Any, what: str) -> str | None:
+    """Return *value* as JSON text; None is NULL. Raises `CodecError`."""
+    if value is None:
+        return None
+    if what == "metadata" and not isinstance(value, Mapping):
+        raise InvalidInputError(f"{what} must be a mapping, not {value!r}")
+    return codec.json_text(value)
+
+
+def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None, ...]:
+    """Return the five counts in column order; raises `InvalidInputError`."""
+    if tokens is None:
+        return (None,) * 5
+    if isinstance(tokens, Mapping):
+        unknown = tokens.keys() - set(Tokens.__slots__)
+        if unknown:
+            raise InvalidInputError(f"unknown token counts: {', '.join(sorted(unknown))}")
+        tokens = Tokens(**tokens)
+    if not isinstance(tokens, Tokens):
+        raise InvalidInputError(f"tokens must be Tokens or a mapping, not {tokens!r}")
+    return tuple(whole(v, "a token count", least=0) for v in tokens.columns())
+
+
+def spill(value: bytes | None, encoding: str, blobs: list[Blob]) -> str | None:
+    """Return the hash of a value that is large enough to be a blob, and note the blob."""
+    if value is None or len(value) < codec.BLOB_BYTES:
+        return None
+    name = codec.digest(value)
+    blobs.append(Blob(name, len(value), encoding, value))
+    return name
+
+
+def text_columns(
+    text: str | None, data: Mapping[str, Any], blobs: list[Blob]
+) -> tuple[str | None, str | None, bytes | None, str | None]:
+    """Return (text, text_blob, data, data_blob) of a text and the data beside it."""
+    if text is not None:
+        if not isinstance(text, str):
+            raise InvalidInputError(f"text must be a string, not {text!r}")
+        shown, changed = codec.readable(text)
+        if changed:
+            data = {**data, "text_exact": text}
+        text = shown
+    if not isinstance(data, Mapping):
+        raise InvalidInputError(f"data must be a mapping, not {data!r}")
+    # Characters bound the bytes from below: most texts are short and never encoded here.
+    long = text is not None and len(text) * 4 >= codec.BLOB_BYTES
+    text_blob = spill(text.encode(), codec.UTF8, blobs) if long and text is not None else None
+    packed = codec.pack_data(data)
+    data_blob = spill(packed, codec.MSGPACK, blobs)
+    return (None if text_blob else text, text_blob, None if data_blob else packed, data_blob)
+
+
+def input_columns(value: Any, blobs: list[Blob]) -> tuple[str | None, str | None]:
+    """Return (input, input_blob) of a call's arguments."""
+    if value is NO_INPUT:
+        return None, None
+    text = codec.json_text(value)
+    name = spill(text.encode(), codec.UTF8, blobs)
+    return (None, name) if name else (text, None)
+
+
+def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
+    """Check one part and return its row; blobs are added to *blobs*.
+
+    Raises `InvalidInputError` or `CodecError`.
+    """
+    if isinstance(draft, str):
+        draft = PartDraft("text", draft)
+    if not isinstance(draft, PartDraft):
+        raise InvalidInputError(f"a part is a string or made by text(), tool(), …, not {draft!r}")
+    text, text_blob, data, data_blob = text_columns(draft.text, draft.data, blobs)
+    input_text, input_blob = input_columns(draft.input, blobs)
+    if draft.type == "tool" and not draft.tool:
+        raise InvalidInputError("a tool part needs the name of its tool")
+    status = one_of(draft.status, STATUSES, "status")
+    if draft.type == "tool" and status is None:
+        status = "pending"
+    return PartRow(
+        ids.new_part_id() if draft.id is None else ids.valid_id(draft.id, "a part id"),
+        ids.valid_id(draft.type, "the type of a part"),
+        string(draft.tool, "tool"),
+        None if draft.call_id is None else string(draft.call_id, "a call id"),
+        status,
+        one_of(draft.outcome, OUTCOMES, "outcome"),
+        string(draft.title, "title"),
+        input_text,
+        text,
+        text_blob,
+        input_blob,
+        data,
+        data_blob,
+        whole(draft.time_created, "time_created"),
+        whole(draft.time_updated, "time_updated"),
+        whole(draft.time_started, "time_started"),
+        whole(draft.time_ended, "time_ended"),
+    )
+
+
+def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
+    """Check one message, without its parts, and return its row; raises `InvalidInputError`."""
+    if not isinstance(draft, MessageDraft):
+        raise InvalidInputError(f"a message is made by user(), assistant(), …, not {draft!r}")
+    one_of(draft.role, ROLES, "role")
+    if draft.role is None or (draft.role == "event" and not draft.kind):
+        raise InvalidInputError("a message needs a role, and an event a kind")
+    data = codec.pack_data(draft.data)
+    data_blob = spill(data, codec.MSGPACK, blobs)
+    return MessageRow(
+        ids.new_message_id() if draft.id is None else ids.valid_id(draft.id, "a message id"),
+        None if draft.turn_id is None else ids.valid_id(draft.turn_id, "a turn id"),
+        draft.role,
+        string(draft.kind, "kind"),
+        string(draft.agent, "agent"),
+        string(draft.provider_id, "provider"),
+        string(draft.model_id, "model"),
+        string(draft.response_id, "response_id"),
+        money(draft.cost),
+        token_counts(draft.tokens),
+        one_of(draft.finish, FINISHES, "finish"),
+        json_column(draft.error, "error"),
+        whole(draft.time_created, "time_created"),
+        whole(draft.time_completed, "time_completed"),
+        None if data_blob else data,
+        data_blob,
+    )
+
+
+def usage_key(source: str, usage_id: str, row: MessageRow, time_created: int) -> str | None:
+    """Return the key under which a message's cost is counted once; None without usage."""
+    if row.cost is None and all(count is None for count in row.tokens):
+        return None
+    return codec.usage_key(source, usage_id, row.model_id, time_created, row.tokens)
+
+
+def merged(packed: bytes | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return decoded data with *more* laid over it."""
+    return {**codec.unpack(packed), **more}
+
+
+def same_json(a: str | None, b: str | None) -> bool:
+    """Return whether two JSON texts hold the same value."""
+    return a == b or (a is not None and b is not None and json.loads(a) == json.loads(b))

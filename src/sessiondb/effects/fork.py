@@ -1,0 +1,235 @@
+"""Fork by copy.
+
+Rows go by INSERT … SELECT, blobs are shared. A copy keeps ids and seqs, so every
+reference inside a payload stays true; it is inherited, so nothing is counted or
+found twice. Nothing on the path is dropped: what is open is closed in the copy.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Table, and_, case, exists, func, literal_column, null, or_, select, text
+
+from sessiondb.effects.handles import LEAF, SessionHandle
+from sessiondb.effects.message import MESSAGE, PART, seq_of
+from sessiondb.effects.ownership import recount
+from sessiondb.effects.project import Place, project_of, stored
+from sessiondb.effects.session import check_chain, free_slug
+from sessiondb.effects.transaction import Transaction
+from sessiondb.effects.tree import links, path_to
+from sessiondb.engine.sql import Statement, p
+from sessiondb.errors import ConflictError
+from sessiondb.schema import file_diff, label, message, part, session, todo
+
+_SUFFIX = re.compile(r" \(fork #(\d+)\)$")
+_seqs = func.json_each(p("off")).table_valued("value")
+
+
+def _copied(table: Table) -> Any:
+    return and_(
+        table.c.session_id == p("sid"),
+        table.c.seq <= p("cut"),
+        table.c.seq.not_in(select(_seqs.c.value)),
+    )
+
+
+def _copy(
+    table: Table, columns: tuple[str, ...], where: Any, **changed: Any
+) -> Any:
+    values = [changed.get(name, table.c[name]).label(name) for name in columns]
+    return table.insert().from_select(list(columns), select(*values).where(where))
+
+
+_new = p("new")
+_open = message.c.time_completed.is_(None)
+_COPY_MESSAGES = Statement(
+    lambda: _copy(
+        message,
+        MESSAGE,
+        _copied(message),
+        session_id=_new,
+        inherited=literal_column("1"),
+        finish=case((_open, literal_column("'cancelled'")), else_=message.c.finish),
+        time_completed=func.coalesce(message.c.time_completed, p("now")),
+    )
+)
+
+
+def _copy_parts() -> Any:
+    result, here = part.alias("result"), part.alias("here")
+    is_result = and_(
+        result.c.session_id == part.c.session_id,
+        result.c.call_id == part.c.call_id,
+        result.c.type == text("'tool-result'"),
+        result.c.text.is_(None),
+        result.c.text_blob.is_(None),
+    )
+    is_here = and_(
+        here.c.session_id == part.c.session_id,
+        here.c.call_id == part.c.call_id,
+        here.c.type == text("'tool-result'"),
+        here.c.seq <= p("cut"),
+        here.c.seq.not_in(select(_seqs.c.value)),
+    )
+    behind = or_(result.c.seq > p("cut"), result.c.seq.in_(select(_seqs.c.value)))
+    lost = and_(
+        part.c.type == text("'tool'"),
+        part.c.call_id.is_not(None),
+        exists().where(is_result, behind),
+        ~exists().where(is_here),
+    )
+    unsettled = part.c.status.in_([literal_column("'pending'"), literal_column("'running'")])
+    cut = or_(unsettled, lost)
+    return _copy(
+        part,
+        PART[1:],
+        _copied(part),
+        session_id=_new,
+        inherited=literal_column("1"),
+        indexed=literal_column("0"),
+        status=case((cut, literal_column("'error'")), else_=part.c.status),
+        outcome=case((cut, literal_column("'interrupted'")), else_=part.c.outcome),
+        text=case((lost, null()), else_=part.c.text),
+        text_blob=case((lost, null()), else_=part.c.text_blob),
+        time_ended=case((unsettled, p("now")), else_=part.c.time_ended),
+    )
+
+
+_COPY_PARTS = Statement(_copy_parts)
+_TODO = tuple("session_id position id content status priority time_created time_updated".split())
+_COPY_TODOS = Statement(
+    lambda: _copy(todo, _TODO, todo.c.session_id == p("sid"), session_id=_new)
+)
+_LABEL = ("session_id", "seq", "label")
+_COPY_LABELS = Statement(lambda: _copy(label, _LABEL, _copied(label), session_id=_new))
+_DIFF = tuple("session_id seq path before_blob after_blob patch additions deletions".split())
+_COPY_DIFFS = Statement(lambda: _copy(file_diff, _DIFF, _copied(file_diff), session_id=_new))
+_SESSION = tuple(
+    "id project_id parent_id relation parent_seq root_id slug title title_source directory version "
+    "source agent provider_id model_id leaf_seq last_seq permission metadata time_created "
+    "time_updated data data_blob".split()
+)
+_COPY_SESSION = Statement(
+    lambda: _copy(
+        session,
+        _SESSION,
+        session.c.id == p("sid"),
+        id=_new,
+        parent_id=p("sid"),
+        relation=literal_column("'fork'"),
+        project_id=p("project_id"),
+        parent_seq=p("parent_seq"),
+        slug=p("slug"),
+        title=p("title"),
+        title_source=p("title_source"),
+        directory=p("directory"),
+        source=p("source"),
+        leaf_seq=p("leaf"),
+        metadata=func.json_remove(session.c.metadata, text("'$.share'")),
+        time_created=p("now"),
+        time_updated=p("now"),
+        data=null(),
+        data_blob=null(),
+    )
+)
+_TITLES = Statement(
+    lambda: select(session.c.title).where(
+        session.c.root_id == p("root"), session.c.title.like(p("pattern"), escape="\\")
+    )
+)
+_FORK = Statement(
+    lambda: select(session.c.parent_id, session.c.relation).where(session.c.id == p("sid"))
+)
+
+
+def fork_title(tx: Transaction, root_id: str, title: str) -> str:
+    """Return ``… (fork #n)`` with the next n that no fork of the family has."""
+    base = _SUFFIX.sub("", title)
+    escaped = re.sub(r"([\\%_])", r"\\\1", base)
+    numbers = [0]
+    for (found,) in tx.run(_TITLES, root=root_id, pattern=f"{escaped} (fork #%)").fetchall():
+        match = _SUFFIX.search(found)
+        if match and _SUFFIX.sub("", found) == base:
+            numbers.append(int(match[1]))
+    return f"{base} (fork #{max(numbers) + 1})"
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Copy a session up to a message into a new one."""
+
+    verb = "fork"
+    session_id: str
+    handle: SessionHandle
+    own_id: bool
+    source: str
+    at: Any = LEAF
+    before: str | int | None = None
+    title: str | None = None
+    place: Place | None = None
+    whole: bool = False
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it, or recognise it by its id; raises `ConflictError` and `NotFoundError`."""
+        if (self.own_id or tx.retried) and self._is_there(tx):
+            return
+        tx.flush()
+        parent = tx.session(self.session_id)
+        check_chain(tx, parent.id)
+        above = links(tx, parent.id)
+        leaf = self._cut(tx, above)
+        kept = list(above) if self.whole else path_to(above, leaf)
+        cut = max(kept, default=0)
+        off = sorted({seq for seq in above if seq <= cut}.difference(kept))
+        where = {"sid": parent.id, "new": self.handle.id, "cut": cut, "off": json.dumps(off)}
+        self._session_row(tx, leaf)
+        tx.run(_COPY_MESSAGES, **where, now=tx.now)
+        tx.run(_COPY_PARTS, **where, now=tx.now)
+        tx.forget_rids()
+        tx.run(_COPY_TODOS, sid=parent.id, new=self.handle.id)
+        tx.run(_COPY_LABELS, **where)
+        tx.run(_COPY_DIFFS, **where)
+        del tx.states[parent.id]
+        recount(tx, [self.handle.id])
+        tx.session(self.handle.id).first_new_seq = 1
+
+    def _cut(self, tx: Transaction, above: dict[int, int | None]) -> int | None:
+        if self.before is not None:
+            return above[seq_of(tx, self.session_id, self.before)]
+        if self.at is LEAF:
+            return tx.session(self.session_id).leaf_seq
+        return seq_of(tx, self.session_id, self.at)
+
+    def _session_row(self, tx: Transaction, leaf: int | None) -> None:
+        parent = tx.session(self.session_id)
+        project_id, directory = parent.project_id, parent.directory
+        if self.place is not None:
+            project_id = project_of(tx, self.place)
+            directory = stored(self.place.directory, tx.root)
+        title = self.title or fork_title(tx, parent.root_id, parent.title)
+        tx.run(
+            _COPY_SESSION,
+            sid=parent.id,
+            new=self.handle.id,
+            project_id=project_id,
+            parent_seq=leaf,
+            slug=free_slug(tx, project_id, self.handle.id),
+            title=title,
+            title_source="user" if self.title else parent.title_source,
+            directory=directory,
+            source=self.source,
+            leaf=leaf,
+            now=tx.now,
+        )
+
+    def _is_there(self, tx: Transaction) -> bool:
+        row = tx.one(_FORK, sid=self.handle.id)
+        if row is None:
+            return False
+        if tuple(row) != (self.session_id, "fork"):
+            raise ConflictError(f"session {self.handle.id} exists and is another fork")
+        return True

@@ -1,0 +1,89 @@
+"""Handles: what a write returns before anybody has read anything.
+
+``id`` is known at once, ``seq`` after the commit. Effects take handles, the
+objects that reads return, or full ids; never prefixes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sessiondb.errors import InvalidInputError
+from sessiondb.ids import valid_id
+from sessiondb.model import Message, Part, Session
+
+
+@dataclass(slots=True)
+class SessionHandle:
+    """A session that was or will be written."""
+
+    id: str
+
+    def __str__(self) -> str:
+        return self.id
+
+
+@dataclass(slots=True)
+class MessageHandle:
+    """A message that was or will be written; ``seq`` is None before the commit."""
+
+    session_id: str
+    id: str
+    seq: int | None = None
+    parts: tuple[PartHandle, ...] = ()
+
+    def __str__(self) -> str:
+        return self.id
+
+
+@dataclass(slots=True)
+class PartHandle:
+    """A part that was or will be written."""
+
+    session_id: str
+    message_id: str
+    id: str
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class _Leaf:
+    def __repr__(self) -> str:
+        return "LEAF"
+
+
+#: ``after=LEAF``: continue from the leaf, whatever it is when the unit commits.
+LEAF: Any = _Leaf()
+
+SessionRef = SessionHandle | Session | str
+MessageRef = MessageHandle | Message | str | int
+PartRef = PartHandle | Part | str
+
+
+def session_key(session: SessionRef) -> str:
+    """Return the full id behind *session*; raises `InvalidInputError`."""
+    if isinstance(session, SessionHandle | Session):
+        return session.id
+    return valid_id(session, "a session id")
+
+
+def message_key(message: MessageRef) -> str | int:
+    """Return the id, or the seq, behind *message*; raises `InvalidInputError`."""
+    if isinstance(message, MessageHandle):
+        return message.id
+    if isinstance(message, Message):
+        return message.seq
+    if isinstance(message, int) and not isinstance(message, bool):
+        if message < 1:
+            raise InvalidInputError(f"a seq is 1 or more, not {message}")
+        return message
+    return valid_id(message, "a message id")
+
+
+def part_key(part: PartRef) -> str:
+    """Return the id behind *part*; raises `InvalidInputError`."""
+    if isinstance(part, PartHandle | Part):
+        return part.id
+    return valid_id(part, "a part id")

@@ -1,0 +1,419 @@
+"""Effects that write the conversation: append, add_part, finish.
+
+An append reads one session row and its parent's turn, writes a message, its
+parts and the session row. Whether the object is there already is asked only
+where a caller brought the id or the unit is being retried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select, text
+
+from sessiondb.effects import ownership
+from sessiondb.effects.encode import Blob, MessageRow, PartRow, same_json, usage_key
+from sessiondb.effects.handles import LEAF, MessageHandle
+from sessiondb.effects.transaction import TOKENS, SessionState, Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.errors import ConflictError, NotFoundError
+from sessiondb.schema import message, part, session
+
+MESSAGE = tuple(
+    "session_id seq id parent_seq turn_id role kind agent provider_id model_id response_id "
+    "usage_key cost tokens_input tokens_output tokens_reasoning tokens_cache_read "
+    "tokens_cache_write finish error inherited time_created time_completed data data_blob".split()
+)
+PART = tuple(
+    "rid session_id seq idx id type tool call_id status outcome title input text text_blob "
+    "input_blob data data_blob inherited indexed time_created time_updated time_started "
+    "time_ended".split()
+)
+TITLE_LENGTH = 80
+
+_in_session = message.c.session_id == p("sid")
+_BY_ID = Statement(
+    lambda: select(
+        message.c.seq,
+        message.c.role,
+        message.c.kind,
+        message.c.turn_id,
+        message.c.time_completed,
+        message.c.parent_seq,
+    ).where(_in_session, message.c.id == p("mid"))
+)
+_SEQ_OF = Statement(lambda: select(message.c.seq).where(_in_session, message.c.id == p("mid")))
+_SEQ_IS = Statement(lambda: select(message.c.seq).where(_in_session, message.c.seq == p("at")))
+_TURN = Statement(lambda: select(message.c.turn_id).where(_in_session, message.c.seq == p("at")))
+_of_message = (part.c.session_id == p("sid"), part.c.seq == p("at"))
+_PARTS = Statement(
+    lambda: (
+        select(
+            part.c.idx,
+            part.c.id,
+            part.c.type,
+            part.c.tool,
+            part.c.call_id,
+            part.c.status,
+            part.c.input,
+            part.c.input_blob,
+            part.c.text,
+            part.c.text_blob,
+        )
+        .where(*_of_message)
+        .order_by(part.c.idx)
+    )
+)
+_NEXT_IDX = Statement(
+    lambda: select(func.coalesce(func.max(part.c.idx), text("-1")) + text("1")).where(*_of_message)
+)
+_RIDS = Statement(
+    lambda: select(part.c.rid).where(*_of_message, part.c.indexed == text("0"))
+)
+_OPEN = Statement(
+    lambda: select(
+        message.c.id,
+        message.c.turn_id,
+        message.c.role,
+        message.c.kind,
+        message.c.agent,
+        message.c.provider_id,
+        message.c.model_id,
+        message.c.response_id,
+        message.c.time_created,
+        message.c.time_completed,
+        message.c.finish,
+        message.c.cost,
+        *(message.c[f"tokens_{name}"] for name in TOKENS),
+        message.c.error,
+        message.c.inherited,
+    ).where(_in_session, message.c.seq == p("at"))
+)
+_FINISH = update_of(
+    message,
+    "finish error usage_key cost time_completed " + " ".join(f"tokens_{name}" for name in TOKENS),
+    message.c.session_id == p("sid"),
+    message.c.seq == p("at"),
+)
+_TITLE = update_of(session, "title", session.c.id == p("sid"))
+
+
+def seq_of(tx: Transaction, session_id: str, key: str | int) -> int:
+    """Return the seq of a message by id or seq; raises `NotFoundError`."""
+    if isinstance(key, int):
+        row = tx.one(_SEQ_IS, sid=session_id, at=key)
+    else:
+        row = tx.one(_SEQ_OF, sid=session_id, mid=key)
+    if row is None:
+        raise NotFoundError(f"message {key} is not in session {session_id}")
+    return int(row[0])
+
+
+def insert_message(
+    tx: Transaction,
+    session_id: str,
+    seq: int,
+    row: MessageRow,
+    *,
+    parent_seq: int | None,
+    turn_id: str | None,
+    key: str | None,
+    inherited: int = 0,
+) -> int:
+    """Insert one message row; return its time of creation."""
+    created = tx.now if row.time_created is None else row.time_created
+    tx.insert(
+        message,
+        MESSAGE,
+        (
+            session_id, seq, row.id, parent_seq, turn_id, row.role, row.kind, row.agent,
+            row.provider_id, row.model_id, row.response_id, key, row.cost, *row.tokens, row.finish,
+            row.error, inherited, created, row.time_completed, row.data, row.data_blob,
+        ),
+    )  # fmt: skip
+    return created
+
+
+def insert_part(
+    tx: Transaction,
+    session_id: str,
+    seq: int,
+    idx: int,
+    row: PartRow,
+    *,
+    complete: bool,
+    inherited: int = 0,
+) -> None:
+    """Insert one part row; search takes it in when it is *complete* or settled, and owned."""
+    rid = tx.take_rid()
+    created = tx.now if row.time_created is None else row.time_created
+    updated = created if row.time_updated is None else row.time_updated
+    tx.insert(
+        part,
+        PART,
+        (rid, session_id, seq, idx, *row[:13], inherited, 0, created, updated, *row[15:]),
+    )
+    if not inherited and (complete or row.settled) and row.searchable:
+        tx.to_index.append(rid)
+
+
+def same_part(stored: Any, row: PartRow) -> bool:
+    """Return whether a stored part is what *row* would write, or what became of it since."""
+    _, _, kind, tool, call_id, status, input_text, input_blob, shown, shown_blob = stored
+    if (kind, tool, call_id) != (row.type, row.tool, row.call_id):
+        return False
+    if input_blob != row.input_blob or not same_json(input_text, row.input):
+        return False
+    if kind == "tool" and status in ("completed", "error") and not row.settled:
+        return True
+    return (shown, shown_blob) == (row.text, row.text_blob) or row.text in (None, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Write a message after another one, and make it the leaf."""
+
+    verb = "append"
+    session_id: str
+    row: MessageRow
+    parts: tuple[PartRow, ...]
+    blobs: tuple[Blob, ...]
+    handle: MessageHandle
+    own_id: bool
+    after: Any = LEAF
+    open: bool = False
+    expect_leaf: Any = ...
+    expect_revision: int | None = None
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it, or recognise it; raises `ConflictError` and `NotFoundError`."""
+        state = tx.session(self.session_id)
+        if (self.own_id or tx.retried) and self._is_there(tx):
+            return
+        self._expect(state)
+        parent = self._parent(tx, state)
+        seq = state.last_seq + 1
+        turn_id = self.row.turn_id or self._turn(tx, state, parent)
+        tx.insert_blobs(self.blobs)
+        key = self._write(tx, state, seq, parent, turn_id)
+        state.leaf_seq = state.last_seq = seq
+        state.leaf_turn = (seq, turn_id)
+        state.first_new_seq = state.first_new_seq or seq
+        state.message_count += 1
+        state.count(self.row.cost, self.row.tokens)
+        tx.used(state)
+        self._name(tx, state)
+        if key is not None:
+            settle_usage(tx, state, seq, self.row.id, key)
+        tx.settled.append(lambda: setattr(self.handle, "seq", seq))
+
+    def _write(
+        self, tx: Transaction, state: SessionState, seq: int, parent: int | None, turn: str | None
+    ) -> str | None:
+        row = self.row
+        created = tx.now if row.time_created is None else row.time_created
+        if row.time_completed is None and not self.open:
+            row = row._replace(time_completed=created)
+        key = usage_key(state.source, row.response_id or row.id, row, created)
+        insert_message(tx, state.id, seq, row, parent_seq=parent, turn_id=turn, key=key)
+        for idx, item in enumerate(self.parts):
+            if item.type == "tool-result":
+                item = fill_call(tx, state, parent, item)
+            insert_part(tx, state.id, seq, idx, item, complete=not self.open)
+        return key
+
+    def _is_there(self, tx: Transaction) -> bool:
+        found = tx.one(_BY_ID, sid=self.session_id, mid=self.row.id)
+        if found is None:
+            return False
+        seq, role, kind, turn_id, completed, _ = found
+        stored = tx.run(_PARTS, sid=self.session_id, at=seq).fetchall()
+        same = (role, kind) == (self.row.role, self.row.kind)
+        same = same and self.row.turn_id in (None, turn_id)
+        same = same and len(stored) >= len(self.parts) and (self.open or completed is not None)
+        same = same and (self.open or len(stored) == len(self.parts))
+        if not same or not all(map(same_part, stored, self.parts)):
+            raise ConflictError(
+                f"message {self.row.id} is in session {self.session_id} with other content"
+            )
+        tx.settled.append(lambda: setattr(self.handle, "seq", seq))
+        return True
+
+    def _expect(self, state: SessionState) -> None:
+        if self.expect_leaf is not ... and state.leaf_seq != self.expect_leaf:
+            raise ConflictError(
+                f"the leaf of {state.id} is {state.leaf_seq}, expected {self.expect_leaf}",
+                hint="read what was added, then append again",
+            )
+        if self.expect_revision is not None and state.revision != self.expect_revision:
+            raise ConflictError(
+                f"{state.id} is at revision {state.revision}, expected {self.expect_revision}",
+                hint="read what changed, then append again",
+            )
+
+    def _parent(self, tx: Transaction, state: SessionState) -> int | None:
+        if self.after is LEAF:
+            return state.leaf_seq
+        return None if self.after is None else seq_of(tx, state.id, self.after)
+
+    def _turn(self, tx: Transaction, state: SessionState, parent: int | None) -> str | None:
+        if self.row.role == "user":
+            return self.row.id
+        if parent is None:
+            return None
+        if state.leaf_turn and state.leaf_turn[0] == parent:
+            return state.leaf_turn[1]
+        row = tx.one(_TURN, sid=state.id, at=parent)
+        return row[0] if row else None
+
+    def _name(self, tx: Transaction, state: SessionState) -> None:
+        if self.row.role != "user" or state.title or state.title_source != "derived":
+            return
+        words = next((r.text for r in self.parts if r.type == "text" and r.text), None)
+        if words and (title := " ".join(words[: TITLE_LENGTH * 4].split())):
+            state.title = title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 1] + "…"
+            tx.run(_TITLE, sid=state.id, title=state.title)
+
+
+def settle_usage(tx: Transaction, state: SessionState, seq: int, id: str, key: str) -> None:
+    """Count an answer once: it may be here already, in another session."""
+    row = ownership.Lost(state.root_id, seq, id, -1, key)
+    if len(ownership.copies_of(tx, row)) > 1:
+        tx.keep(state)
+        del tx.states[state.id]
+        ownership.recount(tx, ownership.settle(tx, [row]))
+        tx.session(state.id).revision -= 1
+
+
+_CALLS = Statement(
+    lambda: (
+        select(part.c.rid, part.c.seq, part.c.status, part.c.text, part.c.text_blob)
+        .where(
+            part.c.session_id == p("sid"), part.c.call_id == p("call"), part.c.type == text("'tool'")
+        )
+        .order_by(part.c.seq.desc(), part.c.idx.desc())
+    )
+)
+_PARENT = Statement(
+    lambda: select(message.c.parent_seq).where(_in_session, message.c.seq == p("at"))
+)
+_FILL = update_of(
+    part, "status outcome text text_blob indexed time_updated time_ended", part.c.rid == p("row")
+)
+
+
+def on_path(tx: Transaction, session_id: str, seq: int, leaf: int | None) -> bool:
+    """Return whether message *seq* is an ancestor of *leaf* (or it)."""
+    while leaf is not None and leaf > seq:
+        row = tx.one(_PARENT, sid=session_id, at=leaf)
+        leaf = row[0] if row else None
+    return leaf == seq
+
+
+def fill_call(
+    tx: Transaction, state: SessionState, leaf: int | None, row: PartRow, inherited: int = 0
+) -> PartRow:
+    """Give a result that is a record of its own to its call, where it is the first on the path.
+
+    Then the text stands once, with the call, and the result's row has none. Any
+    other result keeps its text.
+    """
+    for rid, seq, status, _, _ in tx.run(_CALLS, sid=state.id, call=row.call_id).fetchall():
+        if not on_path(tx, state.id, seq, leaf):
+            continue
+        if status not in ("pending", "running"):
+            break
+        failed = row.outcome is not None or row.status == "error"
+        tx.run(
+            _FILL,
+            row=rid,
+            status="error" if failed else "completed",
+            outcome=(row.outcome or "failed") if failed else None,
+            text=row.text,
+            text_blob=row.text_blob,
+            indexed=0,
+            time_updated=tx.now,
+            time_ended=row.time_ended or row.time_created or tx.now,
+        )
+        if not inherited:
+            tx.to_index.append(rid)
+        return row._replace(text=None, text_blob=None)
+    return row
+
+
+@dataclass(frozen=True, slots=True)
+class AddPart:
+    """Add a part to an open message."""
+
+    verb = "add_part"
+    session_id: str
+    message: str | int
+    row: PartRow
+    blobs: tuple[Blob, ...]
+    own_id: bool
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it, or recognise it; raises `ConflictError` and `NotFoundError`."""
+        state = tx.session(self.session_id)
+        seq = seq_of(tx, state.id, self.message)
+        if self.own_id or tx.retried:
+            stored = [r for r in tx.run(_PARTS, sid=state.id, at=seq) if r[1] == self.row.id]
+            if stored and same_part(stored[0], self.row):
+                return
+            if stored:
+                raise ConflictError(f"part {self.row.id} is there with other content")
+        if tx.one(_OPEN, sid=state.id, at=seq)[9] is not None:
+            raise ConflictError(f"message {self.message} is finished; parts go to open messages")
+        tx.insert_blobs(self.blobs)
+        idx = tx.one(_NEXT_IDX, sid=state.id, at=seq)[0]
+        insert_part(tx, state.id, seq, idx, self.row, complete=False)
+        state.first_new_seq = min(state.first_new_seq or seq, seq)
+        tx.used(state)
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Complete an open message."""
+
+    verb = "finish"
+    session_id: str
+    message: str | int
+    finish: str
+    cost: float | None
+    tokens: tuple[int | None, ...]
+    error: str | None
+    time: int | None = None
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; a finished message with the same values stays. Raises `ConflictError`."""
+        state = tx.session(self.session_id)
+        seq = seq_of(tx, state.id, self.message)
+        stored = tx.one(_OPEN, sid=state.id, at=seq)
+        if stored[9] is not None:
+            if stored[10:17] == (self.finish, self.cost, *self.tokens) and same_json(
+                stored[17], self.error
+            ):
+                return
+            raise ConflictError(f"message {self.message} is finished, with other values")
+        row = MessageRow(*stored[:8], self.cost, self.tokens, None, None, stored[8], None, None, None)
+        key = usage_key(state.source, row.response_id or row.id, row, stored[8])
+        sums = {f"tokens_{name}": value for name, value in zip(TOKENS, self.tokens, strict=True)}
+        tx.run(
+            _FINISH,
+            sid=state.id,
+            at=seq,
+            finish=self.finish,
+            error=self.error,
+            usage_key=key,
+            cost=self.cost,
+            time_completed=tx.now if self.time is None else self.time,
+            **sums,
+        )
+        if not stored[18]:
+            tx.to_index += [rid for (rid,) in tx.run(_RIDS, sid=state.id, at=seq)]
+            state.count(self.cost, self.tokens)
+        state.first_new_seq = min(state.first_new_seq or seq, seq)
+        tx.used(state)
+        if key is not None and not stored[18]:
+            settle_usage(tx, state, seq, row.id, key)

@@ -1,0 +1,196 @@
+"""Once-only counting: of all copies of one answer, exactly one is not inherited.
+
+Copies are the rows with one ``usage_key``, or with one (root, seq, id): what a
+fork took over. The owner is a copy whose session has no other copy among its
+ancestors; among several, that of the smallest (time_created, id). Deleted
+sessions do not take part. Whoever adds, removes or relinks rows calls `settle`
+with the rows it touched, in the same transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import literal_column, and_, func, or_, select, text
+
+from sessiondb.effects.transaction import TOKENS, Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.schema import message, part, session
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One row of a class of copies."""
+
+    session_id: str
+    seq: int
+    id: str
+    usage_key: str | None
+    inherited: int
+    root_id: str
+    time_created: int
+
+
+_COLUMNS = (
+    message.c.session_id,
+    message.c.seq,
+    message.c.id,
+    message.c.usage_key,
+    message.c.inherited,
+    session.c.root_id,
+    session.c.time_created,
+)
+_alive = session.c.time_deleted.is_(None)
+_BY_KEY = Statement(
+    lambda: (
+        select(*_COLUMNS)
+        .join_from(message, session, session.c.id == message.c.session_id)
+        .where(message.c.usage_key == p("key"), _alive)
+    )
+)
+# Ids that two sessions of one family brought themselves may agree by chance; copies also keep
+# their time, and only where some row is inherited was anything copied at all.
+_BY_FAMILY = Statement(
+    lambda: (
+        select(*_COLUMNS)
+        .join_from(session, message, session.c.id == message.c.session_id)
+        .where(
+            session.c.root_id == p("root"),
+            _alive,
+            message.c.id == p("mid"),
+            message.c.seq == p("seq"),
+            message.c.time_created == p("time"),
+        )
+    )
+)
+_PARENTS = Statement(
+    lambda: select(session.c.parent_id).where(session.c.id == p("sid")),
+)
+_SET_MESSAGE = update_of(
+    message, "inherited", message.c.session_id == p("sid"), message.c.seq == p("at")
+)
+_SET_PARTS = update_of(part, "inherited", part.c.session_id == p("sid"), part.c.seq == p("at"))
+_UNINDEX = Statement(
+    lambda: part.update()
+    .where(part.c.session_id == p("sid"), part.c.seq == p("at"), part.c.indexed == text("1"))
+    .values(indexed=text("0"))
+)
+_PART_RIDS = Statement(
+    lambda: (
+        select(part.c.rid)
+        .join(
+            message, and_(message.c.session_id == part.c.session_id, message.c.seq == part.c.seq)
+        )
+        .where(
+            part.c.session_id == p("sid"),
+            part.c.seq == p("at"),
+            or_(
+                message.c.time_completed.is_not(None),
+                part.c.status.in_([literal_column("'completed'"), literal_column("'error'")]),
+            ),
+        )
+    )
+)
+
+
+def _total() -> Any:
+    own, taken = message.c.inherited == text("0"), message.c.inherited == text("1")
+    sums = [func.sum(message.c.cost).filter(own), func.sum(message.c.cost).filter(taken)]
+    sums += [func.sum(message.c[f"tokens_{name}"]).filter(own) for name in TOKENS]
+    return select(func.count(), *sums).where(message.c.session_id == p("sid"))
+
+
+_TOTAL = Statement(_total)
+_RECOUNT = update_of(
+    session,
+    "message_count cost cost_inherited " + " ".join(f"tokens_{name}" for name in TOKENS),
+    session.c.id == p("sid"),
+)
+
+
+def recount(tx: Transaction, session_ids: Iterable[str]) -> None:
+    """Make the counters of sessions those of their messages."""
+    columns = ("message_count", "cost", "cost_inherited", *(f"tokens_{name}" for name in TOKENS))
+    for session_id in session_ids:
+        values = dict(zip(columns, tx.one(_TOTAL, sid=session_id), strict=True))
+        tx.run(_RECOUNT, sid=session_id, **values)
+        state = tx.states.get(session_id)
+        for name, value in values.items():
+            if state is not None:
+                setattr(state, name, value)
+
+
+def _ancestors(tx: Transaction, session_id: str, known: dict[str, list[str]]) -> list[str]:
+    if session_id not in known:
+        chain: list[str] = []
+        row = tx.one(_PARENTS, sid=session_id)
+        while row and row[0] and row[0] not in chain:
+            chain.append(row[0])
+            row = tx.one(_PARENTS, sid=row[0])
+        known[session_id] = chain
+    return known[session_id]
+
+
+def owner_of(tx: Transaction, copies: list[Copy], known: dict[str, list[str]]) -> Copy:
+    """Return the copy that is counted."""
+    if len(copies) == 1:
+        return copies[0]
+    sessions = {copy.session_id for copy in copies}
+    first = [c for c in copies if sessions.isdisjoint(_ancestors(tx, c.session_id, known))]
+    return min(first or copies, key=lambda c: (c.time_created, c.session_id, c.seq))
+
+
+class Lost(NamedTuple):
+    """What identifies the class of a message row: enough to find its copies when it is gone."""
+
+    root_id: str
+    seq: int
+    id: str
+    time_created: int
+    usage_key: str | None
+
+
+def copies_of(tx: Transaction, row: Lost) -> list[Copy]:
+    """Return all live rows of one class."""
+    found = {}
+    if row.usage_key is not None:
+        keyed = (Copy(*r) for r in tx.run(_BY_KEY, key=row.usage_key).fetchall())
+        found = {(c.session_id, c.seq): c for c in keyed}
+    where = {"root": row.root_id, "mid": row.id, "seq": row.seq, "time": row.time_created}
+    family = [Copy(*r) for r in tx.run(_BY_FAMILY, **where).fetchall()]
+    if any(c.inherited for c in family):
+        found.update({(c.session_id, c.seq): c for c in family})
+    return list(found.values())
+
+
+def settle(tx: Transaction, rows: Iterable[Lost]) -> set[str]:
+    """Give each class that one of *rows* belongs to exactly one owner.
+
+    The rows themselves may be gone. Returns the sessions whose counters must be
+    made again; the caller calls `recount` for them.
+    """
+    known: dict[str, list[str]] = {}
+    touched: set[str] = set()
+    for row in rows:
+        copies = copies_of(tx, row)
+        if not copies:
+            continue
+        owner = owner_of(tx, copies, known)
+        for copy in copies:
+            inherited = int(copy is not owner)
+            if copy.inherited != inherited:
+                mark(tx, copy.session_id, copy.seq, inherited)
+                touched.add(copy.session_id)
+    return touched
+
+
+def mark(tx: Transaction, session_id: str, seq: int, inherited: int) -> None:
+    """Make one message own or inherited, with its parts and their place in search."""
+    tx.run(_SET_MESSAGE, sid=session_id, at=seq, inherited=inherited)
+    if inherited:
+        tx.run(_UNINDEX, sid=session_id, at=seq)
+    tx.run(_SET_PARTS, sid=session_id, at=seq, inherited=inherited)
+    if not inherited:
+        tx.to_index += [rid for (rid,) in tx.run(_PART_RIDS, sid=session_id, at=seq)]

@@ -1,0 +1,331 @@
+"""Effects on the session row, and on what hangs on a session: todos, diffs, labels, prompts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, select
+
+from sessiondb import ids
+from sessiondb.effects.encode import Blob
+from sessiondb.effects.message import seq_of
+from sessiondb.effects.project import Place, project_of, stored
+from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError
+from sessiondb.schema import file_diff, label, prompt, session, todo
+
+SESSION = tuple(
+    "id project_id parent_id relation parent_seq call_id parent_source_id root_id slug title "
+    "title_source directory version source source_id agent provider_id model_id summary_additions "
+    "summary_deletions summary_files summary_diffs share_url revert permission metadata "
+    "time_created time_updated time_compacting time_archived time_importing data data_blob".split()
+)
+#: A cascade of SQLite's fails at 1,000 levels.
+MAX_CHAIN = 500
+
+_EXISTING = Statement(
+    lambda: select(
+        session.c.parent_id, session.c.relation, session.c.source_id, session.c.time_deleted
+    ).where(session.c.id == p("sid"))
+)
+_SLUG = Statement(
+    lambda: select(session.c.id).where(session.c.project_id == p("pid"), session.c.slug == p("slug"))
+)
+_PARENT = Statement(lambda: select(session.c.parent_id).where(session.c.id == p("sid")))
+
+
+def free_slug(tx: Transaction, project_id: str, session_id: str) -> str:
+    """Return a slug made from the id that no session of the project has."""
+    for length in (2, 4, 8, 16):
+        slug = ids.slug_of(session_id, length=length)
+        row = tx.one(_SLUG, pid=project_id, slug=slug)
+        if row is None or row[0] == session_id:
+            return slug
+    return session_id
+
+
+def check_chain(tx: Transaction, parent_id: str) -> None:
+    """Refuse a parent below more than `MAX_CHAIN` ancestors; raises `InvalidInputError`."""
+    above, depth = parent_id, 1
+    while (row := tx.one(_PARENT, sid=above)) and row[0]:
+        above, depth = row[0], depth + 1
+        if depth > MAX_CHAIN:
+            raise InvalidInputError(f"session {parent_id} has {MAX_CHAIN} ancestors already")
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSession:
+    """Make a session, empty."""
+
+    verb = "create_session"
+    id: str
+    own_id: bool
+    place: Place
+    source: str
+    title: str | None = None
+    parent_id: str | None = None
+    relation: str | None = None
+    parent_message: str | int | None = None
+    call_id: str | None = None
+    agent: str | None = None
+    provider_id: str | None = None
+    model_id: str | None = None
+    metadata: str = "{}"
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it, or recognise it; raises `ConflictError` and `NotFoundError`."""
+        if (self.own_id or tx.retried) and self._is_there(tx):
+            return
+        parent = None if self.parent_id is None else tx.session(self.parent_id)
+        parent_seq = None
+        if parent is not None:
+            check_chain(tx, parent.id)
+            parent_seq = parent.leaf_seq
+            if self.parent_message is not None:
+                parent_seq = seq_of(tx, parent.id, self.parent_message)
+        project_id = project_of(tx, self.place)
+        slug = free_slug(tx, project_id, self.id)
+        directory = stored(self.place.directory, tx.root)
+        named = "derived" if self.title is None else "user"
+        root_id = parent.root_id if parent else self.id
+        tx.insert(
+            session,
+            SESSION,
+            (
+                self.id, project_id, self.parent_id, self.relation, parent_seq, self.call_id, None,
+                root_id, slug, self.title or "", named, directory, None, self.source, None,
+                self.agent, self.provider_id, self.model_id, None, None, None, None, None, None,
+                None, self.metadata, tx.now, tx.now, None, None, None, None, None,
+            ),
+        )  # fmt: skip
+        tx.session(self.id)
+
+    def _is_there(self, tx: Transaction) -> bool:
+        row = tx.one(_EXISTING, sid=self.id)
+        if row is None:
+            return False
+        if row[3] is not None:
+            raise ConflictError(f"session {self.id} was deleted and is still being removed")
+        if row[:2] != (self.parent_id, self.relation):
+            raise ConflictError(f"session {self.id} exists with another parent")
+        return True
+
+
+def _update(columns: str) -> Statement:
+    return update_of(session, columns, session.c.id == p("sid"))
+
+
+_SETTERS = {
+    columns: _update(columns)
+    for columns in (
+        "title title_source",
+        "metadata",
+        "permission",
+        "share_url metadata",
+        "revert",
+        "time_archived",
+        "directory project_id slug",
+    )
+}
+_METADATA = Statement(lambda: select(session.c.metadata).where(session.c.id == p("sid")))
+_TITLE_RANK = {"derived": 0, "agent": 1, "user": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumns:
+    """Set columns of a session; they move neither its last use nor its history."""
+
+    verb: str
+    session_id: str
+    values: tuple[tuple[str, Any], ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; raises `NotFoundError`."""
+        state = tx.session(self.session_id)
+        values = dict(self.values)
+        if values.get("time_archived") == "now":
+            values["time_archived"] = tx.now
+        tx.run(_SETTERS[" ".join(values)], sid=state.id, **values)
+
+
+@dataclass(frozen=True, slots=True)
+class SetTitle:
+    """Name a session; a name the user gave is not replaced by one of an agent."""
+
+    verb = "set_title"
+    session_id: str
+    title: str
+    by: str
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; raises `NotFoundError`."""
+        state = tx.session(self.session_id)
+        if _TITLE_RANK[self.by] < _TITLE_RANK[state.title_source]:
+            return
+        state.title, state.title_source = self.title, self.by
+        tx.run(_SETTERS["title title_source"], sid=state.id, title=self.title, title_source=self.by)
+
+
+@dataclass(frozen=True, slots=True)
+class SetDirectory:
+    """Move a session to another directory, and so perhaps to another project."""
+
+    verb = "set_directory"
+    session_id: str
+    place: Place
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; raises `NotFoundError`."""
+        state = tx.session(self.session_id)
+        state.project_id = project_of(tx, self.place)
+        slug = free_slug(tx, state.project_id, state.id)
+        where = stored(self.place.directory, tx.root)
+        setter = _SETTERS["directory project_id slug"]
+        tx.run(setter, sid=state.id, directory=where, project_id=state.project_id, slug=slug)
+
+
+_CLEAR_TODOS = Statement(lambda: delete(todo).where(todo.c.session_id == p("sid")))
+_TODO = tuple("session_id position id content status priority time_created time_updated".split())
+_DIFF_BLOBS = Statement(
+    lambda: select(file_diff.c.before_blob, file_diff.c.after_blob).where(
+        file_diff.c.session_id == p("sid")
+    )
+)
+_CLEAR_DIFFS = Statement(lambda: delete(file_diff).where(file_diff.c.session_id == p("sid")))
+_DIFF = tuple("session_id seq path before_blob after_blob patch additions deletions".split())
+
+
+@dataclass(frozen=True, slots=True)
+class SetTodos:
+    """Replace a session's todo list."""
+
+    verb = "set_todos"
+    session_id: str
+    todos: tuple[tuple[str | None, str, str, str | None], ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; raises `NotFoundError`."""
+        state = tx.session(self.session_id)
+        write_todos(tx, state, self.todos)
+
+
+def write_todos(
+    tx: Transaction, state: SessionState, todos: tuple[tuple[str | None, str, str, str | None], ...]
+) -> None:
+    """Replace the rows of a todo list."""
+    tx.run(_CLEAR_TODOS, sid=state.id)
+    for position, row in enumerate(todos):
+        tx.insert(todo, _TODO, (state.id, position, *row, tx.now, tx.now))
+
+
+@dataclass(frozen=True, slots=True)
+class SetDiffs:
+    """Replace what is known of the files that a session changed."""
+
+    verb = "set_diffs"
+    session_id: str
+    rows: tuple[tuple[Any, ...], ...]
+    blobs: tuple[Blob, ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; raises `NotFoundError`."""
+        state = tx.session(self.session_id)
+        for hashes in tx.run(_DIFF_BLOBS, sid=state.id).fetchall():
+            tx.loose.update(h for h in hashes if h)
+        tx.run(_CLEAR_DIFFS, sid=state.id)
+        tx.insert_blobs(self.blobs)
+        for row in self.rows:
+            tx.insert(file_diff, _DIFF, (state.id, *row))
+
+
+_DROP_LABELS = Statement(
+    lambda: delete(label).where(label.c.session_id == p("sid"), label.c.seq == p("at"))
+)
+_DROP_NAME = Statement(
+    lambda: delete(label).where(label.c.session_id == p("sid"), label.c.label == p("name"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SetLabel:
+    """Name a message, or take its names away."""
+
+    verb = "label"
+    session_id: str
+    message: str | int
+    name: str | None
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; a name moves to the message that got it last. Raises `NotFoundError`."""
+        state = tx.session(self.session_id)
+        put_label(tx, state.id, seq_of(tx, state.id, self.message), self.name)
+
+
+def put_label(tx: Transaction, session_id: str, seq: int, name: str | None) -> None:
+    """Give *name* to a message; None takes all its names away."""
+    if name is None:
+        tx.run(_DROP_LABELS, sid=session_id, at=seq)
+        return
+    tx.run(_DROP_NAME, sid=session_id, name=name)
+    tx.insert(label, ("session_id", "seq", "label"), (session_id, seq, name))
+
+
+_PROMPT = tuple("id text directory project_id session_id source time_created".split())
+_PROMPT_IS = Statement(lambda: select(prompt.c.text).where(prompt.c.id == p("pid")))
+
+
+@dataclass(frozen=True, slots=True)
+class AddPrompt:
+    """Add a line to the prompt history."""
+
+    verb = "add_prompt"
+    id: str
+    text: str
+    place: Place | None
+    session_id: str | None
+    source: str
+    time: int | None = None
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it, or recognise it by its id; raises `ConflictError`, `NotFoundError`."""
+        stored_text = tx.one(_PROMPT_IS, pid=self.id)
+        if stored_text is not None:
+            if stored_text[0] != self.text:
+                raise ConflictError(f"prompt {self.id} is there with another text")
+            return
+        project_id = directory = None
+        if self.session_id is not None:
+            state = tx.session(self.session_id)
+            project_id, directory = state.project_id, state.directory
+        if self.place is not None:
+            project_id = project_of(tx, self.place)
+            directory = stored(self.place.directory, tx.root)
+        created = tx.now if self.time is None else self.time
+        row = (self.id, self.text, directory, project_id, self.session_id, self.source, created)
+        tx.insert(prompt, _PROMPT, row)
+
+
+@dataclass(frozen=True, slots=True)
+class SetShare:
+    """Note where a session is shared; the secret lives in metadata."""
+
+    verb = "set_share"
+    session_id: str
+    url: str | None
+    secret: str | None
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; raises `NotFoundError`."""
+        state = tx.session(self.session_id)
+        row = tx.one(_METADATA, sid=state.id)
+        if row is None:
+            raise NotFoundError(f"session {self.session_id} does not exist")
+        metadata = json.loads(row[0])
+        metadata.pop("share", None)
+        if self.secret is not None:
+            metadata["share"] = {"secret": self.secret}
+        setter = _SETTERS["share_url metadata"]
+        tx.run(setter, sid=state.id, share_url=self.url, metadata=json.dumps(metadata))

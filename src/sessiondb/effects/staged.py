@@ -1,0 +1,67 @@
+"""What a unit knows of itself: enough to refuse, at once, what could never commit.
+
+Only what the unit wrote is known; everything else is left to the transaction.
+"""
+
+from __future__ import annotations
+
+from sessiondb.effects.handles import MessageHandle
+from sessiondb.errors import ConflictError, InvalidInputError
+
+
+class Staged:
+    """The staged state of one unit, by session id."""
+
+    def __init__(self) -> None:
+        self._created: set[str] = set()
+        self._deleted: set[str] = set()
+        self._open: dict[tuple[str, str], bool] = {}
+        self._calls: dict[tuple[str, str], str] = {}
+
+    def live(self, session_id: str) -> str:
+        """Return the id unless this unit deletes the session; raises `ConflictError`."""
+        if session_id in self._deleted:
+            raise ConflictError(f"this unit deletes session {session_id}")
+        return session_id
+
+    def create(self, session_id: str) -> None:
+        """Note a new session; raises `ConflictError` when the unit made it already."""
+        if session_id in self._created:
+            raise ConflictError(f"this unit creates session {session_id} twice")
+        self._created.add(session_id)
+
+    def delete(self, session_id: str) -> None:
+        """Note that a session goes."""
+        self.live(session_id)
+        self._deleted.add(session_id)
+
+    def append(self, handle: MessageHandle, is_open: bool, own_id: bool) -> None:
+        """Note a message and whether it is open."""
+        key = (self.live(handle.session_id), handle.id)
+        if key in self._open and own_id:
+            raise ConflictError(f"this unit writes message {handle.id} twice")
+        self._open[key] = is_open
+
+    def add_part(self, session_id: str, message: str | int) -> None:
+        """Refuse a part for a message that this unit wrote or finished as complete."""
+        if self._open.get((self.live(session_id), str(message))) is False:
+            raise InvalidInputError(f"message {message} is finished; append it with open=True")
+
+    def finish(self, session_id: str, message: str | int) -> None:
+        """Note that a message is complete; twice in one unit is refused."""
+        key = (self.live(session_id), str(message))
+        if self._open.get(key) is False:
+            raise InvalidInputError(f"message {message} is finished already")
+        self._open[key] = False
+
+    def start(self, session_id: str, part: str) -> None:
+        """Refuse to start what this unit settled."""
+        if self._calls.get((session_id, part)) == "settled":
+            raise InvalidInputError(f"call {part} is settled already")
+        self._calls[session_id, part] = "started"
+
+    def settle(self, session_id: str, part: str) -> None:
+        """Refuse to settle a call twice in one unit."""
+        if self._calls.get((session_id, part)) == "settled":
+            raise InvalidInputError(f"call {part} is settled already")
+        self._calls[session_id, part] = "settled"

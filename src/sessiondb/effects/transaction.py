@@ -1,0 +1,252 @@
+"""One write transaction, as effects see it.
+
+Effects run in order against a DBAPI connection. What concerns the transaction
+as a whole is gathered here and done once at its end: the session rows that were
+touched (one UPDATE per session and unit), the rows that search must take in
+(one INSERT), the blobs that may have lost their last reference (one DELETE).
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import and_, exists, func, or_, select, text, update
+from sqlalchemy.sql import ClauseElement
+
+from sessiondb.clock import now_ms
+from sessiondb.effects.encode import Blob
+from sessiondb.engine.sql import Statement, insert_text, p, update_of
+from sessiondb.errors import NotFoundError
+from sessiondb.model import Change
+from sessiondb.schema import blob, file_diff, message, meta, part, session
+
+TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
+_STATE = (
+    "id project_id parent_id relation root_id source source_id title title_source leaf_seq "
+    "last_seq revision message_count cost cost_inherited tokens_input tokens_output "
+    "tokens_reasoning tokens_cache_read tokens_cache_write time_created time_updated "
+    "time_detached time_importing directory"
+).split()
+_KEPT = (
+    "leaf_seq last_seq revision change message_count cost cost_inherited tokens_input "
+    "tokens_output tokens_reasoning tokens_cache_read tokens_cache_write time_updated "
+    "time_detached"
+)
+
+_LOAD = Statement(
+    lambda: select(*(session.c[name] for name in _STATE)).where(
+        session.c.id == p("sid"), session.c.time_deleted.is_(None)
+    )
+)
+_KEEP = update_of(session, _KEPT, session.c.id == p("sid"))
+_NEXT_RID = Statement(lambda: select(func.coalesce(func.max(part.c.rid), 0) + 1))
+_NEXT_CHANGE = Statement(
+    lambda: (
+        update(meta)
+        .where(meta.c.key == "change")
+        .values(value=text("CAST(value AS INTEGER) + 1"))
+        .returning(meta.c.value)
+    )
+)
+_rids = func.json_each(p("rids")).table_valued("value")
+_MARK = Statement(
+    lambda: (
+        update(part)
+        .where(
+            part.c.rid.in_(select(_rids.c.value)),
+            part.c.indexed == text("0"),
+            part.c.inherited == text("0"),
+            or_(
+                part.c.text.is_not(None),
+                part.c.text_blob.is_not(None),
+                part.c.input.is_not(None),
+                part.c.input_blob.is_not(None),
+                part.c.title.is_not(None),
+            ),
+        )
+        .values(indexed=text("1"))
+        .returning(part.c.rid)
+    )
+)
+_INDEX = (
+    "INSERT INTO part_search (rowid, text, input, title) SELECT rid, text, input, title "
+    "FROM part_search_content WHERE rid IN (SELECT value FROM json_each(?))"
+)
+
+
+def _free() -> ClauseElement:
+    hashes = func.json_each(p("hashes")).table_valued("value")
+    holders = [part.c.text_blob, part.c.input_blob, part.c.data_blob, message.c.data_blob]
+    holders += [session.c.data_blob, file_diff.c.before_blob, file_diff.c.after_blob]
+    unused = [~exists().where(column == blob.c.hash) for column in holders]
+    return blob.delete().where(and_(blob.c.hash.in_(select(hashes.c.value)), *unused))
+
+
+_FREE = Statement(_free)
+
+
+@dataclass(slots=True)
+class SessionState:
+    """The moving part of a session row while a unit is applied."""
+
+    id: str
+    project_id: str
+    parent_id: str | None
+    relation: str | None
+    root_id: str
+    source: str
+    source_id: str | None
+    title: str
+    title_source: str
+    leaf_seq: int | None
+    last_seq: int
+    revision: int
+    message_count: int
+    cost: float | None
+    cost_inherited: float | None
+    tokens_input: int | None
+    tokens_output: int | None
+    tokens_reasoning: int | None
+    tokens_cache_read: int | None
+    tokens_cache_write: int | None
+    time_created: int
+    time_updated: int
+    time_detached: int | None
+    time_importing: int | None
+    directory: str
+    first_new_seq: int = 0
+    #: turn_id of the message at ``leaf_seq`` if this unit wrote it.
+    leaf_turn: tuple[int, str | None] | None = None
+
+    def count(self, cost: float | None, tokens: Sequence[int | None], sign: int = 1) -> None:
+        """Add (or, with *sign* -1, take away) the usage of one own message."""
+        if cost is not None:
+            self.cost = (self.cost or 0.0) + sign * cost
+        for name, value in zip(TOKENS, tokens, strict=True):
+            if value is not None:
+                column = f"tokens_{name}"
+                setattr(self, column, (getattr(self, column) or 0) + sign * value)
+
+
+@dataclass(slots=True)
+class Transaction:
+    """The open transaction of a batch; `begin_unit` before each unit, `finish` before COMMIT."""
+
+    connection: sqlite3.Connection
+    root: str | None = None
+    now: int = field(default_factory=now_ms)
+    states: dict[str, SessionState] = field(default_factory=dict)
+    changes: dict[str, Change] = field(default_factory=dict)
+    to_index: list[int] = field(default_factory=list)
+    loose: set[str] = field(default_factory=set)
+    settled: list[Callable[[], None]] = field(default_factory=list)
+    retried: bool = False
+    _next_rid: int | None = None
+    _change: int | None = None
+
+    def run(self, statement: Statement, **params: Any) -> sqlite3.Cursor:
+        """Execute a compiled statement."""
+        return self.connection.execute(statement.text, statement.bind(params))
+
+    def one(self, statement: Statement, **params: Any) -> Any:
+        """Return the first row, or None."""
+        return self.connection.execute(statement.text, statement.bind(params)).fetchone()
+
+    def many(self, statement: Statement, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Execute a compiled statement once for each mapping."""
+        self.connection.executemany(statement.text, [statement.bind(row) for row in rows])
+
+    def insert(self, table: Any, columns: tuple[str, ...], values: Sequence[Any]) -> None:
+        """Insert one row; *columns* stand in table order."""
+        self.connection.execute(insert_text(table, columns), values)
+
+    def insert_blobs(self, blobs: Sequence[Blob]) -> None:
+        """Store blobs that are not there yet."""
+        if blobs:
+            sql = insert_text(blob, ("hash", "size", "encoding", "data"), "OR IGNORE")
+            self.connection.executemany(sql, blobs)
+
+    def begin_unit(self, retried: bool = False) -> tuple[int, int, dict[str, Change]]:
+        """Forget the session rows of the unit before; return what `undo_unit` needs."""
+        self.states = {}
+        self.retried = retried
+        return len(self.settled), len(self.to_index), dict(self.changes)
+
+    def undo_unit(self, mark: tuple[int, int, dict[str, Change]]) -> None:
+        """Forget what a unit noted whose savepoint was rolled back."""
+        settled, indexed, self.changes = mark
+        del self.settled[settled:], self.to_index[indexed:]
+        self.states = {}
+
+    def session(self, session_id: str) -> SessionState:
+        """Return the row of a session that is here; raises `NotFoundError`."""
+        state = self.states.get(session_id)
+        if state is None:
+            row = self.one(_LOAD, sid=session_id)
+            if row is None:
+                raise NotFoundError(
+                    f"session {session_id} does not exist", hint="list the sessions that do"
+                )
+            state = self.states[session_id] = SessionState(*row)
+        return state
+
+    def used(self, state: SessionState) -> None:
+        """Note that a conversation went on here: last use, and detached from its source."""
+        state.time_updated = max(self.now, state.time_updated)
+        if state.source_id is not None and state.time_detached is None:
+            state.time_detached = self.now
+
+    @property
+    def change(self) -> int:
+        """This transaction's place in the database's own order of commits."""
+        if self._change is None:
+            self._change = int(self.run(_NEXT_CHANGE).fetchall()[0][0])
+        return self._change
+
+    def take_rid(self) -> int:
+        """Return the next row number of ``part``; explicit, so that search knows it."""
+        if self._next_rid is None:
+            self._next_rid = int(self.one(_NEXT_RID)[0])
+        self._next_rid += 1
+        return self._next_rid - 1
+
+    def forget_rids(self) -> None:
+        """Note that rows got row numbers of SQLite's own choice."""
+        self._next_rid = None
+
+    def flush(self) -> None:
+        """Write the touched session rows, each once, with one revision more."""
+        for state in self.states.values():
+            self.keep(state)
+        self.states = {}
+
+    def keep(self, state: SessionState) -> None:
+        """Write one session row and note the change."""
+        row = {name: getattr(state, name) for name in _KEPT.split() if name != "change"}
+        row["revision"] += 1
+        self.run(_KEEP, sid=state.id, change=self.change, **row)
+        self.note_change(state.id, row["revision"], state.last_seq, state.first_new_seq)
+
+    def note_change(
+        self, session_id: str, revision: int, last_seq: int, first_new: int, deleted: bool = False
+    ) -> None:
+        """Note what to tell after the commit."""
+        before = self.changes.get(session_id)
+        since = first_new - 1 if first_new else last_seq
+        if before is not None:
+            since = min(since, before.since_seq)
+        self.changes[session_id] = Change(
+            self.change, session_id, revision, last_seq, since, deleted
+        )
+
+    def finish(self) -> None:
+        """Do the steps that are done once: search, then blobs."""
+        if self.to_index:
+            marked = self.run(_MARK, rids=json.dumps(self.to_index)).fetchall()
+            self.connection.execute(_INDEX, (json.dumps(sorted(rid for (rid,) in marked)),))
+        if self.loose:
+            self.run(_FREE, hashes=json.dumps(sorted(self.loose)))

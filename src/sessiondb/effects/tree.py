@@ -1,0 +1,136 @@
+"""Effects on the shape of the tree: set_leaf and truncate."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, func, select
+
+from sessiondb.effects import ownership
+from sessiondb.effects.message import seq_of
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, p
+from sessiondb.schema import file_diff, message, part
+
+_seqs = func.json_each(p("seqs")).table_valued("value")
+_LINKS = Statement(
+    lambda: (
+        select(message.c.seq, message.c.parent_seq)
+        .where(message.c.session_id == p("sid"))
+        .order_by(message.c.seq)
+    )
+)
+_GOING = Statement(
+    lambda: select(
+        message.c.seq,
+        message.c.id,
+        message.c.time_created,
+        message.c.usage_key,
+        message.c.data_blob,
+    ).where(message.c.session_id == p("sid"), message.c.seq.in_(select(_seqs.c.value)))
+)
+_PART_BLOBS = Statement(
+    lambda: select(part.c.text_blob, part.c.input_blob, part.c.data_blob).where(
+        part.c.session_id == p("sid"), part.c.seq.in_(select(_seqs.c.value))
+    )
+)
+_DIFF_BLOBS = Statement(
+    lambda: select(file_diff.c.before_blob, file_diff.c.after_blob).where(
+        file_diff.c.session_id == p("sid"), file_diff.c.seq.in_(select(_seqs.c.value))
+    )
+)
+_DROP = Statement(
+    lambda: delete(message).where(
+        message.c.session_id == p("sid"), message.c.seq.in_(select(_seqs.c.value))
+    )
+)
+_DROP_DIFFS = Statement(
+    lambda: delete(file_diff).where(
+        file_diff.c.session_id == p("sid"), file_diff.c.seq.in_(select(_seqs.c.value))
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SetLeaf:
+    """Continue from another message; nothing is removed."""
+
+    verb = "set_leaf"
+    session_id: str
+    message: str | int | None
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; raises `NotFoundError`."""
+        state = tx.session(self.session_id)
+        at = None if self.message is None else seq_of(tx, state.id, self.message)
+        if at != state.leaf_seq:
+            state.leaf_seq = at
+            tx.used(state)
+
+
+def links(tx: Transaction, session_id: str) -> dict[int, int | None]:
+    """Return seq → parent_seq of every message of a session, in order of seq."""
+    return dict(tx.run(_LINKS, sid=session_id).fetchall())
+
+
+def path_to(above: dict[int, int | None], leaf: int | None) -> list[int]:
+    """Return the seqs from the root to *leaf*; a cycle in a damaged file ends it."""
+    path: list[int] = []
+    seen: set[int] = set()
+    while leaf is not None and leaf in above and leaf not in seen:
+        seen.add(leaf)
+        path.append(leaf)
+        leaf = above[leaf]
+    return path[::-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """Remove everything that follows a message, on every branch that grows from it."""
+
+    verb = "truncate"
+    session_id: str
+    after: str | int | None
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; forks keep what they copied. Raises `NotFoundError`."""
+        state = tx.session(self.session_id)
+        after = None if self.after is None else seq_of(tx, state.id, self.after)
+        going = self._below(links(tx, state.id), after)
+        if going:
+            self._remove(tx, going)
+        if state.leaf_seq in going or state.leaf_seq is None:
+            state.leaf_seq = after
+        if going:
+            tx.used(state)
+
+    @staticmethod
+    def _below(above: dict[int, int | None], after: int | None) -> set[int]:
+        if after is None:
+            return set(above)
+        below: dict[int | None, list[int]] = {}
+        for seq, parent in above.items():
+            below.setdefault(parent, []).append(seq)
+        going: set[int] = set()
+        stack = list(below.get(after, ()))
+        while stack:
+            seq = stack.pop()
+            if seq not in going:
+                going.add(seq)
+                stack += below.get(seq, ())
+        return going
+
+    def _remove(self, tx: Transaction, going: set[int]) -> None:
+        sid = self.session_id
+        state = tx.session(sid)
+        where: dict[str, Any] = {"sid": sid, "seqs": json.dumps(sorted(going))}
+        rows = tx.run(_GOING, **where).fetchall()
+        lost = [ownership.Lost(state.root_id, *row[:4]) for row in rows]
+        hashes = tx.run(_PART_BLOBS, **where).fetchall() + tx.run(_DIFF_BLOBS, **where).fetchall()
+        tx.loose.update(h for row in hashes for h in row if h)
+        tx.loose.update(row[4] for row in rows if row[4])
+        tx.run(_DROP_DIFFS, **where)
+        tx.run(_DROP, **where)
+        ownership.recount(tx, {sid, *ownership.settle(tx, lost)})

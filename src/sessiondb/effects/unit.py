@@ -1,0 +1,413 @@
+"""The unit: verbs that queue effects, to be committed whole or not at all.
+
+Each verb checks its arguments at once, in memory and against what the unit has
+staged itself; it never reads the database and no lock is held however long the
+unit takes. What depends on rows is a condition inside the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from sessiondb import codec, ids
+from sessiondb.effects import calls, encode, tree
+from sessiondb.effects import delete as delete_effect
+from sessiondb.effects import fork as fork_effect
+from sessiondb.effects import message as message_effects
+from sessiondb.effects import session as session_effects
+from sessiondb.effects.encode import Blob
+from sessiondb.effects.handles import (
+    LEAF,
+    MessageHandle,
+    MessageRef,
+    PartHandle,
+    PartRef,
+    SessionHandle,
+    SessionRef,
+    message_key,
+    part_key,
+    session_key,
+)
+from sessiondb.effects.project import Place
+from sessiondb.effects.staged import Staged
+from sessiondb.effects.transaction import Transaction
+from sessiondb.errors import InvalidInputError
+from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens
+from sessiondb.model.draft import NO_INPUT, OUTCOMES
+
+
+class Effect(Protocol):
+    """One validated write."""
+
+    @property
+    def verb(self) -> str:
+        """The name that errors use."""
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it inside an open transaction."""
+
+
+def _key_of(at: Any) -> Any:
+    return at if at is LEAF or at is None else message_key(at)
+
+
+class Unit:
+    """Effects that commit together.
+
+    *source* names the program that writes; *locate* turns a directory into a
+    `Place` (a file system question, so it is asked here and not in the transaction).
+    """
+
+    def __init__(self, source: str, locate: Callable[[str | None], Place]) -> None:
+        self.effects: list[Effect] = []
+        self.committed = False
+        self.tried = False
+        self._source = source
+        self.places: list[Place] = []
+        self._find_place = locate
+        self._staged = Staged()
+
+    def _locate(self, directory: str | None) -> Place:
+        place = self._find_place(directory)
+        self.places.append(place)
+        return place
+
+    def _queue(self, effect: Effect) -> None:
+        if self.committed:
+            raise InvalidInputError("this unit is committed; begin another one")
+        self.effects.append(effect)
+
+    # -- sessions ------------------------------------------------------------
+
+    def create_session(
+        self,
+        *,
+        id: str | None = None,
+        title: str | None = None,
+        directory: str | None = None,
+        parent: SessionRef | None = None,
+        relation: str | None = None,
+        parent_message: MessageRef | None = None,
+        call_id: str | None = None,
+        agent: str | None = None,
+        provider: str | None = None,
+        model: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> SessionHandle:
+        """Make an empty session.
+
+        With a *parent* it is its ``subagent`` unless *relation* says ``fork``;
+        *parent_message* is the message whose call *call_id* started it (default:
+        the parent's leaf). An *id* that exists with the same parent is returned.
+        """
+        own_id = id is not None
+        session_id = ids.new_session_id() if id is None else ids.valid_id(id, "a session id")
+        if parent is None and (relation or call_id or parent_message is not None):
+            raise InvalidInputError("relation, call_id and parent_message need a parent")
+        if parent is not None:
+            relation = encode.one_of(relation or "subagent", ("fork", "subagent"), "relation")
+        effect = session_effects.CreateSession(
+            session_id,
+            own_id,
+            self._locate(directory),
+            self._source,
+            encode.string(title, "title"),
+            None if parent is None else session_key(parent),
+            relation,
+            None if parent_message is None else message_key(parent_message),
+            encode.string(call_id, "call_id"),
+            encode.string(agent, "agent"),
+            encode.string(provider, "provider"),
+            encode.string(model, "model"),
+            encode.json_column(metadata or {}, "metadata") or "{}",
+        )
+        self._queue(effect)
+        self._staged.create(session_id)
+        return SessionHandle(session_id)
+
+    def fork(
+        self,
+        session: SessionRef,
+        *,
+        at: MessageRef | Any = LEAF,
+        before: MessageRef | None = None,
+        title: str | None = None,
+        directory: str | None = None,
+        whole: bool = False,
+        id: str | None = None,
+    ) -> SessionHandle:
+        """Copy a session up to and including *at* (or up to *before*) into a new one.
+
+        *whole* copies all branches. Blobs are shared; costs are not counted twice.
+        """
+        if at is not LEAF and before is not None:
+            raise InvalidInputError("a fork is cut at a message or before one, not both")
+        own_id = id is not None
+        handle = SessionHandle(
+            ids.new_session_id() if id is None else ids.valid_id(id, "a session id")
+        )
+        self._queue(
+            fork_effect.Fork(
+                session_key(session),
+                handle,
+                own_id,
+                self._source,
+                _key_of(at),
+                _key_of(before),
+                encode.string(title, "title"),
+                None if directory is None else self._locate(directory),
+                whole,
+            )
+        )
+        return handle
+
+    def delete(self, session: SessionRef, *, keep_forks: bool = False) -> None:
+        """Remove a session with its subagents and forks; *keep_forks* detaches the forks."""
+        self._queue(delete_effect.Delete(session_key(session), keep_forks))
+        self._staged.delete(session_key(session))
+
+    def set_title(self, session: SessionRef, title: str, *, by: str = "user") -> None:
+        """Name a session. A title set by the ``user`` is not replaced by one of an ``agent``."""
+        text = encode.string(title, "title")
+        if not text:
+            raise InvalidInputError("a title must not be empty")
+        encode.one_of(by, ("user", "agent", "derived"), "by")
+        self._queue(session_effects.SetTitle(self._live(session), text, by))
+
+    def set_directory(self, session: SessionRef, directory: str) -> None:
+        """Move a session to another directory."""
+        place = self._locate(directory)
+        self._queue(session_effects.SetDirectory(self._live(session), place))
+
+    def set_metadata(self, session: SessionRef, metadata: Mapping[str, Any]) -> None:
+        """Replace a session's metadata, a JSON object."""
+        value = encode.json_column(metadata, "metadata")
+        self._set("set_metadata", session, metadata=value or "{}")
+
+    def set_permission(self, session: SessionRef, permission: Any) -> None:
+        """Replace a session's permission rules, any JSON value; None clears them."""
+        self._set("set_permission", session, permission=encode.json_column(permission, "rule"))
+
+    def set_share(
+        self, session: SessionRef, url: str | None, *, secret: str | None = None
+    ) -> None:
+        """Note where a session is shared, and the secret that ends it; None ends it."""
+        address, key = encode.string(url, "url"), encode.string(secret, "secret")
+        self._queue(session_effects.SetShare(self._live(session), address, key))
+
+    def set_revert(self, session: SessionRef, revert: Mapping[str, Any] | None) -> None:
+        """Note a revert: message_id, part_id, snapshot, diff; None clears it."""
+        self._set("set_revert", session, revert=encode.json_column(revert, "revert"))
+
+    def archive(self, session: SessionRef) -> None:
+        """Take a session out of default lists."""
+        self._set("archive", session, time_archived="now")
+
+    def unarchive(self, session: SessionRef) -> None:
+        """Bring an archived session back."""
+        self._set("unarchive", session, time_archived=None)
+
+    def _set(self, verb: str, session: SessionRef, **values: Any) -> None:
+        self._queue(session_effects.SetColumns(verb, self._live(session), tuple(values.items())))
+
+    def set_todos(self, session: SessionRef, todos: Iterable[Todo | str]) -> None:
+        """Replace a session's todo list; a string is a pending todo."""
+        rows = []
+        for item in todos:
+            todo = Todo(item) if isinstance(item, str) else item
+            if not isinstance(todo, Todo):
+                raise InvalidInputError(f"a todo is a Todo or a string, not {todo!r}")
+            content = encode.string(todo.content, "content") or ""
+            status = encode.string(todo.status, "status") or "pending"
+            rows.append((todo.id, content, status, encode.string(todo.priority, "priority")))
+        self._queue(session_effects.SetTodos(self._live(session), tuple(rows)))
+
+    def set_diffs(self, session: SessionRef, diffs: Iterable[FileDiff]) -> None:
+        """Replace what is known of the files a session changed."""
+        blobs: list[Blob] = []
+        rows = tuple(diff_row(diff, blobs) for diff in diffs)
+        self._queue(session_effects.SetDiffs(self._live(session), rows, tuple(blobs)))
+
+    def label(self, session: SessionRef, message: MessageRef, name: str | None) -> None:
+        """Name a message; a name moves to the message that got it last, None takes names away."""
+        text = None if name is None else ids.valid_id(name, "a label")
+        self._queue(session_effects.SetLabel(self._live(session), message_key(message), text))
+
+    def add_prompt(
+        self,
+        text: str,
+        *,
+        session: SessionRef | None = None,
+        directory: str | None = None,
+        id: str | None = None,
+        time: int | None = None,
+    ) -> str:
+        """Add a line to the prompt history and return its id; *time* in Unix ms."""
+        shown = encode.string(text, "text")
+        if not shown:
+            raise InvalidInputError("a prompt must not be empty")
+        prompt_id = ids.new_part_id() if id is None else ids.valid_id(id, "a prompt id")
+        place = self._locate(directory) if directory is not None or session is None else None
+        key = None if session is None else session_key(session)
+        when = encode.whole(time, "time")
+        self._queue(session_effects.AddPrompt(prompt_id, shown, place, key, self._source, when))
+        return prompt_id
+
+    # -- the conversation ----------------------------------------------------
+
+    def append(
+        self,
+        session: SessionRef,
+        message: MessageDraft,
+        *,
+        after: MessageRef | Any = LEAF,
+        open: bool = False,
+        expect_leaf: MessageRef | Any = ...,
+        expect_revision: int | None = None,
+        **fields: Any,
+    ) -> MessageHandle:
+        """Write a message after another one (default: the leaf) and make it the leaf.
+
+        *open* leaves it unfinished, so that parts can be added. *expect_leaf*
+        (a seq, or None for an empty session) and *expect_revision* refuse to
+        write onto something else than was read. Fields: ``turn_id agent provider
+        model cost tokens finish error time response_id``.
+        """
+        blobs: list[Blob] = []
+        draft = with_fields(message, fields)
+        row = encode.encode_message(draft, blobs)
+        parts = tuple(encode.encode_part(item, blobs) for item in draft.parts)
+        if len({item.id for item in parts}) != len(parts):
+            raise InvalidInputError("two parts of one message have the same id")
+        if expect_leaf is not ... and expect_leaf is not None and not isinstance(expect_leaf, int):
+            expect_leaf = getattr(expect_leaf, "seq", expect_leaf)
+        handle = MessageHandle(session_key(session), row.id)
+        handle.parts = tuple(PartHandle(handle.session_id, row.id, item.id) for item in parts)
+        self._staged.append(handle, open, draft.id is not None)
+        self._queue(
+            message_effects.Append(
+                handle.session_id, row, parts, tuple(blobs), handle, draft.id is not None,
+                _key_of(after), open, expect_leaf, encode.whole(expect_revision, "expect_revision"),
+            )
+        )  # fmt: skip
+        return handle
+
+    def add_part(
+        self, session: SessionRef, message: MessageRef, part: PartDraft | str
+    ) -> PartHandle:
+        """Add a part to an open message."""
+        blobs: list[Blob] = []
+        row = encode.encode_part(part, blobs)
+        key = message_key(message)
+        sid = session_key(session)
+        self._staged.add_part(sid, key)
+        own_id = isinstance(part, PartDraft) and part.id is not None
+        self._queue(message_effects.AddPart(sid, key, row, tuple(blobs), own_id))
+        return PartHandle(sid, str(key), row.id)
+
+    def start(self, session: SessionRef, part: PartRef, *, input: Any = NO_INPUT) -> None:
+        """Note that a call is running; *input* are its arguments, if they changed."""
+        blobs: list[Blob] = []
+        text, blob = encode.input_columns(input, blobs)
+        sid, pid = self._live(session), part_key(part)
+        self._staged.start(sid, pid)
+        self._queue(calls.Start(sid, pid, text, blob, tuple(blobs), input is NO_INPUT))
+
+    def settle(
+        self,
+        session: SessionRef,
+        part: PartRef,
+        *,
+        output: str | None = None,
+        error: str | None = None,
+        outcome: str | None = None,
+        title: str | None = None,
+        **data: Any,
+    ) -> None:
+        """Write the result of a call: *output*, or *error* and *outcome*. Keywords join ``data``."""
+        if output is not None and error is not None:
+            raise InvalidInputError("a call ends with output or with error, not both")
+        encode.one_of(outcome, OUTCOMES, "outcome")
+        failed = error is not None or outcome is not None
+        blobs: list[Blob] = []
+        result = error if error is not None else output
+        extra = dict(data)
+        text, blob, _, _ = encode.text_columns(result, {}, blobs)
+        if result is not None and codec.readable(result)[1]:
+            extra["text_exact"] = result
+        codec.pack_data(extra)
+        sid, pid = self._live(session), part_key(part)
+        self._staged.settle(sid, pid)
+        status = "error" if failed else "completed"
+        how = (outcome or "failed") if failed else None
+        named = encode.string(title, "title")
+        text_blobs = tuple(b for b in blobs if b.hash == blob)
+        self._queue(calls.Settle(sid, pid, status, how, text, blob, named, extra, text_blobs))
+
+    def finish(
+        self,
+        session: SessionRef,
+        message: MessageRef,
+        *,
+        finish: str = "stop",
+        cost: float | None = None,
+        tokens: Tokens | Mapping[str, int] | None = None,
+        error: Any = None,
+        time: int | None = None,
+    ) -> None:
+        """Complete an open message; *cost* in USD, *error* any JSON value."""
+        sid, key = self._live(session), message_key(message)
+        how = encode.one_of(finish, encode.FINISHES, "finish")
+        if how is None:
+            raise InvalidInputError("finish says how the message ended")
+        usage = encode.money(cost), encode.token_counts(tokens)
+        text = encode.json_column(error, "error")
+        self._staged.finish(sid, key)
+        self._queue(message_effects.Finish(sid, key, how, *usage, text, encode.whole(time, "time")))
+
+    def set_leaf(self, session: SessionRef, message: MessageRef | None) -> None:
+        """Continue from another message (None: from nothing); nothing is removed."""
+        self._queue(tree.SetLeaf(self._live(session), _key_of(message)))
+
+    def truncate(self, session: SessionRef, *, after: MessageRef | None) -> None:
+        """Remove what follows a message on every branch below it; None removes everything."""
+        self._queue(tree.Truncate(self._live(session), _key_of(after)))
+
+    def _live(self, session: SessionRef) -> str:
+        return self._staged.live(session_key(session))
+
+
+_FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
+_ALLOWED = {"turn_id", "agent", "cost", "tokens", "finish", "error", "response_id", *_FIELDS}
+
+
+def with_fields(draft: MessageDraft, fields: Mapping[str, Any]) -> MessageDraft:
+    """Return *draft* with the keyword fields of `Unit.append`; raises `InvalidInputError`."""
+    if not isinstance(draft, MessageDraft):
+        raise InvalidInputError(f"a message is made by user(), assistant(), …, not {draft!r}")
+    unknown = fields.keys() - _ALLOWED
+    if unknown:
+        raise InvalidInputError(f"append has no field {', '.join(sorted(unknown))}")
+    if not fields:
+        return draft
+    named = {_FIELDS.get(name, name): value for name, value in fields.items()}
+    return replace(draft, **named)
+
+
+def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
+    """Return the file_diff columns after session_id; contents become blobs whatever their size."""
+    if not isinstance(diff, FileDiff) or not diff.path:
+        raise InvalidInputError(f"a diff is a FileDiff with a path, not {diff!r}")
+    hashes = []
+    for content in (diff.before, diff.after):
+        if content is None:
+            hashes.append(None)
+            continue
+        name = codec.digest(content)
+        blobs.append(Blob(name, len(content), codec.BINARY, content))
+        hashes.append(name)
+    path, patch = encode.string(diff.path, "path"), encode.string(diff.patch, "patch")
+    counts = encode.whole(diff.additions, "additions"), encode.whole(diff.deletions, "deletions")
+    return (encode.whole(diff.seq, "seq", least=0), path, *hashes, patch, *counts)

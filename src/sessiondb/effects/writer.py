@@ -1,0 +1,311 @@
+"""The writer: a role, not a thread.
+
+One connection and one queue per process and database file (found by device and
+inode). Whoever queues a unit and finds the role free commits everything that
+queued meanwhile, in its own thread; async callers are served by one daemon
+thread. Batches form by themselves from what queued during the last commit; each
+unit has a savepoint, so a bad one never hurts its neighbours, and a result is
+given out only after the commit that holds it. Telling others comes after that,
+outside of the lock.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sessiondb.effects.transaction import Transaction
+from sessiondb.effects.unit import Unit
+from sessiondb.engine import files
+from sessiondb.engine.connection import DURABILITY, connect
+from sessiondb.engine.failures import translate
+from sessiondb.engine.opening import check_newer, identity_of
+from sessiondb.errors import (
+    BusyError,
+    DatabaseReplacedError,
+    InvalidInputError,
+    SessionDBError,
+    StoreClosedError,
+)
+from sessiondb.model import Change
+from sessiondb.schema.ddl import VERSION
+
+MAX_BATCH = 256
+CHECKPOINT_BYTES = 4 * 1024 * 1024
+Sink = Callable[[list[Change]], None]
+
+
+@dataclass(slots=True)
+class Job:
+    """One unit on its way through the writer; ``error`` or None once ``done``."""
+
+    unit: Unit
+    durability: str = "full"
+    busy_timeout: float = 10.0
+    root: str | None = None
+    notify: Callable[[Job], None] | None = None
+    done: bool = False
+    error: BaseException | None = None
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Give out the result, once."""
+        if self.done:
+            return
+        self.error = error
+        self.unit.committed = error is None
+        self.done = True
+        if self.notify is not None:
+            self.notify(self)
+
+
+@dataclass(slots=True)
+class Writer:
+    """The writer of one database in this process."""
+
+    path: Path
+    identity: files.FileIdentity
+    users: int = 0
+    sinks: list[Sink] = field(default_factory=list)
+    _queue: deque[Job] = field(default_factory=deque)
+    _role: threading.Lock = field(default_factory=threading.Lock)
+    _connection: sqlite3.Connection | None = None
+    _durability: str = "full"
+    _busy_timeout: float = 10.0
+    _version: int = VERSION
+    _told: deque[list[Change]] = field(default_factory=deque)
+    _pid: int = field(default_factory=os.getpid)
+
+    def run(self, job: Job) -> None:
+        """Commit a unit in this thread, or let whoever has the role commit it; raises its error."""
+        self.queue(job)
+        self.serve(job)
+        if job.error is not None:
+            raise job.error
+
+    def queue(self, job: Job) -> None:
+        """Put a job in line; raises `StoreClosedError` after a fork(2)."""
+        if os.getpid() != self._pid:
+            raise StoreClosedError(
+                "this store was opened before fork(2)", hint="open a store in the child"
+            )
+        if job.unit.committed:
+            raise InvalidInputError("this unit is committed; begin another one")
+        self._queue.append(job)
+
+    def serve(self, job: Job | None = None) -> None:
+        """Commit what is queued, until *job* is done."""
+        with self._role:
+            while self._queue and not (job is not None and job.done):
+                self._serve_batch()
+        self._tell()
+
+    def _serve_batch(self) -> None:
+        batch: list[Job] = []
+        while self._queue and len(batch) < MAX_BATCH:
+            batch.append(self._queue.popleft())
+        try:
+            self._commit(batch)
+        except sqlite3.Error as error:
+            self._fail(batch, translate(error))
+        except SessionDBError as error:
+            self._fail(batch, error)
+        except BaseException as error:
+            # KeyboardInterrupt in the thread that holds the role: nobody may wait for ever.
+            self._roll_back()
+            for job in batch:
+                job.end(StoreClosedError("the writing thread was interrupted; try again"))
+            raise error
+
+    def _fail(self, batch: list[Job], error: SessionDBError) -> None:
+        """End a batch that could not begin or commit; several units get a try of their own."""
+        self._roll_back()
+        waiting = [job for job in batch if not job.done]
+        if len(waiting) == 1 or isinstance(error, BusyError | DatabaseReplacedError):
+            for job in waiting:
+                job.end(error)
+            return
+        for job in waiting:
+            try:
+                self._commit([job])
+            except sqlite3.Error as own:
+                self._roll_back()
+                job.end(translate(own))
+            except SessionDBError as own:
+                self._roll_back()
+                job.end(own)
+
+    def _commit(self, batch: list[Job]) -> None:
+        connection = self._ready(batch)
+        connection.execute("BEGIN IMMEDIATE")
+        self._check_version(connection)
+        tx = Transaction(connection, batch[0].root)
+        good = [job for job in batch if self._apply(tx, job, alone=len(batch) == 1)]
+        if not good:
+            connection.execute("ROLLBACK")
+            return
+        tx.finish()
+        connection.execute("COMMIT")
+        for tell in tx.settled:
+            tell()
+        self._told.append(list(tx.changes.values()))
+        for job in good:
+            job.end()
+        self._checkpoint_if_large(connection)
+
+    def _apply(self, tx: Transaction, job: Job, *, alone: bool) -> bool:
+        """Apply one unit; a failure ends its job and leaves the others' work as it is."""
+        connection = tx.connection
+        mark = tx.begin_unit(job.unit.tried)
+        job.unit.tried = True
+        if not alone:
+            connection.execute("SAVEPOINT unit")
+        position, verb = 0, "unit"
+        try:
+            for position, effect in enumerate(job.unit.effects):
+                verb = effect.verb
+                effect.apply(tx)
+            tx.flush()
+        except (sqlite3.Error, SessionDBError) as error:
+            if not connection.in_transaction:
+                raise
+            own = translate(error) if isinstance(error, sqlite3.Error) else error
+            own.__cause__ = None if own is error else error
+            if own.effect is None:
+                own.effect, own.position = verb, position
+            tx.undo_unit(mark)
+            if not alone:
+                connection.execute("ROLLBACK TO unit")
+                connection.execute("RELEASE unit")
+            job.end(own)
+            return False
+        if not alone:
+            connection.execute("RELEASE unit")
+        return True
+
+    def _ready(self, batch: list[Job]) -> sqlite3.Connection:
+        found = files.identity(self.path)
+        if found != self.identity:
+            raise DatabaseReplacedError(
+                f"{self.path} was replaced or removed since it was opened",
+                hint="open the store again; what is at the path now was not written",
+            )
+        if self._connection is None:
+            self._connection = connect(self.path)
+            self._connection.execute("PRAGMA wal_autocheckpoint=4000")
+            self._durability, self._busy_timeout = "full", 10.0
+        durability = "full" if any(j.durability == "full" for j in batch) else "normal"
+        if durability != self._durability:
+            self._connection.execute(f"PRAGMA synchronous={DURABILITY[durability]}")
+            self._durability = durability
+        timeout = max(job.busy_timeout for job in batch)
+        if timeout != self._busy_timeout:
+            self._connection.execute(f"PRAGMA busy_timeout={int(timeout * 1000)}")
+            self._busy_timeout = timeout
+        return self._connection
+
+    def _check_version(self, connection: sqlite3.Connection) -> None:
+        """Another process may have migrated the file since the last commit."""
+        version = identity_of(connection)[1]
+        if version != self._version:
+            if version > VERSION:
+                check_newer(connection, self.path, version, writing=True)
+            self._version = version
+
+    def _roll_back(self) -> None:
+        connection = self._connection
+        if connection is not None and connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+    def _checkpoint_if_large(self, connection: sqlite3.Connection) -> None:
+        try:
+            if os.stat(f"{self.path}-wal").st_size > CHECKPOINT_BYTES:
+                self._checkpoint(connection)
+        except FileNotFoundError:
+            return
+
+    def _checkpoint(self, connection: sqlite3.Connection) -> None:
+        """TRUNCATE takes the write lock, which keeps clear of the reset race of SQLite < 3.51.3."""
+        connection.execute("PRAGMA busy_timeout=50")
+        try:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.OperationalError:
+            # The commit stands; the next one tries again.
+            return
+        finally:
+            connection.execute(f"PRAGMA busy_timeout={int(self._busy_timeout * 1000)}")
+
+    def idle(self) -> None:
+        """Checkpoint while nobody writes."""
+        with self._role:
+            if self._connection is not None and not self._queue:
+                self._checkpoint(self._connection)
+
+    def _tell(self) -> None:
+        while self._told:
+            try:
+                changes = self._told.popleft()
+            except IndexError:
+                return
+            for sink in list(self.sinks):
+                sink(changes)
+
+    def close(self) -> None:
+        """Checkpoint and close the connection."""
+        with self._role:
+            connection, self._connection = self._connection, None
+            if connection is not None and os.getpid() == self._pid:
+                connection.close()
+
+
+_writers: dict[files.FileIdentity, Writer] = {}
+_lock = threading.Lock()
+
+
+def acquire(path: Path) -> Writer:
+    """Return this process's writer of the file at *path*, which must exist."""
+    identity = files.identity(path)
+    if identity is None:
+        raise DatabaseReplacedError(f"{path} does not exist any more")
+    with _lock:
+        writer = _writers.get(identity)
+        if writer is None:
+            writer = _writers[identity] = Writer(path, identity)
+        writer.users += 1
+        return writer
+
+
+def release(writer: Writer) -> None:
+    """Give a writer back; the last user closes it."""
+    with _lock:
+        writer.users -= 1
+        last = writer.users == 0
+        if last and _writers.get(writer.identity) is writer:
+            del _writers[writer.identity]
+    if last:
+        writer.close()
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.Lock()
+    for writer in _writers.values():
+        keep_for_ever(writer._connection)
+    _writers.clear()
+
+
+def keep_for_ever(connection: sqlite3.Connection | None) -> None:
+    """Leak a connection that a forked child inherited.
+
+    Closing it, also at interpreter exit, could checkpoint under the parent's feet.
+    """
+    import ctypes
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

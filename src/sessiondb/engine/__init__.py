@@ -1,0 +1,1 @@
+"""The only place that knows a dialect: connections, pragmas, error translation, migrations."""

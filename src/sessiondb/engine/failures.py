@@ -1,0 +1,67 @@
+"""SQLite's errors as ours, by extended result code and never by the text of a message.
+
+A first SQLITE_CORRUPT is not taken as proof: a failed read of the disk looks
+the same, so callers reopen and check before they call a file damaged.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sessiondb.errors import (
+    BusyError,
+    ConflictError,
+    CorruptionError,
+    InvalidInputError,
+    NotADatabaseError,
+    NotFoundError,
+    ReadOnlyError,
+    SessionDBError,
+    StorageError,
+    StorageFullError,
+    StoreClosedError,
+)
+
+_HINTS: dict[type[SessionDBError], str] = {
+    BusyError: "another process is writing; try again, or raise busy_timeout",
+    StorageFullError: "free some disk space and try again",
+    ReadOnlyError: "check the owner and the mode of the file and its directory",
+    CorruptionError: "run `sessiondb check`; restore a backup, or export what can be read",
+    NotADatabaseError: "choose another path; the file was not touched",
+}
+_BY_CODE: dict[int, type[SessionDBError]] = {
+    sqlite3.SQLITE_BUSY: BusyError,
+    sqlite3.SQLITE_LOCKED: BusyError,
+    sqlite3.SQLITE_PROTOCOL: BusyError,
+    sqlite3.SQLITE_FULL: StorageFullError,
+    sqlite3.SQLITE_READONLY: ReadOnlyError,
+    sqlite3.SQLITE_PERM: ReadOnlyError,
+    sqlite3.SQLITE_CORRUPT: CorruptionError,
+    sqlite3.SQLITE_NOTADB: NotADatabaseError,
+    sqlite3.SQLITE_IOERR: StorageError,
+    sqlite3.SQLITE_CANTOPEN: StorageError,
+    sqlite3.SQLITE_NOLFS: StorageError,
+    sqlite3.SQLITE_TOOBIG: InvalidInputError,
+}
+_CONSTRAINTS: dict[int, tuple[type[SessionDBError], str]] = {
+    sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: (NotFoundError, "it refers to something that is not here"),
+    sqlite3.SQLITE_CONSTRAINT_UNIQUE: (ConflictError, "it is here already"),
+    sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: (ConflictError, "it is here already"),
+}
+
+
+def translate(error: sqlite3.Error) -> SessionDBError:
+    """Return the error of ours that a driver error means; raise it ``from`` the original."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:
+        if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error).lower():
+            return StoreClosedError("the store is closed")
+        return SessionDBError(f"SQLite refused: {error}")
+    if code in _CONSTRAINTS:
+        kind, meaning = _CONSTRAINTS[code]
+        return kind(f"{meaning} ({error})")
+    base = code & 0xFF
+    if base == sqlite3.SQLITE_CONSTRAINT:
+        return InvalidInputError(f"the database refused a value: {error}")
+    kind = _BY_CODE.get(base, SessionDBError)
+    return kind(f"{(kind.__doc__ or '').rstrip('.')}: {error}", hint=_HINTS.get(kind))

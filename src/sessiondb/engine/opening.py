@@ -1,0 +1,159 @@
+"""Making, recognising and bringing up to date the file before anybody uses it.
+
+A current file takes the short way: one connection, four reads, no lock. All
+else (a fresh file, the switch to WAL, a migration) happens under one lock
+between processes, because the switch to WAL can fail as busy without waiting.
+A file that is not ours, too new or damaged is refused and never written.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+import warnings
+from pathlib import Path
+
+from sessiondb import __version__
+from sessiondb.engine import files
+from sessiondb.engine.connection import connect
+from sessiondb.engine.failures import translate
+from sessiondb.engine.fingerprint import check_schema
+from sessiondb.errors import BusyError, NotADatabaseError, NotFoundError, SchemaVersionError
+from sessiondb.schema.ddl import APPLICATION_ID, HEAD, VERSION, statements
+
+
+def ensure(
+    path: Path,
+    *,
+    create: bool = True,
+    read_only: bool = False,
+    busy_timeout: float = 10.0,
+    root: Path | None = None,
+) -> None:
+    """Leave a current, checked database at *path*.
+
+    Raises `NotFoundError` (missing and not to be made), `NotADatabaseError`,
+    `UntrustedDatabaseError`, `SchemaVersionError`, `BusyError`, `CorruptionError`.
+    """
+    if files.identity(path) is None and (not create or read_only):
+        raise NotFoundError(f"no database at {path}", hint="check the path, or let it be created")
+    files.prepare(path, root=root, read_only=read_only)
+    try:
+        if _is_current(path, busy_timeout, read_only):
+            return
+    except BusyError:
+        # Another process is inside the switch to WAL: wait for it at the lock.
+        pass
+    with files.creation_lock(path, busy_timeout):
+        if not _is_current(path, busy_timeout, read_only):
+            _bring_up(path, busy_timeout)
+
+
+def _is_current(path: Path, busy_timeout: float, read_only: bool) -> bool:
+    connection = connect(path, mode="ro" if read_only else "reader", busy_timeout=busy_timeout)
+    try:
+        application, version = identity_of(connection)
+        if application != APPLICATION_ID:
+            if read_only or not _is_empty(connection):
+                raise NotADatabaseError(
+                    f"{path} is not a sessiondb database", hint="choose another path"
+                )
+            return False
+        if version < VERSION:
+            if read_only:
+                _refuse(path, version, "older")
+            return False
+        if version > VERSION:
+            check_newer(connection, path, version, writing=False)
+        check_schema(connection, version)
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        return bool(read_only or mode == "wal" or files.network_filesystem(path))
+    except sqlite3.Error as error:
+        raise translate(error) from error
+    finally:
+        connection.close()
+
+
+def identity_of(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return (application_id, user_version)."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    return application, connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    row = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    return bool(row[0] == 0 and identity_of(connection) == (0, 0))
+
+
+def _refuse(path: Path, version: int, how: str) -> None:
+    hint = "install a newer sessiondb" if how == "newer" else "run `sessiondb migrate`"
+    raise SchemaVersionError(
+        f"{path} has schema {version}, which is {how} than this release's {VERSION}", hint=hint
+    )
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(piece) for piece in version.split(".") if piece.isdigit())
+
+
+def check_newer(connection: sqlite3.Connection, path: Path, version: int, *, writing: bool) -> None:
+    """Refuse a file of a newer schema unless it says that this release may still use it.
+
+    Several agents pin different releases and share one file, so an additive
+    migration leaves ``min_reader`` and ``min_writer`` as they are.
+    """
+    key = "min_writer" if writing else "min_reader"
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    if row is None or _release(row[0]) > _release(__version__):
+        _refuse(path, version, "newer")
+
+
+def _bring_up(path: Path, busy_timeout: float) -> None:
+    connection = connect(path, busy_timeout=busy_timeout)
+    try:
+        network = files.network_filesystem(path)
+        if network:
+            warnings.warn(
+                f"{path} is on {network}: no WAL there; use one process at a time", stacklevel=5
+            )
+        else:
+            connection.execute("PRAGMA journal_mode=WAL")
+        application, version = identity_of(connection)
+        if application != APPLICATION_ID:
+            make(connection)
+    except sqlite3.Error as error:
+        raise translate(error) from error
+    finally:
+        connection.close()
+    if application == APPLICATION_ID and version < VERSION:
+        from sessiondb.engine.migrate import upgrade_on_open
+
+        upgrade_on_open(path, busy_timeout)
+
+
+def make(connection: sqlite3.Connection) -> None:
+    """Write the whole schema into an empty file, in one transaction."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statement in statements():
+            connection.execute(statement)
+        connection.execute("INSERT INTO alembic_version (version_num) VALUES (?)", (HEAD,))
+        stamp(connection, VERSION)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def stamp(connection: sqlite3.Connection, version: int) -> None:
+    """Write what says that the file is ours, and of which version."""
+    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version={version}")
+    facts = {
+        "database_uuid": str(uuid.uuid4()),
+        "min_reader": "0.1.0",
+        "min_writer": "0.1.0",
+        "change": "0",
+    }
+    connection.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", list(facts.items()))

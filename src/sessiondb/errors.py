@@ -1,0 +1,143 @@
+"""Every error sessiondb raises, as one tree.
+
+    SessionDBError                      hint, retryable, exit_code
+    ├── NotFoundError                   LookupError     3
+    ├── AmbiguousIdError                LookupError     3
+    ├── InvalidInputError               ValueError      2
+    │   └── CodecError                                  2
+    ├── ConflictError                                   1
+    ├── BusyError                       TimeoutError    5   retryable
+    │   └── LeaseHeldError                              5   retryable
+    ├── StoreClosedError                                1
+    ├── StorageError                    OSError         1
+    │   ├── StorageFullError                            1   retryable
+    │   └── ReadOnlyError                               1
+    ├── SchemaVersionError                              6
+    ├── NotADatabaseError               ValueError      1
+    │   └── UntrustedDatabaseError                      1
+    ├── CorruptionError                                 4
+    ├── DatabaseReplacedError                           1
+    ├── SourceError                     ValueError      4
+    └── MissingExtraError               ImportError     1
+
+A message says what failed and on what; ``hint`` says what to do next. An error
+that left a unit also carries ``effect`` (the verb) and ``position`` (0-based).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class SessionDBError(Exception):
+    """Something sessiondb was asked to do could not be done."""
+
+    exit_code: int = 1
+    retryable: bool = False
+
+    def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+        self.hint = hint
+        self.effect: str | None = None
+        self.position: int | None = None
+
+    def __str__(self) -> str:
+        text = str(self.args[0])
+        if self.effect is None:
+            return text
+        return f"{self.effect} (effect {self.position}): {text}"
+
+
+class NotFoundError(SessionDBError, LookupError):
+    """Nothing here has that name."""
+
+    exit_code = 3
+
+
+class AmbiguousIdError(SessionDBError, LookupError):
+    """More than one session has that name; ``candidates`` lists full ids."""
+
+    exit_code = 3
+
+    def __init__(
+        self, message: str | None = None, *, candidates: Sequence[str] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.candidates = tuple(candidates)
+
+
+class InvalidInputError(SessionDBError, ValueError):
+    """A value was refused before anything was written."""
+
+    exit_code = 2
+
+
+class CodecError(InvalidInputError):
+    """A value cannot be encoded without loss, or stored bytes cannot be decoded."""
+
+
+class ConflictError(SessionDBError):
+    """Somebody else got there first: what was expected is not what is stored."""
+
+
+class BusyError(SessionDBError, TimeoutError):
+    """Another process kept the write lock for longer than ``busy_timeout``."""
+
+    exit_code = 5
+    retryable = True
+
+
+class LeaseHeldError(BusyError):
+    """A living writer holds the lease of this session."""
+
+
+class StoreClosedError(SessionDBError):
+    """The store is closed, or was opened before a fork(2) of this process."""
+
+
+class StorageError(SessionDBError, OSError):
+    """The file system refused a read or a write."""
+
+
+class StorageFullError(StorageError):
+    """The disk is full; nothing acknowledged is lost and nothing of this unit was written."""
+
+    retryable = True
+
+
+class ReadOnlyError(StorageError):
+    """The database cannot be written here."""
+
+
+class SchemaVersionError(SessionDBError):
+    """The file needs another release of sessiondb; nothing was written."""
+
+    exit_code = 6
+
+
+class NotADatabaseError(SessionDBError, ValueError):
+    """The file is not a sessiondb database; it was left as it is."""
+
+
+class UntrustedDatabaseError(NotADatabaseError):
+    """The file carries triggers or changed objects that sessiondb did not make."""
+
+
+class CorruptionError(SessionDBError):
+    """SQLite reports that the file is damaged; it was left as it is."""
+
+    exit_code = 4
+
+
+class DatabaseReplacedError(SessionDBError):
+    """The file at this path is no longer the one that was opened."""
+
+
+class SourceError(SessionDBError, ValueError):
+    """A foreign store or file cannot be read."""
+
+    exit_code = 4
+
+
+class MissingExtraError(SessionDBError, ImportError):
+    """An optional dependency is not installed."""

@@ -1,0 +1,115 @@
+"""Stores of other programs: where they are, and what is in them.
+
+Each program has one module here, which knows `sessiondb.model` and nothing of
+our database: ``at(path)`` yields the stores that are exactly at a path,
+``SUFFIXES`` are the files worth asking about, ``default_locations(env)`` is
+where the program keeps its own. To add a program is to add a line to `FORMATS`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from sessiondb.errors import InvalidInputError, SourceError
+from sessiondb.formats.store import Store
+
+__all__ = ["FORMATS", "Format", "Store", "default_locations", "find"]
+
+#: The modules of the formats by name; they are imported when they are used.
+FORMATS = {"opencode": "sessiondb.formats.opencode"}
+#: How deep below a folder stores are searched.
+MAX_DEPTH = 24
+_NEVER = frozenset({".git", "node_modules"})
+#: What a bare git repository has; snapshots of whole projects are kept in such.
+_BARE = {"HEAD", "objects", "refs"}
+
+
+class Format(Protocol):
+    """What the module of a format offers."""
+
+    SUFFIXES: frozenset[str]
+
+    def at(self, path: Path) -> Iterator[Store]:
+        """The stores that are exactly at *path*."""
+
+    def default_locations(self, env: Mapping[str, str]) -> list[Path]:
+        """Where the program keeps its stores."""
+
+
+def find(path: str | os.PathLike[str], *, formats: Iterable[str] | None = None) -> Iterator[Store]:
+    """Yield the stores at *path* or below it, each once.
+
+    *path* is a file, a store or any folder above stores. Hidden folders are
+    searched, symlinked ones are not, nor ``.git`` and ``node_modules``.
+    *formats* are names in `FORMATS`; None is all. Raises `SourceError` when
+    nothing is at *path*, `InvalidInputError` for an unknown format.
+    """
+    known = _formats(formats)
+    top = Path(path)
+    if not top.exists():
+        raise SourceError(f"no such file or folder: {top}")
+    if top.is_file():
+        yield from _at(top, known)
+        return
+    suffixes = frozenset[str]().union(*(form.SUFFIXES for form in known))
+    seen: set[tuple[int, int]] = set()
+    pending = [(top, 0)]
+    while pending:
+        folder, depth = pending.pop()
+        found = list(_at(folder, known))
+        yield from found
+        if found or depth > MAX_DEPTH:
+            continue
+        folders, files = _inside(folder, suffixes, seen)
+        for file in files:
+            yield from _at(file, known)
+        pending += [(inner, depth + 1) for inner in reversed(folders)]
+
+
+def default_locations(
+    env: Mapping[str, str], *, formats: Iterable[str] | None = None
+) -> list[Path]:
+    """Return where the programs keep their stores in *env*; there may be nothing there."""
+    return [path for form in _formats(formats) for path in form.default_locations(env)]
+
+
+def _formats(names: Iterable[str] | None) -> list[Format]:
+    chosen = list(FORMATS if names is None else names)
+    for name in chosen:
+        if name not in FORMATS:
+            raise InvalidInputError(f"no format {name!r}; known are {', '.join(FORMATS)}")
+    return [cast(Format, import_module(FORMATS[name])) for name in chosen]
+
+
+def _at(path: Path, formats: list[Format]) -> Iterator[Store]:
+    for form in formats:
+        yield from form.at(path)
+
+
+def _inside(
+    folder: Path, suffixes: frozenset[str], seen: set[tuple[int, int]]
+) -> tuple[list[Path], list[Path]]:
+    """Return the folders and the files to ask in *folder*, sorted; files only once."""
+    try:
+        with os.scandir(folder) as listing:
+            entries: list[Any] = sorted(listing, key=lambda entry: entry.name)
+    except OSError:
+        return [], []
+    if _BARE.issubset(entry.name for entry in entries):
+        return [], []
+    folders, files = [], []
+    for entry in entries:
+        path = folder / entry.name
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name not in _NEVER:
+                folders.append(path)
+        elif path.suffix in suffixes and entry.is_file():
+            stat = path.stat()
+            if (stat.st_dev, stat.st_ino) not in seen:
+                seen.add((stat.st_dev, stat.st_ino))
+                files.append(path)
+    return folders, files

@@ -1,0 +1,159 @@
+"""SQLite databases of other programs, read so that nothing of them changes.
+
+A foreign database is opened by SQLite and by nothing else: closing any other
+descriptor on it would drop every POSIX lock this process holds there. Its bytes
+and those of its ``-wal`` stay as they are, whoever is writing meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from sessiondb.errors import SourceError
+
+#: How long to wait for a writer, in seconds.
+BUSY_SECONDS = 10.0
+_SIDE_FILES = ("-wal", "-journal")
+_AS_IT_LIES = "mode=ro&immutable=1"
+# Copying is left to a process of its own: see above.
+_COPY = "import shutil, sys\nfor a, b in zip(sys.argv[1::2], sys.argv[2::2]): shutil.copyfile(a, b)"
+_COPY_ATTEMPTS = 5
+
+
+class ForeignDatabase:
+    """One foreign database; a single read transaction lasts while anybody reads.
+
+    A *glance* takes no lock and leaves nothing behind where nobody has the file
+    open: enough to see its tables. Not for use by two threads at once.
+    """
+
+    def __init__(self, path: Path, *, glance: bool = False) -> None:
+        self.path = path
+        self._glance = glance
+        self._readers = 0
+        self._connection: sqlite3.Connection | None = None
+        self._after: contextlib.ExitStack = contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Open the database, or join whoever reads it already; the last to leave closes it.
+
+        Raises `SourceError` when it cannot be opened or is no database.
+        """
+        if self._connection is None:
+            try:
+                self._connection = self._open()
+            except sqlite3.Error as error:
+                self._close()
+                raise SourceError(f"cannot read {self.path}: {error}") from error
+        self._readers += 1
+        try:
+            yield self._connection
+        finally:
+            self._readers -= 1
+            if not self._readers:
+                self._close()
+
+    def _open(self) -> sqlite3.Connection:
+        if not self.path.is_file():
+            raise SourceError(f"cannot read {self.path}: no such file")
+        used = [f for f in (_beside(self.path, end) for end in _SIDE_FILES) if _size(f)]
+        if self._glance and not used:
+            return self._connect(self.path, _AS_IT_LIES)
+        if not _beside(self.path, "-wal").exists():
+            self._after.callback(self._tidy)
+        try:
+            return self._connect(self.path, "mode=ro")
+        except sqlite3.OperationalError as error:
+            if "locked" in str(error):
+                raise
+        # A database in WAL mode needs a -shm, which cannot be made in a read-only directory.
+        if not used:
+            return self._connect(self.path, _AS_IT_LIES)
+        return self._connect(self._copy([self.path, *used]), "mode=rw")
+
+    def _connect(self, path: Path, options: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?{options}",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        self._after.callback(connection.close)
+        connection.text_factory = _text
+        for statement in (
+            "PRAGMA trusted_schema = OFF",
+            "PRAGMA query_only = ON",
+            "BEGIN",
+            "SELECT count(*) FROM sqlite_master",  # takes the snapshot
+        ):
+            connection.execute(statement)
+        return connection
+
+    def _copy(self, files: list[Path]) -> Path:
+        """Copy a database and its side files to a private directory; return the copy."""
+        folder = Path(self._after.enter_context(tempfile.TemporaryDirectory(prefix="sessiondb-")))
+        pairs = [str(name) for file in files for name in (file, folder / file.name)]
+        for _ in range(_COPY_ATTEMPTS):
+            before = _stamps(files)
+            done = subprocess.run(  # noqa: S603 - our own interpreter and code, paths as arguments
+                [sys.executable, "-I", "-S", "-c", _COPY, *pairs], capture_output=True, check=False
+            )
+            if done.returncode:
+                raise SourceError(f"cannot read {self.path}: it cannot be copied either")
+            if _stamps(files) == before:
+                return folder / self.path.name
+        raise SourceError(f"cannot read {self.path}: it changes too often to be copied")
+
+    def _tidy(self) -> None:
+        """Let SQLite remove the empty ``-wal`` that a read-only connection leaves behind.
+
+        Only where there was none before, and only SQLite can tell whether it is still unused.
+        """
+        if not _beside(self.path, "-wal").exists():
+            return
+        with contextlib.suppress(sqlite3.Error):
+            last = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)
+            with contextlib.closing(last):
+                last.execute("SELECT count(*) FROM sqlite_master")
+
+    def _close(self) -> None:
+        self._connection = None
+        self._after.close()
+
+
+def columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
+    """Return the columns of a table; empty for anything that is not a table."""
+    is_table = connection.execute(
+        "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)
+    ).fetchone()
+    if is_table is None:
+        return frozenset()
+    rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
+    return frozenset(name for (name,) in rows)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _stamps(files: list[Path]) -> list[tuple[int, int]]:
+    return [(stat.st_size, stat.st_mtime_ns) for stat in map(Path.stat, files)]

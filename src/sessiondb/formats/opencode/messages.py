@@ -1,0 +1,106 @@
+"""The messages of one session, read when they are asked for and one at a time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from sessiondb.formats.opencode import convert
+from sessiondb.formats.opencode.fields import word
+from sessiondb.formats.opencode.forks import Fork
+from sessiondb.formats.opencode.records import (
+    OddRecordError,
+    Opened,
+    RawPart,
+    Records,
+    check_id,
+    load_object,
+)
+from sessiondb.formats.opencode.sidefiles import cut_output
+from sessiondb.model import PartDraft, Problem, SourceMessage
+
+#: How many messages are looked at for the directory of a session that has none.
+_FIRST = 20
+
+
+class Messages:
+    """An iterable over one session's messages and their problems; each time read anew."""
+
+    def __init__(self, records: Records, session: str, fork: Fork | None) -> None:
+        self._records = records
+        self._session = session
+        self._fork = fork
+
+    def __iter__(self) -> Iterator[SourceMessage | Problem]:
+        """Read the session; memory holds one message."""
+        with self._records.reading():
+            try:
+                for opened in self._records.messages(self._session):
+                    yield from self._message(opened)
+            except (sqlite3.Error, OddRecordError) as error:
+                yield self._problem(f"its other messages cannot be read: {error}")
+
+    def place(self) -> tuple[str, str | None]:
+        """Return directory and worktree root as the first answer says; "" and None are unknown."""
+        for opened in islice(self._records.messages(self._session), _FIRST):
+            try:
+                info = load_object(self._records.message(self._session, opened.id))
+            except OddRecordError:
+                continue
+            path = info.get("path")
+            if type(path) is dict and word(path.get("cwd")):
+                root = path.get("root")
+                return path["cwd"], root if word(root) else None
+        return "", None
+
+    def _message(self, opened: Opened) -> Iterator[SourceMessage | Problem]:
+        name = opened.id
+        try:
+            check_id(name)
+            info = load_object(self._records.message(self._session, name))
+            parts: list[PartDraft] = []
+            for part in self._records.parts(self._session, name):
+                try:
+                    parts.append(self._part(part, name))
+                except OddRecordError as error:
+                    yield self._problem(f"part {part.id!r} {error}", name, part.id)
+            draft = convert.message_draft(
+                info, name, self._session, parts, time_created=opened.time or None
+            )
+        except OddRecordError as error:
+            yield self._problem(f"message {name!r} {error}", name)
+            return
+        fork = self._fork
+        copied = (fork.original, fork.copies[name]) if fork and name in fork.copies else None
+        usage = fork.roots.get(name, name) if fork else name
+        yield SourceMessage(draft, copied_from=copied, usage_id=usage)
+
+    def _part(self, part: RawPart, message: str) -> PartDraft:
+        check_id(part.id)
+        record = load_object(part.raw)
+        output = cut_output(self._records.home, _output_path(record))
+        draft = convert.part_draft(
+            record,
+            part.id,
+            message,
+            self._session,
+            time_created=part.time_created,
+            time_updated=part.time_updated,
+        )
+        if output is None:
+            return draft
+        return replace(draft, data={**draft.data, convert.OUTPUT_FILE: output})
+
+    def _problem(self, why: str, *ids: str) -> Problem:
+        return Problem(
+            str(self._records.where(self._session, *ids)), f"session {self._session}: {why}"
+        )
+
+
+def _output_path(part: dict[str, Any]) -> Any:
+    state = part.get("state")
+    details = state.get("metadata") if type(state) is dict else None
+    return details.get("outputPath") if type(details) is dict else None

@@ -1,0 +1,180 @@
+"""One store of generation 1 as sessions: parents and originals first.
+
+Nothing here raises but `SourceError` for a store that cannot be opened; a record
+that cannot be read is a `Problem`, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from sessiondb.formats.opencode import convert
+from sessiondb.formats.opencode.fields import word
+from sessiondb.formats.opencode.forks import Fork, recognise
+from sessiondb.formats.opencode.messages import Messages
+from sessiondb.formats.opencode.records import (
+    Head,
+    OddRecordError,
+    Records,
+    SessionRecord,
+    load_object,
+)
+from sessiondb.model import Problem, SourceSession
+
+SOURCE = "opencode"
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+#: The worktree of OpenCode's project "global": that of everything outside a repository.
+_NOWHERE = "/"
+
+
+def read(records: Records, *, without: Collection[str] = ()) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of a store and what is wrong with it, originals and parents first.
+
+    Sessions named in *without* are left out. Raises `SourceError`.
+    """
+    with records.reading():
+        try:
+            yield from _Reading(records).sessions(without)
+            yield from records.orphans()
+        except (sqlite3.Error, OddRecordError) as error:
+            yield Problem(str(records.path), f"the rest cannot be read: {error}")
+
+
+class _Reading:
+    def __init__(self, records: Records) -> None:
+        self._records = records
+        self._path = str(records.path)
+        self._calls: dict[str, dict[str, tuple[str, str | None]]] = {}
+        self._forks: dict[str, Fork] = {}
+
+    def sessions(self, without: Collection[str]) -> Iterator[SourceSession | Problem]:
+        heads: dict[str, Head] = {}
+        for head in self._records.heads():
+            if isinstance(head, Problem):
+                yield head
+            else:
+                heads[head.id] = head
+        self._forks = recognise(self._records, heads.values())
+        for head in self._in_order(heads):
+            if isinstance(head, Problem):
+                yield head
+            elif head.id not in without:
+                yield from self._session(head)
+
+    def _in_order(self, heads: dict[str, Head]) -> Iterator[Head | Problem]:
+        done: set[str] = set()
+        for head in sorted(heads.values(), key=lambda head: (head.time_created, head.id)):
+            chain, names = [head], {head.id}
+            while (above := self._above(chain[-1])) in heads and above not in done:
+                if above in names:
+                    yield Problem(self._path, f"session {chain[-1].id!r} is its own ancestor")
+                    chain[-1] = chain[-1]._replace(parent=None)
+                    break
+                names.add(above)
+                chain.append(heads[above])
+            for link in reversed(chain):
+                if link.id not in done:
+                    done.add(link.id)
+                    yield link
+
+    def _above(self, head: Head) -> str | None:
+        fork = self._forks.get(head.id)
+        return fork.original if fork else head.parent
+
+    def _session(self, head: Head) -> Iterator[SourceSession | Problem]:
+        try:
+            record = self._records.session(head)
+        except OddRecordError as error:
+            yield Problem(str(self._records.where(head.id)), f"session {head.id!r} {error}")
+            return
+        yield from record.problems
+        fork = self._forks.get(head.id)
+        found = convert.session_fields(record.info, head.id)
+        messages = Messages(self._records, head.id, fork)
+        _put_place(found, record, messages)
+        _put_beside(found, record)
+        if fork is not None:
+            found.update(relation="fork", parent_source_id=fork.original, parent_message=fork.cut)
+        elif head.parent is not None:
+            called = self._called(head.parent).get(head.id, (None, None))
+            found["parent_message"], found["call_id"] = called
+        elif "parent_source_id" in found:  # one of its own descendants
+            found["data"]["parentID"] = found.pop("parent_source_id")
+            del found["relation"]
+        yield SourceSession(
+            source=SOURCE,
+            source_id=head.id,
+            path=str(record.path),
+            digest=_digest(record, [fork.original, fork.cut] if fork else []),
+            messages=messages,
+            size=record.size,
+            mtime_ns=record.mtime_ns,
+            **found,
+        )
+
+    def _called(self, parent: str) -> dict[str, tuple[str, str | None]]:
+        """Return message and call of *parent* by the child session that they started."""
+        if parent not in self._calls:
+            calls: dict[str, tuple[str, str | None]] = {}
+            self._calls[parent] = calls
+            for message, raw in self._records.calls(parent):
+                try:
+                    part = load_object(raw)
+                except OddRecordError:
+                    continue  # reported when its message is read
+                call = part.get("callID")
+                for child in _children(part):
+                    calls.setdefault(child, (message, call if word(call) else None))
+        return self._calls[parent]
+
+
+def _children(part: dict[str, Any]) -> Iterator[str]:
+    """Yield the sessions that a call started: it names them, or (0.5) shows their parts."""
+    state = part.get("state")
+    details = state.get("metadata") if type(state) is dict else None
+    if type(details) is not dict:
+        return
+    named = [details.get("sessionId")]
+    if type(details.get("summary")) is list:
+        named += [part.get("sessionID") for part in details["summary"] if type(part) is dict]
+    yield from (name for name in named if type(name) is str)
+
+
+def _digest(record: SessionRecord, lineage: list[str]) -> str:
+    facts = json.dumps([record.facts, lineage], sort_keys=True, default=repr)
+    return hashlib.sha256(facts.encode()).hexdigest()
+
+
+def _put_place(found: dict[str, Any], record: SessionRecord, messages: Messages) -> None:
+    """Say where the session was held; versions before 0.6 say it in their answers only."""
+    worktree = record.worktree
+    if not found.get("directory"):
+        if "directory" in found:
+            found["data"]["directory"] = found["directory"]
+        found["directory"], root = messages.place()
+        worktree = worktree or root
+    if word(worktree) and worktree != _NOWHERE:
+        found["worktree"] = worktree or None
+    if word(record.vcs):
+        found["vcs"] = record.vcs
+    if record.vcs == "git" and _COMMIT.fullmatch(str(record.root_commit)):
+        found["root_commit"] = record.root_commit
+
+
+def _put_beside(found: dict[str, Any], record: SessionRecord) -> None:
+    found["data"].update(record.rest)
+    if record.todo is not None:
+        found["todos"], rest = convert.todos(record.todo)
+        if rest is not None:
+            found["data"][convert.TODO_REST] = rest
+    if record.diff is not None:
+        found["diffs"], rest = convert.file_diffs(record.diff)
+        if rest:
+            found["data"][convert.DIFF_REST] = rest
+    if record.share is not None:
+        found["metadata"] = {**found.get("metadata", {}), "share": record.share}

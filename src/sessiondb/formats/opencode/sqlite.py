@@ -1,0 +1,283 @@
+"""The SQLite store of OpenCode 1.2 and later: one file, tables ``session message part``.
+
+Columns came and went with the versions, so what is there is selected. Message
+and part records are JSON text; a session's record is made from its row as
+OpenCode makes it. Everything is read in one read transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.foreign import ForeignDatabase, columns
+from sessiondb.formats.opencode.records import (
+    Head,
+    OddRecordError,
+    Opened,
+    RawPart,
+    SessionRecord,
+    load,
+    unwrapped,
+    usable_id,
+)
+from sessiondb.formats.opencode.sidefiles import read_json, stamp
+from sessiondb.model import Problem
+
+_REQUIRED = {
+    "session": {"id"},
+    "message": {"id", "session_id", "time_created", "data"},
+    "part": {"id", "message_id", "session_id", "data"},
+}
+_COUNTED = ("message", "part", "todo")
+#: Columns of a session row that its record names in another way.
+_PLAIN = {
+    "id": "id",
+    "slug": "slug",
+    "project_id": "projectID",
+    "workspace_id": "workspaceID",
+    "directory": "directory",
+    "path": "path",
+    "parent_id": "parentID",
+    "title": "title",
+    "agent": "agent",
+    "version": "version",
+}
+_JSON = ("model", "metadata", "revert", "permission", "summary_diffs")
+_SUMMARY = {"additions": "summary_additions", "deletions": "summary_deletions"}
+_SUMMARY["files"] = "summary_files"
+_TOKENS = ("tokens_input", "tokens_output", "tokens_reasoning")
+_CACHE = ("tokens_cache_read", "tokens_cache_write")
+_TIMES = ("time_created", "time_updated", "time_compacting", "time_archived")
+_KNOWN = {*_PLAIN, *_JSON, *_SUMMARY.values(), *_TOKENS, *_CACHE, *_TIMES, "cost", "share_url"}
+
+
+def is_store(path: Path) -> bool:
+    """Return whether the file at *path* is such a database: asked of SQLite, by its tables.
+
+    A file that has the name of one and cannot be read counts, so that reading it says why.
+    """
+    try:
+        with ForeignDatabase(path, glance=True).reading() as connection:
+            return all(needed <= columns(connection, table) for table, needed in _REQUIRED.items())
+    except (SourceError, sqlite3.Error):
+        return path.name.startswith("opencode") and path.suffix == ".db"
+
+
+class SQLiteRecords:
+    """One database, read once; see `records.Records`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.home = path.parent
+        self._file = ForeignDatabase(path)
+
+    def where(self, *_: str) -> Path:
+        """Everything is in one file."""
+        return self.path
+
+    def reading(self) -> AbstractContextManager[object]:
+        """Hold one read transaction; raises `SourceError`."""
+        return self._file.reading()
+
+    def _rows(self, statement: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+        with self._file.reading() as connection:
+            yield from connection.execute(statement, values)
+
+    def _records(self, statement: str, *values: Any) -> Iterator[dict[str, Any]]:
+        with self._file.reading() as connection:
+            cursor = connection.execute(statement, values)
+            names = [column[0] for column in cursor.description]
+            for row in cursor:
+                yield dict(zip(names, row, strict=True))
+
+    @cached_property
+    def _tables(self) -> dict[str, frozenset[str]]:
+        with self._file.reading() as connection:
+            names = ("session", "message", "part", "todo", "project", "session_share")
+            return {name: columns(connection, name) for name in names}
+
+    def heads(self) -> Iterator[Head | Problem]:
+        """All sessions, in any order."""
+        have = self._tables["session"]
+        wanted = ("id", "parent_id", "time_created", "title")
+        chosen = ", ".join(name if name in have else "NULL" for name in wanted)
+        for name, parent, created, title in self._rows(f"SELECT {chosen} FROM session"):
+            if not usable_id(name):
+                yield Problem(str(self.path), f"session {name!r} has no usable id")
+                continue
+            yield Head(
+                name,
+                parent if usable_id(parent) else None,
+                created if type(created) is int else 0,
+                title if type(title) is str else "",
+            )
+
+    def session(self, head: Head) -> SessionRecord:
+        """Read one session; raises `OddRecordError`."""
+        row = next(self._records("SELECT * FROM session WHERE id = ?", head.id), None)
+        if row is None:
+            raise OddRecordError("is gone")
+        project = self._projects.get(str(row.get("project_id")), {})
+        size, modified = self._stat
+        diff = self.home / "storage" / "session_diff" / f"{head.id}.json"
+        record = SessionRecord(
+            info={},
+            facts=[row, project, self._changes.get(head.id), stamp(diff)],
+            path=self.path,
+            size=size,
+            mtime_ns=modified,
+            worktree=project.get("worktree"),
+            vcs=project.get("vcs"),
+            root_commit=project.get("id"),
+        )
+        self._fill(record, row)
+        record.todo = self._todo(head.id)
+        record.share = self._share(head.id)
+        record.facts.append(record.share)
+        record.diff = read_json(diff, list, record.problems)
+        return record
+
+    def _fill(self, record: SessionRecord, row: dict[str, Any]) -> None:
+        for column in _JSON:
+            if row.get(column) is not None:
+                row[column] = self._json(row, column, record.problems)
+        record.info = info_of(row)
+        other = {k: v for k, v in row.items() if k not in _KNOWN and v is not None}
+        if other:
+            record.rest["row"] = other
+
+    def _json(self, row: dict[str, Any], column: str, problems: list[Problem]) -> Any:
+        try:
+            return load(str(row[column]).encode("utf-8", "surrogateescape"))
+        except OddRecordError as error:
+            problems.append(Problem(str(self.path), f"session {row['id']}: {column} {error}"))
+            return row[column]
+
+    @cached_property
+    def _stat(self) -> tuple[int | None, int | None]:
+        return stamp(self.path) or (None, None)
+
+    @cached_property
+    def _projects(self) -> dict[str, dict[str, Any]]:
+        if not {"id", "worktree", "vcs"} <= self._tables["project"]:
+            return {}
+        rows = self._records("SELECT id, worktree, vcs FROM project")
+        return {row["id"]: row for row in rows}
+
+    @cached_property
+    def _changes(self) -> dict[str, list[Any]]:
+        """What changes when a session does: for each, three numbers of each table."""
+        found: dict[str, list[Any]] = {}
+        for table in _COUNTED:
+            if "time_updated" not in self._tables[table]:
+                continue
+            # "+" keeps SQLite from fetching the rows one by one in the order of an index.
+            rows = self._rows(
+                "SELECT session_id, count(*), max(time_updated), sum(time_updated & 16777215)"
+                f" FROM {table} GROUP BY +session_id"
+            )
+            for name, *numbers in rows:
+                found.setdefault(name, []).append([table, *numbers])
+        return found
+
+    def _todo(self, session: str) -> list[Any] | None:
+        if not {"content", "status", "priority", "position"} <= self._tables["todo"]:
+            return None
+        rows = self._records(
+            "SELECT content, status, priority FROM todo WHERE session_id = ? ORDER BY position",
+            session,
+        )
+        return list(rows)
+
+    def _share(self, session: str) -> dict[str, Any] | None:
+        if not {"session_id", "id", "secret", "url"} <= self._tables["session_share"]:
+            return None
+        return next(
+            self._records(
+                "SELECT id, secret, url FROM session_share WHERE session_id = ?", session
+            ),
+            None,
+        )
+
+    def first_times(self) -> dict[str, int]:
+        """When the first message of each session was created; the index answers it."""
+        rows = self._rows("SELECT session_id, min(time_created) FROM message GROUP BY session_id")
+        return {name: time for name, time in rows if type(time) is int}
+
+    def messages(self, session: str) -> list[Opened]:
+        """Name the messages of a session in order."""
+        rows = self._rows(
+            "SELECT time_created, id FROM message WHERE session_id = ? ORDER BY time_created, id",
+            session,
+        )
+        return [Opened(time if type(time) is int else 0, str(name)) for time, name in rows]
+
+    def message(self, session: str, message: str) -> bytes | None:
+        """Read one message as stored."""
+        rows = self._rows(
+            "SELECT CAST(data AS BLOB) FROM message WHERE id = ? AND session_id = ?",
+            message,
+            session,
+        )
+        return next((raw for (raw,) in rows), None)
+
+    def parts(self, session: str, message: str) -> list[RawPart]:  # noqa: ARG002 - the tree's key
+        """Read the parts of a message as stored, by id."""
+        rows = self._rows(
+            "SELECT id, CAST(data AS BLOB), time_created, time_updated FROM part"
+            " WHERE message_id = ? ORDER BY id",
+            message,
+        )
+        found = {str(row[0]): RawPart(str(row[0]), *row[1:]) for row in rows}
+        return [found[name] for name in unwrapped(list(found))]
+
+    def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
+        """Message id and stored form of the parts that may name a child session."""
+        return self._rows(
+            "SELECT message_id, CAST(data AS BLOB) FROM part"
+            " WHERE session_id = ? AND instr(data, '\"sessionI') ORDER BY time_created, id",
+            session,
+        )
+
+    def orphans(self) -> Iterator[Problem]:
+        """Messages without their session, parts without their message."""
+        for table, key, owner in (
+            ("message", "session_id", "session"),
+            ("part", "message_id", "message"),
+        ):
+            rows = self._rows(
+                f"SELECT {key}, count(*) FROM {table} WHERE {key} IS NULL"
+                f" OR {key} NOT IN (SELECT id FROM {owner} WHERE id IS NOT NULL) GROUP BY {key}"
+            )
+            for name, number in rows:
+                why = f"{number} {table}(s) of {owner} {name!r}, which is not there"
+                yield Problem(str(self.path), why)
+
+
+def info_of(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a session's record as OpenCode makes it from a *row*, whose JSON is decoded."""
+    info = {name: row[column] for column, name in _PLAIN.items() if row.get(column) is not None}
+    counts = {name: row.get(column) for name, column in _SUMMARY.items()}
+    if any(number is not None for number in counts.values()):
+        info["summary"] = {name: number or 0 for name, number in counts.items()}
+        if row.get("summary_diffs") is not None:
+            info["summary"]["diffs"] = row["summary_diffs"]
+    if row.get("cost") is not None:
+        info["cost"] = row["cost"]
+    if row.get("tokens_input") is not None:
+        info["tokens"] = {name.removeprefix("tokens_"): row.get(name) for name in _TOKENS}
+        info["tokens"]["cache"] = {name.rpartition("_")[2]: row.get(name) for name in _CACHE}
+    if row.get("share_url"):
+        info["share"] = {"url": row["share_url"]}
+    for column in ("model", "metadata", "revert", "permission"):
+        if row.get(column) is not None:
+            info[column] = row[column]
+    times = {name.removeprefix("time_"): row.get(name) for name in _TIMES}
+    info["time"] = {name: time for name, time in times.items() if time is not None}
+    return info

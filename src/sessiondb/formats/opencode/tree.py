@@ -1,0 +1,259 @@
+"""The JSON trees of OpenCode before 1.2: one file per session, message and part.
+
+Version 1.x keeps all projects in one tree, 0.5 one tree per project. There is no
+index: names say what belongs to what, and a message's order is in its record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sessiondb.formats.opencode.records import (
+    Head,
+    OddRecordError,
+    Opened,
+    RawPart,
+    SessionRecord,
+    check_id,
+    load_object,
+    unwrapped,
+    usable_id,
+)
+from sessiondb.formats.opencode.sidefiles import read_file, read_json, stamp
+from sessiondb.model import Problem
+
+
+class Layout(NamedTuple):
+    """Where a tree keeps what, below its root."""
+
+    sessions: str
+    parts: str
+    share: str
+    #: How many directories above its root the data directory is.
+    depth: int
+
+
+TREE_1 = Layout("session/*/*.json", "part/{message}", "session_share", 1)
+TREE_05 = Layout("info/*.json", "part/{session}/{message}", "share", 4)
+
+
+class _File(NamedTuple):
+    path: Path
+    size: int
+    mtime_ns: int
+
+
+def layout_of(root: Path) -> Layout | None:
+    """Return which tree the directory *root* is, by what is in it; None for no tree."""
+    if (root / "message").is_dir() and _has_sessions(root, TREE_05):
+        return TREE_05
+    if not (root / "session" / "info").is_dir() and _has_sessions(root, TREE_1):
+        return TREE_1
+    return None
+
+
+def _has_sessions(root: Path, layout: Layout) -> bool:
+    with contextlib.suppress(OSError):
+        return any(path.name.startswith("ses") for path in root.glob(layout.sessions))
+    return False
+
+
+class TreeRecords:
+    """One tree, read once; see `records.Records`."""
+
+    def __init__(self, root: Path, layout: Layout) -> None:
+        self.path = root
+        self._layout = layout
+        above = [root.absolute(), *root.absolute().parents]
+        self.home = above[min(layout.depth, len(above) - 1)]
+        self._projects: dict[str, dict[str, Any]] = {}
+        self._problems: list[Problem] = []
+
+    def where(self, session: str, message: str = "", part: str = "") -> Path:
+        """The file of a session, message or part."""
+        if part:
+            return self._part_folder(session, message) / f"{part}.json"
+        if message:
+            return self.path / "message" / session / f"{message}.json"
+        file = self._sessions.get(session)
+        return file.path if file else self.path
+
+    def reading(self) -> AbstractContextManager[object]:
+        """Nothing is held open: each file is read when its turn comes."""
+        return contextlib.nullcontext()
+
+    @cached_property
+    def _sessions(self) -> dict[str, _File]:
+        found: dict[str, _File] = {}
+        folder = self.path / self._layout.sessions.partition("/")[0]
+        for place in _folders(folder) if self._layout is TREE_1 else [folder]:
+            try:
+                files = _files(place)
+            except OddRecordError as error:
+                self._problems.append(Problem(str(place), f"{place.name} {error}"))
+                continue
+            for name, file in files.items():
+                # A session that moved to another project may have left its old file behind.
+                if name not in found or file.mtime_ns > found[name].mtime_ns:
+                    found[name] = file
+        return found
+
+    def heads(self) -> Iterator[Head | Problem]:
+        """All sessions, in any order."""
+        for name, file in self._sessions.items():
+            try:
+                check_id(name)
+                info = load_object(read_file(file.path))
+            except OddRecordError as error:
+                yield Problem(str(file.path), f"session {name!r} {error}")
+                continue
+            parent, title = info.get("parentID"), info.get("title")
+            yield Head(
+                name,
+                parent if usable_id(parent) else None,
+                _created(info) or 0,
+                title if type(title) is str else "",
+            )
+        yield from self._problems
+
+    def session(self, head: Head) -> SessionRecord:
+        """Read one session; raises `OddRecordError`."""
+        file = self._sessions[head.id]
+        beside = {
+            kind: self.path / kind / f"{head.id}.json"
+            for kind in ("todo", "session_diff", self._layout.share)
+        }
+        facts: list[Any] = [file[1:], *map(stamp, beside.values()), self._contents(head.id)]
+        record = SessionRecord(
+            load_object(read_file(file.path)), facts, file.path, file.size, file.mtime_ns
+        )
+        record.todo, record.diff, record.share = (
+            read_json(path, kind, record.problems)
+            for path, kind in zip(beside.values(), (list, list, dict), strict=True)
+        )
+        if self._layout is TREE_1:
+            self._project(record, file.path.parent.name)
+        return record
+
+    def _project(self, record: SessionRecord, name: str) -> None:
+        # Versions before 0.6 did not write it down, and the migrations that moved them did not.
+        record.info.setdefault("projectID", name)
+        project = self._projects.get(name)
+        if project is None:
+            path = self.path / "project" / f"{name}.json"
+            project = self._projects[name] = read_json(path, dict, record.problems) or {}
+        record.worktree, record.vcs = project.get("worktree"), project.get("vcs")
+        record.root_commit = name
+        record.facts.append([record.worktree, record.vcs])
+
+    def _contents(self, session: str) -> list[Any]:
+        return [
+            [name, file[1:], sorted((f.path.name, *f[1:]) for f in self._parts(session, name))]
+            for name, file in sorted(self._messages(session).items())
+        ]
+
+    def _messages(self, session: str) -> dict[str, _File]:
+        return _files(self.path / "message" / session)
+
+    def _part_folder(self, session: str, message: str) -> Path:
+        return self.path / self._layout.parts.format(session=session, message=message)
+
+    def _parts(self, session: str, message: str) -> list[_File]:
+        files = _files(self._part_folder(session, message))
+        return [files[name] for name in unwrapped(sorted(files))]
+
+    def first_times(self) -> dict[str, int]:
+        """When the first message of each session was created, by the order of their names."""
+        found = {}
+        for session in self._sessions:
+            with contextlib.suppress(OddRecordError):
+                files = self._messages(session)
+                for name in unwrapped(sorted(files))[:1]:
+                    time = _created(load_object(read_file(files[name].path)))
+                    if time is not None:
+                        found[session] = time
+        return found
+
+    def messages(self, session: str) -> list[Opened]:
+        """Name the messages of a session in order; an odd one has its file's time."""
+        found = []
+        for name, file in self._messages(session).items():
+            time = None
+            with contextlib.suppress(OddRecordError):
+                time = _created(load_object(read_file(file.path)))
+            found.append(Opened(file.mtime_ns // 1_000_000 if time is None else time, name))
+        return sorted(found)
+
+    def message(self, session: str, message: str) -> bytes | None:
+        """Read one message as stored; raises `OddRecordError`."""
+        return read_file(self.where(session, message))
+
+    def parts(self, session: str, message: str) -> Iterator[RawPart]:
+        """Read the parts of a message as stored, by name."""
+        for file in self._parts(session, message):
+            raw = None
+            with contextlib.suppress(OddRecordError):
+                raw = read_file(file.path)
+            yield RawPart(file.path.stem, raw)
+
+    def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
+        """Message id and stored form of the parts that may name a child session."""
+        for _, message in self.messages(session):
+            for part in self.parts(session, message):
+                if part.raw and (b'"sessionId"' in part.raw or b'"summary"' in part.raw):
+                    yield message, part.raw
+
+    def orphans(self) -> Iterator[Problem]:
+        """Messages without their session, parts without their message."""
+        messages: set[str] = set()
+        for folder in _folders(self.path / "message"):
+            messages.update(_files(folder))
+            if folder.name not in self._sessions:
+                why = f"messages of session {folder.name!r}, which is not there"
+                yield Problem(str(folder), why)
+        places = [self.path / "part"]
+        if self._layout is TREE_05:
+            places = _folders(places[0])
+        for place in places:
+            for folder in _folders(place):
+                if folder.name not in messages:
+                    why = f"parts of message {folder.name!r}, which is not there"
+                    yield Problem(str(folder), why)
+
+
+def _created(info: dict[str, Any]) -> int | None:
+    times = info.get("time")
+    time = times.get("created") if type(times) is dict else None
+    return time if type(time) is int else None
+
+
+def _folders(folder: Path) -> list[Path]:
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        return sorted(Path(e) for e in entries if e.is_dir(follow_symlinks=False))
+    return []
+
+
+def _files(folder: Path) -> dict[str, _File]:
+    """Return the JSON files of a directory by name without ending; no symlinks.
+
+    A directory that is not there is empty; raises `OddRecordError` for one that cannot be read.
+    """
+    found = {}
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".json") and entry.is_file(follow_symlinks=False):
+                    stat = entry.stat(follow_symlinks=False)
+                    path = Path(entry)
+                    found[path.stem] = _File(path, stat.st_size, stat.st_mtime_ns)
+    except FileNotFoundError:
+        return found
+    except OSError as error:
+        raise OddRecordError(f"cannot be read ({error.strerror})") from None
+    return found

@@ -1,0 +1,179 @@
+"""Identifiers: ULIDs, ascending for messages and parts, descending for sessions.
+
+A ULID is 48 bits of Unix milliseconds and 80 random bits, written as 26
+Crockford characters (https://github.com/ulid/spec). A session id is ``ses_``
+and the complement of a ULID, so that plain ``ORDER BY id`` lists the newest
+first. Within a process ids are strictly monotonic, a clock that steps back
+included; between processes their order is that of the clocks. Ids order lists,
+never history: that is what ``seq`` is for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from sessiondb.clock import now_ms
+from sessiondb.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from ulid import ULID
+
+SESSION, MESSAGE, PART = "ses_", "msg_", "prt_"
+MAX_ID_BYTES = 256
+
+_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [a + b for a in _CROCKFORD for b in _CROCKFORD]
+_ALL = (1 << 128) - 1
+_RANDOM_BITS = 80
+# Steps between ids of one millisecond are random, so that two processes that
+# start from the same floor do not mint the same id.
+_STEP_BYTES = 5
+
+_ADJECTIVES = (
+    "amber bold brave brisk calm clear coral crisp dawn deep eager early fair fleet fond fresh "
+    "gentle glad golden grand green happy hazel honest humble indigo ivory jade jolly keen kind "
+    "light lively lucid lunar merry mild misty noble north olive opal pale patient plain proud "
+    "quick quiet rapid ready royal ruby sage silver slate solar steady still sunny swift tidy "
+    "violet warm wise"
+).split()
+_NOUNS = (
+    "acorn anchor aspen badger bay beacon birch brook canyon cedar cliff cloud comet crane creek "
+    "delta dune eagle elm ember falcon fern field finch fjord forest fox garden glade grove harbor "
+    "hawk heron hill island juniper lagoon lake lark maple marsh meadow moon moss oak orchid otter "
+    "pebble pine pond prairie raven reef ridge river robin shore sky spruce star stone swan tide "
+    "valley willow"
+).split()
+
+
+def encode(value: int) -> str:
+    """Write a 128-bit integer as 26 Crockford characters."""
+    text = [_CROCKFORD[value >> 125]]
+    text += [_PAIRS[(value >> shift) & 1023] for shift in range(115, -1, -10)]
+    return text[0] + "".join(text[1:]) + _CROCKFORD[value & 31]
+
+
+def decode(text: str) -> int:
+    """Read 26 Crockford characters; raises `InvalidInputError` for anything else."""
+    value = 0
+    for char in text.upper():
+        digit = _CROCKFORD.find(char)
+        if digit < 0:
+            raise InvalidInputError(f"not a ULID: {text!r}")
+        value = value << 5 | digit
+    if len(text) != 26 or value > _ALL:
+        raise InvalidInputError(f"not a ULID: {text!r}")
+    return value
+
+
+class Mint:
+    """Mints ids that only grow (or, for sessions, only shrink) within this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ascending = 0
+        self._descending = _ALL + 1
+
+    def ascending(self, prefix: str) -> str:
+        """Return a new id above every id minted before it."""
+        fresh = now_ms() << _RANDOM_BITS | int.from_bytes(os.urandom(10))
+        with self._lock:
+            if fresh <= self._ascending:
+                fresh = self._ascending + 1 + int.from_bytes(os.urandom(_STEP_BYTES))
+            self._ascending = fresh
+        return prefix + encode(fresh)
+
+    def session(self) -> str:
+        """Return a new session id below every native id this process has seen."""
+        fresh = _ALL - (now_ms() << _RANDOM_BITS | int.from_bytes(os.urandom(10)))
+        with self._lock:
+            if fresh >= self._descending:
+                fresh = self._descending - 1 - int.from_bytes(os.urandom(_STEP_BYTES))
+            self._descending = fresh
+        return SESSION + encode(fresh)
+
+    def saw_session(self, session_id: str) -> None:
+        """Lower the floor to an id read from a database; other strings are ignored."""
+        if not session_id.startswith(SESSION):
+            return
+        try:
+            value = decode(session_id[len(SESSION) :])
+        except InvalidInputError:
+            return
+        with self._lock:
+            self._descending = min(self._descending, value)
+
+
+_mint = Mint()
+new_session_id = _mint.session
+saw_session = _mint.saw_session
+
+
+def new_message_id() -> str:
+    """Return a new ``msg_`` id, above every one minted in this process."""
+    return _mint.ascending(MESSAGE)
+
+
+def new_part_id() -> str:
+    """Return a new ``prt_`` id, above every one minted in this process."""
+    return _mint.ascending(PART)
+
+
+def imported_session_id(source: str, source_id: str, time_created: int) -> str:
+    """Return the id of an imported session; two machines agree on it.
+
+    The time bits hold *time_created* (Unix ms; outside of 48 bits counts as 0),
+    the rest is a hash of *source* and *source_id*.
+    """
+    digest = hashlib.sha256(f"{source}\0{source_id}".encode("utf-8", "surrogatepass")).digest()
+    time_bits = time_created if 0 <= time_created < 1 << 48 else 0
+    ulid = time_bits << _RANDOM_BITS | int.from_bytes(digest[:10])
+    return SESSION + encode(_ALL - ulid)
+
+
+def as_ulid(identifier: str) -> ULID:
+    """Return the `ulid.ULID` inside an id of ours (sessions are complemented back).
+
+    Raises `InvalidInputError` for an id that another program made.
+    """
+    from ulid import ULID
+
+    prefix, _, text = identifier.rpartition("_")
+    value = decode(text)
+    if prefix + "_" == SESSION:
+        value = _ALL - value
+    return ULID.from_int(value)
+
+
+def time_of(identifier: str) -> int:
+    """Return the Unix milliseconds inside an id of ours; raises `InvalidInputError`."""
+    return as_ulid(identifier).milliseconds
+
+
+def slug_of(session_id: str, *, length: int = 2) -> str:
+    """Return the readable name made from an id: ``brave-otter-7k`` (*length* hash characters)."""
+    number = int.from_bytes(hashlib.sha256(session_id.encode()).digest()[:16])
+    number, noun = divmod(number, len(_NOUNS))
+    number, adjective = divmod(number, len(_ADJECTIVES))
+    tail = encode(number & _ALL)[-length:].lower()
+    return f"{_ADJECTIVES[adjective]}-{_NOUNS[noun]}-{tail}"
+
+
+def valid_id(value: object, what: str) -> str:
+    """Return *value* if it can be an id: a string, not empty, no control characters, ≤ 256 bytes.
+
+    Raises `InvalidInputError` naming *what* it was meant for.
+    """
+    if not isinstance(value, str) or not value:
+        raise InvalidInputError(f"{what} must be a non-empty string, not {value!r}")
+    if not value.isprintable() and any(ord(c) < 32 or 127 <= ord(c) < 160 for c in value):
+        raise InvalidInputError(f"{what} contains control characters: {value!r}")
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"{what} is not valid Unicode: {value!r}") from None
+    if size > MAX_ID_BYTES:
+        raise InvalidInputError(f"{what} is {size} bytes, at most {MAX_ID_BYTES} are allowed")
+    return value

@@ -1,0 +1,238 @@
+"""Which database: explicit, environment, project-local, config, global, in this order.
+
+A project-local database counts only if it was made or accepted on this machine
+(`trust`). Looking never opens and never makes a database.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from sessiondb.engine.files import translated
+from sessiondb.errors import InvalidInputError, NotFoundError, UntrustedDatabaseError
+from sessiondb.location import trust
+from sessiondb.location.config import config_path, load_config
+from sessiondb.location.directories import data_directory, expanded
+from sessiondb.location.git import read_small
+from sessiondb.location.project import Place, project_at
+from sessiondb.location.trust import FILE, FOLDER
+
+Kind = Literal["explicit", "environment", "local", "global", "memory"]
+Scope = Literal["auto", "local", "global"]
+Where = str | os.PathLike[str]
+
+IGNORED = f"/{FILE}*"
+_SCHEMES = ("sqlite", "sqlite+aiosqlite", "sqlite+pysqlite")
+_URL = re.compile(r"([A-Za-z][\w+.-]*)://(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Where the sessions are.
+
+    ``path`` is absolute, None for ``:memory:``. ``root`` is the folder that
+    holds ``.sessiondb``, however the database was named: directories inside of
+    such a database are stored relative to it; None for every other database.
+    ``notice`` is one line for a person to read on stderr.
+    """
+
+    path: Path | None
+    kind: Kind
+    root: Path | None = None
+    notice: str | None = None
+
+
+def resolve(
+    where: Where | None = None,
+    *,
+    scope: Scope = "auto",
+    cwd: Where | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Database:
+    """Return the database to use from *cwd* (default: the current directory).
+
+    *where* is a path, an SQLite URL or ``:memory:``; without it ``SESSIONDB_PATH``,
+    the project-local database, the config's and the global one are tried, or
+    only those of *scope*. Raises `InvalidInputError` for a *where* or a scope
+    that is none, and `NotFoundError` for scope ``local`` without an accepted one.
+    """
+    env = os.environ if env is None else env
+    if scope not in get_args(Scope):
+        raise InvalidInputError(f"scope is auto, local or global, not {scope!r}")
+    if where is not None:
+        if scope != "auto":
+            raise InvalidInputError(f"both a database and the scope {scope!r} are given")
+        return _named(where, "explicit", _here(cwd))
+    if scope == "auto" and (named := env.get("SESSIONDB_PATH")):
+        return _named(named, "environment", _here(cwd))
+    if scope == "global":
+        return _global(env)
+    return _local_or_global(scope, cwd, env)
+
+
+def find_local(cwd: Where | None = None) -> Path | None:
+    """Return the project-local database nearest to *cwd*, accepted or not; None without one."""
+    return next(_candidates(cwd), None)
+
+
+def init_local(cwd: Where | None = None) -> Database:
+    """Make the project-local database's folder and accept it; the database is made when opened.
+
+    It stands at the root of the repository (the main worktree), so that all
+    worktrees share it and none takes it along when removed; outside of a
+    repository in *cwd* itself. Doing it again changes nothing. Raises
+    `NotFoundError` for a directory that is not here, `InvalidInputError` for
+    the home directory, `UntrustedDatabaseError` if a database came with the
+    project, `StorageError` if the folder cannot be written.
+    """
+    root = _local_root(cwd)
+    path = root / FOLDER / FILE
+    if os.path.lexists(path) and not trust.is_accepted(path):
+        raise UntrustedDatabaseError(
+            f"{path} was not made on this machine", hint="run `sessiondb trust`, or remove it"
+        )
+    with translated(path):
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        trust.accept(path)
+        _ignore(path.with_name(".gitignore"))
+    return Database(path, "local", root)
+
+
+def _local_or_global(scope: Scope, cwd: Where | None, env: Mapping[str, str]) -> Database:
+    refused = None
+    for path in _candidates(cwd):
+        if trust.is_accepted(path):
+            return Database(path, "local", path.parent.parent, _notice(refused))
+        refused = refused or path
+    if scope == "local":
+        command = "sessiondb trust" if refused else "sessiondb init --local"
+        raise NotFoundError(
+            _notice(refused) or "no project-local database here", hint=f"run `{command}`"
+        )
+    return replace(_global(env), notice=_notice(refused))
+
+
+def _global(env: Mapping[str, str]) -> Database:
+    settings = config_path(env)
+    named = load_config(settings).database
+    if named is None:
+        return Database(data_directory() / FILE, "global")
+    try:
+        return _named(named, "global", settings.parent.absolute())
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{settings}: database: {error}", hint=error.hint) from None
+
+
+def _notice(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    shown = "".join(char if char.isprintable() else "?" for char in str(path))
+    return f"not used: {shown} was not made or accepted on this machine (see `sessiondb trust`)"
+
+
+def _named(where: Where, kind: Kind, base: Path | None) -> Database:
+    text = _path_in(os.fspath(where))
+    if text is None:
+        return Database(None, "memory")
+    path = expanded(text)
+    if base is None and not path.is_absolute():
+        raise NotFoundError(f"the current directory is gone: {text}", hint="give an absolute path")
+    path = path if base is None else base / path
+    if path.parts[-2:] == (FOLDER, FILE):
+        root = Path(os.path.realpath(path.parent.parent))
+        return Database(root / FOLDER / FILE, kind, root)
+    return Database(Path(os.path.realpath(path.parent), path.name), kind)
+
+
+def _path_in(text: str) -> str | None:
+    """Return the path that a path or URL names; None for ``:memory:``."""
+    if match := _URL.fullmatch(text):
+        # Only the scheme is shown: the rest may hold a password.
+        scheme, rest = match[1], match[2]
+        if scheme.lower() not in _SCHEMES:
+            raise InvalidInputError(
+                f"{scheme} is not supported", hint="give a path or sqlite:///PATH"
+            )
+        if rest and not rest.startswith("/"):
+            raise InvalidInputError(f"no host is expected in {text}", hint="sqlite:///PATH")
+        if "?" in rest:
+            raise InvalidInputError(f"no options are expected in {text}")
+        from urllib.parse import unquote
+
+        text = unquote(rest[1:]) or ":memory:"
+    if text == ":memory:":
+        return None
+    if not Path(text).name or "\0" in text or text.startswith("file:"):
+        raise InvalidInputError(f"not a path: {text!r}", hint="give a path or sqlite:///PATH")
+    return text
+
+
+def _here(cwd: Where | None) -> Path | None:
+    """Return where we are; None if that directory was removed."""
+    try:
+        return Path("." if cwd is None else cwd).absolute()
+    except FileNotFoundError:
+        return None
+
+
+def _home() -> str:
+    return os.path.realpath(expanded("~"))
+
+
+def _local_root(cwd: Where | None) -> Path:
+    here = _here(cwd)
+    if here is None or not here.is_dir():
+        raise NotFoundError(f"no directory {here or '.'}")
+    place, home = project_at(here), _home()
+    for folder in (place.root, place.directory):
+        if folder != home:
+            return Path(folder)
+    raise InvalidInputError("the home directory is no project", hint="use the global database")
+
+
+def _candidates(cwd: Where | None) -> Iterator[Path]:
+    """Yield every database, or accepted place for one, that a project has for *cwd*."""
+    here = _here(cwd)
+    for folder in _folders(project_at(here)) if here else ():
+        path = Path(folder, FOLDER, FILE)
+        if _is_mine(path) or trust.is_accepted(path):
+            yield path
+
+
+def _folders(place: Place) -> Iterator[str]:
+    """Yield the directory and those above it up to its checkout, then the main worktree.
+
+    Never the home directory or what is above it: a ``.sessiondb`` that came to
+    stand there would catch every session of the machine.
+    """
+    folder, home = place.directory, _home()
+    while folder != home:
+        yield folder
+        parent = str(Path(folder).parent)
+        if parent == folder or (place.vcs and folder == place.checkout):
+            break
+        folder = parent
+    if place.root not in (place.checkout, home):
+        yield place.root
+
+
+def _is_mine(path: Path) -> bool:
+    # What another user left in a shared folder such as /tmp is not worth a word.
+    try:
+        owner = path.lstat().st_uid
+    except (OSError, ValueError):
+        return False
+    return not hasattr(os, "geteuid") or owner == os.geteuid()
+
+
+def _ignore(path: Path) -> None:
+    """Let git ignore the live database; what a repository says besides stays."""
+    present = "" if path.is_symlink() else read_small(path)
+    if IGNORED not in present.splitlines():
+        separator = "\n" if present and not present.endswith("\n") else ""
+        trust.write_private(path, f"{present}{separator}{IGNORED}\n")

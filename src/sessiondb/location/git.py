@@ -1,0 +1,203 @@
+"""What a git repository says about itself, read from its files.
+
+Only `root_commit_of` starts git. Whatever stands there instead of a repository
+(a dangling pointer, a pipe, a config that is none) is an answer of "not known",
+never an error.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_MAX_BYTES = 1 << 20
+_SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+_ENTRY = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)")
+_VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|[#;].*|((?:[^"\\#;]|\\.)+)')
+_ESCAPE = re.compile(r"\\(.)")
+# user@host:path, where the host is more than a drive letter and no slash comes before the colon.
+_SCP = re.compile(r"(?:[^/]*@)?(\[[^\]/]+\]|[^:/\[\]]{2,}):(?!:)(.+)", re.DOTALL)
+_DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418}
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A checkout (the folder that holds ``.git``) and where its repository lives.
+
+    ``root`` is the checkout itself or, for a linked worktree, the main worktree;
+    ``common`` the git directory that all worktrees share, None when the pointer dangles.
+    """
+
+    checkout: Path
+    root: Path
+    common: Path | None
+
+    @property
+    def linked(self) -> bool:
+        """True for a linked worktree."""
+        return self.checkout != self.root
+
+
+def repository_at(directory: Path) -> Repository | None:
+    """Return the repository that *directory* (a real path) lies in; None outside of one."""
+    for folder in (directory, *directory.parents):
+        pointer = folder / ".git"
+        if _is_git_directory(pointer):
+            return _checkout(folder, _real(pointer))
+        if _is_file(pointer):
+            return _checkout(folder, _target(folder))
+        if _is_git_directory(folder):
+            # Inside of a bare repository, or of a .git itself.
+            main = _main_worktree(_common(folder))
+            return Repository(main, main, _common(folder))
+    return None
+
+
+def remote_of(root: str) -> str | None:
+    """Return where the repository at *root* comes from, as ``host/path``.
+
+    ``origin`` counts first. Without scheme, user, password, query and ``.git``,
+    so that an SSH and an HTTPS clone agree. None without a repository or a
+    remote; a path on this machine is none, since it means nothing elsewhere.
+    """
+    remotes: dict[str, str] = {}
+    common = _common_of(root)
+    for section, key, value in _settings(common) if common else ():
+        if section.startswith("remote.") and key == "url":
+            remotes.setdefault(section, value)
+    urls = sorted(remotes.items(), key=lambda item: item[0] != "remote.origin")
+    return next((known for _, url in urls if (known := normalised(url))), None)
+
+
+def normalised(url: str) -> str | None:
+    """Return ``host/path`` of a remote's URL; None for local paths and what is no URL."""
+    if "://" not in url:
+        match = _SCP.fullmatch(url)
+        return _joined(match[1], match[2]) if match else None
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if not host or parts.scheme == "file":
+        return None
+    shown = f"[{host}]" if ":" in host else host
+    if port and port != _DEFAULT_PORTS.get(parts.scheme):
+        shown += f":{port}"
+    return _joined(shown, parts.path)
+
+
+def root_commit_of(root: str, *, timeout: float = 5.0) -> str | None:
+    """Return the first commit of the repository at *root*, the smallest hash of several.
+
+    None without git, without commits, after *timeout* seconds, and in a shallow
+    clone, whose first commit is only where the history was cut.
+    """
+    common = _common_of(root)
+    if common is None or _is_file(common / "shallow"):
+        return None
+    import subprocess
+
+    # Inside of a git hook GIT_DIR would name another repository than the one asked for.
+    env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    env |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+    command = ["git", "--no-replace-objects", "rev-list", "--max-parents=0", "HEAD", "--"]
+    try:
+        done = subprocess.run(  # noqa: S603  constant arguments; git from PATH, as for a person
+            command, cwd=root, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=timeout, check=True, text=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return min(done.stdout.split(), default=None)
+
+
+def read_small(path: Path) -> str:
+    """Return a small regular file as text; "" for everything else (a pipe would block)."""
+    try:
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > _MAX_BYTES:
+            return ""
+        return path.read_bytes().decode("utf-8", "surrogateescape")
+    except (OSError, ValueError):
+        return ""
+
+
+def _common_of(root: str) -> Path | None:
+    real = _real(root)
+    repository = repository_at(real)
+    # A folder that is gone must not answer with the repository around it.
+    return repository.common if repository and repository.checkout == real else None
+
+
+def _joined(host: str, path: str) -> str | None:
+    path = path.strip("/").removesuffix(".git").rstrip("/")
+    return f"{host.lower()}/{path}" if path else None
+
+
+def _checkout(folder: Path, git_directory: Path | None) -> Repository:
+    if git_directory is None:
+        return Repository(folder, folder, None)
+    common = _common(git_directory)
+    root = folder if common == git_directory else _main_worktree(common)
+    return Repository(folder, root, common)
+
+
+def _target(folder: Path) -> Path | None:
+    text = read_small(folder / ".git")
+    if not text.startswith("gitdir:"):
+        return None
+    target = _real(folder / text.removeprefix("gitdir:").strip())
+    return target if _is_git_directory(target) else None
+
+
+def _common(git_directory: Path) -> Path:
+    text = read_small(git_directory / "commondir").strip()
+    return _real(git_directory / text) if text else git_directory
+
+
+def _main_worktree(common: Path) -> Path:
+    if common.name == ".git" or _target(common.parent) == common:
+        return common.parent
+    for section, key, value in _settings(common):
+        if (section, key) == ("core", "worktree"):
+            return _real(common / value)
+    return common
+
+
+def _is_git_directory(path: Path) -> bool:
+    return _is_file(path / "HEAD") and (_is_dir(path / "objects") or _is_file(path / "commondir"))
+
+
+# os.path answers False where Path raises: without permission, for a name too long.
+def _is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def _is_dir(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def _real(path: str | Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _settings(common: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield (section, key, value) of a git config; includes are not followed."""
+    section = ""
+    for line in read_small(common / "config").split("\n"):
+        rest = line
+        if match := _SECTION.match(line):
+            section = match[1].lower()
+            if match[2] is not None:
+                section += "." + _ESCAPE.sub(r"\1", match[2])
+            rest = line[match.end() :]
+        if match := _ENTRY.match(rest):
+            value = "".join((m[1] or "") + (m[2] or "") for m in _VALUE.finditer(match[2]))
+            yield section, match[1].lower(), _ESCAPE.sub(r"\1", value).strip()

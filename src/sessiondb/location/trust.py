@@ -1,0 +1,152 @@
+"""Which project-local databases were made or accepted on this machine.
+
+A cloned repository must not decide where transcripts go, so a database in a
+project is used only if a record in the state directory says so. The record is
+found by the real path of the ``.sessiondb`` folder and holds what that folder
+and the database were when they were made or accepted here: inode and mode.
+
+* The path alone would not do: another repository may be cloned to where this
+  one was. Nor would a secret in the folder: it stays when git replaces the
+  database beside it, and goes along when the folder is copied or committed.
+* Git cannot write such a file: it makes a new inode, and one that others may
+  read unless the umask forbids it. The mode also serves where a file system
+  gives out a freed inode again. The device is left out: its number changes
+  between boots.
+* A moved or copied folder has another path: `accept` it there.
+
+One file for each folder, replaced atomically, so that two processes never
+undo each other's record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from sessiondb.engine.files import make_folder, translated
+from sessiondb.errors import InvalidInputError, NotADatabaseError, NotFoundError
+from sessiondb.location.directories import state_directory
+
+FOLDER, FILE = ".sessiondb", "sessions.db"
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What was accepted; ``file`` is None as long as no database is there."""
+
+    path: str
+    folder: list[int]
+    file: list[int] | None
+
+
+def accept(path: Path) -> None:
+    """Accept the project-local database at *path* as it stands now, or before it is made.
+
+    Folder and file become private (0700, 0600). Raises `InvalidInputError` for
+    a path that is not ``.sessiondb/sessions.db``, `NotFoundError` without the
+    folder, `NotADatabaseError` for links and what belongs to somebody else,
+    `StorageError` when the record cannot be written.
+    """
+    with translated(path):
+        if _seen(path) is None:
+            raise NotFoundError(f"no folder {path.parent}", hint="run `sessiondb init --local`")
+        path.parent.chmod(0o700)
+        with contextlib.suppress(FileNotFoundError):
+            path.chmod(0o600)
+        _write(path)
+
+
+def is_accepted(path: Path) -> bool:
+    """Return whether the project-local database at *path* may be used.
+
+    True also before it is made, if its folder was accepted. The record follows
+    along: a database that was made here is noted, a removed one forgotten.
+    """
+    try:
+        now = _seen(path)
+    except (OSError, ValueError):
+        return False
+    record = _read(path) if now else None
+    if now is None or record is None or record.folder != now.folder:
+        return False
+    if record == now:
+        return True
+    if now.file is not None and (record.file is not None or _looser(now.file, now.folder)):
+        return False
+    with contextlib.suppress(OSError):
+        _write(path)
+    return True
+
+
+def revoke(path: Path) -> bool:
+    """Stop using the project-local database at *path*; the file stays. False if it was not used."""
+    record = _record_path(path)
+    with translated(path):
+        was_used = record.exists()
+        record.unlink(missing_ok=True)
+    return was_used
+
+
+def write_private(path: Path, text: str) -> None:
+    """Put a file of mode 0600 at *path* in one step, never through a link; raises OSError."""
+    temporary = path.with_name(f".{path.name}-{os.urandom(8).hex()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink()
+        raise
+
+
+def _seen(path: Path) -> _Record | None:
+    """Return what stands at *path* now; None without the folder."""
+    if path.parts[-2:] != (FOLDER, FILE):
+        raise InvalidInputError(f"not a project-local database: {path}")
+    folder = _mark(path.parent, stat.S_ISDIR, "folder")
+    if folder is None:
+        return None
+    return _Record(os.path.realpath(path), folder, _mark(path, stat.S_ISREG, "file"))
+
+
+def _mark(path: Path, is_kind: Callable[[int], bool], kind: str) -> list[int] | None:
+    try:
+        facts = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    if not is_kind(facts.st_mode):
+        raise NotADatabaseError(f"{path} is not a {kind}", hint="links are not followed here")
+    if hasattr(os, "geteuid") and facts.st_uid != os.geteuid():
+        raise NotADatabaseError(f"{path} belongs to another user")
+    return [facts.st_ino, stat.S_IMODE(facts.st_mode)]
+
+
+def _looser(file: list[int], folder: list[int]) -> bool:
+    # A file system without modes shows every folder as open to all; then the file's says nothing.
+    return bool(file[1] & 0o077 & ~folder[1])
+
+
+def _record_path(path: Path) -> Path:
+    key = hashlib.sha256(os.fsencode(os.path.realpath(path.parent))).hexdigest()
+    return state_directory() / "trust" / f"{key}.json"
+
+
+def _read(path: Path) -> _Record | None:
+    try:
+        return _Record(**json.loads(_record_path(path).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _write(path: Path) -> None:
+    record, place = _seen(path), _record_path(path)
+    if record is not None:
+        make_folder(place.parent)
+        write_private(place, json.dumps(asdict(record)))

@@ -1,0 +1,152 @@
+"""Drafts: what writes take, and the short functions that build them.
+
+    user("Fix the off-by-one")
+    assistant(text("Done."), tool("edit", {"path": "a.py"}, output="ok"))
+
+A string stands for a text part. Drafts are checked when an effect is queued,
+not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sessiondb.model.records import Tokens
+
+ROLES = ("user", "assistant", "tool", "system", "event")
+STATUSES = ("pending", "running", "completed", "error")
+OUTCOMES = ("failed", "interrupted", "skipped", "denied")
+FINISHES = ("stop", "length", "tool-calls", "error", "cancelled", "other")
+#: ``input`` of a part that has none; None is a JSON value of its own.
+NO_INPUT: Any = type("NoInput", (), {"__repr__": lambda _: "NO_INPUT"})()
+
+
+@dataclass(frozen=True, slots=True)
+class PartDraft:
+    """A part to be written; ``id`` None lets the database mint one. Times in Unix ms."""
+
+    type: str
+    text: str | None = None
+    tool: str | None = None
+    call_id: str | None = None
+    status: str | None = None
+    outcome: str | None = None
+    title: str | None = None
+    input: Any = NO_INPUT
+    data: Mapping[str, Any] = field(default_factory=dict)
+    id: str | None = None
+    time_created: int | None = None
+    time_updated: int | None = None
+    time_started: int | None = None
+    time_ended: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageDraft:
+    """A message to be written; what is None is filled in or stays unknown. Times in Unix ms."""
+
+    role: str
+    parts: tuple[PartDraft, ...] = ()
+    id: str | None = None
+    kind: str | None = None
+    turn_id: str | None = None
+    agent: str | None = None
+    provider_id: str | None = None
+    model_id: str | None = None
+    response_id: str | None = None
+    cost: float | None = None
+    tokens: Tokens | None = None
+    finish: str | None = None
+    error: Any = None
+    time_created: int | None = None
+    time_completed: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _parts(parts: tuple[PartDraft | str, ...]) -> tuple[PartDraft, ...]:
+    return tuple(text(p) if isinstance(p, str) else p for p in parts)
+
+
+def user(*parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
+    """A message of the user; it opens a turn. Keywords go to ``data``."""
+    return MessageDraft("user", _parts(parts), id, data=data)
+
+
+def assistant(*parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
+    """An answer of the model. Keywords go to ``data``."""
+    return MessageDraft("assistant", _parts(parts), id, data=data)
+
+
+def system(*parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
+    """A system message. Keywords go to ``data``."""
+    return MessageDraft("system", _parts(parts), id, data=data)
+
+
+def event(kind: str, *parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
+    """Something that happened and nobody said; *kind* says what. Keywords go to ``data``."""
+    return MessageDraft("event", _parts(parts), id, kind, data=data)
+
+
+def text(content: str, *, id: str | None = None, **data: Any) -> PartDraft:
+    """A text part. Keywords go to ``data``."""
+    return PartDraft("text", content, id=id, data=data)
+
+
+def reasoning(content: str, *, id: str | None = None, **data: Any) -> PartDraft:
+    """A reasoning part. Keywords go to ``data``."""
+    return PartDraft("reasoning", content, id=id, data=data)
+
+
+def tool(
+    name: str,
+    input: Any = NO_INPUT,
+    *,
+    call_id: str | None = None,
+    output: str | None = None,
+    error: str | None = None,
+    outcome: str | None = None,
+    status: str | None = None,
+    title: str | None = None,
+    id: str | None = None,
+    **data: Any,
+) -> PartDraft:
+    """A tool call and, once known, its result.
+
+    *output* makes it ``completed``, *error* or *outcome* ``error`` (outcome
+    ``failed`` unless given), neither leaves it ``pending``; *status* overrides.
+    *input* is any JSON value; keywords go to ``data``.
+    """
+    failed = error is not None or outcome is not None
+    if status is None:
+        status = "error" if failed else "pending" if output is None else "completed"
+    if failed and outcome is None:
+        outcome = "failed"
+    result = error if error is not None else output
+    return PartDraft("tool", result, name, call_id, status, outcome, title, input, data, id)
+
+
+def tool_result(call_id: str, output: str | None, *, id: str | None = None, **data: Any) -> PartDraft:
+    """A result written as a record of its own, for a message of role ``tool``."""
+    return PartDraft("tool-result", output, call_id=call_id, id=id, data=data)
+
+
+def file(
+    url: str | None = None,
+    *,
+    mime: str | None = None,
+    filename: str | None = None,
+    content: bytes | None = None,
+    id: str | None = None,
+    **data: Any,
+) -> PartDraft:
+    """A file: by *url*, or by its *content*. Keywords go to ``data``."""
+    known = {"url": url, "mime": mime, "filename": filename, "content": content}
+    fields = {k: v for k, v in known.items() if v is not None}
+    return PartDraft("file", id=id, data={**fields, **data})
+
+
+def part(type: str, *, text: str | None = None, id: str | None = None, **data: Any) -> PartDraft:
+    """A part of any type; an unknown type is kept whole. Keywords go to ``data``."""
+    return PartDraft(type, text, id=id, data=data)

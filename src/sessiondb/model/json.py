@@ -1,0 +1,68 @@
+"""The JSON that the command line prints and other programs rely on.
+
+Fields may be added, none changes its meaning. Text is exact.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sessiondb.model.records import Hit, Message, Part, Session, Tokens
+
+_SESSION_FIELDS = (
+    "id slug title directory project_id parent_id parent_seq relation root_id source source_id version "
+    "agent provider_id model_id message_count cost cost_inherited".split()
+)
+_SESSION_TIMES = ("time_created", "time_updated", "time_archived")
+_MESSAGE_FIELDS = (
+    "seq id parent_seq turn_id role kind agent provider_id model_id cost".split()
+)
+_PART_FIELDS = "idx id type tool call_id status outcome title text".split()
+
+
+def _tokens(tokens: Tokens | None) -> dict[str, int | None] | None:
+    if tokens is None:
+        return None
+    return {name: getattr(tokens, name) for name in Tokens.__slots__}
+
+
+def session_json(session: Session) -> dict[str, Any]:
+    """Return a session as the contract's object S."""
+    out: dict[str, Any] = {name: getattr(session, name) for name in _SESSION_FIELDS}
+    out["tokens"] = _tokens(session.tokens)
+    out.update({name: getattr(session, name) for name in _SESSION_TIMES})
+    return out
+
+
+def part_json(part: Part) -> dict[str, Any]:
+    """Return a part as the contract's object P; a call's arguments are ``data.input``."""
+    out: dict[str, Any] = {name: getattr(part, name) for name in _PART_FIELDS}
+    data = dict(part.data)
+    if part.input_json is not None:
+        data["input"] = json.loads(part.input_json)
+    out["data"] = data
+    out["time_started"], out["time_ended"] = part.time_started, part.time_ended
+    return out
+
+
+def message_json(message: Message) -> dict[str, Any]:
+    """Return a message as the contract's object M, parts included."""
+    out: dict[str, Any] = {name: getattr(message, name) for name in _MESSAGE_FIELDS}
+    out["tokens"] = _tokens(message.tokens)
+    out["finish"], out["error"] = message.finish, message.error
+    out["inherited"] = message.inherited
+    out["time_created"], out["time_completed"] = message.time_created, message.time_completed
+    out["data"] = dict(message.data)
+    out["parts"] = [part_json(p) for p in message.parts]
+    return out
+
+
+def hit_json(hit: Hit) -> dict[str, Any]:
+    """Return a search hit as the contract's object."""
+    return {
+        "session": session_json(hit.session),
+        "seq": hit.seq,
+        "message_id": hit.message_id,
+        "snippet": hit.snippet,
+    }

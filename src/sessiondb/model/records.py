@@ -1,0 +1,367 @@
+"""Records: what reads return.
+
+Times are Unix milliseconds, costs USD, and unknown is None, never 0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Token counts of one answer or of a sum; None is unknown."""
+
+    input: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+
+    @property
+    def known(self) -> bool:
+        """True when at least one count is known."""
+        return any(v is not None for v in self.columns())
+
+    def columns(self) -> tuple[int | None, int | None, int | None, int | None, int | None]:
+        """Return the counts in column order."""
+        return self.input, self.output, self.reasoning, self.cache_read, self.cache_write
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A typed piece of a message.
+
+    For a tool part ``text`` is the call's result and ``input_json`` its
+    arguments as JSON text (`input` decodes them). ``data`` holds what has no
+    column; ``{}`` when there is nothing.
+    """
+
+    idx: int
+    id: str
+    type: str
+    tool: str | None
+    call_id: str | None
+    status: str | None
+    outcome: str | None
+    title: str | None
+    input_json: str | None
+    text: str | None
+    data: Mapping[str, Any]
+    inherited: bool
+    time_created: int
+    time_updated: int
+    time_started: int | None
+    time_ended: int | None
+
+    @property
+    def input(self) -> Any:
+        """The call's arguments, decoded; None when there are none."""
+        return None if self.input_json is None else json.loads(self.input_json)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One entry of a session's tree, with its parts in order.
+
+    ``time_completed`` is None while the message is open.
+    """
+
+    session_id: str
+    seq: int
+    id: str
+    parent_seq: int | None
+    turn_id: str | None
+    role: str
+    kind: str | None
+    agent: str | None
+    provider_id: str | None
+    model_id: str | None
+    response_id: str | None
+    cost: float | None
+    tokens_input: int | None
+    tokens_output: int | None
+    tokens_reasoning: int | None
+    tokens_cache_read: int | None
+    tokens_cache_write: int | None
+    finish: str | None
+    error: Any
+    inherited: bool
+    time_created: int
+    time_completed: int | None
+    data: Mapping[str, Any]
+    parts: tuple[Part, ...]
+
+    @property
+    def tokens(self) -> Tokens | None:
+        """The five counts, or None when none is known."""
+        tokens = Tokens(
+            self.tokens_input,
+            self.tokens_output,
+            self.tokens_reasoning,
+            self.tokens_cache_read,
+            self.tokens_cache_write,
+        )
+        return tokens if tokens.known else None
+
+    @property
+    def text(self) -> str:
+        """The text parts, joined by newlines; ``""`` when there are none."""
+        return "\n".join(p.text for p in self.parts if p.type == "text" and p.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation. ``cost`` and the token sums are its own, without what a fork inherited."""
+
+    id: str
+    project_id: str
+    parent_id: str | None
+    relation: str | None
+    parent_seq: int | None
+    call_id: str | None
+    parent_source_id: str | None
+    root_id: str
+    slug: str
+    title: str
+    title_source: str
+    directory: str
+    version: str | None
+    source: str
+    source_id: str | None
+    agent: str | None
+    provider_id: str | None
+    model_id: str | None
+    leaf_seq: int | None
+    last_seq: int
+    revision: int
+    message_count: int
+    cost: float | None
+    cost_inherited: float | None
+    tokens_input: int | None
+    tokens_output: int | None
+    tokens_reasoning: int | None
+    tokens_cache_read: int | None
+    tokens_cache_write: int | None
+    summary_additions: int | None
+    summary_deletions: int | None
+    summary_files: int | None
+    summary_diffs: Any
+    share_url: str | None
+    revert: Any
+    permission: Any
+    metadata: Mapping[str, Any]
+    time_created: int
+    time_updated: int
+    time_compacting: int | None
+    time_archived: int | None
+    time_detached: int | None
+    data: Mapping[str, Any]
+
+    @property
+    def tokens(self) -> Tokens:
+        """The five sums."""
+        return Tokens(
+            self.tokens_input,
+            self.tokens_output,
+            self.tokens_reasoning,
+            self.tokens_cache_read,
+            self.tokens_cache_write,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A worktree root on disk; every session belongs to one."""
+
+    id: str
+    worktree: str
+    vcs: str | None
+    remote: str | None
+    root_commit: str | None
+    name: str | None
+    metadata: Mapping[str, Any]
+    time_created: int
+    time_updated: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list; iterate it. ``next_cursor`` is None on the last page."""
+
+    items: tuple[T, ...]
+    next_cursor: str | None = None
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """One line of a session's todo list."""
+
+    content: str
+    status: str = "pending"
+    priority: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """How a file changed: in the turn of message *seq*, or (seq 0) in the whole session.
+
+    ``before`` and ``after`` are the whole contents where known.
+    """
+
+    path: str
+    seq: int = 0
+    patch: str | None = None
+    additions: int | None = None
+    deletions: int | None = None
+    before: bytes | None = None
+    after: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A name somebody gave to a message."""
+
+    session_id: str
+    seq: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One line of the prompt history."""
+
+    id: str
+    text: str
+    directory: str | None
+    project_id: str | None
+    session_id: str | None
+    source: str
+    time_created: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One search result; ``seq`` and ``message_id`` say where to read."""
+
+    session: Session
+    seq: int | None
+    message_id: str | None
+    snippet: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """Cost and tokens of one group. Inherited messages are never counted.
+
+    ``key`` maps each asked dimension to its value. ``cost`` is what sources
+    stated (None: nothing stated), ``cost_estimated`` tokens times prices where
+    nothing was stated, ``tokens_unpriced`` tokens that have neither.
+    """
+
+    key: Mapping[str, Any]
+    sessions: int
+    messages: int
+    cost: float | None
+    cost_estimated: float | None
+    tokens: Tokens
+    tokens_unpriced: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageNode:
+    """A message of a tree, without its parts; ``preview`` is its first 80 characters."""
+
+    seq: int
+    parent_seq: int | None
+    id: str
+    role: str
+    kind: str | None
+    on_path: bool
+    preview: str
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A session with its forks and subagents; ``messages`` only for the session asked for."""
+
+    session: Session
+    children: tuple[Tree, ...]
+    messages: tuple[MessageNode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What two sessions share (equal root, seq and id) and what only one has, as live paths."""
+
+    common: tuple[Message, ...]
+    only_a: tuple[Message, ...]
+    only_b: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePlan:
+    """What a delete would remove, and what it would detach. ``bytes`` counts text and data."""
+
+    sessions: tuple[Session, ...]
+    detached: tuple[Session, ...]
+    messages: int
+    parts: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a model should be sent.
+
+    ``messages`` from the last cut on, ``summary`` of what was cut away,
+    ``system`` texts of the current context epoch, and the last ``model``,
+    ``thinking`` and ``mode``; ``problems`` says what was repaired.
+    """
+
+    messages: tuple[Message, ...]
+    system: tuple[str, ...] = ()
+    summary: str | None = None
+    models: tuple[str, ...] = ()
+    thinking: str | None = None
+    mode: str | None = None
+    rules: tuple[Mapping[str, Any], ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A session that nobody is writing to any more, with what it left open."""
+
+    session: Session
+    messages: tuple[str, ...]
+    calls: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A commit touched this session: read its messages after ``since_seq``.
+
+    ``change`` is the position in the database's own order of commits; pass it
+    as ``since=`` to go on from there. ``deleted`` sessions cannot be read.
+    """
+
+    change: int
+    session_id: str
+    revision: int
+    last_seq: int
+    since_seq: int
+    deleted: bool = field(default=False)

@@ -1,0 +1,111 @@
+"""Sources: what the reader of a foreign format yields, parents before children.
+
+A reader knows nothing of the database. It yields a `SourceSession` for each
+session it finds, whose ``messages`` may be lazy, and a `Problem` for each
+record that it could not read; it never aborts a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sessiondb.model.draft import MessageDraft
+from sessiondb.model.records import FileDiff, Todo
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a source that could not be read; ``line`` counts from 1, None for a whole file."""
+
+    source: str
+    why: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMessage:
+    """One message of a foreign session.
+
+    ``parent`` is the id of the message before it in the tree, ``...`` for the
+    one yielded just before (the usual case) and None for a root.
+    ``copied_from`` is (source_id, message id) of the original, where this is a
+    copy in a fork. ``usage_id`` is what stays the same when the record is
+    copied (a response id, else the original's message id), for counting once.
+    ``labels`` are names given to it.
+    """
+
+    draft: MessageDraft
+    parent: str | None | Any = ...
+    copied_from: tuple[str, str] | None = None
+    usage_id: str | None = None
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSession:
+    """One session of a foreign store.
+
+    ``source_id`` is the agent's own id; ``digest`` changes whenever anything of
+    the session changed (cheap to make: no message is read for it). ``path`` and
+    ``size``, ``mtime_ns`` describe the file it was read from, for the ledger.
+    ``worktree`` is the project's root as the source names it. ``leaf`` is the id
+    of the message the session continues from; None is the last one. ``data``
+    keeps what has no column. ``parent_source_id`` with ``relation`` names the
+    parent; ``parent_message`` the id of the parent's message it starts from.
+    """
+
+    source: str
+    source_id: str
+    path: str
+    digest: str
+    messages: Iterable[SourceMessage | Problem]
+    title: str = ""
+    title_source: str = "agent"
+    directory: str = ""
+    worktree: str | None = None
+    vcs: str | None = None
+    root_commit: str | None = None
+    version: str | None = None
+    agent: str | None = None
+    provider_id: str | None = None
+    model_id: str | None = None
+    parent_source_id: str | None = None
+    relation: str | None = None
+    parent_message: str | None = None
+    call_id: str | None = None
+    leaf: str | None = None
+    share_url: str | None = None
+    revert: Any = None
+    permission: Any = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    summary_additions: int | None = None
+    summary_deletions: int | None = None
+    summary_files: int | None = None
+    summary_diffs: Any = None
+    todos: tuple[Todo, ...] | None = None
+    diffs: tuple[FileDiff, ...] | None = None
+    time_created: int | None = None
+    time_updated: int | None = None
+    time_compacting: int | None = None
+    time_archived: int | None = None
+    size: int | None = None
+    mtime_ns: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What became of one source session: ``imported updated unchanged deleted diverged``.
+
+    ``deleted`` was removed here before and stays so; ``diverged`` was continued
+    here, so the source's new records were left out.
+    """
+
+    outcome: str
+    id: str
+    source: str
+    source_id: str
+    messages: int
+    problems: tuple[Problem, ...] = ()

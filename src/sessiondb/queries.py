@@ -1,0 +1,291 @@
+"""The reads of the façades, under the names that they have there.
+
+Each is a generator of the repository's kind; `Store` runs it in the caller's
+thread and `AsyncStore` over aiosqlite. Sessions are named by a REF: an id, a
+unique prefix or tail of one, a slug, the source's own id, ``@``, a handle or a
+record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sessiondb.core import Core
+from sessiondb.effects.handles import (
+    LEAF,
+    MessageHandle,
+    SessionHandle,
+    SessionRef,
+    message_key,
+)
+from sessiondb.model import (
+    Comparison,
+    Context,
+    DeletePlan,
+    FileDiff,
+    Hit,
+    Label,
+    Message,
+    Page,
+    Project,
+    Prompt,
+    Session,
+    Todo,
+    Tree,
+    Unfinished,
+    UsageRow,
+)
+from sessiondb.repository import Read, family, lists, transcript
+from sessiondb.repository import search as search_reads
+from sessiondb.repository import usage as usage_reads
+from sessiondb.repository.context import context_of
+from sessiondb.repository.sessions import (
+    ALL,
+    HERE,
+    Filters,
+    find_session,
+    list_sessions,
+)
+
+MessageKey = MessageHandle | Message | str | int
+
+
+class Queries:
+    """The reads of one opened database."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._base = core.base
+
+    def _filters(self, project: Any, **named: Any) -> Read[Filters | None]:
+        """Return the filters; None where the asked project is not known here."""
+        if project is ALL:
+            return Filters(**named)
+        if isinstance(project, Project):
+            return Filters(project_id=project.id, **named)
+        found = yield from self._core.project_of(None if project is HERE else project)
+        return None if found is None else Filters(project_id=found, **named)
+
+    def session(self, ref: SessionRef, *, terminal: str | None = None) -> Read[Session]:
+        """Return one session; raises `NotFoundError` and `AmbiguousIdError`."""
+        name = ref.id if isinstance(ref, SessionHandle | Session) else ref
+        here, directory = None, None
+        if isinstance(name, str) and name.startswith("@"):
+            here = (yield from self._filters(HERE)) or Filters(project_id="")
+            directory = self._core.locate(None).directory
+        return (
+            yield from find_session(
+                self._base, name, here=here, terminal_id=terminal, directory=directory
+            )
+        )
+
+    def sessions(
+        self,
+        *,
+        project: Any = HERE,
+        source: str | None = None,
+        agent: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        title: str | None = None,
+        archived: bool = False,
+        subagents: bool = False,
+        empty: bool = False,
+        order: str = "used",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Read[Page[Session]]:
+        """Return one page of sessions, newest first.
+
+        *order* is ``used`` (last message), ``created``, ``cost`` or ``size``.
+        *since* and *until* are Unix ms of the last use, *until* exclusive.
+        *archived*, *subagents* and *empty* (no message yet) include those.
+        """
+        filters = yield from self._filters(
+            project, source=source, agent=agent, since=since, until=until, title=title,
+            archived=archived, subagents=subagents, empty=empty,
+        )  # fmt: skip
+        if filters is None:
+            return Page(())
+        return (
+            yield from list_sessions(self._base, filters, order=order, limit=limit, cursor=cursor)
+        )
+
+    def messages(
+        self,
+        ref: SessionRef,
+        *,
+        last: int | None = None,
+        after: MessageKey | None = None,
+        before: MessageKey | None = None,
+        limit: int | None = None,
+        branches: bool = False,
+    ) -> Read[list[Message]]:
+        """Return the live path of a session, oldest first, with all parts.
+
+        *last* takes from the end, *limit* from the beginning, *after* and
+        *before* are exclusive; *branches* returns every message, in order of seq.
+        """
+        found = yield from self.session(ref)
+        low = None if after is None else message_key(after)
+        high = None if before is None else message_key(before)
+        return (
+            yield from transcript.messages(
+                found.id, last=last, after=low, before=high, limit=limit, branches=branches
+            )
+        )
+
+    def message(self, ref: SessionRef, message: MessageKey) -> Read[Message]:
+        """Return one message by id, seq or label; raises `NotFoundError`."""
+        found = yield from self.session(ref)
+        return (yield from transcript.one_message(found.id, message_key(message)))
+
+    def path(self, ref: SessionRef, *, branches: bool = False) -> Read[tuple[str, list[int]]]:
+        """Return the id of a session and the seqs of its live path (or of all its messages)."""
+        found = yield from self.session(ref)
+        return found.id, (yield from transcript.live_path(found.id, branches=branches))
+
+    def page(self, session_id: str, seqs: Sequence[int]) -> Read[list[Message]]:
+        """Return the messages at *seqs* of a session named by its full id."""
+        return (yield from transcript.load(session_id, seqs))
+
+    def blob(self, hash: str) -> Read[bytes]:
+        """Return a blob by its SHA-256; raises `NotFoundError`."""
+        return (yield from transcript.blob_bytes(hash))
+
+    def tree(self, ref: SessionRef) -> Read[Tree]:
+        """Return the family of a session, from its topmost ancestor down."""
+        found = yield from self.session(ref)
+        return (yield from family.tree(self._base, found))
+
+    def compare(self, a: SessionRef, b: SessionRef) -> Read[Comparison]:
+        """Return what two sessions share and what only one of them has."""
+        first, second = (yield from self.session(a)), (yield from self.session(b))
+        return (yield from family.compare(first, second))
+
+    def plan_delete(self, ref: SessionRef, *, keep_forks: bool = False) -> Read[DeletePlan]:
+        """Return what `delete` would remove, and what it would detach."""
+        found = yield from self.session(ref)
+        return (yield from family.plan_delete(self._base, found, keep_forks=keep_forks))
+
+    def context(
+        self, ref: SessionRef, *, at: MessageKey | Any = LEAF, repair: str = "synthesise"
+    ) -> Read[Context]:
+        """Return what a model should be sent to continue from *at* (default: the leaf).
+
+        *repair* says what becomes of calls without a result: ``synthesise`` one,
+        ``strip`` the part, ``drop`` the message, ``none``.
+        """
+        found = yield from self.session(ref)
+        leaf: Any = ...
+        if at is not LEAF and at is not None:
+            leaf = yield from transcript.seq_of(found.id, message_key(at))
+        path = yield from transcript.live_path(found.id, leaf=leaf)
+        return context_of((yield from transcript.load(found.id, path)), repair)
+
+    def usage(
+        self,
+        *,
+        by: Sequence[str] = ("day", "model"),
+        project: Any = ALL,
+        source: str | None = None,
+        agent: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        title: str | None = None,
+        archived: bool = True,
+        subagents: bool = True,
+        prices: usage_reads.Prices | None = None,
+    ) -> Read[list[UsageRow]]:
+        """Return cost and tokens by ``day week month model source project tool session agent``.
+
+        Inherited messages are never counted, unknown cost is None. *prices* (USD
+        per million tokens, by model and kind of token) estimate what has no cost.
+        """
+        filters = yield from self._filters(
+            project, source=source, agent=agent, since=since, until=until, title=title,
+            archived=archived, subagents=subagents,
+        )  # fmt: skip
+        if filters is None:
+            return []
+        return (yield from usage_reads.usage(filters, by=by, prices=prices))
+
+    def search(
+        self,
+        query: str,
+        *,
+        project: Any = ALL,
+        source: str | None = None,
+        agent: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        title: str | None = None,
+        archived: bool = False,
+        subagents: bool = True,
+        role: str | None = None,
+        tool: str | None = None,
+        order: str = "newest",
+        all_hits: bool = False,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Read[Page[Hit]]:
+        """Find words in texts, reasoning, tool inputs and outputs, and titles.
+
+        All words must occur in one part; ``word*`` is a prefix. One hit per
+        session unless *all_hits*. *order* is ``newest`` (newest written),
+        ``time`` or ``rank``; the last two look at the newest 2,000 matches.
+        """
+        filters = yield from self._filters(
+            project, source=source, agent=agent, since=since, until=until, title=title,
+            archived=archived, subagents=subagents,
+        )  # fmt: skip
+        if filters is None:
+            search_reads.match_of(query)
+            return Page(())
+        return (
+            yield from search_reads.search(
+                self._base, query, filters, role=role, tool=tool, order=order, all_hits=all_hits,
+                limit=limit, cursor=cursor,
+            )
+        )  # fmt: skip
+
+    def prompts(
+        self,
+        query: str | None = None,
+        *,
+        project: Any = ALL,
+        since: int | None = None,
+        until: int | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Read[Page[Prompt]]:
+        """Return one page of the prompt history, newest first."""
+        filters = yield from self._filters(project, since=since, until=until)
+        if filters is None:
+            return Page(())
+        return (
+            yield from lists.prompts(
+                self._base, query, limit=limit, cursor=cursor, **filters.params()
+            )
+        )
+
+    def todos(self, ref: SessionRef) -> Read[list[Todo]]:
+        """Return a session's todo list; none is ``[]``."""
+        return (yield from lists.todos((yield from self.session(ref)).id))
+
+    def diffs(self, ref: SessionRef) -> Read[list[FileDiff]]:
+        """Return what is known of the files a session changed."""
+        return (yield from lists.diffs((yield from self.session(ref)).id))
+
+    def labels(self, ref: SessionRef) -> Read[list[Label]]:
+        """Return the labels of a session's messages."""
+        return (yield from family.labels((yield from self.session(ref)).id))
+
+    def projects(self) -> Read[list[Project]]:
+        """Return every project that has or had a session here."""
+        return (yield from lists.projects(self._base))
+
+    def unfinished(self) -> Read[list[Unfinished]]:
+        """Return sessions with open messages or calls that no living writer holds."""
+        return (yield from lists.unfinished(self._base))

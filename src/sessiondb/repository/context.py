@@ -1,0 +1,167 @@
+"""What a model should be sent: the live path, cut and repaired, with nothing rewritten for it.
+
+Walking the path from the root, events change the state of their name, a cut
+(``compaction``, ``reset``) drops what stood before it, and a context event
+begins a new epoch of system text. Providers refuse a call without a result, so
+calls that have none are repaired in the answer, never in the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sessiondb.errors import InvalidInputError
+from sessiondb.model import Context, Message, Part
+
+REPAIRS = ("synthesise", "strip", "drop", "none")
+_NO_RESULT = "[no result: the call was interrupted]"
+
+
+@dataclass(slots=True)
+class _Gathered:
+    messages: list[Message] = field(default_factory=list)
+    system: list[str] = field(default_factory=list)
+    summary: str | None = None
+    models: list[str] = field(default_factory=list)
+    thinking: str | None = None
+    mode: str | None = None
+    rules: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def _cut(state: _Gathered, message: Message) -> None:
+    kept = message.data.get("first_kept_id") or message.data.get("tail_start_id")
+    ids = [entry.id for entry in state.messages]
+    state.messages = state.messages[ids.index(kept) :] if kept in ids else []
+    state.summary = message.text or message.data.get("summary") or None
+
+
+def _reset(state: _Gathered, message: Message) -> None:
+    state.messages, state.summary = [], None
+
+
+def _branch_summary(state: _Gathered, message: Message) -> None:
+    if message.text:
+        state.messages.append(message)
+
+
+def _context(state: _Gathered, message: Message) -> None:
+    state.system = [item.text for item in message.parts if item.text]
+
+
+def _model(state: _Gathered, message: Message) -> None:
+    _note_model(state, message.model_id or message.data.get("model_id") or message.text)
+
+
+def _note_model(state: _Gathered, model: Any) -> None:
+    if isinstance(model, str) and model and model not in state.models[-1:]:
+        state.models.append(model)
+
+
+def _thinking(state: _Gathered, message: Message) -> None:
+    state.thinking = message.data.get("level") or message.text or None
+
+
+def _mode(state: _Gathered, message: Message) -> None:
+    state.mode = message.data.get("mode") or message.text or None
+
+
+def _rules(state: _Gathered, message: Message) -> None:
+    state.rules = [dict(message.data)]
+
+
+_EVENTS: dict[str, Callable[[_Gathered, Message], None]] = {
+    "custom_message": lambda state, message: state.messages.append(message),
+    "compaction": _cut,
+    "branch_summary": _branch_summary,
+    "reset": _reset,
+    "context": _context,
+    "model_change": _model,
+    "thinking_level_change": _thinking,
+    "mode_change": _mode,
+    "rules": _rules,
+}
+
+
+def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
+    """Return the context that the messages of *path* amount to; raises `InvalidInputError`."""
+    if repair not in REPAIRS:
+        raise InvalidInputError(f"repair is one of {', '.join(REPAIRS)}, not {repair!r}")
+    state = _Gathered()
+    for message in path:
+        if message.role == "event" or message.kind == "compaction":
+            act = _EVENTS.get(message.kind or "")
+            if act is not None:
+                act(state, message)
+        elif message.role == "system":
+            state.system.append(message.text)
+        else:
+            if message.role == "assistant":
+                _note_model(state, message.model_id)
+            state.messages.append(message)
+    messages = _repaired(state, repair)
+    return Context(
+        tuple(messages),
+        tuple(state.system),
+        state.summary,
+        tuple(state.models),
+        state.thinking,
+        state.mode,
+        tuple(state.rules),
+        tuple(state.problems),
+    )
+
+
+def _repaired(state: _Gathered, repair: str) -> list[Message]:
+    answered = {
+        item.call_id
+        for message in state.messages
+        for item in message.parts
+        if item.type == "tool-result" and item.call_id
+    }
+    calls = {
+        item.call_id
+        for message in state.messages
+        for item in message.parts
+        if item.type == "tool" and item.call_id
+    }
+    out = []
+    for message in state.messages:
+        whole = [item for item in message.parts if not _dangling(item, calls, answered)]
+        if len(whole) == len(message.parts):
+            out.append(message)
+            continue
+        loose = [item for item in message.parts if item not in whole]
+        for item in loose:
+            state.problems.append(f"message {message.seq}: {item.type} {item.call_id} is unmatched")
+        fixed = _repair(message, whole, loose, repair)
+        if fixed is not None:
+            out.append(fixed)
+    return out
+
+
+def _dangling(item: Part, calls: set[str | None], answered: set[str | None]) -> bool:
+    if item.type == "tool":
+        return item.status in ("pending", "running") and item.call_id not in answered
+    return item.type == "tool-result" and item.call_id not in calls
+
+
+def _repair(
+    message: Message, whole: list[Part], loose: list[Part], repair: str
+) -> Message | None:
+    if repair == "none":
+        return message
+    if repair == "drop":
+        return None
+    if repair == "strip":
+        return replace(message, parts=tuple(whole)) if whole else None
+    settled = {
+        id(item): replace(item, status="error", outcome="interrupted", text=item.text or _NO_RESULT)
+        for item in loose
+        if item.type == "tool"
+    }
+    kept = [settled.get(id(item), item) for item in message.parts]
+    parts = tuple(item for item in kept if item.type != "tool-result" or item in whole)
+    return replace(message, parts=parts) if parts else None

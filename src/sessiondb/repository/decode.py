@@ -1,0 +1,143 @@
+"""Rows to records.
+
+A frozen dataclass sets each field through ``object.__setattr__``, which for
+rows of 20 columns costs three times the row itself. Records are therefore built
+as a mutable twin of the same layout, which then becomes the frozen class
+(measured: 1.0 instead of 3.6 µs).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar, cast
+
+from sqlalchemy import LargeBinary, Text, func, select
+from sqlalchemy import cast as sql_cast
+
+from sessiondb import codec
+from sessiondb.model import Message, Part, Session
+from sessiondb.schema import blob, message, part, session
+
+T = TypeVar("T")
+
+
+def maker(cls: type[T]) -> Callable[..., T]:
+    """Return a fast positional constructor of a frozen, slotted dataclass."""
+    names = [f.name for f in fields(cast(Any, cls))]
+    twin = dataclass(slots=True)(
+        type(cls.__name__, (), {"__annotations__": dict.fromkeys(names, Any)})
+    )
+
+    def make(*values: Any) -> T:
+        record = twin(*values)
+        record.__class__ = cls
+        return cast(T, record)
+
+    return make
+
+
+_make_part, _make_message, _make_session = maker(Part), maker(Message), maker(Session)
+
+_SESSION_FIELDS = [f.name for f in fields(Session) if f.name != "data"]
+_session_blob = blob.alias("session_blob")
+SESSION_COLUMNS = (
+    *(session.c[name] for name in _SESSION_FIELDS),
+    func.coalesce(session.c.data, _session_blob.c.data, type_=LargeBinary).label("data"),
+)
+SESSION_FROM = session.outerjoin(_session_blob, _session_blob.c.hash == session.c.data_blob)
+_JSON_FIELDS = [
+    (_SESSION_FIELDS.index(n)) for n in ("summary_diffs", "revert", "permission", "metadata")
+]
+_DIRECTORY = _SESSION_FIELDS.index("directory")
+
+
+def absolute(directory: str, base: str | None) -> str:
+    """Return a stored directory as a path; a project-local database keeps relative ones."""
+    if base is None or os.path.isabs(directory):
+        return directory
+    return os.path.normpath(os.path.join(base, directory))
+
+
+def session_of(row: tuple[Any, ...], base: str | None = None) -> Session:
+    """Return the record of a row of `SESSION_COLUMNS`."""
+    values = list(row)
+    for index in _JSON_FIELDS:
+        if values[index] is not None:
+            values[index] = json.loads(values[index])
+    if base is not None:
+        values[_DIRECTORY] = absolute(values[_DIRECTORY], base)
+    values[-1] = codec.unpack(values[-1])
+    return _make_session(*values)
+
+
+_message_blob = blob.alias("message_blob")
+MESSAGE_COLUMNS = (
+    *(message.c[f.name] for f in fields(Message) if f.name not in ("data", "parts")),
+    message.c.data,
+    _message_blob.c.data.label("large"),
+)
+MESSAGE_FROM = message.outerjoin(_message_blob, _message_blob.c.hash == message.c.data_blob)
+_names = [f.name for f in fields(Message)]
+_ERROR, _INHERITED = _names.index("error"), _names.index("inherited")
+
+
+def message_of(row: tuple[Any, ...], parts: tuple[Part, ...]) -> Message:
+    """Return the record of a row of `MESSAGE_COLUMNS`."""
+    values = list(row[:-2])
+    if values[_ERROR] is not None:
+        values[_ERROR] = json.loads(values[_ERROR])
+    values[_INHERITED] = values[_INHERITED] == 1
+    packed = row[-2] or row[-1]
+    return _make_message(*values, codec.unpack(packed) if packed else {}, parts)
+
+
+_text_blob, _input_blob, _data_blob = blob.alias("tb"), blob.alias("ib"), blob.alias("db")
+PART_COLUMNS = (
+    part.c.seq,
+    part.c.idx,
+    part.c.id,
+    part.c.type,
+    part.c.tool,
+    part.c.call_id,
+    part.c.status,
+    part.c.outcome,
+    part.c.title,
+    func.coalesce(part.c.input, sql_cast(_input_blob.c.data, Text)).label("input"),
+    func.coalesce(part.c.text, sql_cast(_text_blob.c.data, Text)).label("text"),
+    func.coalesce(part.c.data, _data_blob.c.data, type_=LargeBinary).label("data"),
+    part.c.inherited,
+    part.c.time_created,
+    part.c.time_updated,
+    part.c.time_started,
+    part.c.time_ended,
+)
+PART_FROM = (
+    part.outerjoin(_text_blob, _text_blob.c.hash == part.c.text_blob)
+    .outerjoin(_input_blob, _input_blob.c.hash == part.c.input_blob)
+    .outerjoin(_data_blob, _data_blob.c.hash == part.c.data_blob)
+)
+
+
+def part_of(row: tuple[Any, ...]) -> Part:
+    """Return the record of a row of `PART_COLUMNS`."""
+    packed, shown = row[11], row[10]
+    data = codec.unpack(packed) if packed else {}
+    if "text_exact" in data:
+        shown = data.pop("text_exact")
+    return _make_part(*row[1:10], shown, data, row[12] == 1, *row[13:])
+
+
+def parts_by_seq(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Part]]:
+    """Return the parts of many messages, by the seq of their message."""
+    parts: dict[int, list[Part]] = {}
+    for row in rows:
+        parts.setdefault(row[0], []).append(part_of(row))
+    return parts
+
+
+SELECT_SESSION = select(*SESSION_COLUMNS).select_from(SESSION_FROM)
+SELECT_MESSAGE = select(*MESSAGE_COLUMNS).select_from(MESSAGE_FROM)
+SELECT_PART = select(*PART_COLUMNS).select_from(PART_FROM)

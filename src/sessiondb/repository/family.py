@@ -1,0 +1,173 @@
+"""Sessions in relation to each other: the tree of a family, comparison, what a delete takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import literal_column, Text, cast, func, select, text
+
+from sessiondb.engine.sql import Statement, p
+from sessiondb.model import (
+    Comparison,
+    DeletePlan,
+    Label,
+    MessageNode,
+    Session,
+    Tree,
+)
+from sessiondb.repository import Read
+from sessiondb.repository.decode import SELECT_SESSION, session_of
+from sessiondb.repository.sessions import VISIBLE
+from sessiondb.repository.transcript import identities, live_path, load
+from sessiondb.schema import blob, label, message, part, session
+
+_FAMILY = Statement(
+    lambda: SELECT_SESSION.where(session.c.root_id == p("root"), VISIBLE).order_by(
+        session.c.time_created, session.c.id
+    )
+)
+_LABELS = Statement(
+    lambda: select(label.c.session_id, label.c.seq, label.c.label)
+    .where(label.c.session_id == p("sid"))
+    .order_by(label.c.seq, label.c.label)
+)  # fmt: skip
+
+
+def _preview() -> Any:
+    shown = func.coalesce(part.c.text, cast(blob.c.data, Text), part.c.tool)
+    first = (
+        select(func.substr(shown, text("1"), text("80")))
+        .select_from(part.outerjoin(blob, blob.c.hash == part.c.text_blob))
+        .where(
+            part.c.session_id == message.c.session_id,
+            part.c.seq == message.c.seq,
+            part.c.type.in_([literal_column("'text'"), literal_column("'tool'"), literal_column("'reasoning'")]),
+        )
+        .order_by(part.c.type != text("'text'"), part.c.idx)
+        .limit(1)
+        .scalar_subquery()
+    )
+    return (
+        select(
+            message.c.seq,
+            message.c.parent_seq,
+            message.c.id,
+            message.c.role,
+            message.c.kind,
+            first,
+        )
+        .where(message.c.session_id == p("sid"))
+        .order_by(message.c.seq)
+    )
+
+
+_NODES = Statement(_preview)
+
+
+def labels(session_id: str) -> Read[list[Label]]:
+    """Return the labels of a session, in order of seq."""
+    rows = yield _LABELS, {"sid": session_id}
+    return [Label(*row) for row in rows]
+
+
+def nodes(session_id: str) -> Read[tuple[MessageNode, ...]]:
+    """Return every message of a session as a node, in order of seq."""
+    path = set((yield from live_path(session_id)))
+    names: dict[int, list[str]] = {}
+    for item in (yield from labels(session_id)):
+        names.setdefault(item.seq, []).append(item.label)
+    rows = yield _NODES, {"sid": session_id}
+    return tuple(
+        MessageNode(*row[:5], row[0] in path, row[5] or "", tuple(names.get(row[0], ())))
+        for row in rows
+    )
+
+
+def tree(base: str | None, asked: Session) -> Read[Tree]:
+    """Return the family of a session from its topmost living ancestor down."""
+    rows = yield _FAMILY, {"root": asked.root_id}
+    members = [session_of(row, base) for row in rows]
+    by_id = {item.id: item for item in members}
+    children: dict[str, list[Session]] = {}
+    for item in members:
+        if item.parent_id in by_id and item.parent_id is not None:
+            children.setdefault(item.parent_id, []).append(item)
+    top = asked
+    while top.parent_id is not None and top.parent_id in by_id:
+        top = by_id[top.parent_id]
+    shown = yield from nodes(asked.id)
+    return _grow(top, children, asked.id, shown)
+
+
+def _grow(
+    top: Session,
+    children: dict[str, list[Session]],
+    asked: str,
+    shown: tuple[MessageNode, ...],
+) -> Tree:
+    # Chains may be 500 deep: built from the leaves up, so that nothing recurses.
+    order = [top]
+    for item in order:
+        order += children.get(item.id, ())
+    built: dict[str, Tree] = {}
+    for item in reversed(order):
+        below = tuple(built.pop(child.id) for child in children.get(item.id, ()))
+        built[item.id] = Tree(item, below, shown if item.id == asked else ())
+    return built[top.id]
+
+
+def compare(a: Session, b: Session) -> Read[Comparison]:
+    """Return what two live paths share from their beginning on, and what only one has.
+
+    Shared is what one took over from the other, or both from a third: equal
+    root, seq and id.
+    """
+    path_a, path_b = (yield from live_path(a.id)), (yield from live_path(b.id))
+    ids_a, ids_b = (yield from identities(a.id)), (yield from identities(b.id))
+    same = 0
+    if a.root_id == b.root_id:
+        for x, y in zip(path_a, path_b, strict=False):
+            if x != y or ids_a[x] != ids_b[y]:
+                break
+            same += 1
+    common = yield from load(a.id, path_a[:same])
+    only_a = yield from load(a.id, path_a[same:])
+    only_b = yield from load(b.id, path_b[same:])
+    return Comparison(tuple(common), tuple(only_a), tuple(only_b))
+
+
+_CHILDREN = Statement(
+    lambda: SELECT_SESSION.where(
+        session.c.parent_id == p("sid"), session.c.time_deleted.is_(None)
+    ).order_by(session.c.id)
+)
+
+
+def _weight() -> Any:
+    shown = func.length(cast(func.coalesce(part.c.text, text("''")), Text))
+    large = func.coalesce(blob.c.size, text("0"))
+    data = func.coalesce(func.length(part.c.data), text("0"))
+    given = func.coalesce(func.length(part.c.input), text("0"))
+    return (
+        select(func.count(), func.coalesce(func.sum(shown + large + data + given), text("0")))
+        .select_from(part.outerjoin(blob, blob.c.hash == part.c.text_blob))
+        .where(part.c.session_id == p("sid"))
+    )
+
+
+_WEIGHT = Statement(_weight)
+
+
+def plan_delete(base: str | None, asked: Session, *, keep_forks: bool = False) -> Read[DeletePlan]:
+    """Return what a delete would remove and what it would detach."""
+    going, detached = [asked], []
+    for item in going:
+        rows = yield _CHILDREN, {"sid": item.id}
+        for child in (session_of(row, base) for row in rows):
+            (detached if keep_forks and child.relation == "fork" else going).append(child)
+    parts = size = 0
+    for item in going:
+        rows = yield _WEIGHT, {"sid": item.id}
+        parts, size = parts + rows[0][0], size + rows[0][1]
+    messages = sum(item.message_count for item in going)
+    return DeletePlan(tuple(going), tuple(detached), messages, parts, size)

@@ -1,0 +1,175 @@
+"""The small lists: projects, prompts, todos, diffs, and what was left unfinished."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sqlalchemy import literal_column, exists, or_, select, text
+
+from sessiondb.clock import now_ms
+from sessiondb.engine.sql import Statement, p
+from sessiondb.model import Change, FileDiff, Page, Project, Prompt, Session, Todo, Unfinished
+from sessiondb.repository import Read
+from sessiondb.repository.decode import SELECT_SESSION, absolute, session_of
+from sessiondb.repository.search import match_of
+from sessiondb.repository.sessions import VISIBLE, check_limit, decode_cursor, encode_cursor
+from sessiondb.schema import blob, file_diff, lease, message, part, project, prompt, session, todo
+
+_PROJECTS = Statement(
+    lambda: select(
+        project.c.id, project.c.worktree, project.c.vcs, project.c.remote, project.c.root_commit,
+        project.c.name, project.c.metadata, project.c.time_created, project.c.time_updated,
+    ).order_by(project.c.worktree)
+)  # fmt: skip
+_TODOS = Statement(
+    lambda: select(todo.c.content, todo.c.status, todo.c.priority, todo.c.id)
+    .where(todo.c.session_id == p("sid"))
+    .order_by(todo.c.position)
+)  # fmt: skip
+_before, _after = blob.alias("before"), blob.alias("after")
+_DIFFS = Statement(
+    lambda: (
+        select(
+            file_diff.c.path, file_diff.c.seq, file_diff.c.patch, file_diff.c.additions,
+            file_diff.c.deletions, _before.c.data, _after.c.data,
+        )
+        .outerjoin(_before, _before.c.hash == file_diff.c.before_blob)
+        .outerjoin(_after, _after.c.hash == file_diff.c.after_blob)
+        .where(file_diff.c.session_id == p("sid"))
+        .order_by(file_diff.c.seq, file_diff.c.rid)
+    )
+)  # fmt: skip
+
+
+def projects(base: str | None) -> Read[list[Project]]:
+    """Return every project, by worktree."""
+    rows = yield _PROJECTS, {}
+    return [
+        Project(row[0], absolute(row[1], base), *row[2:6], json.loads(row[6]), *row[7:])
+        for row in rows
+    ]
+
+
+def todos(session_id: str) -> Read[list[Todo]]:
+    """Return a session's todo list; none is ``[]``."""
+    rows = yield _TODOS, {"sid": session_id}
+    return [Todo(*row) for row in rows]
+
+
+def diffs(session_id: str) -> Read[list[FileDiff]]:
+    """Return what is known of the files a session changed; nothing is ``[]``."""
+    rows = yield _DIFFS, {"sid": session_id}
+    return [FileDiff(*row) for row in rows]
+
+
+_COLUMNS = "id, text, directory, project_id, session_id, source, time_created"
+_FILTERS = {
+    "project_id": "project_id = :project_id",
+    "since": "time_created >= :since",
+    "until": "time_created < :until",
+    "cursor": "rid < :cursor",
+    "match": "rid IN (SELECT rowid FROM prompt_search WHERE prompt_search MATCH :match)",
+}
+
+
+def prompts(
+    base: str | None,
+    query: str | None = None,
+    *,
+    limit: int = 50,
+    cursor: str | None = None,
+    **where: Any,
+) -> Read[Page[Prompt]]:
+    """Return one page of the prompt history, newest first."""
+    params = {name: value for name, value in where.items() if value is not None}
+    if query:
+        params["match"] = match_of(query)
+    if cursor is not None:
+        (params["cursor"],) = decode_cursor(cursor, 1)
+    terms = " AND ".join(_FILTERS[name] for name in params) or "1"
+    sql = f"SELECT rid, {_COLUMNS} FROM prompt WHERE {terms} ORDER BY rid DESC LIMIT :rows"
+    rows = yield Statement(lambda: text(sql)), {**params, "rows": check_limit(limit) + 1}
+    found = [Prompt(*r[1:3], r[3] and absolute(r[3], base), *r[4:]) for r in rows[:limit]]
+    more = encode_cursor(rows[limit - 1][0]) if len(rows) > limit else None
+    return Page(tuple(found), more)
+
+
+def _abandoned() -> Any:
+    open_message = exists().where(
+        message.c.session_id == session.c.id, message.c.time_completed.is_(None)
+    )
+    open_call = exists().where(
+        part.c.session_id == session.c.id,
+        part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),
+    )
+    held = exists().where(lease.c.session_id == session.c.id, lease.c.time_expires > p("now"))
+    ours = or_(session.c.source_id.is_(None), session.c.time_detached.is_not(None))
+    return SELECT_SESSION.where(VISIBLE, ours, or_(open_message, open_call), ~held).order_by(
+        session.c.id
+    )
+
+
+_ABANDONED = Statement(_abandoned)
+_OPEN_MESSAGES = Statement(
+    lambda: select(message.c.id)
+    .where(message.c.session_id == p("sid"), message.c.time_completed.is_(None))
+    .order_by(message.c.seq)
+)  # fmt: skip
+_OPEN_CALLS = Statement(
+    lambda: (
+        select(part.c.id)
+        .where(
+            part.c.session_id == p("sid"),
+            part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),
+        )
+        .order_by(part.c.seq, part.c.idx)
+    )
+)
+
+
+def unfinished(base: str | None) -> Read[list[Unfinished]]:
+    """Return the sessions that were left open and that no living writer holds."""
+    rows = yield _ABANDONED, {"now": now_ms()}
+    found = []
+    for row in rows:
+        found.append((yield from open_in(session_of(row, base))))
+    return found
+
+
+def open_in(item: Session) -> Read[Unfinished]:
+    """Return what is open in one session."""
+    messages = yield _OPEN_MESSAGES, {"sid": item.id}
+    calls = yield _OPEN_CALLS, {"sid": item.id}
+    return Unfinished(item, tuple(m for (m,) in messages), tuple(c for (c,) in calls))
+
+
+_CHANGES = Statement(
+    lambda: (
+        select(
+            session.c.change, session.c.id, session.c.revision, session.c.last_seq,
+            session.c.time_deleted,
+        )
+        .where(session.c.change > p("since"))
+        .order_by(session.c.change)
+        .limit(500)
+    )
+)  # fmt: skip
+_LAST = Statement(lambda: text("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change'"))
+
+
+def last_change() -> Read[int]:
+    """Return the number of the newest commit."""
+    rows = yield _LAST, {}
+    return int(rows[0][0])
+
+
+def changes_since(since: int, seen: dict[str, int]) -> Read[list[Change]]:
+    """Return what was touched after commit *since*; *seen* maps session → last seq told of."""
+    rows = yield _CHANGES, {"since": since}
+    found = []
+    for change, sid, revision, last_seq, deleted in rows:
+        told = seen.get(sid, 0)
+        found.append(Change(change, sid, revision, last_seq, told, deleted is not None))
+        seen[sid] = last_seq
+    return found

@@ -1,0 +1,217 @@
+"""Full-text search.
+
+A query is words: each is quoted, so that no character of it is syntax. Newest
+first walks the index backwards and stops at the limit, whatever the number of
+matches; the other orders score the newest `WINDOW` of them. Sessions whose
+title alone matches come last.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import text
+
+from sessiondb.engine.sql import Statement
+from sessiondb.errors import InvalidInputError
+from sessiondb.model import Hit, Page
+from sessiondb.repository import Read
+from sessiondb.repository.decode import SELECT_SESSION, session_of
+from sessiondb.repository.sessions import Filters, check_limit, decode_cursor, encode_cursor
+from sessiondb.schema import session
+
+#: How many of the newest matches ``rank`` and ``time`` look at.
+WINDOW = 2_000
+#: How many matches are looked at per round while sessions are being collected.
+CHUNK = 200
+ORDERS = ("newest", "time", "rank")
+MARKS = ("\u2039", "\u203a")
+_SNIPPET = f"snippet(part_search, -1, '{MARKS[0]}', '{MARKS[1]}', '…', 16)"
+
+
+def match_of(query: str) -> str:
+    """Return *query* as an FTS5 expression of quoted words, all of which must occur.
+
+    A trailing ``*`` makes a word a prefix. Raises `InvalidInputError` for no words.
+    """
+    if not isinstance(query, str):
+        raise InvalidInputError(f"a query is a string, not {query!r}")
+    words = query.replace("\0", " ").encode("utf-8", "replace").decode().split()
+    quoted = []
+    for word in words:
+        stem = word.rstrip("*")
+        if not any(c.isalnum() for c in stem):
+            continue
+        escaped = stem.replace('"', '""')
+        quoted.append(f'"{escaped}"' + ("*" if word.endswith("*") else ""))
+    if not quoted:
+        raise InvalidInputError("the query has no words", hint="search for letters or digits")
+    return " ".join(quoted)
+
+
+def _terms(shape: tuple[str, ...]) -> str:
+    clauses = {
+        "project_id": "s.project_id = :project_id",
+        "source": "s.source = :source",
+        "agent": "s.agent = :agent",
+        "since": "m.time_created >= :since",
+        "until": "m.time_created < :until",
+        "title": "s.title LIKE :title ESCAPE '\\'",
+        "role": "m.role = :role",
+        "tool": "p.tool = :tool",
+        "unarchived": "s.time_archived IS NULL",
+        "own": "s.relation IS NOT 'subagent'",
+        "cursor": "f.rowid < :cursor",
+    }
+    return "".join(f" AND {clauses[name]}" for name in shape)
+
+
+@lru_cache(maxsize=256)
+def _statement(shape: tuple[str, ...], order: str) -> Statement:
+    found = (
+        "FROM part_search AS f CROSS JOIN part AS p ON p.rid = f.rowid "
+        "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq "
+        "CROSS JOIN session AS s ON s.id = p.session_id "
+        "WHERE f.part_search MATCH :match AND s.time_deleted IS NULL "
+        f"AND s.time_importing IS NULL{_terms(shape)}"
+    )
+    if order == "newest":
+        sql = (
+            f"SELECT f.rowid, p.session_id, p.seq, m.id {found} "
+            f"ORDER BY f.rowid DESC LIMIT :rows"
+        )
+    else:
+        key = "bm25(part_search)" if order == "rank" else "-m.time_created"
+        window = (
+            "SELECT rowid FROM part_search WHERE part_search MATCH :match "
+            f"ORDER BY rowid DESC LIMIT {WINDOW}"
+        )
+        sql = (
+            f"SELECT f.rowid, p.session_id, p.seq, m.id {found} AND f.rowid IN ({window}) "
+            f"ORDER BY {key}, f.rowid DESC"
+        )
+    return Statement(lambda: text(sql))
+
+
+_SNIPPETS = Statement(
+    lambda: text(
+        f"SELECT rowid, {_SNIPPET} FROM part_search WHERE part_search MATCH :match "
+        "AND rowid IN (SELECT value FROM json_each(:rids))"
+    )
+)
+_SESSIONS = Statement(
+    lambda: SELECT_SESSION.where(session.c.id.in_(text("SELECT value FROM json_each(:ids)")))
+)
+
+
+@lru_cache(maxsize=256)
+def _titles(shape: tuple[str, ...]) -> Statement:
+    times = {"since": "s.time_updated >= :since", "until": "s.time_updated < :until"}
+    kept = tuple(name for name in shape if name not in (*times, "cursor"))
+    bounds = "".join(f" AND {times[name]}" for name in shape if name in times)
+    return Statement(
+        lambda: text(
+            "SELECT f.rowid, s.id, (SELECT min(seq) FROM message WHERE session_id = s.id), "
+            "(SELECT id FROM message WHERE session_id = s.id ORDER BY seq LIMIT 1), "
+            f"snippet(session_search, 0, '{MARKS[0]}', '{MARKS[1]}', '…', 16) "
+            "FROM session_search AS f CROSS JOIN session AS s ON s.rid = f.rowid "
+            "WHERE f.session_search MATCH :match AND s.time_deleted IS NULL "
+            "AND s.time_importing IS NULL AND s.message_count > 0 "
+            "AND NOT EXISTS (SELECT 1 FROM part AS p WHERE p.session_id = s.id AND p.rid IN "
+            "(SELECT rowid FROM part_search WHERE part_search MATCH :match))"
+            f"{_terms(kept)}{bounds} ORDER BY f.rowid DESC LIMIT :rows OFFSET :skip"
+        )
+    )
+
+
+def _shape(filters: Filters, role: str | None, tool: str | None) -> dict[str, Any]:
+    params = filters.params()
+    params.update({n: v for n, v in (("role", role), ("tool", tool)) if v is not None})
+    if not filters.archived:
+        params["unarchived"] = 1
+    if not filters.subagents:
+        params["own"] = 1
+    return params
+
+
+def search(
+    base: str | None,
+    query: str,
+    filters: Filters,
+    *,
+    role: str | None = None,
+    tool: str | None = None,
+    order: str = "newest",
+    all_hits: bool = False,
+    limit: int = 20,
+    cursor: str | None = None,
+) -> Read[Page[Hit]]:
+    """Return one page of hits, one per session unless *all_hits*; no match is an empty page."""
+    if order not in ORDERS:
+        raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {order!r}")
+    check_limit(limit)
+    params = {**_shape(filters, role, tool), "match": match_of(query)}
+    state: tuple[str, int, list[str]] = ("parts", 0, [])
+    if cursor is not None:
+        phase, place, seen = decode_cursor(cursor, 3)
+        state = (phase, place, seen)
+    found: list[tuple[Any, ...]] = []
+    if state[0] == "parts":
+        found, state = yield from _in_parts(params, order, all_hits, limit, state)
+    if state[0] == "titles" and len(found) < limit and role is None and tool is None:
+        more, state = yield from _in_titles(params, limit - len(found), state[1])
+        found += more
+    hits = yield from _hits(base, params["match"], found)
+    done = state[0] == "end" or (state[0] == "titles" and (role or tool))
+    return Page(hits, None if done else encode_cursor(*state))
+
+
+def _in_parts(
+    params: dict[str, Any], order: str, all_hits: bool, limit: int, state: tuple[str, int, list[str]]
+) -> Read[tuple[list[tuple[Any, ...]], tuple[str, int, list[str]]]]:
+    """Collect matches in parts, newest first, until the page is full or there are no more."""
+    found: list[tuple[Any, ...]] = []
+    _, place, before = state
+    seen = set(before)
+    while True:
+        more = {**params, "cursor": place} if place and order == "newest" else params
+        names = tuple(sorted(set(more) - {"match"}))
+        rows = yield _statement(names, order), {**more, "rows": CHUNK}
+        for index, row in enumerate(rows):
+            if order != "newest" and index < place:
+                continue
+            if all_hits or row[1] not in seen:
+                if len(found) == limit:
+                    after = found[-1][0] if order == "newest" else index
+                    kept = [] if all_hits else sorted(seen)
+                    return found, ("parts", after, kept)
+                found.append((*row[:4], None))
+                seen.add(row[1])
+        if order != "newest" or len(rows) < CHUNK:
+            return found, ("titles", 0, [])
+        place = rows[-1][0]
+
+
+def _in_titles(
+    params: dict[str, Any], limit: int, skip: int
+) -> Read[tuple[list[tuple[Any, ...]], tuple[str, int, list[str]]]]:
+    names = tuple(sorted(set(params) - {"match"}))
+    rows = yield _titles(names), {**params, "rows": limit + 1, "skip": skip}
+    if len(rows) > limit:
+        return rows[:limit], ("titles", skip + limit, [])
+    return rows, ("end", 0, [])
+
+
+def _hits(base: str | None, match: str, found: list[tuple[Any, ...]]) -> Read[tuple[Hit, ...]]:
+    if not found:
+        return ()
+    rids = json.dumps([row[0] for row in found if row[4] is None])
+    snippets = dict((yield _SNIPPETS, {"match": match, "rids": rids}))
+    rows = yield _SESSIONS, {"ids": json.dumps(sorted({row[1] for row in found}))}
+    sessions = {row[0]: session_of(row, base) for row in rows}
+    return tuple(
+        Hit(sessions[sid], seq, mid, given or snippets.get(rid, ""))
+        for rid, sid, seq, mid, given in found
+    )

@@ -1,0 +1,311 @@
+"""Lists of sessions, and the names under which a person may ask for one.
+
+Paging is by keyset: a cursor is the sort key of the last item, so a page costs
+the same at any depth. Filters are part of the statement, before its LIMIT.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import and_, func, or_, select, text
+
+from sessiondb.engine.sql import Statement, p
+from sessiondb.errors import AmbiguousIdError, InvalidInputError, NotFoundError
+from sessiondb.ids import SESSION as PREFIX
+from sessiondb.model import Page, Session
+from sessiondb.repository import Read
+from sessiondb.repository.decode import SELECT_SESSION, session_of
+from sessiondb.schema import part, project_directory, session, terminal
+from sessiondb.schema.tables import LISTED, blob
+
+
+class _Scope:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+#: ``project=HERE``: the project of the current directory. ``project=ALL``: every project.
+HERE: Any = _Scope("HERE")
+ALL: Any = _Scope("ALL")
+
+VISIBLE = and_(session.c.time_deleted.is_(None), session.c.time_importing.is_(None))
+ORDERS = ("used", "created", "cost", "size")
+MAX_LIMIT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a list is narrowed to. Times in Unix ms, ``until`` exclusive; None does not narrow."""
+
+    project_id: str | None = None
+    source: str | None = None
+    agent: str | None = None
+    since: int | None = None
+    until: int | None = None
+    title: str | None = None
+    archived: bool = False
+    subagents: bool = False
+    empty: bool = False
+
+    def params(self) -> dict[str, Any]:
+        """Return the parameters of the filters that are set."""
+        out = {n: getattr(self, n) for n in ("project_id", "source", "agent", "since", "until")}
+        if self.title is not None:
+            out["title"] = f"%{escape_like(self.title)}%"
+        return {name: value for name, value in out.items() if value is not None}
+
+    def conditions(self) -> list[Any]:
+        """Return the WHERE terms, without values."""
+        terms: list[Any] = []
+        if not (self.archived or self.subagents or self.empty):
+            # The text of the partial indexes, to the letter.
+            terms += [text(term) for term in LISTED.split(" AND ")]
+        else:
+            terms.append(VISIBLE)
+            if not self.archived:
+                terms.append(session.c.time_archived.is_(None))
+            if not self.empty:
+                terms.append(session.c.message_count > text("0"))
+            if not self.subagents:
+                terms.append(session.c.relation.is_distinct_from(text("'subagent'")))
+        set_here = self.params()
+        same = ("project_id", "source", "agent")
+        terms += [session.c[name] == p(name) for name in same if name in set_here]
+        if self.since is not None:
+            terms.append(session.c.time_updated >= p("since"))
+        if self.until is not None:
+            terms.append(session.c.time_updated < p("until"))
+        if self.title is not None:
+            terms.append(session.c.title.like(p("title"), escape="\\"))
+        return terms
+
+
+def escape_like(value: str) -> str:
+    """Return *value* with the wildcards of LIKE made plain characters."""
+    return re.sub(r"([\\%_])", r"\\\1", value)
+
+
+def encode_cursor(*key: Any) -> str:
+    """Return an opaque cursor."""
+    return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str, size: int) -> list[Any]:
+    """Return the key inside a cursor of ours; raises `InvalidInputError`."""
+    try:
+        key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except ValueError:
+        key = None
+    if not isinstance(key, list) or len(key) != size:
+        raise InvalidInputError(f"not a cursor of this list: {cursor!r}")
+    return key
+
+
+def check_limit(limit: int) -> int:
+    """Return *limit* if it is between 1 and `MAX_LIMIT`; raises `InvalidInputError`."""
+    if type(limit) is not int or not 1 <= limit <= MAX_LIMIT:
+        raise InvalidInputError(f"limit is between 1 and {MAX_LIMIT}, not {limit!r}")
+    return limit
+
+
+def _size() -> Any:
+    large = select(func.coalesce(func.sum(blob.c.size), text("0"))).where(
+        blob.c.hash == part.c.text_blob
+    )
+    length = func.length(func.coalesce(part.c.text, text("''")))
+    sizes = select(func.coalesce(func.sum(length + large.scalar_subquery()), text("0")))
+    return sizes.where(part.c.session_id == session.c.id).scalar_subquery()
+
+
+def _order(order: str) -> tuple[Any, ...]:
+    if order == "used":
+        return (session.c.time_updated.desc(), session.c.id)
+    if order == "created":
+        return (session.c.id,)
+    key = func.coalesce(session.c.cost, text("-1")) if order == "cost" else _size()
+    return (key.desc(), session.c.id)
+
+
+def _after(order: str) -> Any:
+    if order == "created":
+        return session.c.id > p("after_id")
+    key = {"used": session.c.time_updated, "cost": func.coalesce(session.c.cost, text("-1"))}
+    column = key[order] if order in key else _size()
+    return or_(column < p("after"), and_(column == p("after"), session.c.id > p("after_id")))
+
+
+@lru_cache(maxsize=256)
+def _list(shape: Filters, order: str, after: bool) -> Statement:
+    def build() -> Any:
+        statement = SELECT_SESSION
+        if order == "size":
+            statement = statement.add_columns(_size())
+        statement = statement.where(*shape.conditions())
+        if after:
+            statement = statement.where(_after(order))
+            if order == "used":
+                # A bound that the index can seek to; the OR above is only a filter.
+                statement = statement.where(session.c.time_updated <= p("after"))
+        return statement.order_by(*_order(order)).limit(p("limit"))
+
+    return Statement(build)
+
+
+def _shape(filters: Filters) -> Filters:
+    """Return the filters without their values: what the statement depends on."""
+    named = {n: None if getattr(filters, n) is None else "" for n in ("project_id", "source", "agent", "title")}
+    times = {n: None if getattr(filters, n) is None else 0 for n in ("since", "until")}
+    flags = {n: getattr(filters, n) for n in ("archived", "subagents", "empty")}
+    return Filters(**named, **times, **flags)  # type: ignore[arg-type]
+
+
+def list_sessions(
+    base: str | None,
+    filters: Filters,
+    *,
+    order: str = "used",
+    limit: int = 50,
+    cursor: str | None = None,
+) -> Read[Page[Session]]:
+    """Return one page of sessions, newest first (or most costly, or largest)."""
+    if order not in ORDERS:
+        raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {order!r}")
+    params: dict[str, Any] = {**filters.params(), "limit": check_limit(limit) + 1}
+    if cursor is not None:
+        params["after"], params["after_id"] = decode_cursor(cursor, 2)
+    rows = yield _list(_shape(filters), order, cursor is not None), params
+    more = len(rows) > limit
+    sizes = [row[-1] for row in rows] if order == "size" else []
+    if order == "size":
+        rows = [row[:-1] for row in rows]
+    items = tuple(session_of(row, base) for row in rows[:limit])
+    if not more:
+        return Page(items)
+    last = items[-1]
+    cost = -1 if last.cost is None else last.cost
+    key = {"used": last.time_updated, "created": 0, "cost": cost}
+    return Page(items, encode_cursor(key.get(order, sizes[limit - 1] if sizes else 0), last.id))
+
+
+_BY_ID = Statement(
+    lambda: SELECT_SESSION.where(session.c.id == p("ref"), session.c.time_deleted.is_(None))
+)
+_BY_SOURCE_ID = Statement(
+    lambda: SELECT_SESSION.where(session.c.source_id == p("ref"), session.c.time_deleted.is_(None))
+)
+_BY_SLUG = Statement(
+    lambda: SELECT_SESSION.where(session.c.slug == p("ref"), session.c.time_deleted.is_(None))
+)
+_BY_PREFIX = Statement(
+    lambda: SELECT_SESSION.where(
+        session.c.id >= p("ref"), session.c.id < p("stop"), VISIBLE
+    ).limit(9)
+)
+_BY_TAIL = Statement(
+    lambda: SELECT_SESSION.where(session.c.id.like(p("tail"), escape="\\"), VISIBLE).limit(9)
+)
+_BY_SOURCE_PREFIX = Statement(
+    lambda: SELECT_SESSION.where(
+        session.c.source_id.like(p("head"), escape="\\"), VISIBLE
+    ).limit(9)
+)
+_LAST_HERE = Statement(
+    lambda: (
+        SELECT_SESSION.join(terminal, terminal.c.session_id == session.c.id)
+        .where(terminal.c.directory == p("directory"), VISIBLE)
+        .where(or_(terminal.c.id == p("terminal"), p("terminal").is_(None)))
+        .order_by(terminal.c.time_updated.desc())
+        .limit(1)
+    )
+)
+
+
+def find_session(
+    base: str | None, ref: str, *, here: Filters | None = None, terminal_id: str | None = None,
+    directory: str | None = None,
+) -> Read[Session]:  # fmt: skip
+    """Return the session that *ref* names: see REF in the README.
+
+    Raises `NotFoundError`, and `AmbiguousIdError` with the candidates.
+    """
+    if not isinstance(ref, str) or not ref:
+        raise InvalidInputError(f"a session is named by a string, not {ref!r}")
+    if ref.startswith("@"):
+        return (yield from _last_used(base, ref, here or Filters(), terminal_id, directory))
+    for statement in (_BY_ID, _BY_SOURCE_ID, _BY_SLUG):
+        rows = yield statement, {"ref": ref}
+        if rows:
+            return _only(rows, ref, base)
+    for statement, params in _guesses(ref):
+        rows = yield statement, params
+        if rows:
+            return _only(rows, ref, base)
+    raise NotFoundError(f"no session is named {ref!r}", hint="`sessiondb list -a` shows them all")
+
+
+def _guesses(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
+    prefix = ref if ref.startswith(PREFIX) else PREFIX + ref.upper()
+    guesses: list[tuple[Statement, Mapping[str, Any]]] = [
+        (_BY_PREFIX, {"ref": prefix, "stop": prefix + "\U0010ffff"})
+    ]
+    if len(ref) >= 4:
+        guesses.append((_BY_TAIL, {"tail": "%" + escape_like(ref)}))
+        guesses.append((_BY_SOURCE_PREFIX, {"head": escape_like(ref) + "%"}))
+    return guesses
+
+
+def _only(rows: list[tuple[Any, ...]], ref: str, base: str | None) -> Session:
+    if len(rows) > 1:
+        candidates = [row[0] for row in rows]
+        raise AmbiguousIdError(
+            f"{ref!r} names {len(rows)} sessions or more: {', '.join(candidates)}",
+            candidates=candidates,
+            hint="type more of the id",
+        )
+    return session_of(rows[0], base)
+
+
+def _last_used(
+    base: str | None, ref: str, here: Filters, terminal_id: str | None, directory: str | None
+) -> Read[Session]:
+    match = re.fullmatch(r"@(?:~(\d+))?", ref)
+    if match is None:
+        raise NotFoundError(f"{ref!r} is no name; @ is the last session, @~1 the one before")
+    back = int(match[1] or 0)
+    if back == 0 and directory is not None:
+        rows = yield _LAST_HERE, {"directory": directory, "terminal": terminal_id}
+        if rows:
+            return session_of(rows[0], base)
+    page = yield from list_sessions(base, here, limit=min(back + 1, MAX_LIMIT))
+    if len(page.items) <= back:
+        raise NotFoundError(f"there is no session {ref} here", hint="`sessiondb list -a`")
+    return page.items[back]
+
+
+_PROJECT = Statement(
+    lambda: (
+        select(project_directory.c.project_id)
+        .where(project_directory.c.directory == p("directory"))
+        .order_by(project_directory.c.kind == text("'former'"), project_directory.c.rid.desc())
+        .limit(1)
+    )
+)
+
+
+def project_at(directories: tuple[str, ...]) -> Read[str | None]:
+    """Return the id of the project that one of *directories* belongs to; None is unknown here."""
+    for directory in directories:
+        rows = yield _PROJECT, {"directory": directory}
+        if rows:
+            return str(rows[0][0])
+    return None

@@ -1,0 +1,118 @@
+"""Cost and tokens, grouped. Inherited messages are never counted, unknown cost is never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import text
+
+from sessiondb.engine.sql import Statement
+from sessiondb.errors import InvalidInputError
+from sessiondb.model import Tokens, UsageRow
+from sessiondb.repository import Read
+from sessiondb.repository.sessions import Filters
+
+#: USD per million tokens, by model: keys of `Tokens`.
+Prices = Mapping[str, Mapping[str, float]]
+
+_local = "m.time_created / 1000, 'unixepoch', 'localtime'"
+_KEYS = {
+    "day": f"strftime('%Y-%m-%d', {_local})",
+    "week": f"strftime('%Y-%m-%d', {_local}, 'weekday 0', '-6 days')",
+    "month": f"strftime('%Y-%m', {_local})",
+    "model": "m.model_id",
+    "source": "s.source",
+    "agent": "coalesce(m.agent, s.agent)",
+    "project": "j.worktree",
+    "session": "s.id",
+    "tool": "t.tool",
+}
+DIMENSIONS = tuple(_KEYS)
+_TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
+
+
+def _terms(shape: tuple[str, ...]) -> str:
+    clauses = {
+        "project_id": "s.project_id = :project_id",
+        "source": "s.source = :source",
+        "agent": "coalesce(m.agent, s.agent) = :agent",
+        "since": "m.time_created >= :since",
+        "until": "m.time_created < :until",
+        "title": "s.title LIKE :title ESCAPE '\\'",
+        "unarchived": "s.time_archived IS NULL",
+        "own": "s.relation IS NOT 'subagent'",
+    }
+    return "".join(f" AND {clauses[name]}" for name in shape)
+
+
+@lru_cache(maxsize=128)
+def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
+    keys = ", ".join(_KEYS[name] for name in by) or "NULL"
+    # Groups by model even where it is not asked for: prices are per model.
+    sums = ", ".join(f"sum(m.tokens_{name})" for name in _TOKENS)
+    bare = ", ".join(
+        f"sum(CASE WHEN m.cost IS NULL THEN m.tokens_{name} END)" for name in _TOKENS
+    )
+    tools = ""
+    if "tool" in by:
+        # A message with calls of two tools counts in both groups: what a tool took part in.
+        tools = (
+            " LEFT JOIN (SELECT DISTINCT session_id, seq, tool FROM part WHERE type = 'tool') AS t "
+            "ON t.session_id = m.session_id AND t.seq = m.seq"
+        )
+    sql = (
+        f"SELECT m.model_id, group_concat(DISTINCT s.id), count(*), sum(m.cost), {sums}, {bare}, "
+        f"{keys} FROM message AS m JOIN session AS s ON s.id = m.session_id "
+        f"JOIN project AS j ON j.id = s.project_id{tools} "
+        "WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL "
+        "AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL) "
+        f"{_terms(shape)} GROUP BY m.model_id, {keys} ORDER BY {keys}"
+    )
+    return Statement(lambda: text(sql))
+
+
+def usage(
+    filters: Filters, *, by: Sequence[str] = ("day", "model"), prices: Prices | None = None
+) -> Read[list[UsageRow]]:
+    """Return one row per group, in order of its key; nothing to count is ``[]``.
+
+    Days are those of the local time zone. Raises `InvalidInputError`.
+    """
+    unknown = [name for name in by if name not in _KEYS]
+    if unknown or isinstance(by, str):
+        raise InvalidInputError(f"usage is by {', '.join(DIMENSIONS)}, not {by!r}")
+    params = filters.params()
+    if not filters.archived:
+        params["unarchived"] = 1
+    if not filters.subagents:
+        params["own"] = 1
+    rows = yield _statement(tuple(by), tuple(sorted(params))), params
+    groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[14 : 14 + len(by)]), []).append(row)
+    return [_row(dict(zip(by, key, strict=True)), rows, prices) for key, rows in groups.items()]
+
+
+def _plus(values: Sequence[Any]) -> Any:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _row(key: dict[str, Any], rows: list[tuple[Any, ...]], prices: Prices | None) -> UsageRow:
+    estimated: list[float] = []
+    unpriced = 0
+    for row in rows:
+        rates = (prices or {}).get(row[0] or "")
+        for name, count in zip(_TOKENS, row[9:14], strict=True):
+            if count and rates is not None and name in rates:
+                estimated.append(count * rates[name] / 1e6)
+            elif count:
+                unpriced += count
+    sessions = {sid for row in rows for sid in row[1].split(",")}
+    tokens = Tokens(*(_plus([row[index] for row in rows]) for index in range(4, 9)))
+    cost = _plus([row[3] for row in rows])
+    messages = sum(row[2] for row in rows)
+    total = sum(estimated) if estimated else None
+    return UsageRow(key, len(sessions), messages, cost, total, tokens, unpriced)

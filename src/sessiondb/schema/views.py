@@ -1,0 +1,109 @@
+"""Views for people with a plain sqlite3 shell.
+
+No view needs a function that SQLite 3.40 lacks, none needs MessagePack, and all
+hide sessions that are deleted or still being imported.
+"""
+
+from __future__ import annotations
+
+_ALIVE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
+_RESULT = """(SELECT coalesce(r.text, CAST(rb.data AS TEXT))
+          FROM part AS r LEFT JOIN blob AS rb ON rb.hash = r.text_blob
+         WHERE r.session_id = p.session_id AND r.call_id = p.call_id AND r.type = 'tool-result'
+           AND (r.text IS NOT NULL OR r.text_blob IS NOT NULL)
+         ORDER BY r.seq DESC, r.idx DESC LIMIT 1)"""
+_CALL = """(SELECT coalesce(c.text, CAST(cb.data AS TEXT))
+          FROM part AS c LEFT JOIN blob AS cb ON cb.hash = c.text_blob
+         WHERE c.session_id = p.session_id AND c.call_id = p.call_id AND c.type = 'tool'
+         ORDER BY c.seq, c.idx LIMIT 1)"""
+_TEXT = f"""CASE WHEN p.type = 'tool' AND p.call_id IS NOT NULL
+            THEN coalesce({_RESULT}, p.text, CAST(tb.data AS TEXT))
+            WHEN p.type = 'tool-result'
+            THEN coalesce(p.text, CAST(tb.data AS TEXT), {_CALL})
+            ELSE coalesce(p.text, CAST(tb.data AS TEXT)) END"""
+
+
+def _when(column: str) -> str:
+    return f"strftime('%Y-%m-%d %H:%M:%S', {column} / 1000, 'unixepoch')"
+
+
+SESSION_LIST = f"""
+CREATE VIEW session_list AS
+SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory, j.worktree AS project,
+       s.relation, s.parent_id, s.message_count, s.cost, s.cost_inherited,
+       coalesce(s.tokens_input, 0) + coalesce(s.tokens_output, 0) + coalesce(s.tokens_reasoning, 0)
+         + coalesce(s.tokens_cache_read, 0) + coalesce(s.tokens_cache_write, 0) AS tokens,
+       {_when("s.time_created")} AS created, {_when("s.time_updated")} AS updated,
+       {_when("s.time_archived")} AS archived, s.time_created, s.time_updated
+  FROM session AS s JOIN project AS j ON j.id = s.project_id
+ WHERE {_ALIVE}
+""".strip()
+
+TRANSCRIPT = f"""
+CREATE VIEW transcript AS
+SELECT p.session_id, p.seq, p.idx, {_when("m.time_created")} AS time, m.role, m.kind, m.agent,
+       m.model_id, p.type, p.tool, p.status, p.outcome, p.title,
+       coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
+       {_TEXT} AS text, m.id AS message_id, p.id AS part_id, m.turn_id, m.inherited, m.time_created
+  FROM session AS s
+  JOIN message AS m ON m.session_id = s.id
+  JOIN part AS p ON p.session_id = m.session_id AND p.seq = m.seq
+  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
+  LEFT JOIN blob AS ib ON ib.hash = p.input_blob
+ WHERE {_ALIVE}
+""".strip()
+
+TOOL_CALL = f"""
+CREATE VIEW tool_call AS
+SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
+       coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
+       {_TEXT} AS output, (p.time_ended - p.time_started) / 1000.0 AS seconds,
+       p.call_id, p.id AS part_id, {_when("coalesce(p.time_started, p.time_created)")} AS time,
+       p.inherited, s.source, s.project_id
+  FROM part AS p
+  JOIN session AS s ON s.id = p.session_id
+  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
+  LEFT JOIN blob AS ib ON ib.hash = p.input_blob
+ WHERE p.type = 'tool' AND {_ALIVE}
+""".strip()
+
+_SUMS = ", ".join(
+    f"sum(m.tokens_{name}) AS tokens_{name}"
+    for name in ("input", "output", "reasoning", "cache_read", "cache_write")
+)
+_COUNTED = f"""
+  FROM message AS m JOIN session AS s ON s.id = m.session_id
+ WHERE m.inherited = 0 AND {_ALIVE}
+   AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL)
+""".rstrip()
+
+USAGE_BY_DAY = f"""
+CREATE VIEW usage_by_day AS
+SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source, m.provider_id,
+       m.model_id, count(*) AS messages, sum(m.cost) AS cost, {_SUMS}{_COUNTED}
+ GROUP BY 1, 2, 3, 4
+""".strip()
+
+USAGE_BY_MODEL = f"""
+CREATE VIEW usage_by_model AS
+SELECT m.provider_id, m.model_id, count(*) AS messages, count(DISTINCT s.id) AS sessions,
+       sum(m.cost) AS cost, {_SUMS}{_COUNTED}
+ GROUP BY 1, 2
+""".strip()
+
+SESSION_TREE = """
+CREATE VIEW session_tree AS
+WITH RECURSIVE tree (id, depth, path) AS (
+  SELECT id, 0, id FROM session
+   WHERE parent_id IS NULL AND time_deleted IS NULL AND time_importing IS NULL
+  UNION ALL
+  SELECT s.id, tree.depth + 1, tree.path || '/' || s.id
+    FROM session AS s JOIN tree ON s.parent_id = tree.id
+   WHERE s.time_deleted IS NULL AND s.time_importing IS NULL
+)
+SELECT s.root_id, tree.depth, tree.path, s.id, s.parent_id, s.relation, s.parent_seq,
+       printf('%*s', tree.depth * 2, '') || s.title AS title, s.message_count, s.cost, s.source
+  FROM tree JOIN session AS s ON s.id = tree.id
+""".strip()
+
+VIEWS = (SESSION_LIST, TRANSCRIPT, TOOL_CALL, USAGE_BY_DAY, USAGE_BY_MODEL, SESSION_TREE)

@@ -1,0 +1,74 @@
+"""What every test stands on: a home of its own, the fixtures of real agents, the tools it needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = Path(os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures"))
+
+# Machines differ too much for a deadline per example. Under CI hypothesis takes its own profile.
+settings.register_profile("local", deadline=None)
+if "CI" not in os.environ:
+    settings.load_profile("local")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test reads or writes the sessions, settings or git identity of a person."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(("SESSIONDB_", "XDG_", "OPENCODE_", "GIT_")):
+                patch.delenv(name)
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+        for role in ("AUTHOR", "COMMITTER"):
+            patch.setenv(f"GIT_{role}_NAME", "Ada")
+            patch.setenv(f"GIT_{role}_EMAIL", "ada@example.org")
+        yield
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the empty home that this test has for itself."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    return home
+
+
+@pytest.fixture(scope="session")
+def real_store() -> Callable[[str], Path]:
+    """Return the folder of a real agent's store by its name, e.g. ``opencode-1.18.33``."""
+
+    def find(name: str) -> Path:
+        folder = FIXTURES / name
+        if not folder.is_dir():
+            pytest.skip(f"no {name} in {FIXTURES} (set SESSIONDB_FIXTURES)")
+        return folder
+
+    return find
+
+
+def _needed(tool: str) -> str:
+    path = shutil.which(tool)
+    if path is None:
+        pytest.skip(f"{tool} is not installed")
+    return path
+
+
+@pytest.fixture(scope="session")
+def sqlite3_shell() -> str:
+    """Return the path of the ``sqlite3`` shell."""
+    return _needed("sqlite3")
+
+
+@pytest.fixture(scope="session")
+def git() -> str:
+    """Return the path of ``git``."""
+    return _needed("git")

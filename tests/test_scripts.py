@@ -1,0 +1,120 @@
+"""The scripts a newcomer runs first, on machines that lack something."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TOOLS = ("cat", "cksum", "dirname", "rm", "sh")
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """What quickstart needs of a fresh clone."""
+    clone = tmp_path / "a clone"
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "scripts", clone / "scripts", ignore=ignore)
+    shutil.copytree(ROOT / "examples" / "sample-opencode", clone / "examples" / "sample-opencode")
+    shutil.copy(ROOT / "pyproject.toml", clone)
+    return clone
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A PATH with the plain tools and no Python."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for tool in TOOLS:
+        (folder / tool).symlink_to(shutil.which(tool) or pytest.fail(f"no {tool} here"))
+    return folder
+
+
+def python3(machine: Path, name: str, module: str) -> None:
+    """Give the machine a python3 in which *module* shadows the one called *name*."""
+    shadow = machine.parent / "shadow"
+    shadow.mkdir()
+    (shadow / f"{name}.py").write_text(module)
+    wrapper = machine / "python3"
+    wrapper.write_text(f'#!/bin/sh\nPYTHONPATH="{shadow}" exec "{sys.executable}" "$@"\n')
+    wrapper.chmod(0o755)
+
+
+def quickstart(clone: Path, machine: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [clone / "scripts" / "quickstart"],
+        env={"PATH": str(machine), "HOME": str(clone.parent)},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_without_ensurepip_quickstart_says_the_line_that_mends_it(
+    clone: Path, machine: Path
+) -> None:
+    python3(machine, "ensurepip", "raise ImportError('No module named ensurepip')")
+    result = quickstart(clone, machine)
+    assert result.returncode == 1
+    assert "sudo apt-get install python3-venv" in result.stderr.splitlines()
+    assert not (clone / ".venv").exists()
+
+
+def test_with_an_old_python_quickstart_says_which_it_needs(clone: Path, machine: Path) -> None:
+    old = "import sys\nsys.version_info = (3, 9, 2, 'final', 0)\n"
+    python3(machine, "sitecustomize", old)
+    result = quickstart(clone, machine)
+    assert result.returncode == 1
+    assert "3.11 or newer" in result.stderr
+
+
+def test_without_any_python_quickstart_says_which_it_needs(clone: Path, machine: Path) -> None:
+    result = quickstart(clone, machine)
+    assert result.returncode == 1
+    assert "3.11 or newer" in result.stderr
+
+
+def tour(clone: Path) -> str:
+    result = subprocess.run(
+        [sys.executable, clone / "scripts" / "tour.py"],
+        env=os.environ,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+def rows(clone: Path) -> list[tuple[str, int]]:
+    connection = sqlite3.connect(clone / ".quickstart" / "sessions.db")
+    try:
+        query = "SELECT id, message_count FROM session WHERE time_deleted IS NULL ORDER BY id"
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+@pytest.mark.slow
+def test_the_tour_run_twice_duplicates_nothing_and_leaves_no_fork(clone: Path) -> None:
+    if not (Path(sys.executable).parent / "sessiondb").exists():
+        pytest.skip("sessiondb is not installed in this environment")
+    shown = re.findall(r"^\$ sessiondb --db \S+ (\w+)", tour(clone), re.MULTILINE)
+    assert shown == "import import list show fork search rm tree".split()
+    after_first = rows(clone)
+    tour(clone)
+    assert rows(clone) == after_first
+    assert len(after_first) == len(sample_sessions())
+
+
+def sample_sessions() -> list[str]:
+    sample = ROOT / "examples" / "sample-opencode" / "storage" / "session"
+    return [json.loads(file.read_text())["id"] for file in sample.glob("*/*.json")]
