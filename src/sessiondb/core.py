@@ -13,6 +13,7 @@ import sqlite3
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,10 +27,13 @@ from sessiondb.engine.connection import DURABILITY, connect
 from sessiondb.engine.failures import translate
 from sessiondb.engine.opening import ensure
 from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError
+from sessiondb.model import Change
+from sessiondb.notifier import Callback, Notifier
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import project_at
 
 T = TypeVar("T")
+Tell = Callable[[Callback, list[Change]], None]
 _open: weakref.WeakSet[Core] = weakref.WeakSet()
 
 
@@ -63,6 +67,9 @@ class Core:
         self._idle: deque[sqlite3.Connection] = deque()
         self._roots: dict[str, tuple[str | None, str | None]] = {}
         self._service: Service | None = None
+        self._notifier: Notifier | None = None
+        self._sinks: list[Callable[[list[Change]], None]] = []
+        self.on_close: list[Callable[[], None]] = []
         self.closed = False
         ensure(
             self.path, create=create, read_only=read_only, busy_timeout=busy_timeout,
@@ -166,6 +173,31 @@ class Core:
             self.complete_places(unit)
             self.writer.run(job)
 
+    def subscribe(self, callback: Callback, tell: Tell | None = None) -> Callable[[], None]:
+        """Tell *callback* of every commit of this process; return what ends it.
+
+        *tell* runs it where its owner wants it; the default is the notifier thread.
+        """
+        self.check_usable()
+        if tell is None:
+            with self._lock:
+                self._notifier = self._notifier or Notifier()
+            tell = self._notifier.tell
+        run = tell
+
+        def sink(changes: list[Change]) -> None:
+            run(callback, changes)
+
+        self.writer.sinks.append(sink)
+        self._sinks.append(sink)
+
+        def end() -> None:
+            if sink in self._sinks:
+                self._sinks.remove(sink)
+                self.writer.sinks.remove(sink)
+
+        return end
+
     # -- places --------------------------------------------------------------
 
     def locate(self, directory: str | None) -> Place:
@@ -215,6 +247,12 @@ class Core:
             return
         if self._service is not None:
             self._service.stop()
+        for function in self.on_close:
+            function()
+        for sink in self._sinks:
+            self.writer.sinks.remove(sink)
+        if self._notifier is not None:
+            self._notifier.stop()
         while self._idle:
             self._idle.pop().close()
         release(self.writer)

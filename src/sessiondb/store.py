@@ -7,6 +7,7 @@ read is one of `queries.Queries`. `AsyncStore` has the same names.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -15,14 +16,22 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sessiondb.core import Core
 from sessiondb.effects import Unit
+from sessiondb.effects.delete import Reap
+from sessiondb.effects.handles import session_key
+from sessiondb.effects.recover import Recover
+from sessiondb.effects.stream import Stream
+from sessiondb.model import Change
 from sessiondb.queries import Queries
 from sessiondb.repository import Read
 from sessiondb.repository.transcript import pages
+from sessiondb.sharing import Holding, new_stream
+from sessiondb.notifier import Callback
+from sessiondb.watching import Watch
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from sessiondb.effects.handles import SessionRef
+    from sessiondb.effects.handles import MessageHandle, SessionRef
     from sessiondb.model import Message
 
 P = ParamSpec("P")
@@ -46,6 +55,49 @@ def _write(verb: Callable[Concatenate[Unit, P], R]) -> Callable[Concatenate[Stor
         return result
 
     return call
+
+
+class SyncStream:
+    """A stream of a synchronous store: begin parts, add to them, `finish`."""
+
+    def __init__(self, inner: Stream) -> None:
+        self.inner = inner
+        self.text = inner.text
+        self.reasoning = inner.reasoning
+        self.tool = inner.tool
+        self.finish = inner.finish
+
+    @property
+    def message(self) -> MessageHandle:
+        """The message that is being written."""
+        assert self.inner.message is not None
+        return self.inner.message
+
+    def flush(self) -> None:
+        """Return when all that was added is committed; raises the error of the write."""
+        done = threading.Event()
+        errors: list[BaseException | None] = []
+
+        def wake(error: BaseException | None) -> None:
+            errors.append(error)
+            done.set()
+
+        self.inner.write(wake)
+        done.wait()
+        raised = self.inner.take_error() or errors[0]
+        if raised is not None:
+            raise raised
+
+    def end(self, core: Core, failure: BaseException | None, holding: Holding) -> None:
+        """Write the end of the stream; a second failure never hides the first."""
+        settled = threading.Event()
+        self.inner.write(lambda _: settled.set())
+        settled.wait()
+        try:
+            core.commit(self.inner.closing(failure, holding.drop))
+        except Exception:
+            if failure is None:
+                raise
 
 
 class Store:
@@ -180,6 +232,97 @@ class Store:
         session_id, path = read(self._queries.path(ref, branches=branches))
         for seqs in pages(path, page):
             yield from read(self._queries.page(session_id, seqs))
+
+    # -- writing over time ---------------------------------------------------
+
+    @contextmanager
+    def lease(self, session: SessionRef, ttl: float = 30.0) -> Generator[Holding]:
+        """Be the one writer of a session; renewed until the block is left.
+
+        Raises `LeaseHeldError` while another living writer has it. *ttl* is in
+        seconds: so long after this process died, others may take it over.
+        """
+        holding = Holding(self._core, session_key(session), ttl)
+        self._core.commit(holding.unit(holding.take))
+        holding.taken()
+        try:
+            yield holding
+        finally:
+            holding.given_back()
+            self._core.commit(holding.unit(holding.drop))
+
+    @contextmanager
+    def stream(
+        self, session: SessionRef, *, ttl: float = 30.0, **fields: Any
+    ) -> Generator[SyncStream]:
+        """Write an answer while it is being given: see `effects.stream.Stream`.
+
+        Opens an assistant message at once, under a lease. Leaving the block
+        finishes it; an exception keeps what is there, makes open calls
+        interrupted, and goes on. *fields* are those of `append`.
+        """
+        holding = Holding(self._core, session_key(session), ttl)
+        out = SyncStream(new_stream(self._core, holding.session_id))
+        self._core.commit(out.inner.opening(holding.take, **fields))
+        holding.taken()
+        failure: BaseException | None = None
+        try:
+            yield out
+            out.flush()
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            holding.given_back()
+            out.end(self._core, failure, holding)
+
+    def recover(self, session: SessionRef) -> None:
+        """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""
+        unit = self._core.unit()
+        unit.effects.append(Recover(session_key(session)))
+        self._core.commit(unit)
+
+    def reap(self) -> int:
+        """Remove the rows of deleted sessions now; return the number of transactions it took."""
+        steps = 0
+        while True:
+            unit, step = self._core.unit(), Reap()
+            unit.effects.append(step)
+            self._core.commit(unit, "normal")
+            if not step.more:
+                return steps
+            steps += 1
+
+    # -- being told ----------------------------------------------------------
+
+    def on_commit(self, callback: Callback) -> Callable[[], None]:
+        """Call *callback* with the changes of each commit of this process, on a thread of its own.
+
+        Returns a function that ends it.
+        """
+        return self._core.subscribe(callback)
+
+    def changes(
+        self,
+        session: SessionRef | None = None,
+        since: int | None = None,
+        *,
+        poll: float = 0.1,
+        stop: threading.Event | None = None,
+    ) -> Iterator[Change]:
+        """Yield what any process commits from now on, or after change *since*.
+
+        Each says where to read: messages after ``since_seq``. Looks every *poll*
+        seconds, until *stop* is set.
+        """
+        ended = stop or threading.Event()
+        watch = Watch(self._core, session, since)
+        try:
+            while not ended.is_set():
+                yield from watch.poll()
+                ended.wait(poll)
+        finally:
+            watch.close()
 
     def connection(self) -> Connection:
         """Return a read-only SQLAlchemy connection, to be closed by you."""

@@ -60,6 +60,12 @@ class ForeignDatabase:
             if not self._readers:
                 self._close()
 
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The open connection; only while somebody is reading."""
+        assert self._connection is not None, "not inside reading()"
+        return self._connection
+
     def _open(self) -> sqlite3.Connection:
         if not self.path.is_file():
             raise SourceError(f"cannot read {self.path}: no such file")

@@ -12,13 +12,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from sessiondb.formats.opencode import fields
-from sessiondb.formats.opencode.fields import take, take_all
+from sessiondb.formats.opencode.fields import take
 from sessiondb.formats.opencode.records import OddRecordError, storable, usable_id
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens
-from sessiondb.model.draft import FINISHES, NO_INPUT, STATUSES
+from sessiondb.model.draft import FINISHES, STATUSES
 
 #: ``data`` of a session: the diff list without what became `FileDiff`, and odd todo lists.
 DIFF_REST, TODO_REST = "session_diff", "todo"
+#: ``data`` of a session: columns of its row that OpenCode does not know.
+ROW_REST = "row"
 #: ``data`` of a part: the file that a cut output names, as {"name", "content"}.
 OUTPUT_FILE = "output_file"
 #: What a call without a name is called; a tool part must have one.
@@ -29,15 +31,22 @@ _DENIED = re.compile(
     r"|dismissed this question)"
 )
 _ABORTED = "Tool execution aborted"
+DIFF: fields.Fields = {
+    "patch": ("patch", fields.word),
+    "additions": ("additions", fields.integer),
+    "deletions": ("deletions", fields.integer),
+    "before": ("before", fields.text),
+    "after": ("after", fields.text),
+}
+_TODO = ("content", "status", "priority", "id")
 
 
 def session_fields(info: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Return the fields of a `SourceSession` that its record *info* holds, with ``data``."""
     _drop_id(info, "id", session_id)
-    parent = take(info, ("parentID",), usable_id)
-    found = take_all(info, fields.SESSION)
-    if parent is not None:
-        found.update(parent_source_id=parent, relation="subagent")
+    found = take(info, fields.SESSION)
+    if usable_id(info.get("parentID")):
+        found.update(parent_source_id=info.pop("parentID"), relation="subagent")
     return {**found, "data": info}
 
 
@@ -57,49 +66,45 @@ def message_draft(
     _drop_id(info, "sessionID", session_id)
     role = info.get("role")
     if role == "user":
-        found = _user(info, message_id)
+        found = {"role": info.pop("role"), "turn_id": message_id, **take(info, fields.USER)}
     elif role == "assistant":
         found = _assistant(info)
     elif type(role) is str:
-        found = {"role": "event", "kind": "custom", **take_all(info, fields.EVENT)}
+        found = {"role": "event", "kind": "custom", **take(info, fields.EVENT)}
     else:
         raise OddRecordError("has no role")
-    if found.get("time_created") is None:
-        found["time_created"] = time_created
-    if found["role"] == "user":
+    found.setdefault("time_created", time_created)
+    if role == "user":
         found["time_completed"] = found["time_created"]
-    _refuse_unstorable(info)
+    refuse_unstorable(info)
     return MessageDraft(**found, id=message_id, parts=tuple(parts), data=info)
 
 
-def _user(info: dict[str, Any], message_id: str) -> dict[str, Any]:
-    return {"role": info.pop("role"), "turn_id": message_id, **take_all(info, fields.USER)}
-
-
 def _assistant(info: dict[str, Any]) -> dict[str, Any]:
-    finish = info.get("finish")
-    found = {
-        "role": info.pop("role"),
-        "turn_id": take(info, ("parentID",), usable_id),
-        "finish": take(info, ("finish",), _finish_is_known),
-        "kind": "compaction" if take(info, ("summary",), lambda v: v is True) else None,
-        **take_all(info, fields.ASSISTANT),
-    }
-    counts = take_all(info, fields.TOKENS)
+    found = {"role": info.pop("role"), **take(info, fields.ASSISTANT)}
+    counts = take(info, fields.TOKENS)
     if counts:
         found["tokens"] = Tokens(**counts)
+    if usable_id(info.get("parentID")):
+        found["turn_id"] = info.pop("parentID")
+    if info.get("summary") is True:
+        del info["summary"]
+        found["kind"] = "compaction"
     if "agent" not in found and fields.word(info.get("mode")):
         found["agent"] = info["mode"]
-    if type(finish) is str and found["finish"] is None:
+    finish = info.get("finish")
+    # "cancelled" is ours: it says that there was no finish, so the word itself stays in the record.
+    if type(finish) is str and finish != "cancelled" and finish in FINISHES:
+        found["finish"] = info.pop("finish")
+    elif type(finish) is str:
         found["finish"] = "other"
-    elif finish is None and (found.get("error") or {}).get("name") == "MessageAbortedError":
+    elif finish is None and _is_abort(found.get("error")):
         found["finish"] = "cancelled"
     return found
 
 
-def _finish_is_known(value: Any) -> bool:
-    # "cancelled" is ours: it says that there was no finish, so the word itself stays in the record.
-    return type(value) is str and value in FINISHES and value != "cancelled"
+def _is_abort(error: Any) -> bool:
+    return type(error) is dict and error.get("name") == "MessageAbortedError"
 
 
 def part_draft(
@@ -118,38 +123,45 @@ def part_draft(
     _drop_id(record, "id", part_id)
     _drop_id(record, "messageID", message_id)
     _drop_id(record, "sessionID", session_id)
-    kind = take(record, ("type",), usable_id)
-    if kind is None:
+    kind = record.pop("type", None)
+    if not usable_id(kind):
         raise OddRecordError("has no type")
-    found = _tool(record) if kind == "tool" else {}
-    found.update(take_all(record, fields.PART.get(kind, ())))
+    found = take(record, fields.PART.get(kind, {}))
     if kind == "tool":
-        found["tool"] = found.get("tool") or NAMELESS
-    _refuse_unstorable(record)
+        found.setdefault("tool", NAMELESS)
+        state = record.get("state")
+        if type(state) is dict:
+            found.update(_state(state))
+            if not state:
+                del record["state"]
+    refuse_unstorable(record)
     return PartDraft(
         kind, **found, id=part_id, time_created=time_created, time_updated=time_updated, data=record
     )
 
 
-def _tool(record: dict[str, Any]) -> dict[str, Any]:
-    state = record.get("state")
-    given = state["input"] if type(state) is dict and "input" in state else NO_INPUT
-    if given is not NO_INPUT and take(record, ("state", "input"), lambda _: True) is None:
-        given = NO_INPUT  # null stays in the record
-    status = take(record, ("state", "status"), lambda v: type(v) is str and v in STATUSES)
+def _state(state: dict[str, Any]) -> dict[str, Any]:
+    """Take the call and its result out of the state of a tool part."""
+    found: dict[str, Any] = {}
+    if state.get("input") is not None:
+        found["input"] = state.pop("input")
+    status = state.get("status")
+    if type(status) is not str or status not in STATUSES:
+        return found
+    found["status"] = state.pop("status")
     result = fields.RESULT.get(status)
-    text = None if result is None else take(record, result, fields.text)
-    outcome = _outcome(record, text) if status == "error" else None
-    return {"input": given, "status": status, "text": text, "outcome": outcome}
+    if result is not None and type(state.get(result)) is str:
+        found["text"] = state.pop(result)
+    if status == "error":
+        found["outcome"] = _outcome(found.get("text", ""), state.get("metadata"))
+    return found
 
 
-def _outcome(record: dict[str, Any], text: str | None) -> str:
-    if text is not None and _DENIED.match(text):
+def _outcome(error: str, details: Any) -> str:
+    if _DENIED.match(error):
         return "denied"
-    state = record.get("state")
-    details = state.get("metadata") if type(state) is dict else None
     interrupted = type(details) is dict and details.get("interrupted") is True
-    return "interrupted" if interrupted or text == _ABORTED else "failed"
+    return "interrupted" if interrupted or error == _ABORTED else "failed"
 
 
 def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
@@ -165,15 +177,11 @@ def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
         if type(path) is not str or not fields.word(path) or path in diffs:
             rest.append([item])
             continue
-        before, after = (take(item, (key,), fields.text) for key in ("before", "after"))
-        diffs[path] = FileDiff(
-            path,
-            patch=take(item, ("patch",), fields.word),
-            additions=take(item, ("additions",), fields.integer),
-            deletions=take(item, ("deletions",), fields.integer),
-            before=None if before is None else before.encode("utf-8", "surrogatepass"),
-            after=None if after is None else after.encode("utf-8", "surrogatepass"),
-        )
+        found = take(item, DIFF)
+        for side in ("before", "after"):
+            if side in found:
+                found[side] = found[side].encode("utf-8", "surrogatepass")
+        diffs[path] = FileDiff(path, **found)
         rest.append(item)
     return tuple(diffs.values()), rest
 
@@ -189,14 +197,12 @@ def todos(items: list[Any]) -> tuple[tuple[Todo, ...], list[Any] | None]:
     return tuple(lines), None if same == items else items
 
 
-_TODO = ("content", "status", "priority", "id")
-
-
 def _drop_id(record: dict[str, Any], key: str, known: str) -> None:
     if record.get(key) == known:
         del record[key]
 
 
-def _refuse_unstorable(rest: dict[str, Any]) -> None:
+def refuse_unstorable(rest: dict[str, Any]) -> None:
+    """Raise `OddRecordError` for what cannot be kept in ``data``."""
     if not storable(rest):
         raise OddRecordError("has an integer beyond 64 bits")

@@ -7,12 +7,12 @@ their fields alike. What came from OpenCode is written as it was.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sessiondb.formats.opencode import fields
-from sessiondb.formats.opencode.convert import DIFF_REST, OUTPUT_FILE, TODO_REST
-from sessiondb.formats.opencode.fields import overlay, put, put_all
+from sessiondb.formats.opencode.convert import DIFF, DIFF_REST, OUTPUT_FILE, ROW_REST, TODO_REST
+from sessiondb.formats.opencode.fields import overlay, put
 from sessiondb.model import (
     FileDiff,
     Message,
@@ -24,7 +24,9 @@ from sessiondb.model import (
 )
 from sessiondb.model.draft import NO_INPUT
 
-_OURS = frozenset({DIFF_REST, TODO_REST, OUTPUT_FILE, "row", "text_exact"})
+_NOT_OF_SESSION = frozenset({DIFF_REST, TODO_REST, ROW_REST})
+_SECRET = frozenset({"share"})
+_NOT_OF_PART = frozenset({OUTPUT_FILE, "text_exact"})
 
 
 def export_json(
@@ -49,13 +51,13 @@ def session_info(session: Session | SourceSession) -> dict[str, Any]:
     info: dict[str, Any] = {"id": _name(session)}
     if isinstance(session, Session):
         info.update(slug=session.slug, projectID=session.project_id)
-    put_all(info, fields.SESSION, session)
-    info["metadata"] = {key: value for key, value in session.metadata.items() if key != "share"}
+    put(info, fields.SESSION, session)
+    info["metadata"] = _without(_SECRET, session.metadata)
     if not info["metadata"]:
         del info["metadata"]
-    if session.relation == "subagent":
-        put(info, ("parentID",), session.parent_source_id)
-    return overlay(info, _rest(session.data))
+    if session.relation == "subagent" and session.parent_source_id is not None:
+        info["parentID"] = session.parent_source_id
+    return overlay(info, _without(_NOT_OF_SESSION, session.data))
 
 
 def message_info(message: Message | MessageDraft, session_id: str) -> dict[str, Any] | None:
@@ -64,35 +66,48 @@ def message_info(message: Message | MessageDraft, session_id: str) -> dict[str, 
     if role is None and "role" not in message.data:
         return None
     info: dict[str, Any] = {"id": message.id, "sessionID": session_id}
-    put_all(info, fields.MESSAGE.get(role or "", fields.EVENT), message)
-    put(info, ("role",), role)
+    put(info, fields.MESSAGE.get(role or "", fields.EVENT), message)
+    if role is not None:
+        info["role"] = role
     if role == "assistant":
-        put(info, ("parentID",), message.turn_id)
+        if message.turn_id is not None:
+            info["parentID"] = message.turn_id
         if message.tokens is not None:
-            put_all(info, fields.TOKENS, message.tokens)
-        if message.finish != "cancelled":
-            put(info, ("finish",), message.finish)
+            put(info, fields.TOKENS, message.tokens)
+        if message.finish not in (None, "cancelled"):
+            info["finish"] = message.finish
         if message.kind == "compaction":
             info["summary"] = True
-    return overlay(info, _rest(message.data))
+    return overlay(info, message.data)
 
 
 def part_json(part: Part | PartDraft, message_id: str, session_id: str) -> dict[str, Any]:
     """Return a part's record."""
-    record = {"id": part.id, "messageID": message_id, "sessionID": session_id, "type": part.type}
-    put_all(record, fields.PART.get(part.type, ()), part)
-    if part.type == "tool":
-        put(record, ("state", "status"), part.status)
-        put(record, fields.RESULT.get(part.status, ("state", "output")), part.text)
-        given = _input(part)
-        if given is not NO_INPUT:
-            overlay(record, {"state": {"input": given}})
-    elif part.type not in fields.PART:
-        put(record, ("text",), part.text)
-    return overlay(record, _rest(part.data))
+    record: dict[str, Any] = {"id": part.id, "messageID": message_id, "sessionID": session_id}
+    record["type"] = part.type
+    put(record, fields.PART.get(part.type, {}), part)
+    if part.type == "tool" and (state := _state(part)):
+        overlay(record, {"state": state})
+    elif part.text is not None:
+        record["text"] = part.text
+    return overlay(record, _without(_NOT_OF_PART, part.data))
 
 
-def session_diff(diffs: Iterable[FileDiff], data: dict[str, Any]) -> list[Any]:
+def _state(part: Part | PartDraft) -> dict[str, Any]:
+    state: dict[str, Any] = {}
+    if part.status is not None:
+        state["status"] = part.status
+    if part.text is not None:
+        state[fields.RESULT.get(part.status, "output")] = part.text
+    if isinstance(part, Part):
+        if part.input_json is not None:
+            state["input"] = json.loads(part.input_json)
+    elif part.input is not NO_INPUT:
+        state["input"] = part.input
+    return state
+
+
+def session_diff(diffs: Iterable[FileDiff], data: Mapping[str, Any]) -> list[Any]:
     """Return the list of ``storage/session_diff``: *diffs* and *data* are the session's."""
     known = {diff.path: diff for diff in diffs if diff.seq == 0}
     order = data.get(DIFF_REST) or [{"file": path} for path in known]
@@ -102,11 +117,10 @@ def session_diff(diffs: Iterable[FileDiff], data: dict[str, Any]) -> list[Any]:
 def _diff(rest: dict[str, Any], known: dict[str, FileDiff]) -> dict[str, Any]:
     diff = known[rest["file"]]
     item: dict[str, Any] = {}
-    for key in ("patch", "additions", "deletions"):
-        put(item, (key,), getattr(diff, key))
-    for key in ("before", "after"):
-        content = getattr(diff, key)
-        put(item, (key,), None if content is None else content.decode("utf-8", "surrogatepass"))
+    put(item, DIFF, diff)
+    for side in ("before", "after"):
+        if side in item:
+            item[side] = item[side].decode("utf-8", "surrogatepass")
     return overlay(item, rest)
 
 
@@ -115,11 +129,5 @@ def _name(session: Session | SourceSession) -> str:
     return session.source_id or own
 
 
-def _input(part: Part | PartDraft) -> Any:
-    if isinstance(part, PartDraft):
-        return part.input
-    return NO_INPUT if part.input_json is None else json.loads(part.input_json)
-
-
-def _rest(data: Any) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if key not in _OURS}
+def _without(keys: frozenset[str], data: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key not in keys}

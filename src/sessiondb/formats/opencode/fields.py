@@ -1,6 +1,6 @@
 """Where OpenCode's records keep what has a column here: one table for both directions.
 
-`take` moves a value out of a record, `put` writes it back; what is left of a
+`take` moves values out of a record, `put` writes them back; what is left of a
 record is its ``data``. A value of another type than its column stays in the
 record, and on the way back the record's own values win: so a record that was
 read is written again as it was, however odd it is.
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
-Path = tuple[str, ...]
-Fits = Callable[[Any], bool]
-Fields = tuple[tuple[Path, str, Fits], ...]
+#: Keys of a record to the column of their value and what fits it, or to the keys inside.
+Rule: TypeAlias = tuple[str, Callable[[Any], bool]]
+Fields: TypeAlias = "Mapping[str, Rule | Fields]"
 
 _INT64 = 1 << 63
 _EXACT = 1 << 53
@@ -29,7 +29,7 @@ def text(value: Any) -> bool:
 
 def word(value: Any) -> bool:
     """A string that a column holds exactly: no NUL, no lone surrogate."""
-    return type(value) is str and readable(value) == value
+    return type(value) is str and readable(value) is value
 
 
 def name(value: Any) -> bool:
@@ -38,11 +38,12 @@ def name(value: Any) -> bool:
 
 
 def readable(value: str) -> str:
-    """Return *value* with NUL as U+2400 and lone surrogates as U+FFFD."""
-    value = value.replace("\0", "\u2400")
-    if value.isascii():
-        return value
-    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    """Return *value* with NUL as U+2400 and lone surrogates as U+FFFD; itself without any."""
+    shown = value.replace("\0", "\u2400") if "\0" in value else value
+    if shown.isascii():
+        return shown
+    clean = shown.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return shown if clean == shown else clean
 
 
 def integer(value: Any) -> bool:
@@ -79,122 +80,109 @@ def counted_diffs(value: Any) -> bool:
     )
 
 
-SESSION: Fields = (
-    (("title",), "title", word),
-    (("directory",), "directory", word),
-    (("version",), "version", word),
-    (("agent",), "agent", word),
-    (("model", "providerID"), "provider_id", word),
-    (("model", "id"), "model_id", word),
-    (("share", "url"), "share_url", word),
-    (("summary", "additions"), "summary_additions", integer),
-    (("summary", "deletions"), "summary_deletions", integer),
-    (("summary", "files"), "summary_files", integer),
-    (("summary", "diffs"), "summary_diffs", counted_diffs),
-    (("revert",), "revert", structure),
-    (("permission",), "permission", structure),
-    (("metadata",), "metadata", metadata),
-    (("time", "created"), "time_created", integer),
-    (("time", "updated"), "time_updated", integer),
-    (("time", "compacting"), "time_compacting", integer),
-    (("time", "archived"), "time_archived", integer),
-)
-EVENT: Fields = ((("time", "created"), "time_created", integer),)
-USER: Fields = (
-    *EVENT,
-    (("agent",), "agent", word),
-    (("model", "providerID"), "provider_id", word),
-    (("model", "modelID"), "model_id", word),
-)
-ASSISTANT: Fields = (
-    *EVENT,
-    (("time", "completed"), "time_completed", integer),
-    (("agent",), "agent", word),
-    (("providerID",), "provider_id", word),
-    (("modelID",), "model_id", word),
-    (("cost",), "cost", amount),
-    (("error",), "error", structure),
-)
-TOKENS: Fields = (
-    (("tokens", "input"), "input", count),
-    (("tokens", "output"), "output", count),
-    (("tokens", "reasoning"), "reasoning", count),
-    (("tokens", "cache", "read"), "cache_read", count),
-    (("tokens", "cache", "write"), "cache_write", count),
-)
-TEXT: Fields = (
-    (("text",), "text", text),
-    (("time", "start"), "time_started", integer),
-    (("time", "end"), "time_ended", integer),
-)
-TOOL: Fields = (
-    (("tool",), "tool", name),
-    (("callID",), "call_id", word),
-    (("state", "title"), "title", word),
-    (("state", "time", "start"), "time_started", integer),
-    (("state", "time", "end"), "time_ended", integer),
-)
+SESSION: Fields = {
+    "title": ("title", word),
+    "directory": ("directory", word),
+    "version": ("version", word),
+    "agent": ("agent", word),
+    "model": {"providerID": ("provider_id", word), "id": ("model_id", word)},
+    "share": {"url": ("share_url", word)},
+    "summary": {
+        "additions": ("summary_additions", integer),
+        "deletions": ("summary_deletions", integer),
+        "files": ("summary_files", integer),
+        "diffs": ("summary_diffs", counted_diffs),
+    },
+    "revert": ("revert", structure),
+    "permission": ("permission", structure),
+    "metadata": ("metadata", metadata),
+    "time": {
+        "created": ("time_created", integer),
+        "updated": ("time_updated", integer),
+        "compacting": ("time_compacting", integer),
+        "archived": ("time_archived", integer),
+    },
+}
+EVENT: Fields = {"time": {"created": ("time_created", integer)}}
+USER: Fields = {
+    **EVENT,
+    "agent": ("agent", word),
+    "model": {"providerID": ("provider_id", word), "modelID": ("model_id", word)},
+}
+ASSISTANT: Fields = {
+    "time": {"created": ("time_created", integer), "completed": ("time_completed", integer)},
+    "agent": ("agent", word),
+    "providerID": ("provider_id", word),
+    "modelID": ("model_id", word),
+    "cost": ("cost", amount),
+    "error": ("error", structure),
+}
+TOKENS: Fields = {
+    "tokens": {
+        "input": ("input", count),
+        "output": ("output", count),
+        "reasoning": ("reasoning", count),
+        "cache": {"read": ("cache_read", count), "write": ("cache_write", count)},
+    }
+}
+TEXT: Fields = {
+    "text": ("text", text),
+    "time": {"start": ("time_started", integer), "end": ("time_ended", integer)},
+}
+TOOL: Fields = {
+    "tool": ("tool", name),
+    "callID": ("call_id", word),
+    "state": {
+        "title": ("title", word),
+        "time": {"start": ("time_started", integer), "end": ("time_ended", integer)},
+    },
+}
 MESSAGE: Mapping[str, Fields] = {"user": USER, "assistant": ASSISTANT}
 PART: Mapping[str, Fields] = {"text": TEXT, "reasoning": TEXT, "tool": TOOL}
-#: Where the result of a call stands, by its status.
-RESULT: Mapping[str | None, Path] = {"completed": ("state", "output"), "error": ("state", "error")}
+#: Where the state of a call keeps its result, by its status.
+RESULT: Mapping[str | None, str] = {"completed": "output", "error": "error"}
 
 
-def take_all(record: dict[str, Any], fields: Fields) -> dict[str, Any]:
+def take(record: dict[str, Any], fields: Fields) -> dict[str, Any]:
     """Move what *fields* name out of *record*; return it by column.
 
     A string that its column cannot hold exactly stays, and the column gets it readable.
     """
-    taken = {}
-    for path, name, fits in fields:
-        value = take(record, path, fits)
-        if value is None and fits in (word, name):
-            value = _at(record, path)
-            value = readable(value) if type(value) is str else None
-        if value is not None:
-            taken[name] = value
+    taken: dict[str, Any] = {}
+    _take(record, fields, taken)
     return taken
 
 
-def take(record: dict[str, Any], path: Path, fits: Fits) -> Any:
-    """Move the value at *path* out of *record*; None, and nothing moved, unless it fits."""
-    holders = [record]
-    for key in path[:-1]:
-        inner = holders[-1].get(key)
-        if type(inner) is not dict:
-            return None
-        holders.append(inner)
-    value = holders[-1].get(path[-1])
-    if value is None or not fits(value):
-        return None
-    for holder, key in zip(reversed(holders), reversed(path), strict=True):
-        del holder[key]
-        if holder:
-            break
-    return value
+def _take(record: dict[str, Any], fields: Fields, taken: dict[str, Any]) -> None:
+    for key, rule in fields.items():
+        value = record.get(key)
+        if value is None:
+            continue
+        if type(rule) is not tuple:
+            if type(value) is dict and value:
+                _take(value, rule, taken)  # type: ignore[arg-type]
+                if not value:
+                    del record[key]
+            continue
+        column, fits = rule
+        if fits(value):
+            taken[column] = record.pop(key)
+        elif type(value) is str and fits in (word, name):
+            taken[column] = readable(value)
 
 
-def _at(record: Any, path: Path) -> Any:
-    for key in path:
-        if type(record) is not dict:
-            return None
-        record = record.get(key)
-    return record
-
-
-def put_all(record: dict[str, Any], fields: Fields, holder: Any) -> None:
+def put(record: dict[str, Any], fields: Fields, holder: Any) -> None:
     """Write the columns of *holder* that are not None into *record*."""
-    for path, name, _ in fields:
-        put(record, path, getattr(holder, name))
-
-
-def put(record: dict[str, Any], path: Path, value: Any) -> None:
-    """Write *value* at *path* of *record*; None writes nothing."""
-    if value is None:
-        return
-    for key in path[:-1]:
-        record = record.setdefault(key, {})
-    record[path[-1]] = value
+    for key, rule in fields.items():
+        if isinstance(rule, tuple):
+            value = getattr(holder, rule[0])
+            if value is not None:
+                record[key] = value
+            continue
+        inner = record.get(key, {})
+        put(inner, rule, holder)
+        if inner:
+            record[key] = inner
 
 
 def overlay(record: dict[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:

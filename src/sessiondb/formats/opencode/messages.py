@@ -81,7 +81,7 @@ class Messages:
     def _part(self, part: RawPart, message: str) -> PartDraft:
         check_id(part.id)
         record = load_object(part.raw)
-        output = cut_output(self._records.home, _output_path(record))
+        named = _output_path(record)
         draft = convert.part_draft(
             record,
             part.id,
@@ -90,6 +90,7 @@ class Messages:
             time_created=part.time_created,
             time_updated=part.time_updated,
         )
+        output = None if named is None else cut_output(self._records.home, named)
         if output is None:
             return draft
         return replace(draft, data={**draft.data, convert.OUTPUT_FILE: output})

@@ -89,15 +89,15 @@ class _Reading:
     def _session(self, head: Head) -> Iterator[SourceSession | Problem]:
         try:
             record = self._records.session(head)
+            found = convert.session_fields(record.info, head.id)
+            _put_beside(found, record)
         except OddRecordError as error:
             yield Problem(str(self._records.where(head.id)), f"session {head.id!r} {error}")
             return
         yield from record.problems
         fork = self._forks.get(head.id)
-        found = convert.session_fields(record.info, head.id)
         messages = Messages(self._records, head.id, fork)
         _put_place(found, record, messages)
-        _put_beside(found, record)
         if fork is not None:
             found.update(relation="fork", parent_source_id=fork.original, parent_message=fork.cut)
         elif head.parent is not None:
@@ -167,7 +167,6 @@ def _put_place(found: dict[str, Any], record: SessionRecord, messages: Messages)
 
 
 def _put_beside(found: dict[str, Any], record: SessionRecord) -> None:
-    found["data"].update(record.rest)
     if record.todo is not None:
         found["todos"], rest = convert.todos(record.todo)
         if rest is not None:
@@ -178,3 +177,4 @@ def _put_beside(found: dict[str, Any], record: SessionRecord) -> None:
             found["data"][convert.DIFF_REST] = rest
     if record.share is not None:
         found["metadata"] = {**found.get("metadata", {}), "share": record.share}
+    convert.refuse_unstorable(found["data"])

@@ -12,15 +12,18 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from json.scanner import make_scanner
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from sessiondb.model import Problem
 
 #: Deepest nesting of a record that is read; one that nests deeper is a problem.
 MAX_DEPTH = 300
 _LEAST, _LARGEST = -(1 << 63), (1 << 64) - 1
+_ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,256}")
 _CLOCK = re.compile(r"[a-z]+_([0-9a-f]{12})")
+_HALF = 1 << 47
 
 
 class OddRecordError(ValueError):
@@ -71,7 +74,6 @@ class SessionRecord:
     todo: list[Any] | None = None
     diff: list[Any] | None = None
     share: dict[str, Any] | None = None
-    rest: dict[str, Any] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -119,7 +121,7 @@ def load(raw: bytes | None) -> Any:
         raise OddRecordError("has no content that can be read")
     try:
         text = raw.decode()
-        value = _decoder.decode(text)
+        value = _decode(text)
     except UnicodeDecodeError:
         raise OddRecordError("is not UTF-8") from None
     except RecursionError:
@@ -145,6 +147,16 @@ def _refuse(constant: str) -> Any:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse)
+_scan = make_scanner(cast(Any, _decoder))
+
+
+def _decode(text: str) -> Any:
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:
+        end = -1
+    # What OpenCode writes has no space around it; the slow way knows all about what has.
+    return value if end == len(text) else _decoder.decode(text)
 
 
 def _shallow(value: Any) -> bool:
@@ -161,18 +173,17 @@ def _shallow(value: Any) -> bool:
     return False
 
 
-def storable(value: Any) -> bool:
+def storable(value: dict[str, Any]) -> bool:
     """Return whether every integer in *value* fits 64 bits: no other can be kept in ``data``."""
-    stack = [value]
+    stack: list[Any] = [value]
     while stack:
         item = stack.pop()
-        if type(item) is int:
-            if not _LEAST <= item <= _LARGEST:
-                return False
-        elif type(item) is dict:
-            stack.extend(item.values())
-        elif type(item) is list:
-            stack.extend(item)
+        for inner in item.values() if type(item) is dict else item:
+            if type(inner) is int:
+                if not _LEAST <= inner <= _LARGEST:
+                    return False
+            elif inner and type(inner) in (dict, list):
+                stack.append(inner)
     return True
 
 
@@ -184,10 +195,12 @@ def check_id(value: object) -> None:
 
 def usable_id(value: object) -> bool:
     """Return whether *value* is an id: a short string that is not empty, no control characters."""
-    if type(value) is not str or any(ord(c) < 32 or 127 <= ord(c) < 160 for c in value):
+    if type(value) is not str or _ID.fullmatch(value) is None:
         return False
+    if value.isascii():
+        return True
     try:
-        return 0 < len(value.encode()) <= 256
+        return len(value.encode()) <= 256
     except UnicodeEncodeError:
         return False
 
@@ -198,13 +211,15 @@ def unwrapped(ids: list[str]) -> list[str]:
     An id begins with 48 bits of ``ms * 4096``, which start again at zero every
     795 days (last on 2026-08-14): the ids before that moment come first.
     """
-    clocks = []
-    for name in ids:
-        match = _CLOCK.match(name)
-        if match is None:
-            return ids
-        clocks.append(int(match[1], 16))
-    if not clocks or clocks[-1] - clocks[0] < 1 << 47:
+    if len(ids) < 2:
         return ids
-    late = next(i for i, clock in enumerate(clocks) if clock >= 1 << 47)
+    first, last = _clock(ids[0]), _clock(ids[-1])
+    if first is None or last is None or last - first < _HALF:
+        return ids
+    late = next(i for i, name in enumerate(ids) if (_clock(name) or 0) >= _HALF)
     return ids[late:] + ids[:late]
+
+
+def _clock(name: str) -> int | None:
+    match = _CLOCK.match(name)
+    return None if match is None else int(match[1], 16)

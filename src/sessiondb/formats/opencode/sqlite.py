@@ -16,6 +16,7 @@ from typing import Any
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.foreign import ForeignDatabase, columns
+from sessiondb.formats.opencode.convert import ROW_REST
 from sessiondb.formats.opencode.records import (
     Head,
     OddRecordError,
@@ -85,22 +86,18 @@ class SQLiteRecords:
         """Hold one read transaction; raises `SourceError`."""
         return self._file.reading()
 
-    def _rows(self, statement: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        with self._file.reading() as connection:
-            yield from connection.execute(statement, values)
+    def _rows(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        return self._file.connection.execute(statement, values)
 
     def _records(self, statement: str, *values: Any) -> Iterator[dict[str, Any]]:
-        with self._file.reading() as connection:
-            cursor = connection.execute(statement, values)
-            names = [column[0] for column in cursor.description]
-            for row in cursor:
-                yield dict(zip(names, row, strict=True))
+        cursor = self._rows(statement, *values)
+        names = [column[0] for column in cursor.description]
+        return (dict(zip(names, row, strict=True)) for row in cursor)
 
     @cached_property
     def _tables(self) -> dict[str, frozenset[str]]:
-        with self._file.reading() as connection:
-            names = ("session", "message", "part", "todo", "project", "session_share")
-            return {name: columns(connection, name) for name in names}
+        names = ("session", "message", "part", "todo", "project", "session_share")
+        return {name: columns(self._file.connection, name) for name in names}
 
     def heads(self) -> Iterator[Head | Problem]:
         """All sessions, in any order."""
@@ -128,7 +125,7 @@ class SQLiteRecords:
         diff = self.home / "storage" / "session_diff" / f"{head.id}.json"
         record = SessionRecord(
             info={},
-            facts=[row, project, self._changes.get(head.id), stamp(diff)],
+            facts=[dict(row), project, self._changes.get(head.id), stamp(diff)],
             path=self.path,
             size=size,
             mtime_ns=modified,
@@ -150,7 +147,7 @@ class SQLiteRecords:
         record.info = info_of(row)
         other = {k: v for k, v in row.items() if k not in _KNOWN and v is not None}
         if other:
-            record.rest["row"] = other
+            record.info[ROW_REST] = other
 
     def _json(self, row: dict[str, Any], column: str, problems: list[Problem]) -> Any:
         try:
@@ -234,7 +231,10 @@ class SQLiteRecords:
             " WHERE message_id = ? ORDER BY id",
             message,
         )
-        found = {str(row[0]): RawPart(str(row[0]), *row[1:]) for row in rows}
+        found = {
+            str(name): RawPart(str(name), raw, *(t if type(t) is int else None for t in times))
+            for name, raw, *times in rows
+        }
         return [found[name] for name in unwrapped(list(found))]
 
     def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
@@ -252,8 +252,8 @@ class SQLiteRecords:
             ("part", "message_id", "message"),
         ):
             rows = self._rows(
-                f"SELECT {key}, count(*) FROM {table} WHERE {key} IS NULL"
-                f" OR {key} NOT IN (SELECT id FROM {owner} WHERE id IS NOT NULL) GROUP BY {key}"
+                f"SELECT {key}, count(*) FROM {table} WHERE NOT EXISTS"
+                f" (SELECT 1 FROM {owner} WHERE {owner}.id = {table}.{key}) GROUP BY {key}"
             )
             for name, number in rows:
                 why = f"{number} {table}(s) of {owner} {name!r}, which is not there"

@@ -1,0 +1,456 @@
+"""The asynchronous façade: the names of `Store`, awaited.
+
+Reads go over aiosqlite, one hop per statement; writes share the writer role and
+are served by its daemon thread. No event loop waits for the database, a store
+may be used from any loop, and cancelling a caller never cancels a transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+
+import aiosqlite
+
+from sessiondb.core import Core
+from sessiondb.effects import Unit
+from sessiondb.effects.delete import Reap
+from sessiondb.effects.handles import session_key
+from sessiondb.effects.recover import Recover
+from sessiondb.effects.stream import Stream
+from sessiondb.effects.writer import Job
+from sessiondb.engine.failures import translate
+from sessiondb.model import Change
+from sessiondb.notifier import Callback, call
+from sessiondb.queries import Queries
+from sessiondb.repository import Read
+from sessiondb.repository.transcript import pages
+from sessiondb.sharing import Holding, new_stream
+from sessiondb.watching import Watch
+
+if TYPE_CHECKING:
+    from sessiondb.effects.handles import MessageHandle, SessionRef
+    from sessiondb.model import Message
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+#: Reader connections, and so threads, of one store.
+MAX_READERS = 4
+
+
+def _resolve(future: asyncio.Future[Any], error: BaseException | None, value: Any = None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(value)
+    else:
+        future.set_exception(error)
+
+
+class Readers:
+    """aiosqlite connections that wait for work, handed out one caller at a time.
+
+    Callers may be on different loops, so who waits is told through its own loop.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._lock = threading.Lock()
+        self._idle: deque[aiosqlite.Connection] = deque()
+        self._waiting: deque[asyncio.Future[aiosqlite.Connection]] = deque()
+        self._count = 0
+
+    async def acquire(self) -> aiosqlite.Connection:
+        """Return a connection that nobody else uses; hand it to `release`."""
+        self._core.check_usable()
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            if self._count >= MAX_READERS:
+                future = asyncio.get_running_loop().create_future()
+                self._waiting.append(future)
+            else:
+                self._count += 1
+                future = None
+        if future is not None:
+            return await future
+        try:
+            return await self._connect()
+        except BaseException:
+            self._count -= 1
+            raise
+
+    async def _connect(self) -> aiosqlite.Connection:
+        connection = aiosqlite.Connection(self._core.connect_reader, iter_chunk_size=64)
+        # aiosqlite's threads are not daemons: an unclosed store would keep the process alive.
+        connection._thread.daemon = True
+        return await connection
+
+    def release(self, connection: aiosqlite.Connection) -> None:
+        """Hand a connection to whoever waits, or keep it."""
+        with self._lock:
+            while self._waiting:
+                future = self._waiting.popleft()
+                try:
+                    future.get_loop().call_soon_threadsafe(self._hand, future, connection)
+                except RuntimeError:
+                    continue  # that loop is closed, and nobody waits on it any more
+                return
+            if not self._core.closed:
+                self._idle.append(connection)
+                return
+        connection.stop()
+
+    def _hand(
+        self, future: asyncio.Future[aiosqlite.Connection], connection: aiosqlite.Connection
+    ) -> None:
+        if future.done():
+            self.release(connection)
+        else:
+            future.set_result(connection)
+
+    def stop(self) -> None:
+        """End the threads of all idle connections, without a loop."""
+        with self._lock:
+            idle, self._idle = self._idle, deque()
+        for connection in idle:
+            stop(connection)
+
+
+def stop(connection: aiosqlite.Connection) -> None:
+    """Close a connection and end its thread, from anywhere."""
+    raw, connection._connection = connection._connection, None
+
+    def last() -> Any:
+        if raw is not None:
+            raw.close()
+        return aiosqlite.core._STOP_RUNNING_SENTINEL
+
+    connection._running = False
+    connection._tx.put_nowait((None, last))
+    connection._thread.join()
+
+
+def _read(
+    query: Callable[Concatenate[Queries, P], Read[R]], *, snapshot: bool = True
+) -> Callable[Concatenate[AsyncStore, P], Awaitable[R]]:
+    @wraps(query)
+    async def run(self: AsyncStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._run(query(self._queries, *args, **kwargs), snapshot)
+
+    return run
+
+
+def _write(
+    verb: Callable[Concatenate[Unit, P], R],
+) -> Callable[Concatenate[AsyncStore, P], Awaitable[R]]:
+    @wraps(verb)
+    async def run(self: AsyncStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        unit = self._core.unit()
+        result = verb(unit, *args, **kwargs)
+        await self.commit(unit)
+        return result
+
+    return run
+
+
+class AsyncStream:
+    """A stream of an `AsyncStore`: begin parts, add to them, `finish`."""
+
+    def __init__(self, inner: Stream) -> None:
+        self.inner = inner
+        self.text = inner.text
+        self.reasoning = inner.reasoning
+        self.tool = inner.tool
+        self.finish = inner.finish
+
+    @property
+    def message(self) -> MessageHandle:
+        """The message that is being written."""
+        assert self.inner.message is not None
+        return self.inner.message
+
+    async def flush(self) -> None:
+        """Return when all that was added is committed; raises the error of the write."""
+        error = await self._settled()
+        raised = self.inner.take_error() or error
+        if raised is not None:
+            raise raised
+
+    async def _settled(self) -> BaseException | None:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[BaseException | None] = loop.create_future()
+
+        def wake(error: BaseException | None) -> None:
+            loop.call_soon_threadsafe(_resolve, future, None, error)
+
+        self.inner.write(wake)
+        return await future
+
+    async def end(
+        self, store: AsyncStore, failure: BaseException | None, holding: Holding
+    ) -> None:
+        """Write the end of the stream; a second failure never hides the first."""
+        await self._settled()
+        try:
+            await store.commit(self.inner.closing(failure, holding.drop))
+        except Exception:
+            if failure is None:
+                raise
+
+
+class AsyncStore:
+    """One database of sessions, usable from any event loop.
+
+    Open it with ``await AsyncStore.open()``; close it, or use ``async with``.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._queries = Queries(core)
+        self._readers = Readers(core)
+        core.on_close.append(self._readers.stop)
+
+    @classmethod
+    async def open(
+        cls,
+        where: str | os.PathLike[str] | None = None,
+        *,
+        scope: str = "auto",
+        source: str = "sessiondb",
+        create: bool = True,
+        read_only: bool = False,
+        durability: str = "full",
+        busy_timeout: float = 10.0,
+        cwd: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Open a database, making it if it is new: see `Store.open`."""
+        make = partial(
+            Core, where, scope=scope, source=source, create=create, read_only=read_only,
+            durability=durability, busy_timeout=busy_timeout, cwd=cwd,
+        )  # fmt: skip
+        return cls(await asyncio.to_thread(make))
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return self._core.path
+
+    @property
+    def location(self) -> Any:
+        """Where the database is and how it was found: a `location.Database`."""
+        return self._core.location
+
+    async def close(self) -> None:
+        """Close the store; closing twice is fine. Use after it raises `StoreClosedError`."""
+        await asyncio.to_thread(self._core.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __del__(self) -> None:
+        core = getattr(self, "_core", None)
+        if core is not None:
+            core.close()
+
+    # -- writing -------------------------------------------------------------
+
+    @asynccontextmanager
+    async def effects(self, *, durability: str | None = None) -> AsyncGenerator[Unit]:
+        """Queue writes in a block: left normally they commit as one, else nothing is."""
+        unit = self._core.unit()
+        yield unit
+        await self.commit(unit, durability=durability)
+
+    async def commit(self, unit: Unit, *, durability: str | None = None) -> None:
+        """Commit a unit, or again after it failed; what is there already is skipped."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
+
+        def notify(job: Job) -> None:
+            loop.call_soon_threadsafe(_resolve, future, job.error)
+
+        job = self._core.job(unit, durability, notify=notify)
+        if not unit.effects:
+            return
+        if self._core.incomplete(unit):
+            await asyncio.to_thread(self._core.complete_places, unit)
+        else:
+            self._core.complete_places(unit)
+        self._core.service.send(job)
+        await future
+
+    create_session = _write(Unit.create_session)
+    append = _write(Unit.append)
+    add_part = _write(Unit.add_part)
+    start = _write(Unit.start)
+    settle = _write(Unit.settle)
+    finish = _write(Unit.finish)
+    set_leaf = _write(Unit.set_leaf)
+    truncate = _write(Unit.truncate)
+    set_title = _write(Unit.set_title)
+    set_directory = _write(Unit.set_directory)
+    set_metadata = _write(Unit.set_metadata)
+    set_permission = _write(Unit.set_permission)
+    set_share = _write(Unit.set_share)
+    set_revert = _write(Unit.set_revert)
+    set_todos = _write(Unit.set_todos)
+    set_diffs = _write(Unit.set_diffs)
+    label = _write(Unit.label)
+    archive = _write(Unit.archive)
+    unarchive = _write(Unit.unarchive)
+    add_prompt = _write(Unit.add_prompt)
+    fork = _write(Unit.fork)
+    delete = _write(Unit.delete)
+
+    # -- reading -------------------------------------------------------------
+
+    async def _run(self, query: Read[T], snapshot: bool = True) -> T:
+        # Shielded: a cancelled caller must not leave a connection inside a transaction.
+        return await asyncio.shield(asyncio.ensure_future(self._on_reader(query, snapshot)))
+
+    async def _on_reader(self, query: Read[T], snapshot: bool) -> T:
+        connection = await self._readers.acquire()
+        try:
+            return await _run_on(connection, query, snapshot)
+        except sqlite3.Error as error:
+            raise translate(error) from error
+        finally:
+            self._readers.release(connection)
+
+    session = _read(Queries.session, snapshot=False)
+    sessions = _read(Queries.sessions, snapshot=False)
+    messages = _read(Queries.messages)
+    message = _read(Queries.message)
+    blob = _read(Queries.blob, snapshot=False)
+    tree = _read(Queries.tree)
+    compare = _read(Queries.compare)
+    plan_delete = _read(Queries.plan_delete)
+    context = _read(Queries.context)
+    usage = _read(Queries.usage, snapshot=False)
+    search = _read(Queries.search)
+    prompts = _read(Queries.prompts, snapshot=False)
+    todos = _read(Queries.todos, snapshot=False)
+    diffs = _read(Queries.diffs, snapshot=False)
+    labels = _read(Queries.labels, snapshot=False)
+    projects = _read(Queries.projects, snapshot=False)
+    unfinished = _read(Queries.unfinished)
+
+    async def walk(
+        self, ref: SessionRef, *, branches: bool = False, page: int = 200
+    ) -> AsyncIterator[Message]:
+        """Yield the messages of a session, reading *page* at a time: see `Store.walk`."""
+        session_id, path = await self._run(self._queries.path(ref, branches=branches))
+        for seqs in pages(path, page):
+            for message in await self._run(self._queries.page(session_id, seqs)):
+                yield message
+
+    # -- writing over time ---------------------------------------------------
+
+    @asynccontextmanager
+    async def lease(self, session: SessionRef, ttl: float = 30.0) -> AsyncGenerator[Holding]:
+        """Be the one writer of a session; renewed until the block is left: see `Store.lease`."""
+        holding = Holding(self._core, session_key(session), ttl)
+        await self.commit(holding.unit(holding.take))
+        holding.taken()
+        try:
+            yield holding
+        finally:
+            holding.given_back()
+            await self.commit(holding.unit(holding.drop))
+
+    @asynccontextmanager
+    async def stream(
+        self, session: SessionRef, *, ttl: float = 30.0, **fields: Any
+    ) -> AsyncGenerator[AsyncStream]:
+        """Write an answer while it is being given: see `Store.stream`."""
+        holding = Holding(self._core, session_key(session), ttl)
+        out = AsyncStream(new_stream(self._core, holding.session_id))
+        await self.commit(out.inner.opening(holding.take, **fields))
+        holding.taken()
+        failure: BaseException | None = None
+        try:
+            yield out
+            await out.flush()
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            holding.given_back()
+            await out.end(self, failure, holding)
+
+    async def recover(self, session: SessionRef) -> None:
+        """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""
+        unit = self._core.unit()
+        unit.effects.append(Recover(session_key(session)))
+        await self.commit(unit)
+
+    async def reap(self) -> int:
+        """Remove the rows of deleted sessions now; return the number of transactions it took."""
+        steps = 0
+        while True:
+            unit, step = self._core.unit(), Reap()
+            unit.effects.append(step)
+            await self.commit(unit, durability="normal")
+            if not step.more:
+                return steps
+            steps += 1
+
+    # -- being told ----------------------------------------------------------
+
+    def on_commit(self, callback: Callback) -> Callable[[], None]:
+        """Call *callback* with the changes of each commit of this process, on this loop.
+
+        Returns a function that ends it.
+        """
+        loop = asyncio.get_running_loop()
+
+        def tell(callback: Callback, changes: list[Change]) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(call, callback, changes)
+
+        return self._core.subscribe(callback, tell)
+
+    async def changes(
+        self, session: SessionRef | None = None, since: int | None = None, *, poll: float = 0.1
+    ) -> AsyncIterator[Change]:
+        """Yield what any process commits from now on, or after change *since*: see `Store.changes`."""
+        watch = await asyncio.to_thread(Watch, self._core, session, since)
+        try:
+            while True:
+                for change in await asyncio.to_thread(watch.poll):
+                    yield change
+                await asyncio.sleep(poll)
+        finally:
+            watch.close()
+
+
+async def _run_on(connection: aiosqlite.Connection, query: Read[T], snapshot: bool) -> T:
+    """Run a read, one hop per statement, all in one snapshot where that matters."""
+    rows: Any = None
+    if snapshot:
+        await connection.execute_fetchall("BEGIN")
+    try:
+        while True:
+            try:
+                statement, params = query.send(rows)
+            except StopIteration as done:
+                value: T = done.value
+                return value
+            found = await connection.execute_fetchall(statement.text, statement.bind(params))
+            rows = list(found)
+    finally:
+        if snapshot:
+            await connection.commit()

@@ -1,0 +1,151 @@
+"""stdout: exact JSON, tab-separated lines in a pipe, aligned tables and a pager on a terminal.
+
+JSON is UTF-8 whatever the locale; NaN and infinities, for which JSON has no
+word, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, bytes are
+``{"base64": …}``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from sessiondb.cli.opening import Options
+from sessiondb.cli.text import cell, cut, escape_json, one_line, pad
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """What stdout is: a terminal or not, in colour or not, how large."""
+
+    terminal: bool
+    color: bool
+    width: int
+    height: int
+
+    def style(self, text: str, **how: Any) -> str:
+        """Return *text* in the style that `click.style` knows, where there is colour."""
+        return click.style(text, **how) if self.color and text else text
+
+
+def screen() -> Screen:
+    """Return what stdout is in this invocation; NO_COLOR and ``--color`` are honoured."""
+    terminal = sys.stdout.isatty()
+    options = click.get_current_context().find_object(Options) or Options()
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    color = options.color == "always" or (options.color == "auto" and terminal and not plain)
+    columns, lines = shutil.get_terminal_size()
+    return Screen(terminal, color, columns, lines)
+
+
+def write(text: str) -> None:
+    """Write text to stdout; what its encoding cannot say is escaped."""
+    _bytes(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
+
+
+def _bytes(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+
+
+def page(lines: Iterable[str]) -> None:
+    """Write lines as they come; on a terminal through ``$PAGER``, which shows short text as it is."""
+    if not screen().terminal:
+        for line in lines:
+            write(line + "\n")
+        return
+    # F: leave at once when all fits; R: our colours, all else is escaped; X: leave it on the screen.
+    os.environ.setdefault("LESS", "FRX")
+    click.echo_via_pager((line + "\n" for line in lines), color=screen().color)
+
+
+def write_tsv(*values: Any) -> None:
+    """Write one tab-separated line."""
+    write("\t".join(map(cell, values)) + "\n")
+
+
+def dumps(value: Any) -> str:
+    """Return *value* as JSON text on one line, exact and harmless on a terminal."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_default)
+    except ValueError:
+        text = json.dumps(_finite(value), ensure_ascii=False, default=_default)
+    return escape_json(text)
+
+
+def _default(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, bytes):
+        import base64
+
+        return {"base64": base64.b64encode(value).decode()}
+    raise TypeError(f"not a JSON value: {value!r}")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def write_json(value: Any) -> None:
+    """Write one JSON document."""
+    write_document(dumps(value))
+
+
+def write_document(text: str) -> None:
+    """Write JSON text and end its line."""
+    _bytes(text.encode() + b"\n")
+
+
+def write_jsonl(values: Iterable[Any]) -> None:
+    """Write one JSON document a line, each as soon as it is there."""
+    for value in values:
+        write_json(value)
+
+
+def write_json_stream(fields: Mapping[str, Any], name: str, values: Iterable[Any]) -> None:
+    """Write one JSON object with *fields* and the list *name*, whose items are never all in memory."""
+    head = dumps(fields)[:-1] + (", " if fields else "")
+    write_array(values, f"{head}{dumps(name)}: ", "}")
+
+
+def write_array(values: Iterable[Any], before: str = "", after: str = "") -> None:
+    """Write a JSON list between two texts, an item a line."""
+    _bytes(before.encode())
+    separator = "["
+    for value in values:
+        _bytes(f"{separator}\n{dumps(value)}".encode())
+        separator = ","
+    write_document(("[" if separator == "[" else "\n") + "]" + after)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -> Iterator[str]:
+    """Yield the lines of an aligned table; the last column takes what is left of the width.
+
+    *right* names the columns that are aligned to the right, separated by spaces.
+    """
+    from rich.cells import cell_len
+
+    shown = screen()
+    kept = [[one_line(value) for value in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(head, *kept, strict=True)]
+    room = shown.width - sum(widths[:-1]) - 2 * (len(head) - 1)
+    widths[-1] = max(8, min(widths[-1], room))
+    styled: Callable[[str], str] = lambda line: shown.style(line, bold=True)  # noqa: E731
+    for number, row in enumerate([list(head), *kept]):
+        cells = [
+            pad(cut(value, width), width, right=name in right.split())
+            for value, width, name in zip(row, widths, head, strict=True)
+        ]
+        line = "  ".join(cells).rstrip()
+        yield line if number else styled(line)

@@ -1,0 +1,63 @@
+"""``show``: one session, exact as JSON or readable as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import click
+
+from sessiondb.cli import options as shared
+from sessiondb.cli import output
+from sessiondb.cli.opening import Options, find, find_default, open_store
+from sessiondb.cli.transcript import header, message_lines
+
+if TYPE_CHECKING:
+    from sessiondb.model import Message, Session
+
+
+@click.command("show")
+@click.argument("ref", required=False)
+@click.option("--last", type=click.IntRange(1), metavar="N", help="The last N messages.")
+@click.option("--branches", is_flag=True, help="Messages off the live path too.")
+@click.option("--full", is_flag=True, help="Tool calls and bookkeeping whole, not folded.")
+@shared.as_json_or_jsonl
+@click.pass_obj
+def show_command(
+    options: Options,
+    ref: str | None,
+    last: int | None,
+    branches: bool,
+    full: bool,
+    as_json: bool,
+    as_jsonl: bool,
+) -> None:
+    """One session as text (default: the last one used here).
+
+    Tool calls are folded to a few lines; JSON is never folded.
+    """
+    from sessiondb.model import message_json, session_json
+
+    with open_store(options) as store:
+        session = find(store, ref) if ref else find_default(store)
+        messages: Iterable[Message]
+        if last is None:
+            messages = store.walk(session, branches=branches)
+        else:
+            messages = store.messages(session, last=last, branches=branches)
+        if as_json:
+            fields = {"session": session_json(session)}
+            output.write_json_stream(fields, "messages", map(message_json, messages))
+        elif as_jsonl:
+            output.write_jsonl(chain([session_json(session)], map(message_json, messages)))
+        else:
+            output.page(_text(session, messages, full))
+
+
+def _text(session: Session, messages: Iterable[Message], full: bool) -> Iterator[str]:
+    shown = output.screen()
+    yield from header(session, shown)
+    results: dict[str, str | None] = {}
+    for message in messages:
+        yield from message_lines(message, shown, full=full, results=results)

@@ -1,0 +1,108 @@
+"""Leases: one writer per session, across processes.
+
+A lease is a row with a holder and a time of expiry, renewed by the writer's own
+thread; whoever finds it expired may take it. It is advisory for plain appends
+(use ``expect_leaf`` there) and decides who may stream and what may be recovered:
+nothing is settled behind a living process.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from dataclasses import dataclass
+
+from sqlalchemy import delete, select
+
+from sessiondb.effects.service import Service
+from sessiondb.effects.transaction import Transaction
+from sessiondb.effects.writer import Job
+from sessiondb.engine.sql import Statement, insert_text, p
+from sessiondb.errors import LeaseHeldError
+from sessiondb.schema import lease
+
+_HELD = Statement(
+    lambda: select(lease.c.holder, lease.c.time_expires).where(lease.c.session_id == p("sid"))
+)
+_DROP = Statement(
+    lambda: delete(lease).where(lease.c.session_id == p("sid"), lease.c.holder == p("holder"))
+)
+
+
+def new_holder() -> str:
+    """Return a name for a writer: host, process and a random part."""
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
+
+
+def require_free(tx: Transaction, session_id: str, holder: str | None = None) -> None:
+    """Raise `LeaseHeldError` while somebody else than *holder* has a living lease."""
+    row = tx.one(_HELD, sid=session_id)
+    if row is not None and row[0] != holder and row[1] > tx.now:
+        raise LeaseHeldError(
+            f"session {session_id} is being written by {row[0]}",
+            hint=f"wait, or try again in {(row[1] - tx.now + 999) // 1000} s",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TakeLease:
+    """Take or renew a lease for *ttl_ms*."""
+
+    verb = "lease"
+    session_id: str
+    holder: str
+    ttl_ms: int
+    renew: bool = False
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; raises `LeaseHeldError` and `NotFoundError`."""
+        if not self.renew:
+            tx.session(self.session_id)
+            del tx.states[self.session_id]
+        require_free(tx, self.session_id, self.holder)
+        columns = ("session_id", "holder", "time_expires")
+        sql = insert_text(lease, columns, "OR REPLACE")
+        tx.connection.execute(sql, (self.session_id, self.holder, tx.now + self.ttl_ms))
+
+
+@dataclass(frozen=True, slots=True)
+class DropLease:
+    """Give a lease back; one that somebody else has meanwhile stays."""
+
+    verb = "lease"
+    session_id: str
+    holder: str
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it."""
+        tx.run(_DROP, sid=self.session_id, holder=self.holder)
+
+
+class Renewal:
+    """Renews a lease at a third of its time until it is stopped or lost."""
+
+    def __init__(self, service: Service, make_job: object, take: TakeLease) -> None:
+        self._service = service
+        self._make_job = make_job
+        self._take = take
+        self._stopped = False
+        self.lost: BaseException | None = None
+        self._again()
+
+    def _again(self) -> None:
+        self._service.call_later(self._take.ttl_ms / 3000, self._renew)
+
+    def _renew(self) -> None:
+        if not self._stopped:
+            self._service.send(self._make_job(self._take, self._renewed))  # type: ignore[operator]
+
+    def _renewed(self, job: Job) -> None:
+        if isinstance(job.error, LeaseHeldError):
+            self.lost = job.error
+        elif not self._stopped:
+            self._again()
+
+    def stop(self) -> None:
+        """Renew no more."""
+        self._stopped = True
