@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
@@ -20,7 +20,8 @@ from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
 from sessiondb.effects.recover import Recover
 from sessiondb.effects.stream import Stream
-from sessiondb.model import Change
+from sessiondb.importing import new_importer
+from sessiondb.model import Change, Imported, Problem, SourceSession
 from sessiondb.queries import Queries
 from sessiondb.repository import Read
 from sessiondb.repository.transcript import pages
@@ -292,6 +293,25 @@ class Store:
             if not step.more:
                 return steps
             steps += 1
+
+    # -- import --------------------------------------------------------------
+
+    def ingest(
+        self,
+        found: Iterable[SourceSession | Problem],
+        *,
+        restore: bool = False,
+        as_fork: bool = False,
+        dry_run: bool = False,
+    ) -> Iterator[Imported | Problem]:
+        """Write what a reader of `sessiondb.formats` yields; yields what became of each session.
+
+        A second import changes nothing. *restore* brings back what was deleted
+        here; *as_fork* brings sessions that went on both here and there as forks;
+        *dry_run* writes nothing. Into a project-local database only sessions of
+        its project are taken.
+        """
+        return new_importer(self._core, restore, as_fork, dry_run).run(found)
 
     # -- being told ----------------------------------------------------------
 

@@ -1,0 +1,302 @@
+"""Import: what a reader yields, written in transactions of a bounded size.
+
+The reader and the database meet only here. Sessions that did not change since
+the ledger's entry are skipped without reading their messages; several small
+sessions share a transaction, a large one takes as many as it needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import select
+
+from sessiondb import codec, ids, location
+from sessiondb.core import Core
+from sessiondb.effects import encode
+from sessiondb.effects.delete import Reap
+from sessiondb.effects.encode import Blob
+from sessiondb.effects.ingest import CloseImport, Entry, OpenImport, Run, WriteBatch
+from sessiondb.effects.project import Place
+from sessiondb.effects.unit import Unit, diff_row
+from sessiondb.engine.sql import Statement, p
+from sessiondb.errors import InvalidInputError, SessionDBError
+from sessiondb.model import Imported, Problem, SourceMessage, SourceSession
+from sessiondb.repository import Read
+from sessiondb.schema import import_ledger, session, tombstone
+
+MAX_RECORDS = 500
+MAX_BYTES = 4 * 1024 * 1024
+
+_KNOWN = Statement(
+    lambda: select(
+        session.c.id, session.c.time_detached, session.c.time_deleted, session.c.time_importing,
+        session.c.message_count,
+    ).where(session.c.source == p("source"), session.c.source_id == p("source_id"))
+)  # fmt: skip
+_BURIED = Statement(
+    lambda: select(tombstone.c.time_deleted).where(
+        tombstone.c.source == p("source"), tombstone.c.source_id == p("source_id")
+    )
+)
+_DIGEST = Statement(
+    lambda: select(import_ledger.c.digest).where(
+        import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    session_id: str | None = None
+    detached: bool = False
+    leaving: bool = False
+    buried: bool = False
+    whole: bool = False
+    digest: str | None = None
+    messages: int = 0
+
+
+def _look_up(source: SourceSession, ledger: str) -> Read[_Known]:
+    key = {"source": source.source, "source_id": source.source_id}
+    rows = yield _KNOWN, key
+    buried = yield _BURIED, key
+    noted = yield _DIGEST, {"source": source.source, "path": ledger}
+    digest = noted[0][0] if noted else None
+    if not rows:
+        return _Known(buried=bool(buried), digest=digest)
+    session_id, detached, deleted, importing, messages = rows[0]
+    return _Known(
+        session_id, detached is not None, deleted is not None, bool(buried), importing is None,
+        digest, messages,
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Importer:
+    """One import: feed it what readers yield, and it yields what became of each session."""
+
+    core: Core
+    restore: bool = False
+    as_fork: bool = False
+    dry_run: bool = False
+    project_root: str | None = None
+    _unit: Unit | None = None
+    _records: int = 0
+    _bytes: int = 0
+    _results: list[tuple[Run, Imported]] = field(default_factory=list)
+
+    def run(self, found: Iterable[SourceSession | Problem]) -> Iterator[Imported | Problem]:
+        """Import everything; problems are yielded as they are met, results once committed."""
+        for item in found:
+            if isinstance(item, Problem):
+                yield item
+                continue
+            place = self._place(item)
+            if self.project_root is not None and place.root != self.project_root:
+                continue
+            try:
+                yield from self._session(item, place)
+            except InvalidInputError as error:
+                yield Problem(item.path, f"session {item.source_id}: {error}")
+        yield from self._commit()
+
+    def _session(self, item: SourceSession, place: Place) -> Iterator[Imported | Problem]:
+        ledger = f"{item.path}#{item.source_id}"
+        known = self.core.read(_look_up(item, ledger))
+        outcome = self._outcome(item, known)
+        if outcome != "write":
+            sid = known.session_id or ""
+            yield Imported(outcome, sid, item.source, item.source_id, known.messages)
+            return
+        if known.leaving and known.session_id is not None:
+            self._reap(known.session_id)
+        if self.dry_run:
+            yield self._counted(item, known)
+            return
+        yield from self._write(item, place, known, ledger)
+
+    def _outcome(self, item: SourceSession, known: _Known) -> str:
+        if (known.buried or known.leaving) and not self.restore:
+            return "deleted"
+        if known.session_id is None or known.leaving or not known.whole:
+            return "write"
+        if known.digest == item.digest:
+            return "unchanged"
+        if known.detached and not self.as_fork:
+            return "diverged"
+        return "write"
+
+    def _counted(self, item: SourceSession, known: _Known) -> Imported:
+        count = sum(1 for entry in item.messages if isinstance(entry, SourceMessage))
+        outcome = "imported" if known.session_id is None else "updated"
+        sid = known.session_id or _id_of(item)
+        return Imported(outcome, sid, item.source, item.source_id, count)
+
+    def _write(
+        self, item: SourceSession, place: Place, known: _Known, ledger: str
+    ) -> Iterator[Imported | Problem]:
+        forked = known.detached and self.as_fork
+        sid = ids.new_session_id() if forked else known.session_id or _id_of(item)
+        run = Run(sid, item.source, item.source_id, ledger)
+        blobs: list[Blob] = []
+        columns = _columns(item, blobs)
+        supersedes = known.session_id if forked else None
+        self._queue(
+            OpenImport(
+                run, place, columns, tuple(blobs), item.parent_source_id, item.relation, supersedes
+            ),
+            0,
+            sum(b.size for b in blobs),
+        )
+        problems: list[Problem] = []
+        for batch, size, records in self._batches(item, problems):
+            self._queue(WriteBatch(run, batch), records, size)
+            if self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES:
+                yield from self._commit()
+        yield from problems
+        self._queue(_close(item, run, problems), 1, 0)
+        outcome = "imported" if known.session_id is None or known.leaving else "updated"
+        done = Imported(outcome, sid, item.source, item.source_id, 0, tuple(problems))
+        self._results.append((run, done))
+
+    def _batches(
+        self, item: SourceSession, problems: list[Problem]
+    ) -> Iterator[tuple[tuple[Entry, ...], int, int]]:
+        entries: list[Entry] = []
+        size = records = 0
+        for found in item.messages:
+            if isinstance(found, Problem):
+                problems.append(found)
+                continue
+            try:
+                entry, weight = _entry(found)
+            except SessionDBError as error:
+                name = found.draft.id
+                problems.append(Problem(item.path, f"message {name} of {item.source_id}: {error}"))
+                continue
+            if entries and (
+                self._records + records + 1 + len(entry.parts) > MAX_RECORDS
+                or self._bytes + size + weight > MAX_BYTES
+            ):
+                yield tuple(entries), size, MAX_RECORDS
+                entries, size, records = [], 0, 0
+            entries.append(entry)
+            size += weight
+            records += 1 + len(entry.parts)
+        if entries:
+            yield tuple(entries), size, records
+
+    def _queue(self, effect: Any, records: int, size: int) -> None:
+        if self._unit is None:
+            self._unit = self.core.unit()
+        self._unit.effects.append(effect)
+        self._records += records
+        self._bytes += size
+
+    def _commit(self) -> Iterator[Imported]:
+        unit, self._unit = self._unit, None
+        self._records = self._bytes = 0
+        if unit is None:
+            return
+        self.core.commit(unit)
+        ended = {id(e.run) for e in unit.effects if isinstance(e, CloseImport)}
+        results, self._results = self._results, []
+        for run, done in results:
+            if id(run) not in ended:
+                self._results.append((run, done))
+                continue
+            outcome = done.outcome
+            if outcome == "updated" and not run.changed:
+                outcome = "unchanged"
+            yield Imported(
+                outcome, run.session_id, done.source, done.source_id, run.messages, done.problems
+            )
+
+    def _reap(self, session_id: str) -> None:
+        """Finish the removal of a session that is to come back under the same id."""
+        while True:
+            unit, step = self.core.unit(), Reap(session_id)
+            unit.effects.append(step)
+            self.core.commit(unit)
+            if not step.more:
+                return
+
+    def _place(self, item: SourceSession) -> Place:
+        directory = item.directory or item.worktree or os.sep
+        if os.path.isdir(directory):
+            return self.core.locate(directory)
+        found = location.project_at(directory)
+        root = item.worktree or found.root
+        return Place(
+            root, found.directory, root, "worktree", item.vcs, None, item.root_commit, here=False
+        )
+
+
+def new_importer(core: Core, restore: bool, as_fork: bool, dry_run: bool) -> Importer:
+    """Return an importer; into a project-local database it takes that project's sessions."""
+    local = core.location.kind == "local"
+    return Importer(core, restore, as_fork, dry_run, core.base if local else None)
+
+
+def _id_of(item: SourceSession) -> str:
+    return ids.imported_session_id(item.source, item.source_id, item.time_created or 0)
+
+
+def _entry(found: SourceMessage) -> tuple[Entry, int]:
+    blobs: list[Blob] = []
+    row = encode.encode_message(found.draft, blobs)
+    parts = tuple(encode.encode_part(part, blobs) for part in found.draft.parts)
+    weight = sum(blob.size for blob in blobs)
+    weight += sum(len(part.text or "") + len(part.data or b"") + 200 for part in parts)
+    usage_id = found.usage_id or row.response_id or row.id
+    return Entry(row, parts, tuple(blobs), found.parent, usage_id, found.labels), weight
+
+
+def _columns(item: SourceSession, blobs: list[Blob]) -> dict[str, Any]:
+    packed = codec.pack_data(item.data)
+    data_blob = encode.spill(packed, codec.MSGPACK, blobs)
+    created = encode.whole(item.time_created, "time_created") or 0
+    updated = encode.whole(item.time_updated, "time_updated")
+    title = encode.string(item.title, "title") or ""
+    return {
+        "call_id": encode.string(item.call_id, "call_id"),
+        "title": title,
+        "title_source": item.title_source if title else "derived",
+        "version": encode.string(item.version, "version"),
+        "agent": encode.string(item.agent, "agent"),
+        "provider_id": encode.string(item.provider_id, "provider"),
+        "model_id": encode.string(item.model_id, "model"),
+        "summary_additions": encode.whole(item.summary_additions, "summary_additions"),
+        "summary_deletions": encode.whole(item.summary_deletions, "summary_deletions"),
+        "summary_files": encode.whole(item.summary_files, "summary_files"),
+        "summary_diffs": encode.json_column(item.summary_diffs, "summary_diffs"),
+        "share_url": encode.string(item.share_url, "share_url"),
+        "revert": encode.json_column(item.revert, "revert"),
+        "permission": encode.json_column(item.permission, "permission"),
+        "metadata": encode.json_column(item.metadata or {}, "metadata") or "{}",
+        "time_created": created,
+        "time_updated": created if updated is None else updated,
+        "time_compacting": encode.whole(item.time_compacting, "time_compacting"),
+        "time_archived": encode.whole(item.time_archived, "time_archived"),
+        "data": None if data_blob else packed,
+        "data_blob": data_blob,
+    }
+
+
+def _close(item: SourceSession, run: Run, problems: list[Problem]) -> CloseImport:
+    blobs: list[Blob] = []
+    diffs = None if item.diffs is None else tuple(diff_row(diff, blobs) for diff in item.diffs)
+    todos = None
+    if item.todos is not None:
+        todos = tuple((t.id, t.content, t.status, t.priority) for t in item.todos)
+    noted = [{"source": x.source, "line": x.line, "why": x.why} for x in problems]
+    return CloseImport(
+        run, item.digest, item.size, item.mtime_ns, json.loads(json.dumps(noted)), item.leaf,
+        item.parent_message, item.call_id, encode.whole(item.time_updated, "time_updated"), todos,
+        diffs, tuple(blobs),
+    )  # fmt: skip
