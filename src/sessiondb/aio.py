@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-import threading
-from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial, wraps
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import aiosqlite
 
+from sessiondb.async_readers import Readers
 from sessiondb.core import Core
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-#: Reader connections, and so threads, of one store.
-MAX_READERS = 4
 
 
 def _resolve(future: asyncio.Future[Any], error: BaseException | None, value: Any = None) -> None:
@@ -54,90 +51,6 @@ def _resolve(future: asyncio.Future[Any], error: BaseException | None, value: An
         future.set_result(value)
     else:
         future.set_exception(error)
-
-
-class Readers:
-    """aiosqlite connections that wait for work, handed out one caller at a time.
-
-    Callers may be on different loops, so who waits is told through its own loop.
-    """
-
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._lock = threading.Lock()
-        self._idle: deque[aiosqlite.Connection] = deque()
-        self._waiting: deque[asyncio.Future[aiosqlite.Connection]] = deque()
-        self._count = 0
-
-    async def acquire(self) -> aiosqlite.Connection:
-        """Return a connection that nobody else uses; hand it to `release`."""
-        self._core.check_usable()
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-            if self._count >= MAX_READERS:
-                future = asyncio.get_running_loop().create_future()
-                self._waiting.append(future)
-            else:
-                self._count += 1
-                future = None
-        if future is not None:
-            return await future
-        try:
-            return await self._connect()
-        except BaseException:
-            self._count -= 1
-            raise
-
-    async def _connect(self) -> aiosqlite.Connection:
-        connection = aiosqlite.Connection(self._core.connect_reader, iter_chunk_size=64)
-        # aiosqlite's threads are not daemons: an unclosed store would keep the process alive.
-        connection._thread.daemon = True
-        return await connection
-
-    def release(self, connection: aiosqlite.Connection) -> None:
-        """Hand a connection to whoever waits, or keep it."""
-        with self._lock:
-            while self._waiting:
-                future = self._waiting.popleft()
-                try:
-                    future.get_loop().call_soon_threadsafe(self._hand, future, connection)
-                except RuntimeError:
-                    continue  # that loop is closed, and nobody waits on it any more
-                return
-            if not self._core.closed:
-                self._idle.append(connection)
-                return
-        connection.stop()
-
-    def _hand(
-        self, future: asyncio.Future[aiosqlite.Connection], connection: aiosqlite.Connection
-    ) -> None:
-        if future.done():
-            self.release(connection)
-        else:
-            future.set_result(connection)
-
-    def stop(self) -> None:
-        """End the threads of all idle connections, without a loop."""
-        with self._lock:
-            idle, self._idle = self._idle, deque()
-        for connection in idle:
-            stop(connection)
-
-
-def stop(connection: aiosqlite.Connection) -> None:
-    """Close a connection and end its thread, from anywhere."""
-    raw, connection._connection = connection._connection, None
-
-    def last() -> Any:
-        if raw is not None:
-            raw.close()
-        return aiosqlite.core._STOP_RUNNING_SENTINEL
-
-    connection._running = False
-    connection._tx.put_nowait((None, last))
-    connection._thread.join()
 
 
 def _read(
@@ -196,9 +109,7 @@ class AsyncStream:
         self.inner.write(wake)
         return await future
 
-    async def end(
-        self, store: AsyncStore, failure: BaseException | None, holding: Holding
-    ) -> None:
+    async def end(self, store: AsyncStore, failure: BaseException | None, holding: Holding) -> None:
         """Write the end of the stream; a second failure never hides the first."""
         await self._settled()
         try:
@@ -312,6 +223,8 @@ class AsyncStore:
     archive = _write(Unit.archive)
     unarchive = _write(Unit.unarchive)
     add_prompt = _write(Unit.add_prompt)
+    note_used = _write(Unit.note_used)
+    relink = _write(Unit.relink)
     fork = _write(Unit.fork)
     delete = _write(Unit.delete)
 

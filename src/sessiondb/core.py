@@ -278,5 +278,3 @@ def _abandon_all() -> None:
 
 atexit.register(_close_all)
 os.register_at_fork(after_in_child=_abandon_all)
-
-

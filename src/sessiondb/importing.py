@@ -20,9 +20,12 @@ from sessiondb.core import Core
 from sessiondb.effects import encode
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.encode import Blob
-from sessiondb.effects.ingest import CloseImport, Entry, OpenImport, Run, WriteBatch
+from sessiondb.effects.fields import diff_row
+from sessiondb.effects.ingest import Entry, OpenImport, Run
+from sessiondb.effects.ingest_batch import WriteBatch
+from sessiondb.effects.ingest_close import CloseImport
 from sessiondb.effects.project import Place
-from sessiondb.effects.unit import Unit, diff_row
+from sessiondb.effects.unit import Unit
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import InvalidInputError, SessionDBError
 from sessiondb.model import Imported, Problem, SourceMessage, SourceSession

@@ -22,11 +22,11 @@ from sessiondb.effects.recover import Recover
 from sessiondb.effects.stream import Stream
 from sessiondb.importing import new_importer
 from sessiondb.model import Change, Imported, Problem, SourceSession
+from sessiondb.notifier import Callback
 from sessiondb.queries import Queries
 from sessiondb.repository import Read
 from sessiondb.repository.transcript import pages
 from sessiondb.sharing import Holding, new_stream
-from sessiondb.notifier import Callback
 from sessiondb.watching import Watch
 
 if TYPE_CHECKING:
@@ -200,6 +200,8 @@ class Store:
     archive = _write(Unit.archive)
     unarchive = _write(Unit.unarchive)
     add_prompt = _write(Unit.add_prompt)
+    note_used = _write(Unit.note_used)
+    relink = _write(Unit.relink)
     fork = _write(Unit.fork)
     delete = _write(Unit.delete)
 
@@ -223,7 +225,9 @@ class Store:
     projects = _read(Queries.projects)
     unfinished = _read(Queries.unfinished)
 
-    def walk(self, ref: SessionRef, *, branches: bool = False, page: int = 200) -> Iterator[Message]:
+    def walk(
+        self, ref: SessionRef, *, branches: bool = False, page: int = 200
+    ) -> Iterator[Message]:
         """Yield the messages of a session, reading *page* at a time: memory stays bounded.
 
         No transaction is open while your code runs; a message removed meanwhile

@@ -165,7 +165,8 @@ def sqlite_store(path: Path, *sessions: dict[str, Any], version: str = "1.18") -
             for column in _COLUMNS_118:
                 db.execute(f"ALTER TABLE session ADD COLUMN {column}")
         db.execute(
-            "INSERT INTO project VALUES (?, ?, 'git', NULL, ?, ?, '[]')", (PROJECT, WORKTREE, T0, T0)
+            "INSERT INTO project VALUES (?, ?, 'git', NULL, ?, ?, '[]')",
+            (PROJECT, WORKTREE, T0, T0),
         )
         for item in sessions:
             _insert(db, "session", _row(item["info"], version))
@@ -245,7 +246,9 @@ def old_tree_store(data: Path, *sessions: dict[str, Any]) -> Path:
     root = data / "project" / "home-ann-shop" / "storage" / "session"
     for item in sessions:
         name = item["info"]["id"]
-        known = {k: v for k, v in item["info"].items() if k not in ("slug", "projectID", "directory")}
+        known = {
+            k: v for k, v in item["info"].items() if k not in ("slug", "projectID", "directory")
+        }
         _write(root / "info" / f"{name}.json", known)
         for message in item["messages"]:
             gone = () if message["info"]["role"] == "user" else ("agent", "parentID")

@@ -97,6 +97,9 @@ def test_prompts_answers_and_reasoning_of_a_real_store_are_exact(folder: Path) -
                 # Versions before 1.2 trim what a model said; then the store is right.
                 if answer["found_in_store"] and "1.18" in folder.name:
                     assert answer["sha256"] in hashes
+        if item["final_text"] and "interrupted" not in item:
+            texts = [p.text.rstrip() for p in parts_of(messages, "text")]
+            assert item["final_text"].rstrip() in texts
         everything = "".join(
             str(p.text) + json.dumps(p.data, ensure_ascii=False, default=str) + str(p.input)
             for m in messages
@@ -139,7 +142,9 @@ def test_parents_and_forks_of_a_real_store_are_known(folder: Path) -> None:
         assert session.parent_message in ids
         if "fork_of" in item:
             assert session.relation == "fork"
-            assert [m.copied_from for m in copied] == [(parent, name) for name in ids[: len(copied)]]
+            assert [m.copied_from for m in copied] == [
+                (parent, name) for name in ids[: len(copied)]
+            ]
             assert [m.usage_id for m in copied] == ids[: len(copied)]
             assert len(messages) - len(copied) == 1 + item["n_provider_responses"]
         else:

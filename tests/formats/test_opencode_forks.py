@@ -5,7 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from opencode_store import T0, assistant, done, forked, session, sqlite_store, text, tool, tree_store, user
+from opencode_store import (
+    T0,
+    assistant,
+    done,
+    forked,
+    session,
+    sqlite_store,
+    text,
+    tool,
+    tree_store,
+    user,
+)
 
 from sessiondb.formats import find
 from sessiondb.formats.opencode.sqlite import SQLiteRecords
@@ -82,7 +93,9 @@ def test_the_copy_ends_where_original_and_fork_differ(tmp_path: Path) -> None:
     first["messages"][3]["parts"][0]["text"] = "Rewritten later"
     found = read(sqlite_store(tmp_path / "opencode.db", first, fork))
     assert found["ses_0002"].parent_message == "msg_0010"
-    assert [m.copied_from is not None for m in messages(found["ses_0002"])] == [True] * 3 + [False] * 3
+    assert [m.copied_from is not None for m in messages(found["ses_0002"])] == [True] * 3 + [
+        False
+    ] * 3
 
 
 def test_an_output_cleared_in_the_original_is_still_the_same_output(tmp_path: Path) -> None:
@@ -90,7 +103,10 @@ def test_an_output_cleared_in_the_original_is_still_the_same_output(tmp_path: Pa
     first = session(1, user(0, "List"), assistant(1, call))
     fork = forked(first, 2, 2)
     call["state"]["time"]["compacted"] = T0 + 99
-    assert read(sqlite_store(tmp_path / "opencode.db", first, fork))["ses_0002"].parent_message == "msg_0001"
+    assert (
+        read(sqlite_store(tmp_path / "opencode.db", first, fork))["ses_0002"].parent_message
+        == "msg_0001"
+    )
 
 
 def test_cost_tells_two_sessions_of_the_same_millisecond_apart(tmp_path: Path) -> None:

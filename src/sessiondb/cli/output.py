@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,9 @@ import click
 
 from sessiondb.cli.opening import Options
 from sessiondb.cli.text import cell, cut, escape_json, one_line, pad
+
+#: The width below which no column of a table is cut.
+MIN_COLUMN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +133,7 @@ def write_array(values: Iterable[Any], before: str = "", after: str = "") -> Non
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -> Iterator[str]:
-    """Yield the lines of an aligned table; the last column takes what is left of the width.
+    """Yield the lines of an aligned table; the widest columns give way to the screen.
 
     *right* names the columns that are aligned to the right, separated by spaces.
     """
@@ -138,14 +141,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -
 
     shown = screen()
     kept = [[one_line(value) for value in row] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(head, *kept, strict=True)]
-    room = shown.width - sum(widths[:-1]) - 2 * (len(head) - 1)
-    widths[-1] = max(8, min(widths[-1], room))
-    styled: Callable[[str], str] = lambda line: shown.style(line, bold=True)  # noqa: E731
+    columns = zip(head, *kept, strict=True)
+    widths = [min(max(map(cell_len, column)), shown.width) for column in columns]
+    room = shown.width - 2 * (len(head) - 1)
+    while sum(widths) > room and max(widths) > MIN_COLUMN:
+        widths[widths.index(max(widths))] -= 1
     for number, row in enumerate([list(head), *kept]):
         cells = [
             pad(cut(value, width), width, right=name in right.split())
             for value, width, name in zip(row, widths, head, strict=True)
         ]
         line = "  ".join(cells).rstrip()
-        yield line if number else styled(line)
+        yield line if number else shown.style(line, bold=True)

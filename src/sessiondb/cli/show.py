@@ -58,6 +58,6 @@ def show_command(
 def _text(session: Session, messages: Iterable[Message], full: bool) -> Iterator[str]:
     shown = output.screen()
     yield from header(session, shown)
-    results: dict[str, str | None] = {}
+    results: dict[str, int] = {}
     for message in messages:
         yield from message_lines(message, shown, full=full, results=results)

@@ -57,16 +57,15 @@ def _tokens(session: Session) -> str | None:
 
 
 def message_lines(
-    message: Message, screen: Screen, *, full: bool, results: dict[str, str | None]
+    message: Message, screen: Screen, *, full: bool, results: dict[str, int]
 ) -> Iterator[str]:
-    """Yield one message. *results* remembers the calls shown, so that no result is shown twice."""
+    """Yield one message. *results* remembers what calls showed (call id → hash)."""
     yield _message_head(message, screen)
     for part in message.parts:
         if full or part.type not in _BOOKKEEPING:
-            for line in _part(part, screen, full, results):
-                yield visible(line) if not screen.color else line
+            yield from _part(part, screen, full, results)
     if message.error is not None:
-        error = message.error if isinstance(message.error, str) else json.dumps(message.error)
+        error = message.error if isinstance(message.error, str) else _json(message.error)
         yield screen.style(f"error: {one_line(error)}", fg="red")
     yield ""
 
@@ -84,7 +83,7 @@ def _message_head(message: Message, screen: Screen) -> str:
 
 
 def _part(
-    part: Part, screen: Screen, full: bool, results: dict[str, str | None]
+    part: Part, screen: Screen, full: bool, results: dict[str, int]
 ) -> Iterator[str]:
     if part.type == "text":
         yield from visible(part.text or "").split("\n")
@@ -93,9 +92,9 @@ def _part(
             yield screen.style(f"│ {line}", dim=True, italic=True)
     elif part.type == "tool":
         if part.call_id is not None:
-            results[part.call_id] = part.text
+            results[part.call_id] = hash(part.text)
         yield from _call(part, screen, full)
-    elif part.type == "tool-result" and results.get(part.call_id or "") == part.text:
+    elif part.type == "tool-result" and results.get(part.call_id or "") == hash(part.text):
         yield screen.style("(the result shown with its call)", dim=True)
     else:
         yield from _other(part, screen, full)
@@ -123,7 +122,7 @@ def _arguments(text: str) -> str:
         return text
     if not isinstance(values, dict):
         return text
-    shown = {k: v if isinstance(v, str) else json.dumps(v) for k, v in values.items()}
+    shown = {k: v if isinstance(v, str) else _json(v) for k, v in values.items()}
     return "\n".join(f"{name}: {value}" for name, value in shown.items())
 
 
@@ -135,7 +134,11 @@ def _other(part: Part, screen: Screen, full: bool) -> Iterator[str]:
     if part.text:
         yield from folded(part.text, full, "  │ ")
     elif full and part.data:
-        yield from folded(json.dumps(dict(part.data), default=str), full, "  ")
+        yield from folded(_json(dict(part.data)), full, "  ")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def folded(text: str, full: bool, indent: str) -> Iterator[str]:

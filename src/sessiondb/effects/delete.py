@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import delete, exists, func, or_, select, text, update
+from sqlalchemy import delete, exists, func, or_, select, text, union_all, update
 
 from sessiondb.effects import ownership
 from sessiondb.effects.transaction import Transaction
@@ -63,9 +63,7 @@ def _shared() -> Any:
         other.c.id == message.c.id,
         other.c.inherited == text("1"),
     )
-    return select(
-        message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
-    ).where(
+    return select(message.c.seq, message.c.id, message.c.time_created, message.c.usage_key).where(
         message.c.session_id == p("sid"),
         message.c.inherited == text("0"),
         or_(by_key, by_family),
@@ -125,7 +123,9 @@ def _leaves() -> Any:
     child = session.alias("child")
     return (
         select(session.c.id)
-        .where(session.c.time_deleted.is_not(None), ~exists().where(child.c.parent_id == session.c.id))
+        .where(
+            session.c.time_deleted.is_not(None), ~exists().where(child.c.parent_id == session.c.id)
+        )
         .order_by(session.c.time_deleted)
         .limit(1)
     )
@@ -162,10 +162,12 @@ _MESSAGES = Statement(
     )
 )
 _REST = Statement(
-    lambda: select(session.c.data_blob).where(session.c.id == p("sid"))
-    .union_all(select(file_diff.c.before_blob).where(file_diff.c.session_id == p("sid")))
-    .union_all(select(file_diff.c.after_blob).where(file_diff.c.session_id == p("sid")))
-)  # fmt: skip
+    lambda: union_all(
+        select(session.c.data_blob).where(session.c.id == p("sid")),
+        select(file_diff.c.before_blob).where(file_diff.c.session_id == p("sid")),
+        select(file_diff.c.after_blob).where(file_diff.c.session_id == p("sid")),
+    )
+)
 _rids = func.json_each(p("rids")).table_valued("value")
 _DROP_PARTS = Statement(lambda: delete(part).where(part.c.rid.in_(select(_rids.c.value))))
 _DROP_MESSAGES = Statement(lambda: delete(message).where(message.c.rid.in_(select(_rids.c.value))))

@@ -37,9 +37,7 @@ def _copied(table: Table) -> Any:
     )
 
 
-def _copy(
-    table: Table, columns: tuple[str, ...], where: Any, **changed: Any
-) -> Any:
+def _copy(table: Table, columns: tuple[str, ...], where: Any, **changed: Any) -> Any:
     values = [changed.get(name, table.c[name]).label(name) for name in columns]
     return table.insert().from_select(list(columns), select(*values).where(where))
 
@@ -101,9 +99,7 @@ def _copy_parts() -> Any:
 
 _COPY_PARTS = Statement(_copy_parts)
 _TODO = tuple("session_id position id content status priority time_created time_updated".split())
-_COPY_TODOS = Statement(
-    lambda: _copy(todo, _TODO, todo.c.session_id == p("sid"), session_id=_new)
-)
+_COPY_TODOS = Statement(lambda: _copy(todo, _TODO, todo.c.session_id == p("sid"), session_id=_new))
 _LABEL = ("session_id", "seq", "label")
 _COPY_LABELS = Statement(lambda: _copy(label, _LABEL, _copied(label), session_id=_new))
 _DIFF = tuple("session_id seq path before_blob after_blob patch additions deletions".split())

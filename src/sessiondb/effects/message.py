@@ -15,6 +15,7 @@ from sqlalchemy import func, select, text
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob, MessageRow, PartRow, same_json, usage_key
 from sessiondb.effects.handles import LEAF, MessageHandle
+from sessiondb.effects.results import fill_call
 from sessiondb.effects.transaction import TOKENS, SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
@@ -68,9 +69,7 @@ _PARTS = Statement(
 _NEXT_IDX = Statement(
     lambda: select(func.coalesce(func.max(part.c.idx), text("-1")) + text("1")).where(*_of_message)
 )
-_RIDS = Statement(
-    lambda: select(part.c.rid).where(*_of_message, part.c.indexed == text("0"))
-)
+_RIDS = Statement(lambda: select(part.c.rid).where(*_of_message, part.c.indexed == text("0")))
 _OPEN = Statement(
     lambda: select(
         message.c.id,
@@ -286,62 +285,6 @@ def settle_usage(tx: Transaction, state: SessionState, seq: int, id: str, key: s
         tx.session(state.id).revision -= 1
 
 
-_CALLS = Statement(
-    lambda: (
-        select(part.c.rid, part.c.seq, part.c.status, part.c.text, part.c.text_blob)
-        .where(
-            part.c.session_id == p("sid"), part.c.call_id == p("call"), part.c.type == text("'tool'")
-        )
-        .order_by(part.c.seq.desc(), part.c.idx.desc())
-    )
-)
-_PARENT = Statement(
-    lambda: select(message.c.parent_seq).where(_in_session, message.c.seq == p("at"))
-)
-_FILL = update_of(
-    part, "status outcome text text_blob indexed time_updated time_ended", part.c.rid == p("row")
-)
-
-
-def on_path(tx: Transaction, session_id: str, seq: int, leaf: int | None) -> bool:
-    """Return whether message *seq* is an ancestor of *leaf* (or it)."""
-    while leaf is not None and leaf > seq:
-        row = tx.one(_PARENT, sid=session_id, at=leaf)
-        leaf = row[0] if row else None
-    return leaf == seq
-
-
-def fill_call(
-    tx: Transaction, state: SessionState, leaf: int | None, row: PartRow, inherited: int = 0
-) -> PartRow:
-    """Give a result that is a record of its own to its call, where it is the first on the path.
-
-    Then the text stands once, with the call, and the result's row has none. Any
-    other result keeps its text.
-    """
-    for rid, seq, status, _, _ in tx.run(_CALLS, sid=state.id, call=row.call_id).fetchall():
-        if not on_path(tx, state.id, seq, leaf):
-            continue
-        if status not in ("pending", "running"):
-            break
-        failed = row.outcome is not None or row.status == "error"
-        tx.run(
-            _FILL,
-            row=rid,
-            status="error" if failed else "completed",
-            outcome=(row.outcome or "failed") if failed else None,
-            text=row.text,
-            text_blob=row.text_blob,
-            indexed=0,
-            time_updated=tx.now,
-            time_ended=row.time_ended or row.time_created or tx.now,
-        )
-        if not inherited:
-            tx.to_index.append(rid)
-        return row._replace(text=None, text_blob=None)
-    return row
-
-
 @dataclass(frozen=True, slots=True)
 class AddPart:
     """Add a part to an open message."""
@@ -396,7 +339,9 @@ class Finish:
             ):
                 return
             raise ConflictError(f"message {self.message} is finished, with other values")
-        row = MessageRow(*stored[:8], self.cost, self.tokens, None, None, stored[8], None, None, None)
+        row = MessageRow(
+            *stored[:8], self.cost, self.tokens, None, None, stored[8], None, None, None
+        )
         key = usage_key(state.source, row.response_id or row.id, row, stored[8])
         sums = {f"tokens_{name}": value for name, value in zip(TOKENS, self.tokens, strict=True)}
         tx.run(

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import literal_column, and_, func, or_, select, text
+from sqlalchemy import and_, func, literal_column, or_, select, text
 
 from sessiondb.effects.transaction import TOKENS, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
@@ -73,16 +73,16 @@ _SET_MESSAGE = update_of(
 )
 _SET_PARTS = update_of(part, "inherited", part.c.session_id == p("sid"), part.c.seq == p("at"))
 _UNINDEX = Statement(
-    lambda: part.update()
-    .where(part.c.session_id == p("sid"), part.c.seq == p("at"), part.c.indexed == text("1"))
-    .values(indexed=text("0"))
+    lambda: (
+        part.update()
+        .where(part.c.session_id == p("sid"), part.c.seq == p("at"), part.c.indexed == text("1"))
+        .values(indexed=text("0"))
+    )
 )
 _PART_RIDS = Statement(
     lambda: (
         select(part.c.rid)
-        .join(
-            message, and_(message.c.session_id == part.c.session_id, message.c.seq == part.c.seq)
-        )
+        .join(message, and_(message.c.session_id == part.c.session_id, message.c.seq == part.c.seq))
         .where(
             part.c.session_id == p("sid"),
             part.c.seq == p("at"),

@@ -50,7 +50,8 @@ _BY_DIRECTORY = Statement(
 )
 _BY_COMMIT = Statement(
     lambda: select(project.c.id, project.c.worktree).where(
-        project.c.root_commit == p("root_commit"), project.c.remote.is_not_distinct_from(p("remote"))
+        project.c.root_commit == p("root_commit"),
+        project.c.remote.is_not_distinct_from(p("remote")),
     )
 )
 _BY_ID = Statement(lambda: select(project.c.worktree).where(project.c.id == p("pid")))

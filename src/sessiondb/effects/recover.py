@@ -17,9 +17,7 @@ _CALLS = Statement(
         part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),
     )
 )
-_SETTLE = update_of(
-    part, "status outcome indexed time_updated time_ended", part.c.rid == p("row")
-)
+_SETTLE = update_of(part, "status outcome indexed time_updated time_ended", part.c.rid == p("row"))
 _MESSAGES = Statement(
     lambda: select(message.c.seq).where(
         message.c.session_id == p("sid"), message.c.time_completed.is_(None)

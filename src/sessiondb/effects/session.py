@@ -32,7 +32,9 @@ _EXISTING = Statement(
     ).where(session.c.id == p("sid"))
 )
 _SLUG = Statement(
-    lambda: select(session.c.id).where(session.c.project_id == p("pid"), session.c.slug == p("slug"))
+    lambda: select(session.c.id).where(
+        session.c.project_id == p("pid"), session.c.slug == p("slug")
+    )
 )
 _PARENT = Statement(lambda: select(session.c.parent_id).where(session.c.id == p("sid")))
 

@@ -13,7 +13,7 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import select, text
 
@@ -28,7 +28,7 @@ from sessiondb.effects.writer import Job
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import InvalidInputError, NotFoundError
 from sessiondb.model import PartDraft, Tokens, assistant
-from sessiondb.model.draft import NO_INPUT
+from sessiondb.model.draft import FINISHES, NO_INPUT
 from sessiondb.schema import part
 
 FLUSH_SECONDS = 0.25
@@ -43,11 +43,13 @@ _ROW = Statement(
     )
 )
 _GROW = Statement(
-    lambda: part.update()
-    .where(part.c.rid == p("row"))
-    .values(
-        text=text("coalesce(part.text, '') || :delta"),
-        time_updated=text(":now"),
+    lambda: (
+        part.update()
+        .where(part.c.rid == p("row"))
+        .values(
+            text=text("coalesce(part.text, '') || :delta"),
+            time_updated=text(":now"),
+        )
     )
 )
 _SEAL = update_of(
@@ -110,8 +112,8 @@ class Seal:
 class StreamPart:
     """A part that grows. ``add`` is in memory; ``id`` names the part."""
 
-    def __init__(self, stream: Stream, handle: PartHandle, kind: str) -> None:
-        self._stream, self._handle, self._kind = stream, handle, kind
+    def __init__(self, stream: Stream, handle: PartHandle) -> None:
+        self._stream, self._handle = stream, handle
         self._pieces: list[str] = []
         self._unwritten: list[str] = []
         self.settled = False
@@ -171,7 +173,9 @@ class StreamCall(StreamPart):
     def start(self, input: Any = NO_INPUT) -> None:
         """Note that the call is running, with *input* or with what was streamed."""
         given = self.arguments() if input is NO_INPUT else input
-        self._stream.queue(lambda unit: unit.start(self._handle.session_id, self._handle, input=given))
+        self._stream.queue(
+            lambda unit: unit.start(self._handle.session_id, self._handle, input=given)
+        )
 
     def settle(
         self,
@@ -189,6 +193,9 @@ class StreamCall(StreamPart):
         sid, handle = self._handle.session_id, self._handle
         self._stream.queue(lambda unit: unit.settle(sid, handle, **result, **data))
         self.settled = True
+
+
+PartT = TypeVar("PartT", bound=StreamPart)
 
 
 class Stream:
@@ -217,16 +224,16 @@ class Stream:
 
     def text(self) -> StreamPart:
         """Begin a text part."""
-        return self._begin(StreamPart, PartDraft("text", ""), "text")
+        return self._begin(StreamPart, PartDraft("text", ""))
 
     def reasoning(self) -> StreamPart:
         """Begin a reasoning part."""
-        return self._begin(StreamPart, PartDraft("reasoning", ""), "reasoning")
+        return self._begin(StreamPart, PartDraft("reasoning", ""))
 
     def tool(self, name: str, *, call_id: str | None = None, input: Any = NO_INPUT) -> StreamCall:
         """Begin a tool call; ``.add`` streams its arguments."""
         draft = PartDraft("tool", None, name, call_id, input=input)
-        return self._begin(StreamCall, draft, "tool")
+        return self._begin(StreamCall, draft)
 
     def finish(
         self,
@@ -237,19 +244,19 @@ class Stream:
         error: Any = None,
     ) -> None:
         """Say how the answer ended; it is written when the block is left."""
-        encode.one_of(finish, encode.FINISHES, "finish")
+        encode.one_of(finish, FINISHES, "finish")
         encode.money(cost), encode.token_counts(tokens)
         self._end = {"finish": finish, "cost": cost, "tokens": tokens, "error": error}
 
     # -- what the façades use ------------------------------------------------
 
-    def _begin(self, kind: type[Any], draft: PartDraft, name: str) -> Any:
+    def _begin(self, kind: type[PartT], draft: PartDraft) -> PartT:
         self._check()
         if self.message is None:
             raise InvalidInputError("a stream is used inside its with block")
         staged = self._new_unit()
         handle = staged.add_part(self.session_id, self.message.id, draft)
-        item = kind(self, handle, name)
+        item = kind(self, handle)
         effect = staged.effects[0]
         with self.lock:
             self._parts.append(item)

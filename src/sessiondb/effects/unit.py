@@ -7,8 +7,8 @@ unit takes. What depends on rows is a condition inside the transaction.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Protocol
 
 from sessiondb import codec, ids
@@ -18,6 +18,7 @@ from sessiondb.effects import fork as fork_effect
 from sessiondb.effects import message as message_effects
 from sessiondb.effects import session as session_effects
 from sessiondb.effects.encode import Blob
+from sessiondb.effects.fields import diff_row, with_fields
 from sessiondb.effects.handles import (
     LEAF,
     MessageHandle,
@@ -30,12 +31,13 @@ from sessiondb.effects.handles import (
     part_key,
     session_key,
 )
+from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Place
 from sessiondb.effects.staged import Staged
 from sessiondb.effects.transaction import Transaction
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens
-from sessiondb.model.draft import NO_INPUT, OUTCOMES
+from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES
 
 
 class Effect(Protocol):
@@ -190,9 +192,7 @@ class Unit:
         """Replace a session's permission rules, any JSON value; None clears them."""
         self._set("set_permission", session, permission=encode.json_column(permission, "rule"))
 
-    def set_share(
-        self, session: SessionRef, url: str | None, *, secret: str | None = None
-    ) -> None:
+    def set_share(self, session: SessionRef, url: str | None, *, secret: str | None = None) -> None:
         """Note where a session is shared, and the secret that ends it; None ends it."""
         address, key = encode.string(url, "url"), encode.string(secret, "secret")
         self._queue(session_effects.SetShare(self._live(session), address, key))
@@ -255,10 +255,23 @@ class Unit:
         self._queue(session_effects.AddPrompt(prompt_id, shown, place, key, self._source, when))
         return prompt_id
 
+    def note_used(self, session: SessionRef, terminal: str, directory: str | None = None) -> None:
+        """Note what a terminal used last, for ``@``; *directory* is where (default: here)."""
+        name = ids.valid_id(terminal, "a terminal")
+        where = self._find_place(directory).directory
+        self._queue(UseTerminal(self._live(session), name, where))
+
+    def relink(self, old: str, new: str) -> Relink:
+        """Note that the folder *old* is at *new* now; ``.moved`` counts sessions after the commit."""
+        effect = Relink(os.path.abspath(old), self._locate(new))
+        self._queue(effect)
+        return effect
+
     # -- the conversation ----------------------------------------------------
 
     def append(
         self,
+        /,
         session: SessionRef,
         message: MessageDraft,
         *,
@@ -317,6 +330,7 @@ class Unit:
 
     def settle(
         self,
+        /,
         session: SessionRef,
         part: PartRef,
         *,
@@ -359,7 +373,7 @@ class Unit:
     ) -> None:
         """Complete an open message; *cost* in USD, *error* any JSON value."""
         sid, key = self._live(session), message_key(message)
-        how = encode.one_of(finish, encode.FINISHES, "finish")
+        how = encode.one_of(finish, FINISHES, "finish")
         if how is None:
             raise InvalidInputError("finish says how the message ended")
         usage = encode.money(cost), encode.token_counts(tokens)
@@ -377,37 +391,3 @@ class Unit:
 
     def _live(self, session: SessionRef) -> str:
         return self._staged.live(session_key(session))
-
-
-_FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
-_ALLOWED = {"turn_id", "agent", "cost", "tokens", "finish", "error", "response_id", *_FIELDS}
-
-
-def with_fields(draft: MessageDraft, fields: Mapping[str, Any]) -> MessageDraft:
-    """Return *draft* with the keyword fields of `Unit.append`; raises `InvalidInputError`."""
-    if not isinstance(draft, MessageDraft):
-        raise InvalidInputError(f"a message is made by user(), assistant(), …, not {draft!r}")
-    unknown = fields.keys() - _ALLOWED
-    if unknown:
-        raise InvalidInputError(f"append has no field {', '.join(sorted(unknown))}")
-    if not fields:
-        return draft
-    named = {_FIELDS.get(name, name): value for name, value in fields.items()}
-    return replace(draft, **named)
-
-
-def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
-    """Return the file_diff columns after session_id; contents become blobs whatever their size."""
-    if not isinstance(diff, FileDiff) or not diff.path:
-        raise InvalidInputError(f"a diff is a FileDiff with a path, not {diff!r}")
-    hashes = []
-    for content in (diff.before, diff.after):
-        if content is None:
-            hashes.append(None)
-            continue
-        name = codec.digest(content)
-        blobs.append(Blob(name, len(content), codec.BINARY, content))
-        hashes.append(name)
-    path, patch = encode.string(diff.path, "path"), encode.string(diff.patch, "patch")
-    counts = encode.whole(diff.additions, "additions"), encode.whole(diff.deletions, "deletions")
-    return (encode.whole(diff.seq, "seq", least=0), path, *hashes, patch, *counts)

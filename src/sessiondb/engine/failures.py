@@ -44,7 +44,10 @@ _BY_CODE: dict[int, type[SessionDBError]] = {
     sqlite3.SQLITE_TOOBIG: InvalidInputError,
 }
 _CONSTRAINTS: dict[int, tuple[type[SessionDBError], str]] = {
-    sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: (NotFoundError, "it refers to something that is not here"),
+    sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: (
+        NotFoundError,
+        "it refers to something that is not here",
+    ),
     sqlite3.SQLITE_CONSTRAINT_UNIQUE: (ConflictError, "it is here already"),
     sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: (ConflictError, "it is here already"),
 }

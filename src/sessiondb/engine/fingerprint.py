@@ -69,7 +69,9 @@ def _check_functions(connection: sqlite3.Connection) -> None:
         tables,
     )
     for name, sql in rows:
-        called = {word.lower() for word in _CALLED.findall(sql)} - _HARMLESS - {*tables, name.lower()}
+        called = (
+            {word.lower() for word in _CALLED.findall(sql)} - _HARMLESS - {*tables, name.lower()}
+        )
         if called or "generated" in sql.lower().split():
             raise UntrustedDatabaseError(
                 f"{name} calls {', '.join(sorted(called)) or 'generated columns'}", hint=_HINT
@@ -85,7 +87,7 @@ def _require_same(kind: str, expected: dict[str, str], found: dict[str, str]) ->
 
 def _check_columns(connection: sqlite3.Connection, version: int) -> None:
     rows = connection.execute(
-        "SELECT m.name, c.name, c.type, c.\"notnull\" FROM sqlite_schema AS m "
+        'SELECT m.name, c.name, c.type, c."notnull" FROM sqlite_schema AS m '
         "JOIN pragma_table_xinfo(m.name) AS c WHERE m.type = 'table' AND m.name IN "
         f"({', '.join(repr(t.name) for t in metadata.sorted_tables)})"
     )

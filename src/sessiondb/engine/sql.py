@@ -32,7 +32,7 @@ class Statement:
         self._compiled: tuple[str, dict[str, Any]] | None = None
 
     def _compile(self) -> tuple[str, dict[str, Any]]:
-        made = self._build().compile(  # type: ignore[call-overload]
+        made: Any = self._build().compile(
             dialect=sqlite.dialect(paramstyle="named"), column_keys=self._columns
         )
         fixed = {n: bound.effective_value for n, bound in made.binds.items() if not bound.required}

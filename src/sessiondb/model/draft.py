@@ -127,7 +127,9 @@ def tool(
     return PartDraft("tool", result, name, call_id, status, outcome, title, input, data, id)
 
 
-def tool_result(call_id: str, output: str | None, *, id: str | None = None, **data: Any) -> PartDraft:
+def tool_result(
+    call_id: str, output: str | None, *, id: str | None = None, **data: Any
+) -> PartDraft:
     """A result written as a record of its own, for a message of role ``tool``."""
     return PartDraft("tool-result", output, call_id=call_id, id=id, data=data)
 

@@ -15,9 +15,7 @@ _SESSION_FIELDS = (
     "agent provider_id model_id message_count cost cost_inherited".split()
 )
 _SESSION_TIMES = ("time_created", "time_updated", "time_archived")
-_MESSAGE_FIELDS = (
-    "seq id parent_seq turn_id role kind agent provider_id model_id cost".split()
-)
+_MESSAGE_FIELDS = "seq id parent_seq turn_id role kind agent provider_id model_id cost".split()
 _PART_FIELDS = "idx id type tool call_id status outcome title text".split()
 
 

@@ -115,13 +115,13 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
 
 
 def _repaired(state: _Gathered, repair: str) -> list[Message]:
-    answered = {
+    answered: set[str | None] = {
         item.call_id
         for message in state.messages
         for item in message.parts
         if item.type == "tool-result" and item.call_id
     }
-    calls = {
+    calls: set[str | None] = {
         item.call_id
         for message in state.messages
         for item in message.parts
@@ -148,9 +148,7 @@ def _dangling(item: Part, calls: set[str | None], answered: set[str | None]) -> 
     return item.type == "tool-result" and item.call_id not in calls
 
 
-def _repair(
-    message: Message, whole: list[Part], loose: list[Part], repair: str
-) -> Message | None:
+def _repair(message: Message, whole: list[Part], loose: list[Part], repair: str) -> Message | None:
     if repair == "none":
         return message
     if repair == "drop":

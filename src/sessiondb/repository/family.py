@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import literal_column, Text, cast, func, select, text
+from sqlalchemy import Text, cast, func, literal_column, select, text
 
 from sessiondb.engine.sql import Statement, p
 from sessiondb.model import (
@@ -41,7 +41,9 @@ def _preview() -> Any:
         .where(
             part.c.session_id == message.c.session_id,
             part.c.seq == message.c.seq,
-            part.c.type.in_([literal_column("'text'"), literal_column("'tool'"), literal_column("'reasoning'")]),
+            part.c.type.in_(
+                [literal_column("'text'"), literal_column("'tool'"), literal_column("'reasoning'")]
+            ),
         )
         .order_by(part.c.type != text("'text'"), part.c.idx)
         .limit(1)
@@ -78,7 +80,16 @@ def nodes(session_id: str) -> Read[tuple[MessageNode, ...]]:
         names.setdefault(item.seq, []).append(item.label)
     rows = yield _NODES, {"sid": session_id}
     return tuple(
-        MessageNode(*row[:5], row[0] in path, row[5] or "", tuple(names.get(row[0], ())))
+        MessageNode(
+            row[0],
+            row[1],
+            row[2],
+            row[3],
+            row[4],
+            row[0] in path,
+            row[5] or "",
+            tuple(names.get(row[0], ())),
+        )  # fmt: skip
         for row in rows
     )
 
@@ -160,7 +171,8 @@ _WEIGHT = Statement(_weight)
 
 def plan_delete(base: str | None, asked: Session, *, keep_forks: bool = False) -> Read[DeletePlan]:
     """Return what a delete would remove and what it would detach."""
-    going, detached = [asked], []
+    going = [asked]
+    detached: list[Session] = []
     for item in going:
         rows = yield _CHILDREN, {"sid": item.id}
         for child in (session_of(row, base) for row in rows):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import literal_column, exists, or_, select, text
+from sqlalchemy import exists, literal_column, or_, select, text
 
 from sessiondb.clock import now_ms
 from sessiondb.engine.sql import Statement, p
@@ -14,7 +14,7 @@ from sessiondb.repository import Read
 from sessiondb.repository.decode import SELECT_SESSION, absolute, session_of
 from sessiondb.repository.search import match_of
 from sessiondb.repository.sessions import VISIBLE, check_limit, decode_cursor, encode_cursor
-from sessiondb.schema import blob, file_diff, lease, message, part, project, prompt, session, todo
+from sessiondb.schema import blob, file_diff, lease, message, part, project, session, todo
 
 _PROJECTS = Statement(
     lambda: select(
@@ -46,7 +46,7 @@ def projects(base: str | None) -> Read[list[Project]]:
     """Return every project, by worktree."""
     rows = yield _PROJECTS, {}
     return [
-        Project(row[0], absolute(row[1], base), *row[2:6], json.loads(row[6]), *row[7:])
+        Project(row[0], absolute(row[1], base), *row[2:6], json.loads(row[6]), row[7], row[8])
         for row in rows
     ]
 
@@ -90,7 +90,10 @@ def prompts(
     terms = " AND ".join(_FILTERS[name] for name in params) or "1"
     sql = f"SELECT rid, {_COLUMNS} FROM prompt WHERE {terms} ORDER BY rid DESC LIMIT :rows"
     rows = yield Statement(lambda: text(sql)), {**params, "rows": check_limit(limit) + 1}
-    found = [Prompt(*r[1:3], r[3] and absolute(r[3], base), *r[4:]) for r in rows[:limit]]
+    found = [
+        Prompt(r[1], r[2], r[3] and absolute(r[3], base), r[4], r[5], r[6], r[7])
+        for r in rows[:limit]
+    ]
     more = encode_cursor(rows[limit - 1][0]) if len(rows) > limit else None
     return Page(tuple(found), more)
 

@@ -78,10 +78,7 @@ def _statement(shape: tuple[str, ...], order: str) -> Statement:
         f"AND s.time_importing IS NULL{_terms(shape)}"
     )
     if order == "newest":
-        sql = (
-            f"SELECT f.rowid, p.session_id, p.seq, m.id {found} "
-            f"ORDER BY f.rowid DESC LIMIT :rows"
-        )
+        sql = f"SELECT f.rowid, p.session_id, p.seq, m.id {found} ORDER BY f.rowid DESC LIMIT :rows"
     else:
         key = "bm25(part_search)" if order == "rank" else "-m.time_created"
         window = (
@@ -169,7 +166,11 @@ def search(
 
 
 def _in_parts(
-    params: dict[str, Any], order: str, all_hits: bool, limit: int, state: tuple[str, int, list[str]]
+    params: dict[str, Any],
+    order: str,
+    all_hits: bool,
+    limit: int,
+    state: tuple[str, int, list[str]],
 ) -> Read[tuple[list[tuple[Any, ...]], tuple[str, int, list[str]]]]:
     """Collect matches in parts, newest first, until the page is full or there are no more."""
     found: list[tuple[Any, ...]] = []
@@ -208,7 +209,7 @@ def _hits(base: str | None, match: str, found: list[tuple[Any, ...]]) -> Read[tu
     if not found:
         return ()
     rids = json.dumps([row[0] for row in found if row[4] is None])
-    snippets = dict((yield _SNIPPETS, {"match": match, "rids": rids}))
+    snippets: dict[int, str] = dict((yield _SNIPPETS, {"match": match, "rids": rids}))
     rows = yield _SESSIONS, {"ids": json.dumps(sorted({row[1] for row in found}))}
     sessions = {row[0]: session_of(row, base) for row in rows}
     return tuple(

@@ -163,7 +163,10 @@ def _list(shape: Filters, order: str, after: bool) -> Statement:
 
 def _shape(filters: Filters) -> Filters:
     """Return the filters without their values: what the statement depends on."""
-    named = {n: None if getattr(filters, n) is None else "" for n in ("project_id", "source", "agent", "title")}
+    named = {
+        n: None if getattr(filters, n) is None else ""
+        for n in ("project_id", "source", "agent", "title")
+    }
     times = {n: None if getattr(filters, n) is None else 0 for n in ("since", "until")}
     flags = {n: getattr(filters, n) for n in ("archived", "subagents", "empty")}
     return Filters(**named, **times, **flags)  # type: ignore[arg-type]
@@ -207,17 +210,15 @@ _BY_SLUG = Statement(
     lambda: SELECT_SESSION.where(session.c.slug == p("ref"), session.c.time_deleted.is_(None))
 )
 _BY_PREFIX = Statement(
-    lambda: SELECT_SESSION.where(
-        session.c.id >= p("ref"), session.c.id < p("stop"), VISIBLE
-    ).limit(9)
+    lambda: SELECT_SESSION.where(session.c.id >= p("ref"), session.c.id < p("stop"), VISIBLE).limit(
+        9
+    )
 )
 _BY_TAIL = Statement(
     lambda: SELECT_SESSION.where(session.c.id.like(p("tail"), escape="\\"), VISIBLE).limit(9)
 )
 _BY_SOURCE_PREFIX = Statement(
-    lambda: SELECT_SESSION.where(
-        session.c.source_id.like(p("head"), escape="\\"), VISIBLE
-    ).limit(9)
+    lambda: SELECT_SESSION.where(session.c.source_id.like(p("head"), escape="\\"), VISIBLE).limit(9)
 )
 _LAST_HERE = Statement(
     lambda: (

@@ -63,9 +63,7 @@ _SOME_PARTS = Statement(
         part.c.session_id == p("sid"), part.c.seq.in_(select(_seqs.c.value))
     ).order_by(part.c.seq, part.c.idx)
 )
-_SEQ_OF_ID = Statement(
-    lambda: select(message.c.seq).where(_of_session, message.c.id == p("mid"))
-)
+_SEQ_OF_ID = Statement(lambda: select(message.c.seq).where(_of_session, message.c.id == p("mid")))
 _SEQ_OF_LABEL = Statement(
     lambda: select(label.c.seq).where(label.c.session_id == p("sid"), label.c.label == p("mid"))
 )
@@ -74,13 +72,11 @@ _LEAF_OF = Statement(
     lambda: text("SELECT leaf_seq FROM session WHERE id = :sid AND time_deleted IS NULL")
 )
 _CALLS = Statement(
-    lambda: (
-        SELECT_PART.where(
-            part.c.session_id == p("sid"),
-            part.c.type == text("'tool'"),
-            part.c.call_id.in_(select(func.json_each(p("calls")).table_valued("value").c.value)),
-        ).order_by(part.c.seq, part.c.idx)
-    )
+    lambda: SELECT_PART.where(
+        part.c.session_id == p("sid"),
+        part.c.type == text("'tool'"),
+        part.c.call_id.in_(select(func.json_each(p("calls")).table_valued("value").c.value)),
+    ).order_by(part.c.seq, part.c.idx)
 )
 _BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
 
@@ -163,7 +159,9 @@ def load(session_id: str, path: Sequence[int], *, resolve: bool = True) -> Read[
     if len(rows) != len(wanted):
         part_rows = [row for row in part_rows if row[0] in wanted]
     parts = parts_by_seq(part_rows)
-    found = {row[1]: message_of(row, tuple(parts.get(row[1], ()))) for row in rows if row[1] in wanted}
+    found = {
+        row[1]: message_of(row, tuple(parts.get(row[1], ()))) for row in rows if row[1] in wanted
+    }
     messages = [found[seq] for seq in path if seq in found]
     if resolve and any(item.type == "tool-result" for items in parts.values() for item in items):
         messages = yield from _resolve(session_id, messages)

@@ -52,9 +52,7 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
     keys = ", ".join(_KEYS[name] for name in by) or "NULL"
     # Groups by model even where it is not asked for: prices are per model.
     sums = ", ".join(f"sum(m.tokens_{name})" for name in _TOKENS)
-    bare = ", ".join(
-        f"sum(CASE WHEN m.cost IS NULL THEN m.tokens_{name} END)" for name in _TOKENS
-    )
+    bare = ", ".join(f"sum(CASE WHEN m.cost IS NULL THEN m.tokens_{name} END)" for name in _TOKENS)
     tools = ""
     if "tool" in by:
         # A message with calls of two tools counts in both groups: what a tool took part in.

@@ -62,9 +62,7 @@ def _int(name: str, *args: Any, required: bool = False, default: int | None = No
 
 
 def _json(*names: str) -> list[CheckConstraint]:
-    return [
-        CheckConstraint(f"{name} IS NULL OR json_valid({name})", name=name) for name in names
-    ]
+    return [CheckConstraint(f"{name} IS NULL OR json_valid({name})", name=name) for name in names]
 
 
 def _one_of(name: str, values: str) -> CheckConstraint:

@@ -181,13 +181,14 @@ class TreeRecords:
         return found
 
     def messages(self, session: str) -> list[Opened]:
-        """Name the messages of a session in order; an odd one has its file's time."""
-        found = []
-        for name, file in self._messages(session).items():
-            time = None
+        """Name the messages of a session in order; one without a time has that of its neighbour."""
+        files = self._messages(session)
+        found, time = [], 0
+        for name in unwrapped(sorted(files)):
             with contextlib.suppress(OddRecordError):
-                time = _created(load_object(read_file(file.path)))
-            found.append(Opened(file.mtime_ns // 1_000_000 if time is None else time, name))
+                created = _created(load_object(read_file(files[name].path)))
+                time = time if created is None else created
+            found.append(Opened(time, name))
         return sorted(found)
 
     def message(self, session: str, message: str) -> bytes | None:

@@ -1,0 +1,451 @@
+"""the first schema.
+
+Revision: 0001, after nothing.
+"""
+# ruff: noqa: E501  statements stand as they were made, whatever their length
+
+from alembic import op
+
+from sessiondb.errors import ConflictError
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+VERSION = 1
+ADDITIVE = True
+MIN_READER = "0.1.0"
+MIN_WRITER = "0.1.0"
+
+# <schema>
+STORED = (
+    """CREATE TABLE blob (
+    rid INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    encoding TEXT NOT NULL,
+    data BLOB NOT NULL,
+    CONSTRAINT pk_blob PRIMARY KEY (rid),
+    CONSTRAINT uq_blob_hash UNIQUE (hash)
+) STRICT""",
+    """CREATE TABLE import_ledger (
+    rid INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    path TEXT NOT NULL,
+    size INTEGER,
+    mtime_ns INTEGER,
+    "offset" INTEGER,
+    digest TEXT,
+    problems TEXT,
+    time_imported INTEGER NOT NULL,
+    CONSTRAINT pk_import_ledger PRIMARY KEY (rid),
+    CONSTRAINT uq_import_ledger_source_path UNIQUE (source, path),
+    CONSTRAINT ck_import_ledger_problems CHECK (problems IS NULL OR json_valid(problems))
+) STRICT""",
+    """CREATE TABLE meta (
+    rid INTEGER NOT NULL,
+    "key" TEXT NOT NULL,
+    value TEXT NOT NULL,
+    CONSTRAINT pk_meta PRIMARY KEY (rid),
+    CONSTRAINT uq_meta_key UNIQUE ("key")
+) STRICT""",
+    """CREATE TABLE project (
+    rid INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    worktree TEXT NOT NULL,
+    vcs TEXT,
+    remote TEXT,
+    root_commit TEXT,
+    name TEXT,
+    permission TEXT,
+    metadata TEXT DEFAULT '{}' NOT NULL,
+    time_initialized INTEGER,
+    time_created INTEGER NOT NULL,
+    time_updated INTEGER NOT NULL,
+    CONSTRAINT pk_project PRIMARY KEY (rid),
+    CONSTRAINT uq_project_id UNIQUE (id),
+    CONSTRAINT ck_project_permission CHECK (permission IS NULL OR json_valid(permission)),
+    CONSTRAINT ck_project_metadata CHECK (metadata IS NULL OR json_valid(metadata))
+) STRICT""",
+    """CREATE TABLE tombstone (
+    rid INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    source_id TEXT NOT NULL,
+    time_deleted INTEGER NOT NULL,
+    CONSTRAINT pk_tombstone PRIMARY KEY (rid),
+    CONSTRAINT uq_tombstone_source_source_id UNIQUE (source, source_id)
+) STRICT""",
+    """CREATE TABLE project_directory (
+    rid INTEGER NOT NULL,
+    directory TEXT NOT NULL,
+    project_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    time_created INTEGER NOT NULL,
+    CONSTRAINT pk_project_directory PRIMARY KEY (rid),
+    CONSTRAINT uq_project_directory_directory_project_id UNIQUE (directory, project_id),
+    CONSTRAINT ck_project_directory_kind CHECK (kind IN ('worktree', 'sandbox', 'former')),
+    CONSTRAINT fk_project_directory_project_id FOREIGN KEY(project_id) REFERENCES project (id) ON DELETE CASCADE
+) STRICT""",
+    """CREATE TABLE session (
+    rid INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    project_id TEXT NOT NULL,
+    parent_id TEXT,
+    relation TEXT,
+    parent_seq INTEGER,
+    call_id TEXT,
+    parent_source_id TEXT,
+    root_id TEXT NOT NULL,
+    slug TEXT NOT NULL,
+    title TEXT DEFAULT '' NOT NULL,
+    title_source TEXT DEFAULT 'derived' NOT NULL,
+    directory TEXT NOT NULL,
+    version TEXT,
+    source TEXT NOT NULL,
+    source_id TEXT,
+    agent TEXT,
+    provider_id TEXT,
+    model_id TEXT,
+    leaf_seq INTEGER,
+    last_seq INTEGER DEFAULT 0 NOT NULL,
+    revision INTEGER DEFAULT 0 NOT NULL,
+    change INTEGER DEFAULT 0 NOT NULL,
+    message_count INTEGER DEFAULT 0 NOT NULL,
+    cost REAL,
+    tokens_input INTEGER,
+    tokens_output INTEGER,
+    tokens_reasoning INTEGER,
+    tokens_cache_read INTEGER,
+    tokens_cache_write INTEGER,
+    cost_inherited REAL,
+    summary_additions INTEGER,
+    summary_deletions INTEGER,
+    summary_files INTEGER,
+    summary_diffs TEXT,
+    share_url TEXT,
+    revert TEXT,
+    permission TEXT,
+    metadata TEXT DEFAULT '{}' NOT NULL,
+    time_created INTEGER NOT NULL,
+    time_updated INTEGER NOT NULL,
+    time_compacting INTEGER,
+    time_archived INTEGER,
+    time_importing INTEGER,
+    time_detached INTEGER,
+    time_deleted INTEGER,
+    data BLOB,
+    data_blob TEXT,
+    CONSTRAINT pk_session PRIMARY KEY (rid),
+    CONSTRAINT uq_session_id UNIQUE (id),
+    CONSTRAINT uq_session_source_source_id UNIQUE (source, source_id),
+    CONSTRAINT uq_session_project_id_slug UNIQUE (project_id, slug),
+    CONSTRAINT ck_session_relation CHECK (relation IN ('fork', 'subagent')),
+    CONSTRAINT ck_session_title_source CHECK (title_source IN ('user', 'agent', 'derived')),
+    CONSTRAINT ck_session_summary_diffs CHECK (summary_diffs IS NULL OR json_valid(summary_diffs)),
+    CONSTRAINT ck_session_revert CHECK (revert IS NULL OR json_valid(revert)),
+    CONSTRAINT ck_session_permission CHECK (permission IS NULL OR json_valid(permission)),
+    CONSTRAINT ck_session_metadata CHECK (metadata IS NULL OR json_valid(metadata)),
+    CONSTRAINT fk_session_project_id FOREIGN KEY(project_id) REFERENCES project (id) ON DELETE CASCADE,
+    CONSTRAINT fk_session_parent_id FOREIGN KEY(parent_id) REFERENCES session (id) ON DELETE CASCADE,
+    CONSTRAINT fk_session_data_blob FOREIGN KEY(data_blob) REFERENCES blob (hash)
+) STRICT""",
+    """CREATE TABLE file_diff (
+    rid INTEGER NOT NULL,
+    session_id TEXT NOT NULL,
+    seq INTEGER DEFAULT 0 NOT NULL,
+    path TEXT NOT NULL,
+    before_blob TEXT,
+    after_blob TEXT,
+    patch TEXT,
+    additions INTEGER,
+    deletions INTEGER,
+    CONSTRAINT pk_file_diff PRIMARY KEY (rid),
+    CONSTRAINT uq_file_diff_session_id_seq_path UNIQUE (session_id, seq, path),
+    CONSTRAINT fk_file_diff_session_id FOREIGN KEY(session_id) REFERENCES session (id) ON DELETE CASCADE,
+    CONSTRAINT fk_file_diff_before_blob FOREIGN KEY(before_blob) REFERENCES blob (hash),
+    CONSTRAINT fk_file_diff_after_blob FOREIGN KEY(after_blob) REFERENCES blob (hash)
+) STRICT""",
+    """CREATE TABLE lease (
+    rid INTEGER NOT NULL,
+    session_id TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    time_expires INTEGER NOT NULL,
+    CONSTRAINT pk_lease PRIMARY KEY (rid),
+    CONSTRAINT uq_lease_session_id UNIQUE (session_id),
+    CONSTRAINT fk_lease_session_id FOREIGN KEY(session_id) REFERENCES session (id) ON DELETE CASCADE
+) STRICT""",
+    """CREATE TABLE message (
+    rid INTEGER NOT NULL,
+    session_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    parent_seq INTEGER,
+    turn_id TEXT,
+    role TEXT NOT NULL,
+    kind TEXT,
+    agent TEXT,
+    provider_id TEXT,
+    model_id TEXT,
+    response_id TEXT,
+    usage_key TEXT,
+    cost REAL,
+    tokens_input INTEGER,
+    tokens_output INTEGER,
+    tokens_reasoning INTEGER,
+    tokens_cache_read INTEGER,
+    tokens_cache_write INTEGER,
+    finish TEXT,
+    error TEXT,
+    inherited INTEGER DEFAULT 0 NOT NULL,
+    time_created INTEGER NOT NULL,
+    time_completed INTEGER,
+    data BLOB,
+    data_blob TEXT,
+    CONSTRAINT pk_message PRIMARY KEY (rid),
+    CONSTRAINT uq_message_session_id_seq UNIQUE (session_id, seq),
+    CONSTRAINT uq_message_session_id_id UNIQUE (session_id, id),
+    CONSTRAINT ck_message_role CHECK (role IN ('user', 'assistant', 'tool', 'system', 'event')),
+    CONSTRAINT ck_message_finish CHECK (finish IN ('stop', 'length', 'tool-calls', 'error', 'cancelled', 'other')),
+    CONSTRAINT ck_message_error CHECK (error IS NULL OR json_valid(error)),
+    CONSTRAINT fk_message_session_id FOREIGN KEY(session_id) REFERENCES session (id) ON DELETE CASCADE,
+    CONSTRAINT fk_message_data_blob FOREIGN KEY(data_blob) REFERENCES blob (hash)
+) STRICT""",
+    """CREATE TABLE prompt (
+    rid INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    text TEXT NOT NULL,
+    directory TEXT,
+    project_id TEXT,
+    session_id TEXT,
+    source TEXT NOT NULL,
+    time_created INTEGER NOT NULL,
+    CONSTRAINT pk_prompt PRIMARY KEY (rid),
+    CONSTRAINT uq_prompt_id UNIQUE (id),
+    CONSTRAINT fk_prompt_project_id FOREIGN KEY(project_id) REFERENCES project (id) ON DELETE SET NULL,
+    CONSTRAINT fk_prompt_session_id FOREIGN KEY(session_id) REFERENCES session (id) ON DELETE SET NULL
+) STRICT""",
+    """CREATE TABLE terminal (
+    rid INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    directory TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    time_updated INTEGER NOT NULL,
+    CONSTRAINT pk_terminal PRIMARY KEY (rid),
+    CONSTRAINT uq_terminal_id_directory UNIQUE (id, directory),
+    CONSTRAINT fk_terminal_session_id FOREIGN KEY(session_id) REFERENCES session (id) ON DELETE CASCADE
+) STRICT""",
+    """CREATE TABLE todo (
+    rid INTEGER NOT NULL,
+    session_id TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    id TEXT,
+    content TEXT NOT NULL,
+    status TEXT NOT NULL,
+    priority TEXT,
+    time_created INTEGER NOT NULL,
+    time_updated INTEGER NOT NULL,
+    CONSTRAINT pk_todo PRIMARY KEY (rid),
+    CONSTRAINT uq_todo_session_id_position UNIQUE (session_id, position),
+    CONSTRAINT fk_todo_session_id FOREIGN KEY(session_id) REFERENCES session (id) ON DELETE CASCADE
+) STRICT""",
+    """CREATE TABLE label (
+    rid INTEGER NOT NULL,
+    session_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    label TEXT NOT NULL,
+    CONSTRAINT pk_label PRIMARY KEY (rid),
+    CONSTRAINT fk_label_session_id_seq FOREIGN KEY(session_id, seq) REFERENCES message (session_id, seq) ON DELETE CASCADE,
+    CONSTRAINT uq_label_session_id_label UNIQUE (session_id, label)
+) STRICT""",
+    """CREATE TABLE part (
+    rid INTEGER NOT NULL,
+    session_id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    idx INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    tool TEXT,
+    call_id TEXT,
+    status TEXT,
+    outcome TEXT,
+    title TEXT,
+    input TEXT,
+    text TEXT,
+    text_blob TEXT,
+    input_blob TEXT,
+    data BLOB,
+    data_blob TEXT,
+    inherited INTEGER DEFAULT 0 NOT NULL,
+    "indexed" INTEGER DEFAULT 0 NOT NULL,
+    time_created INTEGER NOT NULL,
+    time_updated INTEGER NOT NULL,
+    time_started INTEGER,
+    time_ended INTEGER,
+    CONSTRAINT pk_part PRIMARY KEY (rid),
+    CONSTRAINT fk_part_session_id_seq FOREIGN KEY(session_id, seq) REFERENCES message (session_id, seq) ON DELETE CASCADE,
+    CONSTRAINT uq_part_session_id_seq_idx UNIQUE (session_id, seq, idx),
+    CONSTRAINT ck_part_status CHECK (status IN ('pending', 'running', 'completed', 'error')),
+    CONSTRAINT ck_part_outcome CHECK (outcome IN ('failed', 'interrupted', 'skipped', 'denied')),
+    CONSTRAINT ck_part_input CHECK (input IS NULL OR json_valid(input)),
+    CONSTRAINT fk_part_text_blob FOREIGN KEY(text_blob) REFERENCES blob (hash),
+    CONSTRAINT fk_part_input_blob FOREIGN KEY(input_blob) REFERENCES blob (hash),
+    CONSTRAINT fk_part_data_blob FOREIGN KEY(data_blob) REFERENCES blob (hash)
+) STRICT""",
+    """CREATE INDEX ix_project_directory_project_id ON project_directory (project_id)""",
+    """CREATE INDEX ix_session_change ON session (change)""",
+    """CREATE INDEX ix_session_data_blob ON session (data_blob) WHERE data_blob IS NOT NULL""",
+    """CREATE INDEX ix_session_deleted ON session (time_deleted) WHERE time_deleted IS NOT NULL""",
+    """CREATE INDEX ix_session_listed_created ON session (id) WHERE time_deleted IS NULL AND time_importing IS NULL AND time_archived IS NULL AND message_count > 0 AND relation IS NOT 'subagent'""",
+    """CREATE INDEX ix_session_listed_project_created ON session (project_id, id) WHERE time_deleted IS NULL AND time_importing IS NULL AND time_archived IS NULL AND message_count > 0 AND relation IS NOT 'subagent'""",
+    """CREATE INDEX ix_session_listed_project_used ON session (project_id, time_updated DESC, id) WHERE time_deleted IS NULL AND time_importing IS NULL AND time_archived IS NULL AND message_count > 0 AND relation IS NOT 'subagent'""",
+    """CREATE INDEX ix_session_listed_used ON session (time_updated DESC, id) WHERE time_deleted IS NULL AND time_importing IS NULL AND time_archived IS NULL AND message_count > 0 AND relation IS NOT 'subagent'""",
+    """CREATE INDEX ix_session_native ON session (id) WHERE source_id IS NULL""",
+    """CREATE INDEX ix_session_parent_id ON session (parent_id)""",
+    """CREATE INDEX ix_session_parent_source ON session (source, parent_source_id) WHERE parent_source_id IS NOT NULL""",
+    """CREATE INDEX ix_session_project_created ON session (project_id, id)""",
+    """CREATE INDEX ix_session_project_used ON session (project_id, time_updated DESC, id)""",
+    """CREATE INDEX ix_session_root_id ON session (root_id)""",
+    """CREATE INDEX ix_session_used ON session (time_updated DESC, id)""",
+    """CREATE INDEX ix_file_diff_after_blob ON file_diff (after_blob) WHERE after_blob IS NOT NULL""",
+    """CREATE INDEX ix_file_diff_before_blob ON file_diff (before_blob) WHERE before_blob IS NOT NULL""",
+    """CREATE INDEX ix_message_data_blob ON message (data_blob) WHERE data_blob IS NOT NULL""",
+    """CREATE INDEX ix_message_open ON message (session_id) WHERE time_completed IS NULL""",
+    """CREATE INDEX ix_message_turn ON message (session_id, turn_id)""",
+    """CREATE INDEX ix_message_usage_key ON message (usage_key) WHERE usage_key IS NOT NULL""",
+    """CREATE INDEX ix_prompt_project_id ON prompt (project_id, id)""",
+    """CREATE INDEX ix_prompt_session_id ON prompt (session_id)""",
+    """CREATE INDEX ix_terminal_directory ON terminal (directory, time_updated)""",
+    """CREATE INDEX ix_terminal_session_id ON terminal (session_id)""",
+    """CREATE INDEX ix_label_message ON label (session_id, seq)""",
+    """CREATE INDEX ix_part_call_id ON part (session_id, call_id) WHERE call_id IS NOT NULL""",
+    """CREATE INDEX ix_part_data_blob ON part (data_blob) WHERE data_blob IS NOT NULL""",
+    """CREATE INDEX ix_part_input_blob ON part (input_blob) WHERE input_blob IS NOT NULL""",
+    """CREATE INDEX ix_part_text_blob ON part (text_blob) WHERE text_blob IS NOT NULL""",
+    """CREATE INDEX ix_part_tool ON part (session_id, id) WHERE type = 'tool'""",
+    """CREATE INDEX ix_part_unsettled ON part (session_id) WHERE status IN ('pending', 'running')""",
+)
+
+DERIVED = (
+    """CREATE VIEW session_list AS
+SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory, j.worktree AS project,
+       s.relation, s.parent_id, s.message_count, s.cost, s.cost_inherited,
+       coalesce(s.tokens_input, 0) + coalesce(s.tokens_output, 0) + coalesce(s.tokens_reasoning, 0)
+         + coalesce(s.tokens_cache_read, 0) + coalesce(s.tokens_cache_write, 0) AS tokens,
+       strftime('%Y-%m-%d %H:%M:%S', s.time_created / 1000, 'unixepoch') AS created, strftime('%Y-%m-%d %H:%M:%S', s.time_updated / 1000, 'unixepoch') AS updated,
+       strftime('%Y-%m-%d %H:%M:%S', s.time_archived / 1000, 'unixepoch') AS archived, s.time_created, s.time_updated
+  FROM session AS s JOIN project AS j ON j.id = s.project_id
+ WHERE s.time_deleted IS NULL AND s.time_importing IS NULL""",
+    """CREATE VIEW transcript AS
+SELECT p.session_id, p.seq, p.idx, strftime('%Y-%m-%d %H:%M:%S', m.time_created / 1000, 'unixepoch') AS time, m.role, m.kind, m.agent,
+       m.model_id, p.type, p.tool, p.status, p.outcome, p.title,
+       coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
+       CASE WHEN p.type = 'tool' AND p.call_id IS NOT NULL
+            THEN coalesce((SELECT coalesce(r.text, CAST(rb.data AS TEXT))
+          FROM part AS r LEFT JOIN blob AS rb ON rb.hash = r.text_blob
+         WHERE r.session_id = p.session_id AND r.call_id = p.call_id AND r.type = 'tool-result'
+           AND (r.text IS NOT NULL OR r.text_blob IS NOT NULL)
+         ORDER BY r.seq DESC, r.idx DESC LIMIT 1), p.text, CAST(tb.data AS TEXT))
+            WHEN p.type = 'tool-result'
+            THEN coalesce(p.text, CAST(tb.data AS TEXT), (SELECT coalesce(c.text, CAST(cb.data AS TEXT))
+          FROM part AS c LEFT JOIN blob AS cb ON cb.hash = c.text_blob
+         WHERE c.session_id = p.session_id AND c.call_id = p.call_id AND c.type = 'tool'
+         ORDER BY c.seq, c.idx LIMIT 1))
+            ELSE coalesce(p.text, CAST(tb.data AS TEXT)) END AS text, m.id AS message_id, p.id AS part_id, m.turn_id, m.inherited, m.time_created
+  FROM session AS s
+  JOIN message AS m ON m.session_id = s.id
+  JOIN part AS p ON p.session_id = m.session_id AND p.seq = m.seq
+  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
+  LEFT JOIN blob AS ib ON ib.hash = p.input_blob
+ WHERE s.time_deleted IS NULL AND s.time_importing IS NULL""",
+    """CREATE VIEW tool_call AS
+SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
+       coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
+       CASE WHEN p.type = 'tool' AND p.call_id IS NOT NULL
+            THEN coalesce((SELECT coalesce(r.text, CAST(rb.data AS TEXT))
+          FROM part AS r LEFT JOIN blob AS rb ON rb.hash = r.text_blob
+         WHERE r.session_id = p.session_id AND r.call_id = p.call_id AND r.type = 'tool-result'
+           AND (r.text IS NOT NULL OR r.text_blob IS NOT NULL)
+         ORDER BY r.seq DESC, r.idx DESC LIMIT 1), p.text, CAST(tb.data AS TEXT))
+            WHEN p.type = 'tool-result'
+            THEN coalesce(p.text, CAST(tb.data AS TEXT), (SELECT coalesce(c.text, CAST(cb.data AS TEXT))
+          FROM part AS c LEFT JOIN blob AS cb ON cb.hash = c.text_blob
+         WHERE c.session_id = p.session_id AND c.call_id = p.call_id AND c.type = 'tool'
+         ORDER BY c.seq, c.idx LIMIT 1))
+            ELSE coalesce(p.text, CAST(tb.data AS TEXT)) END AS output, (p.time_ended - p.time_started) / 1000.0 AS seconds,
+       p.call_id, p.id AS part_id, strftime('%Y-%m-%d %H:%M:%S', coalesce(p.time_started, p.time_created) / 1000, 'unixepoch') AS time,
+       p.inherited, s.source, s.project_id
+  FROM part AS p
+  JOIN session AS s ON s.id = p.session_id
+  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
+  LEFT JOIN blob AS ib ON ib.hash = p.input_blob
+ WHERE p.type = 'tool' AND s.time_deleted IS NULL AND s.time_importing IS NULL""",
+    """CREATE VIEW usage_by_day AS
+SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source, m.provider_id,
+       m.model_id, count(*) AS messages, sum(m.cost) AS cost, sum(m.tokens_input) AS tokens_input, sum(m.tokens_output) AS tokens_output, sum(m.tokens_reasoning) AS tokens_reasoning, sum(m.tokens_cache_read) AS tokens_cache_read, sum(m.tokens_cache_write) AS tokens_cache_write
+  FROM message AS m JOIN session AS s ON s.id = m.session_id
+ WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL
+   AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL)
+ GROUP BY 1, 2, 3, 4""",
+    """CREATE VIEW usage_by_model AS
+SELECT m.provider_id, m.model_id, count(*) AS messages, count(DISTINCT s.id) AS sessions,
+       sum(m.cost) AS cost, sum(m.tokens_input) AS tokens_input, sum(m.tokens_output) AS tokens_output, sum(m.tokens_reasoning) AS tokens_reasoning, sum(m.tokens_cache_read) AS tokens_cache_read, sum(m.tokens_cache_write) AS tokens_cache_write
+  FROM message AS m JOIN session AS s ON s.id = m.session_id
+ WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL
+   AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL)
+ GROUP BY 1, 2""",
+    """CREATE VIEW session_tree AS
+WITH RECURSIVE tree (id, depth, path) AS (
+  SELECT id, 0, id FROM session
+   WHERE parent_id IS NULL AND time_deleted IS NULL AND time_importing IS NULL
+  UNION ALL
+  SELECT s.id, tree.depth + 1, tree.path || '/' || s.id
+    FROM session AS s JOIN tree ON s.parent_id = tree.id
+   WHERE s.time_deleted IS NULL AND s.time_importing IS NULL
+)
+SELECT s.root_id, tree.depth, tree.path, s.id, s.parent_id, s.relation, s.parent_seq,
+       printf('%*s', tree.depth * 2, '') || s.title AS title, s.message_count, s.cost, s.source
+  FROM tree JOIN session AS s ON s.id = tree.id""",
+    r"""CREATE VIEW part_search_content AS
+SELECT p.rid AS rid,
+       coalesce(p.text, CAST(tb.data AS TEXT), '') AS text,
+       coalesce(replace(replace(replace(p.input, '\n', ' '), '\t', ' '), '\r', ' '), replace(replace(replace(CAST(ib.data AS TEXT), '\n', ' '), '\t', ' '), '\r', ' '), '') AS input,
+       coalesce(p.title, '') AS title
+  FROM part AS p
+  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
+  LEFT JOIN blob AS ib ON ib.hash = p.input_blob
+ WHERE p.indexed = 1""",
+    """CREATE VIRTUAL TABLE part_search USING fts5(text, input, title, content='part_search_content', content_rowid='rid', tokenize='unicode61')""",
+    """CREATE VIRTUAL TABLE session_search USING fts5(title, content='session', content_rowid='rid', tokenize='unicode61')""",
+    """CREATE VIRTUAL TABLE prompt_search USING fts5(text, content='prompt', content_rowid='rid', tokenize='unicode61')""",
+    """CREATE TRIGGER part_search_delete BEFORE DELETE ON part WHEN old.indexed = 1 BEGIN INSERT INTO part_search (part_search, rowid, text, input, title) SELECT 'delete', rid, text, input, title FROM part_search_content WHERE rid = old.rid; END""",
+    """CREATE TRIGGER part_search_before_update BEFORE UPDATE OF rid, text, text_blob, input, input_blob, title, indexed ON part WHEN old.indexed = 1 BEGIN INSERT INTO part_search (part_search, rowid, text, input, title) SELECT 'delete', rid, text, input, title FROM part_search_content WHERE rid = old.rid; END""",
+    """CREATE TRIGGER part_search_after_update AFTER UPDATE OF rid, text, text_blob, input, input_blob, title, indexed ON part WHEN old.indexed = 1 AND new.indexed = 1 BEGIN INSERT INTO part_search (rowid, text, input, title) SELECT rid, text, input, title FROM part_search_content WHERE rid = new.rid; END""",
+    """CREATE TRIGGER session_search_insert AFTER INSERT ON session BEGIN INSERT INTO session_search (rowid, title) VALUES (new.rid, new.title); END""",
+    """CREATE TRIGGER session_search_delete AFTER DELETE ON session BEGIN INSERT INTO session_search (session_search, rowid, title) VALUES ('delete', old.rid, old.title); END""",
+    """CREATE TRIGGER session_search_update AFTER UPDATE OF rid, title ON session BEGIN INSERT INTO session_search (session_search, rowid, title) VALUES ('delete', old.rid, old.title); INSERT INTO session_search (rowid, title) VALUES (new.rid, new.title); END""",
+    """CREATE TRIGGER prompt_search_insert AFTER INSERT ON prompt BEGIN INSERT INTO prompt_search (rowid, text) VALUES (new.rid, new.text); END""",
+    """CREATE TRIGGER prompt_search_delete AFTER DELETE ON prompt BEGIN INSERT INTO prompt_search (prompt_search, rowid, text) VALUES ('delete', old.rid, old.text); END""",
+    """CREATE TRIGGER prompt_search_update AFTER UPDATE OF rid, text ON prompt BEGIN INSERT INTO prompt_search (prompt_search, rowid, text) VALUES ('delete', old.rid, old.text); INSERT INTO prompt_search (rowid, text) VALUES (new.rid, new.text); END""",
+)
+# </schema>
+
+TABLES = tuple(sql.split()[2] for sql in STORED if sql.startswith("CREATE TABLE"))
+CHANGED = TABLES  # by the way back
+
+
+def upgrade() -> None:
+    for statement in STORED:
+        op.execute(statement)
+
+
+def downgrade() -> None:
+    alive = "SELECT count(*) FROM session WHERE time_deleted IS NULL"
+    (count,) = op.get_bind().exec_driver_sql(alive).one()
+    if count:
+        raise ConflictError(
+            f"below revision 0001 there are no tables: {count} sessions would be lost",
+            hint="delete the sessions first, or remove the file",
+        )
+    for table in reversed(TABLES):
+        op.execute(f"DROP TABLE {table}")

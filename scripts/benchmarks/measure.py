@@ -1,0 +1,143 @@
+"""What a row is, and how two things are timed against each other."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the result; *floor* and *ours* in *unit*, *goal* a ratio of the two.
+
+    *allowance* is what ours may cost above its goal, in *unit*; any of *errors* fails the row.
+    """
+
+    name: str
+    floor: float
+    ours: float
+    goal: float
+    unit: str = "ms"
+    at_least: bool = False
+    allowance: float = 0.0
+    errors: int = 0
+
+    @property
+    def ratio(self) -> float:
+        """Ours to floor."""
+        return self.ours / self.floor
+
+    @property
+    def ok(self) -> bool:
+        """True when the goal is met without an error."""
+        if self.errors:
+            return False
+        if self.at_least:
+            return self.ratio >= self.goal
+        return self.ours <= self.goal * self.floor + self.allowance
+
+    def json(self) -> dict[str, Any]:
+        """Return the row as JSON."""
+        return {
+            "name": self.name,
+            "floor": self.floor,
+            "ours": self.ours,
+            "ratio": round(self.ratio, 3),
+            "goal": self.goal,
+            "ok": self.ok,
+            "unit": self.unit,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A row that cannot be measured here, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """How large the run is, and where its files are."""
+
+    folder: Path
+    quick: bool
+
+    def size(self, full: int) -> int:
+        """Return a size; a quick run divides those of 10⁵ and more by ten."""
+        return full // 10 if self.quick and full >= 100_000 else full
+
+    def times(self, full: int) -> int:
+        """Return a number of repetitions; a quick run does a third."""
+        return max(3, full // 3) if self.quick else full
+
+    def copy(self, base: Path, name: str) -> Path:
+        """Return a copy of a closed database."""
+        path = self.folder / f"{name}.db"
+        for old in self.folder.glob(f"{name}.db*"):
+            old.unlink()
+        shutil.copy(base, path)
+        return path
+
+
+def timed(function: Callable[[], object]) -> Callable[[], float]:
+    """Return a function that calls *function* and returns its milliseconds."""
+
+    def run() -> float:
+        start = perf_counter()
+        function()
+        return (perf_counter() - start) * 1000
+
+    return run
+
+
+def alternate(
+    ours: Callable[[], float], floor: Callable[[], float], times: int, warm_up: int = 2
+) -> tuple[float, float]:
+    """Let both take turns, the first of each pair changing; return the medians (floor, ours)."""
+    return medians(lambda turn: _pair(ours, floor, turn), times, warm_up)
+
+
+def _pair(
+    ours: Callable[[], float], floor: Callable[[], float], turn: int
+) -> tuple[float, float]:
+    if turn % 2:
+        mine = ours()
+        return floor(), mine
+    return floor(), ours()
+
+
+def medians(
+    pair: Callable[[int], tuple[float, float]], times: int, warm_up: int = 2
+) -> tuple[float, float]:
+    """Return the medians of *times* pairs, after *warm_up* pairs that do not count."""
+    _settle_memory()
+    pairs = [pair(turn) for turn in range(warm_up + times)][warm_up:]
+    return median(a for a, _ in pairs), median(b for _, b in pairs)
+
+
+async def alternate_async(
+    ours: Callable[[], Awaitable[object]], floor: Callable[[], float], times: int, warm_up: int = 2
+) -> tuple[float, float]:
+    """Let an awaitable and a floor take turns; return the medians (floor, ours)."""
+    _settle_memory()
+    pairs = []
+    for _ in range(warm_up + times):
+        start = perf_counter()
+        await ours()
+        mine = (perf_counter() - start) * 1000
+        pairs.append((floor(), mine))
+    return median(a for a, _ in pairs[warm_up:]), median(b for _, b in pairs[warm_up:])
+
+
+def _settle_memory() -> None:
+    """Keep the collector from walking the fixtures of the benchmark during a measurement."""
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,148 @@
+"""What sessiondb says to SQLite, recorded, and said again by hand.
+
+While `recorded` is active every new connection notes its statements with their
+parameters. Played on a copy of the file in the state in which the recording began,
+they are the floor: the same work, without sessiondb.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from sessiondb.engine.connection import connect
+
+
+class Step(NamedTuple):
+    """One call of execute or, with *many*, executemany."""
+
+    sql: str
+    params: Any = ()
+    many: bool = False
+
+
+Steps = list[Step]
+
+
+class _Cursor(sqlite3.Cursor):
+    def execute(self, sql: str, params: Any = ()) -> _Cursor:
+        self.connection.steps.append(Step(sql, params))  # type: ignore[attr-defined]
+        super().execute(sql, params)
+        return self
+
+    def executemany(self, sql: str, rows: Iterable[Any]) -> _Cursor:
+        rows = list(rows)
+        self.connection.steps.append(Step(sql, rows, many=True))  # type: ignore[attr-defined]
+        super().executemany(sql, rows)
+        return self
+
+
+class _Connection(sqlite3.Connection):
+    def __init__(self, *args: Any, log: list[Steps], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.steps: Steps = []
+        log.append(self.steps)
+
+    def cursor(self, factory: Any = _Cursor) -> Any:
+        return super().cursor(factory)
+
+    def execute(self, sql: str, params: Any = ()) -> sqlite3.Cursor:
+        return self.cursor().execute(sql, params)  # type: ignore[no-any-return]
+
+    def executemany(self, sql: str, rows: Iterable[Any]) -> sqlite3.Cursor:
+        return self.cursor().executemany(sql, rows)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def recorded() -> Generator[list[Steps]]:
+    """Record all connections that are made inside; yields one list of steps for each."""
+    log: list[Steps] = []
+    factory = partial(_Connection, log=log)
+    with patch("sqlite3.connect", partial(sqlite3.connect, factory=factory)):
+        yield log
+
+
+def transactions(log: list[Steps]) -> list[Steps]:
+    """Return the write transactions in *log*; what stands between two belongs to the second."""
+    found: list[Steps] = []
+    for steps in log:
+        current: Steps = []
+        for step in steps:
+            current.append(step)
+            if step.sql == "COMMIT":
+                if any(s.sql == "BEGIN IMMEDIATE" for s in current):
+                    found.append(current)
+                current = []
+    return found
+
+
+def select(log: list[Steps], *pieces: str) -> Step:
+    """Return the last recorded query whose text has all *pieces*."""
+    for step in (step for steps in reversed(log) for step in reversed(steps)):
+        if step.sql.startswith("SELECT") and all(piece in step.sql for piece in pieces):
+            return step
+    raise LookupError(f"no recorded query has {pieces}: the statements changed, so must this")
+
+
+def open_floor(path: Path, durability: str) -> sqlite3.Connection:
+    """Return a connection with the pragmas of sessiondb's own writer."""
+    connection = connect(path, durability=durability)
+    connection.execute("PRAGMA wal_autocheckpoint=4000")
+    return connection
+
+
+def play(connection: sqlite3.Connection, steps: Steps) -> None:
+    """Do recorded steps."""
+    for sql, params, many in steps:
+        if many:
+            connection.executemany(sql, params)
+        else:
+            connection.execute(sql, params).fetchall()
+
+
+_NEXT, _PART = "SELECT coalesce(max(part.rid)", "INSERT INTO part ("
+
+
+class Replay:
+    """A recorded transaction that takes its row numbers from the file, as ours does.
+
+    Several processes that write one file need it; their recordings were made apart.
+    """
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        inserts = [step for step in steps if step.sql.startswith(_PART)]
+        if not inserts or not any(step.sql.startswith(_NEXT) for step in steps):
+            raise LookupError("no row numbers of parts: the statements changed, so must this")
+        self._first = int(inserts[0].params[0])
+
+    def play(self, connection: sqlite3.Connection) -> None:
+        """Do the steps with the row numbers that are free now."""
+        moved = 0
+        for sql, params, many in self._steps:
+            if many:
+                connection.executemany(sql, params)
+            elif sql.startswith(_NEXT):
+                moved = connection.execute(sql, params).fetchall()[0][0] - self._first
+            else:
+                connection.execute(sql, self._moved(sql, params, moved)).fetchall()
+
+    @staticmethod
+    def _moved(sql: str, params: Any, moved: int) -> Any:
+        if sql.startswith(_PART):
+            return (params[0] + moved, *params[1:])
+        if "json_each(:rids)" in sql:
+            return {**params, "rids": _shift(params["rids"], moved)}
+        if sql.startswith("INSERT INTO part_search"):
+            return (_shift(params[0], moved),)
+        return params
+
+
+def _shift(rids: str, moved: int) -> str:
+    return json.dumps([rid + moved for rid in json.loads(rids)])

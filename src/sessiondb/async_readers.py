@@ -1,0 +1,100 @@
+"""The reader connections of an `AsyncStore`, over aiosqlite."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from typing import Any
+
+import aiosqlite
+
+from sessiondb.core import Core
+
+#: Reader connections, and so threads, of one store.
+MAX_READERS = 4
+
+
+class Readers:
+    """aiosqlite connections that wait for work, handed out one caller at a time.
+
+    Callers may be on different loops, so who waits is told through its own loop.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._lock = threading.Lock()
+        self._idle: deque[aiosqlite.Connection] = deque()
+        self._waiting: deque[asyncio.Future[aiosqlite.Connection]] = deque()
+        self._count = 0
+
+    async def acquire(self) -> aiosqlite.Connection:
+        """Return a connection that nobody else uses; hand it to `release`."""
+        self._core.check_usable()
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            if self._count >= MAX_READERS:
+                future = asyncio.get_running_loop().create_future()
+                self._waiting.append(future)
+            else:
+                self._count += 1
+                future = None
+        if future is not None:
+            return await future
+        try:
+            return await self._connect()
+        except BaseException:
+            self._count -= 1
+            raise
+
+    async def _connect(self) -> aiosqlite.Connection:
+        connection = aiosqlite.Connection(self._core.connect_reader, iter_chunk_size=64)
+        # aiosqlite's threads are not daemons: an unclosed store would keep the process alive.
+        connection._thread.daemon = True
+        opened: aiosqlite.Connection = await connection
+        return opened
+
+    def release(self, connection: aiosqlite.Connection) -> None:
+        """Hand a connection to whoever waits, or keep it."""
+        with self._lock:
+            while self._waiting:
+                future = self._waiting.popleft()
+                try:
+                    future.get_loop().call_soon_threadsafe(self._hand, future, connection)
+                except RuntimeError:
+                    continue  # that loop is closed, and nobody waits on it any more
+                return
+            if not self._core.closed:
+                self._idle.append(connection)
+                return
+        connection.stop()
+
+    def _hand(
+        self, future: asyncio.Future[aiosqlite.Connection], connection: aiosqlite.Connection
+    ) -> None:
+        if future.done():
+            self.release(connection)
+        else:
+            future.set_result(connection)
+
+    def stop(self) -> None:
+        """End the threads of all idle connections, without a loop."""
+        with self._lock:
+            idle, self._idle = self._idle, deque()
+        for connection in idle:
+            stop(connection)
+
+
+def stop(connection: aiosqlite.Connection) -> None:
+    """Close a connection and end its thread, from anywhere."""
+    raw, connection._connection = connection._connection, None
+
+    def last() -> Any:
+        if raw is not None:
+            raw.close()
+        return aiosqlite.core._STOP_RUNNING_SENTINEL
+
+    connection._running = False
+    connection._tx.put_nowait((None, last))
+    connection._thread.join()

@@ -1,0 +1,82 @@
+"""``path``, ``init``, ``trust`` and ``relink``: where the database is, and where projects went."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import click
+
+from sessiondb.cli import options as shared
+from sessiondb.cli import output
+from sessiondb.cli.opening import Options, open_store, say
+from sessiondb.cli.text import count
+from sessiondb.errors import NotFoundError
+from sessiondb.location import database as location
+from sessiondb.location import trust
+
+
+@click.command("path")
+@shared.as_json
+@click.pass_obj
+def path_command(options: Options, as_json: bool) -> None:
+    """Print the path of the database that is used here; it need not exist yet."""
+    found = location.resolve(options.db, scope=cast("location.Scope", options.scope))
+    if found.notice:
+        say(found.notice)
+    path = str(found.path or ":memory:")
+    if as_json:
+        exists = found.path is not None and found.path.exists()
+        output.write_json({"path": path, "kind": found.kind, "exists": exists})
+    else:
+        output.write(f"{path}\n")
+
+
+@click.command("init")
+@click.option("--local", "here", is_flag=True, help="For this project, in .sessiondb at its root.")
+@click.pass_obj
+def init_command(options: Options, here: bool) -> None:
+    """Make the database, unless it is there; prints its path.
+
+    With --local it is one for this project alone: git ignores it, and every
+    command in this project uses it from then on.
+    """
+    if here:
+        if options.db is not None or options.scope == "global":
+            raise click.UsageError("init --local chooses the database itself")
+        made = location.init_local()
+        options = Options(db=str(made.path))
+    with open_store(options, writing=True) as store:
+        output.write(f"{store.path}\n")
+
+
+@click.command("trust")
+@click.argument("directory", metavar="[DIR]", required=False)
+def trust_command(directory: str | None) -> None:
+    """Use the database that came with the project of DIR (default: here).
+
+    Until then a database that was not made on this machine is not read and not
+    written: a cloned repository must not decide where transcripts go.
+    """
+    path = location.find_local(directory)
+    if path is None:
+        place = directory or Path.cwd()
+        hint = "`sessiondb init --local` makes one"
+        raise NotFoundError(f"no project-local database at {place}", hint=hint)
+    trust.accept(path)
+    say(f"trusted: {path}")
+
+
+@click.command("relink")
+@click.argument("old")
+@click.argument("new")
+@shared.as_json
+@click.pass_obj
+def relink_command(options: Options, old: str, new: str, as_json: bool) -> None:
+    """Move the sessions of directory OLD, and of those below it, to NEW."""
+    with open_store(options, writing=True) as store:
+        moved = store.relink(old, new)
+    if as_json:
+        output.write_json({"sessions": moved})
+    else:
+        say(f"moved {count(moved, 'session')}")

@@ -1,0 +1,129 @@
+"""``sql``: SQL that can only read, or the sqlite3 shell."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sessiondb.cli import options as shared
+from sessiondb.cli import output
+from sessiondb.cli.opening import Options, open_store
+from sessiondb.errors import InvalidInputError, NotFoundError, ReadOnlyError, SessionDBError
+
+#: What a statement may do; all else, ATTACH and VACUUM INTO included, is a write somewhere.
+_ALLOWED = {
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+}
+_PRAGMAS = frozenset(
+    "application_id collation_list compile_options data_version encoding foreign_key_check "
+    "foreign_key_list freelist_count function_list index_info index_list index_xinfo "
+    "integrity_check journal_mode page_count page_size pragma_list quick_check table_info "
+    "table_list table_xinfo user_version".split()
+)
+_VIEWS = "session_list, transcript, tool_call, usage_by_day, usage_by_model, session_tree"
+#: Rows that a table on a terminal is measured by.
+_MEASURED = 200
+
+
+@click.command("sql")
+@click.argument("query", required=False)
+@shared.as_json
+@click.pass_obj
+def sql_command(options: Options, query: str | None, as_json: bool) -> int:
+    """Ask in SQL, reading only; without QUERY open the sqlite3 shell, reading only.
+
+    Made for reading: the views session_list, transcript, tool_call,
+    usage_by_day, usage_by_model and session_tree. A pipe gets tab-separated
+    lines without a header.
+    """
+    with open_store(options) as store:
+        path = store.path
+        if query is not None:
+            _ask(path, query, as_json)
+            return 0
+    return _shell(path)
+
+
+def _shell(path: Path) -> int:
+    program = shutil.which("sqlite3")
+    if program is None:
+        raise NotFoundError("there is no sqlite3 shell here", hint="install it, or give a QUERY")
+    return subprocess.run([program, "-readonly", str(path)], check=False).returncode  # noqa: S603
+
+
+def _ask(path: Path, query: str, as_json: bool) -> None:
+    from sessiondb.engine.connection import connect
+
+    with closing(connect(path, mode="ro")) as connection:
+        connection.set_authorizer(_authorize)
+        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        try:
+            cursor = connection.execute(query)
+            _write(cursor, as_json)
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise _error(error) from error
+
+
+def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> int:
+    if action in _ALLOWED:
+        return sqlite3.SQLITE_OK
+    if action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS:
+        # With a value most of these set something; on tables and checks it is what to look at.
+        setting = {"application_id", "encoding", "journal_mode", "page_size", "user_version"}
+        return sqlite3.SQLITE_DENY if second and first in setting else sqlite3.SQLITE_OK
+    return sqlite3.SQLITE_DENY
+
+
+def _error(error: sqlite3.Error | sqlite3.Warning) -> SessionDBError:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY):
+        hint = "write with other commands of sessiondb, which keep the database consistent"
+        return ReadOnlyError(f"sql only reads ({error})", hint=hint)
+    if code == sqlite3.SQLITE_ERROR:
+        return InvalidInputError(f"SQL: {error}", hint=f"views made for reading: {_VIEWS}")
+    from sessiondb.engine.failures import translate
+
+    return translate(error) if isinstance(error, sqlite3.Error) else SessionDBError(str(error))
+
+
+def _write(cursor: sqlite3.Cursor, as_json: bool) -> None:
+    names = _names(cursor)
+    if as_json:
+        output.write_array(dict(zip(names, row, strict=True)) for row in cursor)
+    elif output.screen().terminal and names:
+        output.page(_table(names, cursor))
+    else:
+        for row in cursor:
+            output.write_tsv(*row)
+
+
+def _names(cursor: sqlite3.Cursor) -> list[str]:
+    """Return the names of the columns; a repeated one gets a number, so that no value is lost."""
+    names: list[str] = []
+    for (name, *_) in cursor.description or ():
+        again = sum(other == name or other.rpartition("_")[0] == name for other in names)
+        names.append(f"{name}_{again + 1}" if name in names else name)
+    return names
+
+
+def _table(names: list[str], rows: Iterator[tuple[Any, ...]]) -> Iterator[str]:
+    """Yield an aligned table of the first rows, and the others as long as there are any."""
+    while first := list(islice(rows, _MEASURED)):
+        yield from output.table(names, [[_shown(value) for value in row] for row in first])
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"x'{value[:32].hex()}'" if isinstance(value, bytes) else str(value)

@@ -1,0 +1,110 @@
+"""``stats``: cost and tokens, grouped; unknown cost is never 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sessiondb.cli import options as shared
+from sessiondb.cli import output
+from sessiondb.cli.opening import Options, open_store, say
+from sessiondb.cli.text import money, short_id
+from sessiondb.model import Tokens, UsageRow
+
+if TYPE_CHECKING:
+    from sessiondb.repository.usage import Prices
+
+_NOTHING = UsageRow({}, 0, 0, None, None, Tokens(), 0)
+
+
+@click.command("stats")
+@shared.filters(*"everywhere project source agent since until title".split())
+@click.option(
+    "--by", default="model", show_default=True, metavar="K[,K]",
+    help="day, week, month, model, source, project, tool, session, agent.",
+)  # fmt: skip
+@click.option(
+    "--prices", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    help='USD per million tokens, as [prices."model"] in config.toml.',
+)  # fmt: skip
+@shared.as_json
+@click.pass_obj
+def stats_command(
+    options: Options, where: shared.Where, by: str, prices: Path | None, as_json: bool
+) -> None:
+    """Cost and tokens of this project (-a: everywhere), archived sessions and subagents included.
+
+    What a fork took over is counted once. A cost that no source stated is
+    estimated from --prices or config.toml, and shown apart. In a pipe each line
+    is, tab-separated: the keys, sessions, messages, cost, estimated cost, tokens
+    (input, output, reasoning, cache read, cache write), tokens without a price.
+    """
+    keys = [key.strip() for key in by.split(",")]
+    chosen = where.filters("archived", "subagents")
+    rates = _prices(prices)
+    with open_store(options) as store:
+        rows = store.usage(by=keys, prices=rates, **chosen)
+        total = next(iter(store.usage(by=(), prices=rates, **chosen)), _NOTHING)
+    if as_json:
+        output.write_json({"rows": list(map(_row_json, rows)), "total": _row_json(total)})
+    elif output.screen().terminal and rows:
+        output.page(output.table(*_table(keys, rows, total), right=_RIGHT))
+    else:
+        for row in rows:
+            output.write_tsv(*row.key.values(), *_numbers(row))
+    if not rows:
+        say("nothing to count" + ("" if where.everywhere else " here · -a for every project"))
+
+
+def _prices(path: Path | None) -> Prices:
+    from sessiondb.location import load_config
+
+    return {
+        model: {name: rate for name, rate in asdict(price).items() if rate is not None}
+        for model, price in load_config(path).prices.items()
+    }
+
+
+def _row_json(row: UsageRow) -> dict[str, Any]:
+    fields = asdict(row)
+    return {**fields.pop("key"), **fields}
+
+
+def _numbers(row: UsageRow) -> list[Any]:
+    counts = row.tokens.columns()
+    return [
+        row.sessions, row.messages, row.cost, row.cost_estimated, *counts, row.tokens_unpriced
+    ]  # fmt: skip
+
+
+_HEAD = ["SESSIONS", "ANSWERS", "COST", "ESTIMATE", "INPUT", "OUTPUT", "CACHED"]
+_RIGHT = " ".join(_HEAD)
+
+
+def _table(
+    keys: Sequence[str], rows: Sequence[UsageRow], total: UsageRow
+) -> tuple[list[str], list[list[str]]]:
+    lines = [[*(_key(name, row.key[name]) for name in keys), *_cells(row)] for row in rows]
+    lines.append(["total", *[""] * (len(keys) - 1), *_cells(total)])
+    return [*(name.upper() for name in keys), *_HEAD], lines
+
+
+def _key(name: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    return short_id(value) if name == "session" else str(value)
+
+
+def _cells(row: UsageRow) -> list[str]:
+    tokens = (row.tokens.input, row.tokens.output, row.tokens.cache_read)
+    return [
+        f"{row.sessions:,}",
+        f"{row.messages:,}",
+        money(row.cost),
+        money(row.cost_estimated),
+        *("–" if number is None else f"{number:,}" for number in tokens),
+    ]

@@ -1,0 +1,73 @@
+"""Results that are records of their own, and the calls they answer.
+
+The text of a result stands once: the first result on the live path fills the
+call's part, and the record's own text is NULL.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import select, text
+
+from sessiondb.effects.encode import PartRow
+from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.schema import message, part
+
+_CALLS = Statement(
+    lambda: (
+        select(part.c.rid, part.c.seq, part.c.status, part.c.text, part.c.text_blob)
+        .where(
+            part.c.session_id == p("sid"),
+            part.c.call_id == p("call"),
+            part.c.type == text("'tool'"),
+        )
+        .order_by(part.c.seq.desc(), part.c.idx.desc())
+    )
+)
+_PARENT = Statement(
+    lambda: select(message.c.parent_seq).where(
+        message.c.session_id == p("sid"), message.c.seq == p("at")
+    )
+)
+_FILL = update_of(
+    part, "status outcome text text_blob indexed time_updated time_ended", part.c.rid == p("row")
+)
+
+
+def on_path(tx: Transaction, session_id: str, seq: int, leaf: int | None) -> bool:
+    """Return whether message *seq* is an ancestor of *leaf* (or it)."""
+    while leaf is not None and leaf > seq:
+        row = tx.one(_PARENT, sid=session_id, at=leaf)
+        leaf = row[0] if row else None
+    return leaf == seq
+
+
+def fill_call(
+    tx: Transaction, state: SessionState, leaf: int | None, row: PartRow, inherited: int = 0
+) -> PartRow:
+    """Give a result that is a record of its own to its call, where it is the first on the path.
+
+    Then the text stands once, with the call, and the result's row has none. Any
+    other result keeps its text.
+    """
+    for rid, seq, status, _, _ in tx.run(_CALLS, sid=state.id, call=row.call_id).fetchall():
+        if not on_path(tx, state.id, seq, leaf):
+            continue
+        if status not in ("pending", "running"):
+            break
+        failed = row.outcome is not None or row.status == "error"
+        tx.run(
+            _FILL,
+            row=rid,
+            status="error" if failed else "completed",
+            outcome=(row.outcome or "failed") if failed else None,
+            text=row.text,
+            text_blob=row.text_blob,
+            indexed=0,
+            time_updated=tx.now,
+            time_ended=row.time_ended or row.time_created or tx.now,
+        )
+        if not inherited:
+            tx.to_index.append(rid)
+        return row._replace(text=None, text_blob=None)
+    return row

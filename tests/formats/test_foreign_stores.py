@@ -1,0 +1,255 @@
+"""Stores of other programs are found wherever they are, and left as they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from opencode_store import assistant, old_tree_store, session, sqlite_store, text, tree_store, user
+
+from sessiondb.errors import InvalidInputError, SourceError
+from sessiondb.formats import default_locations, find
+from sessiondb.formats.foreign import ForeignDatabase
+from sessiondb.model import SourceSession
+
+ROOT = Path(__file__).resolve().parents[2]
+HOLD = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("UPDATE session SET title = 'live'")
+print("ready", flush=True)
+sys.stdin.read()
+"""
+NOBODY = 65534
+
+
+def hello(number: int = 1) -> dict:
+    return session(number, user(number * 10, "Hi"), assistant(number * 10 + 1, text("Hello")))
+
+
+def titles(path: Path) -> dict[str, str]:
+    found = [item for store in find(path) for item in store.read()]
+    assert all(isinstance(item, SourceSession) for item in found), found
+    return {item.source_id: item.title for item in found if isinstance(item, SourceSession)}
+
+
+def wal_store(path: Path) -> Path:
+    sqlite_store(path, hello())
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+    db.close()
+    return path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.endswith("-shm")}
+
+
+@pytest.fixture
+def held(tmp_path: Path) -> Iterator[Path]:
+    """A database in WAL mode whose newest title is still in the ``-wal`` of a living process."""
+    path = wal_store(tmp_path / "opencode.db")
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        yield path
+        process.communicate("")
+
+
+def test_a_store_is_read_while_another_process_writes_to_it(held: Path) -> None:
+    before = contents(held.parent)
+    assert before["opencode.db-wal"]
+    assert titles(held) == {"ses_0001": "live"}
+    assert contents(held.parent) == before
+
+
+def test_a_database_that_nobody_has_open_is_left_without_side_files(tmp_path: Path) -> None:
+    path = wal_store(tmp_path / "opencode.db")
+    before = contents(tmp_path)
+    assert titles(tmp_path) == {"ses_0001": "Session 1"}
+    assert contents(tmp_path) == before == {"opencode.db": path.read_bytes()}
+    assert not path.with_name("opencode.db-shm").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs another user")
+def test_a_store_in_a_directory_that_cannot_be_written_is_read_with_its_wal(
+    held: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    place = tmp_path_factory.mktemp("readonly")
+    for name, with_wal in (("live", True), ("Session 1", False)):
+        folder = place / name
+        folder.mkdir()
+        shutil.copy(held, folder / "opencode.db")
+        if with_wal:
+            shutil.copy(f"{held}-wal", folder / "opencode.db-wal")
+    for path in [*place.rglob("*"), *place.parents, place]:
+        if path.owner() == "root" and path.is_relative_to(place.parents[1]):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    program = (
+        "import sys; from pathlib import Path; from sessiondb.formats import find\n"
+        "for s in find(sys.argv[1]): print([i.title for i in s.read()])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(place)],
+        user=NOBODY,
+        cwd="/",
+        env={"PYTHONPATH": str(ROOT / "src"), "TMPDIR": "/tmp"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "PermissionError" in done.stderr:
+        pytest.skip("another user cannot read the source tree here")
+    assert (done.stderr, done.stdout) == ("", "['Session 1']\n['live']\n")
+    names = {p.name for p in place.rglob("*") if p.is_file()}
+    assert names == {"opencode.db", "opencode.db-wal"}
+
+
+def test_no_database_is_opened_by_anything_but_sqlite(held: Path) -> None:
+    program = (
+        "import sys\nopened = []\n"
+        "sys.addaudithook(lambda event, args: event == 'open' and opened.append(str(args[0])))\n"
+        "from sessiondb.formats import find\n"
+        "n = [len(list(i.messages)) for s in find(sys.argv[1]) for i in s.read()]\n"
+        "print(n, [name for name in opened if '.db' in name])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(held.parent)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[2] []\n"
+
+
+def test_formats_are_imported_without_what_only_some_of_them_need() -> None:
+    program = "import sys, sessiondb.formats; print('sqlite3' in sys.modules, 'sqlalchemy' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "False False\n"
+
+
+def test_a_damaged_store_says_so_when_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    path.write_bytes(b"this is no database, " * 100)
+    (store,) = find(tmp_path)
+    with pytest.raises(SourceError, match=r"opencode\.db"):
+        list(store.read())
+    path.unlink()
+    with pytest.raises(SourceError, match="no such file"):
+        list(store.read())
+
+
+def test_a_database_whose_pages_are_damaged_gives_what_is_left_and_a_problem(
+    tmp_path: Path,
+) -> None:
+    many = [session(n, user(n, "x" * 3000)) for n in range(1, 40)]
+    path = sqlite_store(tmp_path / "opencode.db", *many)
+    with sqlite3.connect(path) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'message'").fetchone()
+    db.close()
+    raw = bytearray(path.read_bytes())
+    raw[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+    path.write_bytes(raw)
+    (store,) = find(path)
+    whys = [getattr(item, "why", "") for item in store.read()]
+    assert any("cannot be read" in why for why in whys)
+
+
+def test_stores_are_found_by_what_they_are(tmp_path: Path) -> None:
+    sqlite_store(tmp_path / "a" / "backup.db", hello(1))
+    sqlite_store(tmp_path / ".local" / "share" / "opencode" / "opencode-dev.db", hello(2))
+    tree_store(tmp_path / "b" / "opencode", hello(3))
+    old_tree_store(tmp_path / "c" / "opencode", hello(4))
+    with sqlite3.connect(tmp_path / "other.db") as db:
+        db.execute("CREATE TABLE session (id)")
+    db.close()
+    (tmp_path / "notes.db").write_text("not a database")
+    for hidden in (".git", "node_modules", "snapshot"):
+        sqlite_store(tmp_path / hidden / "opencode.db", hello(5))
+    for name in ("HEAD", "objects", "refs"):
+        (tmp_path / "snapshot" / name).mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / "a")
+    found = {store.path.relative_to(tmp_path).as_posix() for store in find(tmp_path)}
+    assert found == {
+        "a/backup.db",
+        ".local/share/opencode/opencode-dev.db",
+        "b/opencode/storage",
+        "c/opencode/project/home-ann-shop/storage/session",
+    }
+    assert {store.source for store in find(tmp_path)} == {"opencode"}
+    assert [store.path for store in find(tmp_path / "b" / "opencode" / "storage")]
+    assert [store.path for store in find(tmp_path / "linked" / "backup.db")]
+
+
+def test_older_stores_of_a_data_directory_add_what_the_newer_ones_lack(tmp_path: Path) -> None:
+    newest = hello(1)
+    newest["info"]["title"] = "newest"
+    sqlite_store(tmp_path / "opencode.db", newest)
+    tree_store(tmp_path, hello(1), hello(2))
+    old_tree_store(tmp_path, hello(1), hello(2), hello(3))
+    assert titles(tmp_path) == {
+        "ses_0001": "newest",
+        "ses_0002": "Session 2",
+        "ses_0003": "Session 3",
+    }
+    assert set(titles(tmp_path / "storage")) == {"ses_0002"}
+
+
+def test_what_is_not_there_or_not_known_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no such file"):
+        list(find(tmp_path / "gone"))
+    with pytest.raises(InvalidInputError, match="opencode"):
+        list(find(tmp_path, formats=["telepathy"]))
+
+
+@pytest.mark.parametrize(
+    ("env", "places"),
+    [
+        ({"HOME": "/h"}, ["/h/.local/share/opencode"]),
+        ({"USERPROFILE": "/u"}, ["/u/.local/share/opencode"]),
+        ({"HOME": "/h", "XDG_DATA_HOME": "/x"}, ["/x/opencode"]),
+        ({"HOME": "/h", "OPENCODE_DB": "/d/my.db"}, ["/h/.local/share/opencode", "/d/my.db"]),
+        ({"XDG_DATA_HOME": "/x", "OPENCODE_DB": "my.db"}, ["/x/opencode"]),
+        ({"XDG_DATA_HOME": "/x", "OPENCODE_DB": "mine"}, ["/x/opencode", "/x/opencode/mine"]),
+        ({"XDG_DATA_HOME": "/x", "OPENCODE_DB": ":memory:"}, ["/x/opencode"]),
+        ({}, []),
+    ],
+)
+def test_opencode_keeps_its_stores_where_its_environment_says(
+    env: dict[str, str], places: list[str]
+) -> None:
+    assert [path.as_posix() for path in default_locations(env)] == places
+
+
+def test_readers_of_one_database_share_a_snapshot(tmp_path: Path) -> None:
+    path = sqlite_store(tmp_path / "opencode.db", hello())
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+    database = ForeignDatabase(path)
+    with database.reading() as first:
+        db.execute("UPDATE session SET title = 'new'")
+        db.commit()
+        with database.reading() as second:
+            assert second is first
+        assert first.execute("SELECT title FROM session").fetchone() == ("Session 1",)
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            first.execute("DELETE FROM session")
+    with database.reading() as later:
+        assert later.execute("SELECT title FROM session").fetchone() == ("new",)
+    db.close()
