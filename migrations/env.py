@@ -8,10 +8,11 @@ one sessiondb would use here.
 from alembic import context
 
 from sessiondb.engine.migrate import run_env
-from sessiondb.location import resolve
+from sessiondb.location import resolve, state_directory
 
 if "connection" not in context.config.attributes:
     named = context.get_x_argument(as_dictionary=True).get("db")
     context.config.attributes["path"] = resolve(named).path
+    context.config.attributes["backups"] = state_directory() / "backups"
 
 run_env(context)

@@ -31,6 +31,7 @@ class Readers:
     async def acquire(self) -> aiosqlite.Connection:
         """Return a connection that nobody else uses; hand it to `release`."""
         self._core.check_usable()
+        future: asyncio.Future[aiosqlite.Connection] | None = None
         with self._lock:
             if self._idle:
                 return self._idle.pop()
@@ -39,7 +40,6 @@ class Readers:
                 self._waiting.append(future)
             else:
                 self._count += 1
-                future = None
         if future is not None:
             return await future
         try:

@@ -240,10 +240,12 @@ class Importer:
         )
 
 
-def new_importer(core: Core, restore: bool, as_fork: bool, dry_run: bool) -> Importer:
+def new_importer(
+    core: Core, restore: bool, as_fork: bool, dry_run: bool, project_root: str | None
+) -> Importer:
     """Return an importer; into a project-local database it takes that project's sessions."""
     local = core.location.kind == "local"
-    return Importer(core, restore, as_fork, dry_run, core.base if local else None)
+    return Importer(core, restore, as_fork, dry_run, core.base if local else project_root)
 
 
 def _id_of(item: SourceSession) -> str:

@@ -307,15 +307,17 @@ class Store:
         restore: bool = False,
         as_fork: bool = False,
         dry_run: bool = False,
+        project_root: str | None = None,
     ) -> Iterator[Imported | Problem]:
         """Write what a reader of `sessiondb.formats` yields; yields what became of each session.
 
         A second import changes nothing. *restore* brings back what was deleted
         here; *as_fork* brings sessions that went on both here and there as forks;
-        *dry_run* writes nothing. Into a project-local database only sessions of
-        its project are taken.
+        *dry_run* writes nothing. *project_root* takes only sessions of that
+        project, as a project-local database always does.
         """
-        return new_importer(self._core, restore, as_fork, dry_run).run(found)
+        importer = new_importer(self._core, restore, as_fork, dry_run, project_root)
+        return importer.run(found)
 
     # -- being told ----------------------------------------------------------
 

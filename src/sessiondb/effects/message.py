@@ -339,9 +339,9 @@ class Finish:
             ):
                 return
             raise ConflictError(f"message {self.message} is finished, with other values")
-        row = MessageRow(
-            *stored[:8], self.cost, self.tokens, None, None, stored[8], None, None, None
-        )
+        known = stored[:8]
+        rest = (self.cost, self.tokens, None, None, stored[8], None, None, None)
+        row = MessageRow._make((*known, *rest))
         key = usage_key(state.source, row.response_id or row.id, row, stored[8])
         sums = {f"tokens_{name}": value for name, value in zip(TOKENS, self.tokens, strict=True)}
         tx.run(

@@ -127,7 +127,7 @@ class Passage:
         if not self._rebuilds and self._origin is not None:
             there = self._chain.derived(self._origin)
             stale = tuple(sql for sql in there if sql not in wanted)
-            if any("VIEW" not in sql.split()[1] for sql in {*there} ^ {*wanted}):
+            if any(_named(sql)[0] != "VIEW" for sql in {*there} ^ {*wanted}):
                 raise InvalidInputError("a migration that changes search is not additive")
             self._take_away(stale)
             wanted = tuple(sql for sql in wanted if sql not in there)
@@ -152,7 +152,7 @@ class Passage:
     def _count_rows(self) -> dict[str, int]:
         sql = (
             "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' "
-            "AND name NOT IN ('alembic_version', 'sqlite_schema', 'sqlite_stat1', 'sqlite_stat4')"
+            "AND name != 'alembic_version' AND substr(name, 1, 7) != 'sqlite_'"
         )
         names = [name for (name,) in self._connection.execute(sql)]
         return {name: self._one(f"SELECT count(*) FROM {_quoted(name)}") for name in names}

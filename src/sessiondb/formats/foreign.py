@@ -49,8 +49,10 @@ class ForeignDatabase:
         if self._connection is None:
             try:
                 self._connection = self._open()
-            except sqlite3.Error as error:
+            except (sqlite3.Error, SourceError) as error:
                 self._close()
+                if isinstance(error, SourceError):
+                    raise
                 raise SourceError(f"cannot read {self.path}: {error}") from error
         self._readers += 1
         try:
@@ -69,7 +71,7 @@ class ForeignDatabase:
     def _open(self) -> sqlite3.Connection:
         if not self.path.is_file():
             raise SourceError(f"cannot read {self.path}: no such file")
-        used = [f for f in (_beside(self.path, end) for end in _SIDE_FILES) if _size(f)]
+        used = [f for f in (_beside(self.path, end) for end in _SIDE_FILES) if _stamp(f)[0]]
         if self._glance and not used:
             return self._connect(self.path, _AS_IT_LIES)
         if not _beside(self.path, "-wal").exists():
@@ -92,15 +94,17 @@ class ForeignDatabase:
             isolation_level=None,
             check_same_thread=False,
         )
-        self._after.callback(connection.close)
-        connection.text_factory = _text
-        for statement in (
-            "PRAGMA trusted_schema = OFF",
-            "PRAGMA query_only = ON",
-            "BEGIN",
-            "SELECT count(*) FROM sqlite_master",  # takes the snapshot
-        ):
-            connection.execute(statement)
+        with contextlib.ExitStack() as on_failure:
+            on_failure.callback(connection.close)
+            connection.text_factory = _text
+            for statement in (
+                "PRAGMA trusted_schema = OFF",
+                "PRAGMA query_only = ON",
+                "BEGIN",
+                "SELECT count(*) FROM sqlite_master",  # takes the snapshot
+            ):
+                connection.execute(statement)
+            self._after.push(on_failure.pop_all())
         return connection
 
     def _copy(self, files: list[Path]) -> Path:
@@ -108,13 +112,16 @@ class ForeignDatabase:
         folder = Path(self._after.enter_context(tempfile.TemporaryDirectory(prefix="sessiondb-")))
         pairs = [str(name) for file in files for name in (file, folder / file.name)]
         for _ in range(_COPY_ATTEMPTS):
-            before = _stamps(files)
-            done = subprocess.run(  # noqa: S603 - our own interpreter and code, paths as arguments
-                [sys.executable, "-I", "-S", "-c", _COPY, *pairs], capture_output=True, check=False
-            )
-            if done.returncode:
-                raise SourceError(f"cannot read {self.path}: it cannot be copied either")
-            if _stamps(files) == before:
+            before = [_stamp(file) for file in files]
+            try:
+                subprocess.run(  # noqa: S603 - our own interpreter and code, paths as arguments
+                    [sys.executable, "-I", "-S", "-c", _COPY, *pairs],
+                    capture_output=True,
+                    check=True,
+                )
+            except (OSError, subprocess.CalledProcessError):
+                raise SourceError(f"cannot read {self.path}, nor copy it to read it") from None
+            if [_stamp(file) for file in files] == before:
                 return folder / self.path.name
         raise SourceError(f"cannot read {self.path}: it changes too often to be copied")
 
@@ -154,12 +161,9 @@ def _beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
-def _size(path: Path) -> int:
+def _stamp(path: Path) -> tuple[int, int]:
     try:
-        return path.stat().st_size
+        found = path.stat()
     except OSError:
-        return 0
-
-
-def _stamps(files: list[Path]) -> list[tuple[int, int]]:
-    return [(stat.st_size, stat.st_mtime_ns) for stat in map(Path.stat, files)]
+        return 0, 0
+    return found.st_size, found.st_mtime_ns

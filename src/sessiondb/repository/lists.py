@@ -46,8 +46,8 @@ def projects(base: str | None) -> Read[list[Project]]:
     """Return every project, by worktree."""
     rows = yield _PROJECTS, {}
     return [
-        Project(row[0], absolute(row[1], base), *row[2:6], json.loads(row[6]), row[7], row[8])
-        for row in rows
+        Project(pid, absolute(worktree, base), *facts, json.loads(more), created, updated)
+        for pid, worktree, *facts, more, created, updated in rows
     ]
 
 
