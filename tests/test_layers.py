@@ -17,8 +17,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 #: A room may import what stands before it, and itself.
 ORDER = (
-    "errors clock ids model codec schema engine effects repository location formats store aio "
-    "adapters testing cli"
+    "errors clock ids model codec schema engine effects repository location formats opened store aio "
+    "adapters testing maintenance cli __main__"
 ).split()
 #: A room that may import less than its place in the order allows.
 ONLY = {"formats": {"errors", "model"}}
@@ -28,7 +28,7 @@ LIBRARIES = {
     "click": {"cli"},
     "msgpack": {"codec"},
     "rich": {"cli"},
-    "sqlalchemy": {"schema", "engine", "effects", "repository", "store", "aio", "adapters"},
+    "sqlalchemy": {"schema", "engine", "effects", "repository", "opened", "store", "adapters"},
     "ulid": {"ids"},
 }
 MAX_FILE, MAX_FUNCTION = 400, 50

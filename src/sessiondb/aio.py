@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial, wraps
 from pathlib import Path
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import aiosqlite
 
-from sessiondb.async_readers import Readers
-from sessiondb.core import Core
+from sessiondb.opened.readers import Readers
+from sessiondb.opened.core import Core
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
@@ -27,13 +27,14 @@ from sessiondb.effects.recover import Recover
 from sessiondb.effects.stream import Stream
 from sessiondb.effects.writer import Job
 from sessiondb.engine.failures import translate
-from sessiondb.model import Change
-from sessiondb.notifier import Callback, call
-from sessiondb.queries import Queries
+from sessiondb.opened.importing import new_importer
+from sessiondb.model import Change, Imported, Problem, SourceSession
+from sessiondb.opened.notifier import Callback, call
+from sessiondb.opened.queries import Queries
 from sessiondb.repository import Read
 from sessiondb.repository.transcript import pages
-from sessiondb.sharing import Holding, new_stream
-from sessiondb.watching import Watch
+from sessiondb.opened.sharing import Holding, new_stream
+from sessiondb.opened.watching import Watch
 
 if TYPE_CHECKING:
     from sessiondb.effects.handles import MessageHandle, SessionRef
@@ -320,6 +321,23 @@ class AsyncStore:
             if not step.more:
                 return steps
             steps += 1
+
+    # -- import --------------------------------------------------------------
+
+    async def ingest(
+        self,
+        found: Iterable[SourceSession | Problem],
+        *,
+        restore: bool = False,
+        as_fork: bool = False,
+        dry_run: bool = False,
+        project_root: str | None = None,
+    ) -> AsyncIterator[Imported | Problem]:
+        """Write what a reader of `sessiondb.formats` yields, in a thread: see `Store.ingest`."""
+        importer = new_importer(self._core, restore, as_fork, dry_run, project_root)
+        results = importer.run(found)
+        while (result := await asyncio.to_thread(next, results, None)) is not None:
+            yield result
 
     # -- being told ----------------------------------------------------------
 

@@ -14,20 +14,20 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from sessiondb.core import Core
+from sessiondb.opened.core import Core
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
 from sessiondb.effects.recover import Recover
 from sessiondb.effects.stream import Stream
-from sessiondb.importing import new_importer
+from sessiondb.opened.importing import new_importer
 from sessiondb.model import Change, Imported, Problem, SourceSession
-from sessiondb.notifier import Callback
-from sessiondb.queries import Queries
+from sessiondb.opened.notifier import Callback
+from sessiondb.opened.queries import Queries
 from sessiondb.repository import Read
 from sessiondb.repository.transcript import pages
-from sessiondb.sharing import Holding, new_stream
-from sessiondb.watching import Watch
+from sessiondb.opened.sharing import Holding, new_stream
+from sessiondb.opened.watching import Watch
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

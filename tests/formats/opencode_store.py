@@ -136,6 +136,42 @@ def failed(error: str, **metadata: Any) -> dict[str, Any]:
     }
 
 
+def everything() -> dict[str, Any]:
+    """A session with a bit of everything that 1.x records hold."""
+    return session(
+        1,
+        user(0, "Do it", summary={"title": "It", "diffs": []}, tools={"task": False}),
+        assistant(
+            1,
+            {"type": "step-start", "snapshot": "abc"},
+            {
+                "type": "reasoning",
+                "text": "Hm",
+                "time": {"start": 1, "end": 2},
+                "metadata": {"a": 1},
+            },
+            {"type": "text", "text": "", "time": {"start": 3}, "synthetic": True},
+            tool("bash", "call_1", done({"command": "ls"}, "a\0b", exit=0)),
+            tool("list", "call_2", done([1, 12345678901234567890123], "x")),
+            tool("edit", "call_3", failed("No such file")),
+            tool("read", "call_4", {"status": "pending", "input": {}, "raw": "{"}),
+            tool("read", "call_5", {"status": "running", "input": None, "time": {"start": 4}}),
+            {"type": "patch", "hash": "abc", "files": ["a.py"]},
+            {"type": "file", "mime": "image/png", "url": "data:,", "filename": "a.png"},
+            {"type": "hologram", "depth": {"z": [1, None, True]}},
+            {"type": "step-finish", "reason": "stop", "cost": 0, "tokens": {"input": 0}},
+        ),
+        user(2, "And?", system="Be brief", format={"type": "text"}),
+        assistant(3, text("Half"), error={"name": "MessageAbortedError", "data": {"message": "x"}}),
+        assistant(4, text("Told"), summary=True, finish="content-filter"),
+        permission=[{"permission": "edit", "pattern": "*", "action": "ask"}],
+        revert={"messageID": "msg_0002", "snapshot": "abc"},
+        summary={"additions": 1, "deletions": 2, "files": 3},
+        share={"url": "https://opncd.ai/s/1"},
+        time={"created": T0, "updated": T0 + 1, "compacting": T0 + 2, "archived": T0 + 3},
+    )
+
+
 def _message(info: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any]:
     for number, part in enumerate(parts):
         part.setdefault("id", f"prt_{info['id'][4:]}{number:04d}")

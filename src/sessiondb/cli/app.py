@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 import sys
 import traceback
 import warnings
@@ -156,7 +155,8 @@ def _report(error: BaseException, options: Options) -> int:
 
 
 def _explain(error: BaseException) -> tuple[str, str | None, int]:
-    if isinstance(error, sqlite3.Error):
+    driver = sys.modules.get("sqlite3")
+    if driver is not None and isinstance(error, driver.Error):
         from sessiondb.engine.failures import translate
 
         error = translate(error)

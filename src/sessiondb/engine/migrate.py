@@ -102,7 +102,10 @@ def upgrade(
     with files.creation_lock(path, busy_timeout):
         if not pending(path, versions=versions, busy_timeout=busy_timeout):
             return None
-        return _drive(command.upgrade, path, target, versions, busy_timeout, backups)
+        return _drive(
+            command.upgrade, path, target,
+            versions=versions, busy_timeout=busy_timeout, backups=backups,
+        )  # fmt: skip
 
 
 def downgrade(
@@ -121,7 +124,10 @@ def downgrade(
     if files.identity(path) is None:
         raise NotFoundError(f"no database at {path}")
     with files.creation_lock(path, busy_timeout):
-        return _drive(command.downgrade, path, target, tuple(versions), busy_timeout, backups)
+        return _drive(
+            command.downgrade, path, target,
+            versions=versions, busy_timeout=busy_timeout, backups=backups,
+        )  # fmt: skip
 
 
 def upgrade_on_open(path: Path, busy_timeout: float) -> None:
@@ -134,7 +140,7 @@ def upgrade_on_open(path: Path, busy_timeout: float) -> None:
         raise SchemaVersionError(
             f"{path} needs a migration: {waiting[0].description}", hint="run `sessiondb migrate`"
         )
-    _drive(command.upgrade, path, "head", (), busy_timeout, None)
+    _drive(command.upgrade, path, "head", busy_timeout=busy_timeout)
 
 
 def run_env(context: EnvironmentContext) -> None:
@@ -172,9 +178,10 @@ def _drive(
     run: Callable[[Config, str], None],
     path: Path,
     target: str,
-    versions: tuple[Path, ...],
+    *,
+    versions: Iterable[Path] = (),
     busy_timeout: float,
-    backups: Path | None,
+    backups: Path | None = None,
 ) -> Path | None:
     config = configuration(versions)
     try:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from alembic.runtime.migration import RevisionStep
 
@@ -43,13 +44,18 @@ def recognise(connection: sqlite3.Connection, path: Path) -> tuple[str | None, i
     Raises `NotADatabaseError` for a file of somebody else.
     """
     application, version = identity_of(connection)
-    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
-    if application != APPLICATION_ID and (application, version, names) != (0, 0, set()):
+    objects = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    if application != APPLICATION_ID and (application, version, objects) != (0, 0, 0):
         raise NotADatabaseError(f"{path} is not a sessiondb database", hint="choose another path")
-    if "alembic_version" not in names:
-        return None, version
+    return _revision(connection), version
+
+
+def _revision(connection: sqlite3.Connection) -> str | None:
+    there = "SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'"
+    if connection.execute(there).fetchone() is None:
+        return None
     row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    return (row[0] if row else None), version
+    return None if row is None else str(row[0])
 
 
 class Passage:
@@ -94,7 +100,7 @@ class Passage:
 
     def end(self) -> None:
         """Complete the file at its destination; raises `ConflictError` if something was lost."""
-        destination, _ = recognise(self._connection, self._path)
+        destination = _revision(self._connection)
         version, derived = self._chain.version(destination), self._chain.derived(destination)
         self._derive(derived)
         if destination is not None:
@@ -182,7 +188,7 @@ class Passage:
         return dict(self._connection.execute(sql).fetchall())
 
     def _restore_indexes(self) -> None:
-        """Make a person's own indexes again (ours begin with ix_), where their columns still are."""
+        """Make a person's own indexes again where their columns still are; ours begin with ix_."""
         for name in self._indexes.keys() - self._find_indexes().keys():
             if not name.startswith("ix_"):
                 with contextlib.suppress(sqlite3.OperationalError):
@@ -197,7 +203,7 @@ class Passage:
         when = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         target = self._backups / f"{self._path.name}.{mark}-schema{version}-{when}"
         files.private(target)
-        reader = connect(self._path, mode="ro")
+        reader = connect(self._path)
         try:
             reader.execute("VACUUM INTO ?", (str(target),))
         except BaseException:
@@ -207,9 +213,8 @@ class Passage:
             reader.close()
         return target
 
-    def _one(self, sql: str) -> int | str:
-        value: int | str = self._connection.execute(sql).fetchone()[0]
-        return value
+    def _one(self, sql: str) -> Any:
+        return self._connection.execute(sql).fetchone()[0]
 
 
 def _named(statement: str) -> tuple[str, str]:

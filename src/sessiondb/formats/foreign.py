@@ -94,9 +94,8 @@ class ForeignDatabase:
             isolation_level=None,
             check_same_thread=False,
         )
-        with contextlib.ExitStack() as on_failure:
-            on_failure.callback(connection.close)
-            connection.text_factory = _text
+        connection.text_factory = _text
+        try:
             for statement in (
                 "PRAGMA trusted_schema = OFF",
                 "PRAGMA query_only = ON",
@@ -104,7 +103,10 @@ class ForeignDatabase:
                 "SELECT count(*) FROM sqlite_master",  # takes the snapshot
             ):
                 connection.execute(statement)
-            self._after.push(on_failure.pop_all())
+        except sqlite3.Error:
+            connection.close()
+            raise
+        self._after.callback(connection.close)
         return connection
 
     def _copy(self, files: list[Path]) -> Path:

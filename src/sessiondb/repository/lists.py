@@ -45,10 +45,12 @@ _DIFFS = Statement(
 def projects(base: str | None) -> Read[list[Project]]:
     """Return every project, by worktree."""
     rows = yield _PROJECTS, {}
-    return [
-        Project(pid, absolute(worktree, base), *facts, json.loads(more), created, updated)
-        for pid, worktree, *facts, more, created, updated in rows
-    ]
+    found = []
+    for row in rows:
+        values = list(row)
+        values[1], values[6] = absolute(values[1], base), json.loads(values[6])
+        found.append(Project(*values))
+    return found
 
 
 def todos(session_id: str) -> Read[list[Todo]]:

@@ -130,7 +130,7 @@ def part_draft(
     if kind == "tool":
         found.setdefault("tool", NAMELESS)
         state = record.get("state")
-        if type(state) is dict:
+        if type(state) is dict and state:
             found.update(_state(state))
             if not state:
                 del record["state"]

@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import select
 
 from sessiondb import codec, ids, location
-from sessiondb.core import Core
+from sessiondb.opened.core import Core
 from sessiondb.effects import encode
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.encode import Blob

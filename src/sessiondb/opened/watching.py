@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessiondb.core import Core
+from sessiondb.opened.core import Core
 from sessiondb.effects.handles import SessionHandle
 from sessiondb.model import Change, Session
 from sessiondb.repository.lists import changes_since, last_change

@@ -28,7 +28,7 @@ from sessiondb.engine.failures import translate
 from sessiondb.engine.opening import ensure
 from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError
 from sessiondb.model import Change
-from sessiondb.notifier import Callback, Notifier
+from sessiondb.opened.notifier import Callback, Notifier
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import project_at
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sessiondb.core import Core
+from sessiondb.opened.core import Core
 from sessiondb.effects.handles import (
     LEAF,
     MessageHandle,

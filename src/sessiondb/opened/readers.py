@@ -9,7 +9,7 @@ from typing import Any
 
 import aiosqlite
 
-from sessiondb.core import Core
+from sessiondb.opened.core import Core
 
 #: Reader connections, and so threads, of one store.
 MAX_READERS = 4
