@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.fixtures import FIELDS, appendable, draft
-from benchmarks.measure import Bench, Row, alternate, alternate_async, medians, timed
+from benchmarks.measure import Bench, Row, alternate, alternate_async, timed
 from benchmarks.recording import Steps, open_floor, play, recorded, transactions
 from sessiondb import AsyncStore, Store
 

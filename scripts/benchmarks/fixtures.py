@@ -11,6 +11,7 @@ import random
 import sqlite3
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ def draft(number: int) -> MessageDraft:
     )
 
 
+@cache
 def appendable(folder: Path) -> tuple[Path, list[str]]:
     """Return a database with some history, and 64 sessions in it to append to."""
     path = folder / "appendable.db"

@@ -10,48 +10,39 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable
 from contextlib import asynccontextmanager
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import aiosqlite
 
-from sessiondb.opened.readers import Readers
-from sessiondb.opened.core import Core
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
 from sessiondb.effects.recover import Recover
-from sessiondb.effects.stream import Stream
 from sessiondb.effects.writer import Job
 from sessiondb.engine.failures import translate
-from sessiondb.opened.importing import new_importer
 from sessiondb.model import Change, Imported, Problem, SourceSession
+from sessiondb.opened.core import Core
+from sessiondb.opened.importing import new_importer
 from sessiondb.opened.notifier import Callback, call
 from sessiondb.opened.queries import Queries
+from sessiondb.opened.readers import Readers
+from sessiondb.opened.sharing import Holding, new_stream
+from sessiondb.opened.streams import AsyncStream, resolve
+from sessiondb.opened.watching import Watch
 from sessiondb.repository import Read
 from sessiondb.repository.transcript import pages
-from sessiondb.opened.sharing import Holding, new_stream
-from sessiondb.opened.watching import Watch
 
 if TYPE_CHECKING:
-    from sessiondb.effects.handles import MessageHandle, SessionRef
+    from sessiondb.effects.handles import SessionRef
     from sessiondb.model import Message
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-
-
-def _resolve(future: asyncio.Future[Any], error: BaseException | None, value: Any = None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(value)
-    else:
-        future.set_exception(error)
 
 
 def _read(
@@ -77,47 +68,45 @@ def _write(
     return run
 
 
-class AsyncStream:
-    """A stream of an `AsyncStore`: begin parts, add to them, `finish`."""
+def _write_by_ref(
+    verb: Callable[Concatenate[Unit, SessionRef, P], R],
+) -> Callable[Concatenate[AsyncStore, SessionRef, P], Awaitable[R]]:
+    """A verb that people use: its session may be any REF, looked up before the unit."""
 
-    def __init__(self, inner: Stream) -> None:
-        self.inner = inner
-        self.text = inner.text
-        self.reasoning = inner.reasoning
-        self.tool = inner.tool
-        self.finish = inner.finish
+    @wraps(verb)
+    async def run(self: AsyncStore, session: SessionRef, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        found = await self.session(session)
+        unit = self._core.unit()
+        result = verb(unit, found.id, *args, **kwargs)
+        await self.commit(unit)
+        return result
 
-    @property
-    def message(self) -> MessageHandle:
-        """The message that is being written."""
-        assert self.inner.message is not None
-        return self.inner.message
+    return run
 
-    async def flush(self) -> None:
-        """Return when all that was added is committed; raises the error of the write."""
-        error = await self._settled()
-        raised = self.inner.take_error() or error
-        if raised is not None:
-            raise raised
 
-    async def _settled(self) -> BaseException | None:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[BaseException | None] = loop.create_future()
+S = TypeVar("S", bound="AsyncStore")
 
-        def wake(error: BaseException | None) -> None:
-            loop.call_soon_threadsafe(_resolve, future, None, error)
 
-        self.inner.write(wake)
-        return await future
+class Opening(Generic[S]):
+    """A store that is being opened: ``await`` it, or use it in ``async with``."""
 
-    async def end(self, store: AsyncStore, failure: BaseException | None, holding: Holding) -> None:
-        """Write the end of the stream; a second failure never hides the first."""
-        await self._settled()
-        try:
-            await store.commit(self.inner.closing(failure, holding.drop))
-        except Exception:
-            if failure is None:
-                raise
+    def __init__(self, cls: type[S], make: Callable[[], Core]) -> None:
+        self._cls, self._make = cls, make
+        self._store: S | None = None
+
+    def __await__(self) -> Generator[Any, None, S]:
+        return self._open().__await__()
+
+    async def _open(self) -> S:
+        return self._cls(await asyncio.to_thread(self._make))
+
+    async def __aenter__(self) -> S:
+        self._store = await self._open()
+        return self._store
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._store is not None:
+            await self._store.close()
 
 
 class AsyncStore:
@@ -133,7 +122,7 @@ class AsyncStore:
         core.on_close.append(self._readers.stop)
 
     @classmethod
-    async def open(
+    def open(
         cls,
         where: str | os.PathLike[str] | None = None,
         *,
@@ -144,13 +133,16 @@ class AsyncStore:
         durability: str = "full",
         busy_timeout: float = 10.0,
         cwd: str | os.PathLike[str] | None = None,
-    ) -> Self:
-        """Open a database, making it if it is new: see `Store.open`."""
+    ) -> Opening[Self]:
+        """Open a database, making it if it is new: see `Store.open`.
+
+        Await the result, or use it in ``async with``.
+        """
         make = partial(
             Core, where, scope=scope, source=source, create=create, read_only=read_only,
             durability=durability, busy_timeout=busy_timeout, cwd=cwd,
         )  # fmt: skip
-        return cls(await asyncio.to_thread(make))
+        return Opening(cls, make)
 
     @property
     def path(self) -> Path:
@@ -192,7 +184,7 @@ class AsyncStore:
         future: asyncio.Future[None] = loop.create_future()
 
         def notify(job: Job) -> None:
-            loop.call_soon_threadsafe(_resolve, future, job.error)
+            loop.call_soon_threadsafe(resolve, future, job.error)
 
         job = self._core.job(unit, durability, notify=notify)
         if not unit.effects:
@@ -203,6 +195,7 @@ class AsyncStore:
             self._core.complete_places(unit)
         self._core.service.send(job)
         await future
+        self._core.committed(unit)
 
     create_session = _write(Unit.create_session)
     append = _write(Unit.append)
@@ -226,8 +219,8 @@ class AsyncStore:
     add_prompt = _write(Unit.add_prompt)
     note_used = _write(Unit.note_used)
     relink = _write(Unit.relink)
-    fork = _write(Unit.fork)
-    delete = _write(Unit.delete)
+    fork = _write_by_ref(Unit.fork)
+    delete = _write_by_ref(Unit.delete)
 
     # -- reading -------------------------------------------------------------
 
@@ -303,7 +296,7 @@ class AsyncStore:
             raise
         finally:
             holding.given_back()
-            await out.end(self, failure, holding)
+            await out.end(self.commit, failure, holding)
 
     async def recover(self, session: SessionRef) -> None:
         """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""

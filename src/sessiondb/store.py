@@ -14,25 +14,25 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from sessiondb.opened.core import Core
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
 from sessiondb.effects.recover import Recover
-from sessiondb.effects.stream import Stream
-from sessiondb.opened.importing import new_importer
 from sessiondb.model import Change, Imported, Problem, SourceSession
+from sessiondb.opened.core import Core
+from sessiondb.opened.importing import new_importer
 from sessiondb.opened.notifier import Callback
 from sessiondb.opened.queries import Queries
+from sessiondb.opened.sharing import Holding, new_stream
+from sessiondb.opened.streams import SyncStream
+from sessiondb.opened.watching import Watch
 from sessiondb.repository import Read
 from sessiondb.repository.transcript import pages
-from sessiondb.opened.sharing import Holding, new_stream
-from sessiondb.opened.watching import Watch
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from sessiondb.effects.handles import MessageHandle, SessionRef
+    from sessiondb.effects.handles import SessionRef
     from sessiondb.model import Message
 
 P = ParamSpec("P")
@@ -58,47 +58,19 @@ def _write(verb: Callable[Concatenate[Unit, P], R]) -> Callable[Concatenate[Stor
     return call
 
 
-class SyncStream:
-    """A stream of a synchronous store: begin parts, add to them, `finish`."""
+def _write_by_ref(
+    verb: Callable[Concatenate[Unit, SessionRef, P], R],
+) -> Callable[Concatenate[Store, SessionRef, P], R]:
+    """A verb that people use: its session may be any REF, looked up before the unit."""
 
-    def __init__(self, inner: Stream) -> None:
-        self.inner = inner
-        self.text = inner.text
-        self.reasoning = inner.reasoning
-        self.tool = inner.tool
-        self.finish = inner.finish
+    @wraps(verb)
+    def call(self: Store, session: SessionRef, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        unit = self._core.unit()
+        result = verb(unit, self.session(session).id, *args, **kwargs)
+        self._core.commit(unit)
+        return result
 
-    @property
-    def message(self) -> MessageHandle:
-        """The message that is being written."""
-        assert self.inner.message is not None
-        return self.inner.message
-
-    def flush(self) -> None:
-        """Return when all that was added is committed; raises the error of the write."""
-        done = threading.Event()
-        errors: list[BaseException | None] = []
-
-        def wake(error: BaseException | None) -> None:
-            errors.append(error)
-            done.set()
-
-        self.inner.write(wake)
-        done.wait()
-        raised = self.inner.take_error() or errors[0]
-        if raised is not None:
-            raise raised
-
-    def end(self, core: Core, failure: BaseException | None, holding: Holding) -> None:
-        """Write the end of the stream; a second failure never hides the first."""
-        settled = threading.Event()
-        self.inner.write(lambda _: settled.set())
-        settled.wait()
-        try:
-            core.commit(self.inner.closing(failure, holding.drop))
-        except Exception:
-            if failure is None:
-                raise
+    return call
 
 
 class Store:
@@ -202,8 +174,8 @@ class Store:
     add_prompt = _write(Unit.add_prompt)
     note_used = _write(Unit.note_used)
     relink = _write(Unit.relink)
-    fork = _write(Unit.fork)
-    delete = _write(Unit.delete)
+    fork = _write_by_ref(Unit.fork)
+    delete = _write_by_ref(Unit.delete)
 
     # -- reading -------------------------------------------------------------
 
@@ -279,7 +251,7 @@ class Store:
             raise
         finally:
             holding.given_back()
-            out.end(self._core, failure, holding)
+            out.end(self._core.commit, failure, holding)
 
     def recover(self, session: SessionRef) -> None:
         """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""

@@ -197,6 +197,13 @@ def test_an_odd_record_is_a_problem_and_the_rest_goes_on(
         assert why in problem.why
 
 
+def test_no_file_outside_of_the_store_is_read_for_a_session(tmp_path: Path) -> None:
+    (tmp_path / "ses_0002.json").write_text('[{"file": "secret"}]')
+    item = session(1, user(0, "Hi"), id="../../../ses_0002")
+    source = one(sqlite_store(tmp_path / "opencode" / "opencode.db", item))
+    assert source.diffs is None
+
+
 def test_what_belongs_to_nothing_is_reported(tmp_path: Path) -> None:
     item = session(1, user(0, "Hi"))
     lost = session(2, user(1, "Lost"), assistant(2, text("Gone")))

@@ -26,8 +26,8 @@ from opencode_store import (
 )
 
 from sessiondb.formats.opencode import convert, export_json, session_diff
-from sessiondb.formats.opencode.export import message_info, part_json
-from sessiondb.model import Message, MessageDraft, Part, PartDraft, Todo, Tokens
+from sessiondb.formats.opencode.export import message_info, part_json, session_info
+from sessiondb.model import Message, MessageDraft, Part, PartDraft, SourceSession, Todo, Tokens
 from sessiondb.model.draft import NO_INPUT
 
 
@@ -203,7 +203,7 @@ RECORDS = [
     record
     for message in everything()["messages"]
     for record in (message["info"], *message["parts"])
-]
+] + [everything()["info"]]
 
 
 def _places(record: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -226,7 +226,10 @@ def test_a_record_is_written_as_it_was_whatever_stands_in_it(data: st.DataObject
             holder = holder[key] if isinstance(holder.get(key), dict) else {}
         holder[place[-1]] = data.draw(JSON)
     given_record = copy.deepcopy(record)
-    if "type" in record:
+    if "slug" in record:
+        fields = convert.session_fields(record, "ses_1")
+        again = session_info(SourceSession("opencode", "ses_1", "", "", (), **fields))
+    elif "type" in record:
         part = convert.part_draft(record, "prt_1", "msg_1", "ses_1")
         again = part_json(part, "msg_1", "ses_1")
     else:

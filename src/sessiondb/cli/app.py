@@ -108,7 +108,7 @@ class Commands(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(name, entry[1]) for name, entry in section.items()])
 
-    def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]
+    def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:
         """Run the command line *args* (default: the process's) and exit."""
         options = Options()
         try:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def fork_command(
     options: Options,
+    *,
     ref: str,
     at: str | None,
     before: str | None,
@@ -64,7 +65,7 @@ def fork_command(
 @click.argument("ref")
 @shared.as_json
 @click.pass_obj
-def tree_command(options: Options, ref: str, as_json: bool) -> None:
+def tree_command(options: Options, *, ref: str, as_json: bool) -> None:
     """The family of REF, drawn: its topmost ancestor with all forks and subagents."""
     with open_store(options) as store:
         asked = find(store, ref)
@@ -122,7 +123,7 @@ def _drawn(root: Tree, asked: Session) -> Iterator[str]:
 @click.argument("b")
 @shared.as_json
 @click.pass_obj
-def diff_command(options: Options, a: str, b: str, as_json: bool) -> None:
+def diff_command(options: Options, *, a: str, b: str, as_json: bool) -> None:
     """Where sessions A and B part, and what only one of them has."""
     from sessiondb.model import message_json, session_json
 

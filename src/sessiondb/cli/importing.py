@@ -17,11 +17,11 @@ from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.text import count, one_line
 from sessiondb.errors import SessionDBError
+from sessiondb.location import load_config, project_at
 from sessiondb.model import Imported, Problem
 
 if TYPE_CHECKING:
     from sessiondb.model import SourceSession
-    from sessiondb.store import Store
 
 OUTCOMES = ("imported", "updated", "unchanged", "deleted", "diverged")
 PROBLEMS_FOUND = 4
@@ -43,7 +43,6 @@ class Report:
             self.problems.append(result)
             return
         self.outcomes[result.outcome] += 1
-        self.problems += result.problems
         names = ("id", "source", "source_id", "messages", "outcome")
         self.sessions.append({name: getattr(result, name) for name in names})
 
@@ -65,6 +64,7 @@ class Report:
 @click.pass_obj
 def import_command(
     options: Options,
+    *,
     paths: tuple[str, ...],
     formats: tuple[str, ...],
     project: str | None,
@@ -83,7 +83,7 @@ def import_command(
     with open_store(options, writing=True) as store:
         sources = _Sources(_locations(paths, formats), formats, strict=bool(paths))
         results = store.ingest(
-            sources, project_root=project or _own_project(store), restore=restore,
+            sources, project_root=project and project_at(project).root, restore=restore,
             as_fork=as_fork, dry_run=dry_run,
         )  # fmt: skip
         for result in _with_progress(results):
@@ -92,17 +92,10 @@ def import_command(
     return PROBLEMS_FOUND if report.problems else 0
 
 
-def _own_project(store: Store) -> str | None:
-    """Return the project whose sessions alone belong into this database; None is all."""
-    place = store.location
-    return str(place.root) if place.kind == "local" else None
-
-
 def _locations(paths: tuple[str, ...], formats: tuple[str, ...]) -> list[Path]:
     if paths:
         return [Path(path) for path in paths]
     from sessiondb.formats import default_locations
-    from sessiondb.location import load_config
 
     known = default_locations(os.environ, formats=formats or None)
     return [path for path in [*known, *load_config().import_paths] if path.exists()]

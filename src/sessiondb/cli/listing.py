@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def list_command(
     options: Options,
+    *,
     where: shared.Where,
     sort: str,
     limit: int | None,
@@ -109,6 +110,7 @@ def _say_what_is_left(page: Page[Session], where: shared.Where) -> None:
 @click.pass_obj
 def prompts_command(
     options: Options,
+    *,
     query: str | None,
     where: shared.Where,
     limit: int | None,

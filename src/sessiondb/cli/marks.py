@@ -17,7 +17,7 @@ from sessiondb.cli.text import count
 @click.argument("text")
 @shared.as_json
 @click.pass_obj
-def title_command(options: Options, ref: str, text: str, as_json: bool) -> None:
+def title_command(options: Options, *, ref: str, text: str, as_json: bool) -> None:
     """Name session REF; an import never changes it again."""
     from sessiondb.model import session_json
 
@@ -35,9 +35,9 @@ def title_command(options: Options, ref: str, text: str, as_json: bool) -> None:
 @shared.as_json
 @click.pass_obj
 def label_command(
-    options: Options, ref: str, message: str, name: str | None, as_json: bool
+    options: Options, *, ref: str, message: str, name: str | None, as_json: bool
 ) -> None:
-    """Call message M (id, seq or label) of session REF by NAME; without NAME take its labels off."""
+    """Call message M (id, seq or label) of session REF by NAME; without NAME, by no name."""
     with open_store(options, writing=True) as store:
         session = find(store, ref)
         store.label(session, store.message(session, message).seq, name)
@@ -49,7 +49,7 @@ def label_command(
 @click.argument("refs", metavar="REF...", nargs=-1, required=True)
 @shared.as_json
 @click.pass_obj
-def archive_command(options: Options, refs: tuple[str, ...], as_json: bool) -> None:
+def archive_command(options: Options, *, refs: tuple[str, ...], as_json: bool) -> None:
     """Leave sessions out of lists and searches; `--archived` shows them there."""
     _set_archived(options, refs, as_json, archived=True)
 
@@ -58,7 +58,7 @@ def archive_command(options: Options, refs: tuple[str, ...], as_json: bool) -> N
 @click.argument("refs", metavar="REF...", nargs=-1, required=True)
 @shared.as_json
 @click.pass_obj
-def unarchive_command(options: Options, refs: tuple[str, ...], as_json: bool) -> None:
+def unarchive_command(options: Options, *, refs: tuple[str, ...], as_json: bool) -> None:
     """Show archived sessions in lists and searches again."""
     _set_archived(options, refs, as_json, archived=False)
 

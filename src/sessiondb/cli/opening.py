@@ -89,4 +89,4 @@ def remember(store: Store, session: Session) -> None:
     name = terminal()
     if name is not None:
         with contextlib.suppress(SessionDBError):
-            store.note_used(session, name, str(Path.cwd()))
+            store.note_used(session, name)

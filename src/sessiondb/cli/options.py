@@ -37,7 +37,7 @@ def paged(function: F) -> F:
     return _limit(_cursor(function))
 
 
-class Moment(click.ParamType):
+class Moment(click.ParamType):  # type: ignore[type-arg]  generic since 8.4
     """A point in time, as Unix ms: ``today``, ``yesterday``, ``7d``, ``12h``, a date, ISO time.
 
     A day is meant whole: as the *end* of a span it is the midnight after it.
@@ -48,9 +48,7 @@ class Moment(click.ParamType):
     def __init__(self, *, end: bool = False) -> None:
         self._end = end
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Return the Unix ms that *value* means in the local time zone; usage error if none."""
         try:
             return int(self._read(str(value).strip().lower()).timestamp() * 1000)

@@ -8,6 +8,7 @@ word, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, bytes are
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import sys
@@ -58,12 +59,12 @@ def _bytes(data: bytes) -> None:
 
 
 def page(lines: Iterable[str]) -> None:
-    """Write lines as they come; on a terminal through ``$PAGER``, which shows short text as it is."""
+    """Write lines as they come; on a terminal through ``$PAGER``."""
     if not screen().terminal:
         for line in lines:
             write(line + "\n")
         return
-    # F: leave at once when all fits; R: our colours, all else is escaped; X: leave it on the screen.
+    # F: be gone where all fits; R: let our colours pass; X: leave the text on the screen.
     os.environ.setdefault("LESS", "FRX")
     click.echo_via_pager((line + "\n" for line in lines), color=screen().color)
 
@@ -93,7 +94,7 @@ def _default(value: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    if isinstance(value, float) and (value != value or value in (float("inf"), -float("inf"))):
+    if isinstance(value, float) and not math.isfinite(value):
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
@@ -117,7 +118,7 @@ def write_jsonl(values: Iterable[Any]) -> None:
 
 
 def write_json_stream(fields: Mapping[str, Any], name: str, values: Iterable[Any]) -> None:
-    """Write one JSON object with *fields* and the list *name*, whose items are never all in memory."""
+    """Write one JSON object with *fields* and the list *name*, item by item as they come."""
     head = dumps(fields)[:-1] + (", " if fields else "")
     write_array(values, f"{head}{dumps(name)}: ", "}")
 

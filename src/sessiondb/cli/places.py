@@ -19,7 +19,7 @@ from sessiondb.location import trust
 @click.command("path")
 @shared.as_json
 @click.pass_obj
-def path_command(options: Options, as_json: bool) -> None:
+def path_command(options: Options, *, as_json: bool) -> None:
     """Print the path of the database that is used here; it need not exist yet."""
     found = location.resolve(options.db, scope=cast("location.Scope", options.scope))
     if found.notice:
@@ -35,7 +35,7 @@ def path_command(options: Options, as_json: bool) -> None:
 @click.command("init")
 @click.option("--local", "here", is_flag=True, help="For this project, in .sessiondb at its root.")
 @click.pass_obj
-def init_command(options: Options, here: bool) -> None:
+def init_command(options: Options, *, here: bool) -> None:
     """Make the database, unless it is there; prints its path.
 
     With --local it is one for this project alone: git ignores it, and every
@@ -72,10 +72,10 @@ def trust_command(directory: str | None) -> None:
 @click.argument("new")
 @shared.as_json
 @click.pass_obj
-def relink_command(options: Options, old: str, new: str, as_json: bool) -> None:
+def relink_command(options: Options, *, old: str, new: str, as_json: bool) -> None:
     """Move the sessions of directory OLD, and of those below it, to NEW."""
     with open_store(options, writing=True) as store:
-        moved = store.relink(old, new)
+        moved = store.relink(old, new).moved
     if as_json:
         output.write_json({"sessions": moved})
     else:

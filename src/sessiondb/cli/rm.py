@@ -62,6 +62,7 @@ class Removal:
 @click.pass_obj
 def rm_command(
     options: Options,
+    *,
     refs: tuple[str, ...],
     where: shared.Where,
     keep_forks: bool,
@@ -99,9 +100,7 @@ def _check_usage(refs: tuple[str, ...], where: shared.Where, *, ask: bool) -> No
         raise click.UsageError("nobody can be asked here: add --yes, or --dry-run for the plan")
 
 
-def _planned(
-    store: Store, refs: tuple[str, ...], where: shared.Where, keep_forks: bool
-) -> Removal:
+def _planned(store: Store, refs: tuple[str, ...], where: shared.Where, keep_forks: bool) -> Removal:
     removal = Removal()
     name = terminal()
     named = [store.session(ref, terminal=name) for ref in refs]

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def search_command(
     options: Options,
+    *,
     query: str,
     where: shared.Where,
     role: str | None,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.pass_obj
 def show_command(
     options: Options,
+    *,
     ref: str | None,
     last: int | None,
     branches: bool,

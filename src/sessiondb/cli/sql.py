@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ _ALLOWED = {
     sqlite3.SQLITE_FUNCTION,
     sqlite3.SQLITE_RECURSIVE,
 }
+#: How a virtual table such as the search index is set up when it is first used.
+_DECLARED = (sqlite3.SQLITE_UPDATE, "sqlite_master")
 _PRAGMAS = frozenset(
     "application_id collation_list compile_options data_version encoding foreign_key_check "
     "foreign_key_list freelist_count function_list index_info index_list index_xinfo "
@@ -40,7 +42,7 @@ _MEASURED = 200
 @click.argument("query", required=False)
 @shared.as_json
 @click.pass_obj
-def sql_command(options: Options, query: str | None, as_json: bool) -> int:
+def sql_command(options: Options, *, query: str | None, as_json: bool) -> int:
     """Ask in SQL, reading only; without QUERY open the sqlite3 shell, reading only.
 
     Made for reading: the views session_list, transcript, tool_call,
@@ -76,7 +78,7 @@ def _ask(path: Path, query: str, as_json: bool) -> None:
 
 
 def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> int:
-    if action in _ALLOWED:
+    if action in _ALLOWED or (action, first) == _DECLARED:
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS:
         # With a value most of these set something; on tables and checks it is what to look at.
@@ -111,9 +113,12 @@ def _write(cursor: sqlite3.Cursor, as_json: bool) -> None:
 def _names(cursor: sqlite3.Cursor) -> list[str]:
     """Return the names of the columns; a repeated one gets a number, so that no value is lost."""
     names: list[str] = []
-    for (name, *_) in cursor.description or ():
-        again = sum(other == name or other.rpartition("_")[0] == name for other in names)
-        names.append(f"{name}_{again + 1}" if name in names else name)
+    for name, *_ in cursor.description or ():
+        unique, number = name, 1
+        while unique in names:
+            number += 1
+            unique = f"{name}_{number}"
+        names.append(unique)
     return names
 
 

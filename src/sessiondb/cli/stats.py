@@ -34,7 +34,7 @@ _NOTHING = UsageRow({}, 0, 0, None, None, Tokens(), 0)
 @shared.as_json
 @click.pass_obj
 def stats_command(
-    options: Options, where: shared.Where, by: str, prices: Path | None, as_json: bool
+    options: Options, *, where: shared.Where, by: str, prices: Path | None, as_json: bool
 ) -> None:
     """Cost and tokens of this project (-a: everywhere), archived sessions and subagents included.
 

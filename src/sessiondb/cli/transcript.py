@@ -82,9 +82,7 @@ def _message_head(message: Message, screen: Screen) -> str:
     return f"── {name} " + screen.style(f"· {rest}", dim=True)
 
 
-def _part(
-    part: Part, screen: Screen, full: bool, results: dict[str, int]
-) -> Iterator[str]:
+def _part(part: Part, screen: Screen, full: bool, results: dict[str, int]) -> Iterator[str]:
     if part.type == "text":
         yield from visible(part.text or "").split("\n")
     elif part.type == "reasoning":
@@ -142,7 +140,7 @@ def _json(value: Any) -> str:
 
 
 def folded(text: str, full: bool, indent: str) -> Iterator[str]:
-    """Yield the lines of *text*, indented; unless *full* at most `FOLD_LINES`, and how many more."""
+    """Yield the lines of *text*, indented; unless *full* at most `FOLD_LINES` of them."""
     lines = visible(text.rstrip("\n")).split("\n")
     for line in lines if full else lines[:FOLD_LINES]:
         more = len(line) - FOLD_WIDTH

@@ -34,19 +34,23 @@ def _existing(options: Options) -> Path:
 @click.option("--dry-run", is_flag=True, help="Show what is pending, change nothing.")
 @shared.as_json
 @click.pass_obj
-def migrate_command(options: Options, dry_run: bool, as_json: bool) -> None:
+def migrate_command(options: Options, *, dry_run: bool, as_json: bool) -> None:
     """Bring the database to the schema of this release; a backup is kept first."""
     from sessiondb.engine import migrate
 
     path = _existing(options)
-    steps = [str(step) for step in migrate.pending(path)]
-    if steps and not dry_run:
-        migrate.upgrade(path)
+    steps = migrate.pending(path)
+    kept = migrate.upgrade(path) if steps and not dry_run else None
     if as_json:
-        output.write_json({"path": str(path), "pending": steps, "dry_run": dry_run})
+        found = [step._asdict() for step in steps]
+        backup = str(kept) if kept else None
+        output.write_json({"pending": found, "backup": backup, "dry_run": dry_run})
         return
     for step in steps:
-        output.write(f"{'pending' if dry_run else 'applied'}: {one_line(step)}\n")
+        done = "pending" if dry_run else "applied"
+        output.write(f"{done}\t{step.revision}\t{one_line(step.description)}\n")
+    if kept:
+        say(f"the file as it was: {kept}")
     if not steps:
         say(f"{path} is up to date")
 
@@ -54,7 +58,7 @@ def migrate_command(options: Options, dry_run: bool, as_json: bool) -> None:
 @click.command("check")
 @shared.as_json
 @click.pass_obj
-def check_command(options: Options, as_json: bool) -> int:
+def check_command(options: Options, *, as_json: bool) -> int:
     """Verify the file, what refers to what, the search index, blobs, counters and counting.
 
     Exit 4 if something is wrong. Comparing the search index keeps writers
@@ -79,7 +83,7 @@ def check_command(options: Options, as_json: bool) -> int:
 @click.argument("to", metavar="TO", type=click.Path(path_type=Path))
 @shared.as_json
 @click.pass_obj
-def backup_command(options: Options, to: Path, as_json: bool) -> None:
+def backup_command(options: Options, *, to: Path, as_json: bool) -> None:
     """Write a copy of the database to the new file TO (or into the folder TO), and verify it.
 
     Agents go on writing meanwhile; the copy is what the database was at one moment.
@@ -100,7 +104,7 @@ def backup_command(options: Options, to: Path, as_json: bool) -> None:
 @click.command("doctor")
 @shared.as_json
 @click.pass_obj
-def doctor_command(options: Options, as_json: bool) -> None:
+def doctor_command(options: Options, *, as_json: bool) -> None:
     """Versions, settings and sizes of this installation and its database."""
     from sessiondb.maintenance import diagnose
 
@@ -115,28 +119,34 @@ def doctor_command(options: Options, as_json: bool) -> None:
 def _report(report: dict[str, Any]) -> Iterator[str]:
     shown = output.screen()
     for name, value in report.items():
-        if name in ("biggest_sessions", "bytes_by_table", "advice"):
-            continue
-        facts = value if isinstance(value, dict) else {"": value}
-        for key, fact in facts.items():
-            label = f"{name} {key}".replace("_", " ").strip()
-            yield f"{label:<26} {_fact(key or name, fact)}"
-    if tables := report.get("bytes_by_table"):
-        yield shown.style("bytes by table", bold=True)
-        yield from (f"  {size(n):>10}  {name}" for name, n in tables.items() if n)
-    if biggest := report.get("biggest_sessions"):
-        yield shown.style("biggest sessions", bold=True)
-        for item in biggest:
-            yield f"  {size(item['bytes']):>10}  {short_id(item['id'])}  {one_line(item['title'])}"
-    for line in report["advice"]:
-        yield shown.style(f"! {line}", fg="yellow")
+        if name == "advice":
+            yield from (shown.style(f"! {one_line(line)}", fg="yellow") for line in value)
+        elif not isinstance(value, dict | list):
+            yield f"{_label(name)}: {_fact(name, value)}"
+        elif value:
+            yield shown.style(_label(name), bold=True)
+            yield from _facts(name, value)
+
+
+def _facts(name: str, value: Any) -> Iterator[str]:
+    if name == "bytes_by_table":
+        yield from (f"  {size(number):>10}  {table}" for table, number in value.items())
+    elif name == "biggest_sessions":
+        for s in value:
+            yield f"  {size(s['bytes']):>10}  {short_id(s['id'])}  {one_line(s['title'])}"
+    elif isinstance(value, list):
+        yield from (f"  {one_line(str(item))}" for item in value)
+    else:
+        yield from (f"  {_label(key):<20} {_fact(key, fact)}" for key, fact in value.items())
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _fact(name: str, value: Any) -> str:
-    if value is None:
+    if value is None or value == []:
         return "–"
     if name.startswith("time"):
         return clock(value)
-    if name.startswith("bytes"):
-        return size(value)
-    return one_line(str(value))
+    return size(value) if name.startswith("bytes") else one_line(str(value))

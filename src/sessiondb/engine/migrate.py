@@ -158,6 +158,8 @@ def run_env(context: EnvironmentContext) -> None:
     try:
         with _commanded(context, attributes["path"]) as connection:
             _run(context, connection)
+        if backup := attributes.get("backup"):
+            context.config.print_stdout("backup: %s", backup)
     except SessionDBError as error:
         raise CommandError(f"{error}\n  {error.hint}" if error.hint else str(error)) from error
 
@@ -212,10 +214,14 @@ def _run(context: EnvironmentContext, connection: Connection) -> None:
         return steps
 
     context.configure(connection=connection, fn=plan)
-    context.run_migrations()
-    if steps:
-        passage.end()
-        attributes["backup"] = passage.backup
+    try:
+        context.run_migrations()
+        if steps:
+            passage.end()
+    except BaseException:
+        passage.forget_backup()
+        raise
+    attributes["backup"] = passage.backup
 
 
 @contextmanager

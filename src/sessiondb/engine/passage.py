@@ -95,7 +95,7 @@ class Passage:
         self._rows, self._orphans = self._count_rows(), self._count_orphans()
         self._indexes = self._find_indexes()
         if self._rebuilds:
-            self.backup = self._back_up()
+            self._back_up()
             self._take_away(ours)
 
     def end(self) -> None:
@@ -194,24 +194,22 @@ class Passage:
                 with contextlib.suppress(sqlite3.OperationalError):
                     self._connection.execute(self._indexes[name])
 
-    def _back_up(self) -> Path:
+    def _back_up(self) -> None:
         """Copy the file as it is under the write lock; another connection can still read that."""
         with files.translated(self._backups):
             files.make_folder(self._backups)
         mark = self._one("SELECT substr(value, 1, 8) FROM meta WHERE key = 'database_uuid'")
         version = self._chain.version(self._origin)
         when = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-        target = self._backups / f"{self._path.name}.{mark}-schema{version}-{when}"
-        files.private(target)
-        reader = connect(self._path)
-        try:
-            reader.execute("VACUUM INTO ?", (str(target),))
-        except BaseException:
-            target.unlink(missing_ok=True)
-            raise
-        finally:
-            reader.close()
-        return target
+        self.backup = self._backups / f"{self._path.name}.{mark}-schema{version}-{when}"
+        files.private(self.backup)
+        with contextlib.closing(connect(self._path)) as reader:
+            reader.execute("VACUUM INTO ?", (str(self.backup),))
+
+    def forget_backup(self) -> None:
+        """Remove the copy: nothing was migrated."""
+        if self.backup is not None:
+            self.backup.unlink(missing_ok=True)
 
     def _one(self, sql: str) -> Any:
         return self._connection.execute(sql).fetchone()[0]

@@ -26,7 +26,7 @@ class Backup:
 
 
 def backup(store: HasPath, to: Path) -> Backup:
-    """Write a compact copy of the database of *store* to the new file *to*, readable by nobody else.
+    """Write a compact copy of a store's database to the new file *to*, readable by nobody else.
 
     Raises `ConflictError` when there is something already, `CorruptionError`
     when the copy is not whole, `StorageError`; no half copy is left behind.
@@ -56,7 +56,9 @@ def _verified(path: Path) -> Backup:
         try:
             answers = [line for (line,) in connection.execute("PRAGMA integrity_check")]
             if answers != ["ok"]:
-                raise CorruptionError(f"the copy is damaged: {answers[0]}", hint="`sessiondb check`")
+                raise CorruptionError(
+                    f"the copy is damaged: {answers[0]}", hint="`sessiondb check`"
+                )
             # VACUUM INTO leaves the copy to the cache of the system: a commit syncs all of it.
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             connection.execute(f"PRAGMA user_version={version}")

@@ -111,7 +111,7 @@ def _inside(path: Path) -> dict[str, Any]:
 def _pending(path: Path) -> list[str]:
     from sessiondb.engine.migrate import pending
 
-    return [str(step) for step in pending(path)]
+    return [f"{step.revision} {step.description}" for step in pending(path)]
 
 
 def _advice(report: dict[str, Any]) -> list[str]:

@@ -50,7 +50,7 @@ SELECT count(*) FROM message AS m
 """
 
 # Both ways in which a message can be a copy of another: see `effects.ownership`.
-_KIN = f"""
+_KIN = """
 SELECT 1 FROM session AS k JOIN message AS o ON o.session_id = k.id
  WHERE k.root_id = s.root_id AND k.time_deleted IS NULL
    AND o.id = m.id AND o.seq = m.seq AND o.time_created = m.time_created"""

@@ -33,7 +33,7 @@ SELECT s.id, s.title, s.source, b.bytes FROM ({_SESSIONS}) AS b
 
 
 def bytes_by_table(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return table → bytes with its indexes, largest first; estimated where SQLite has no dbstat."""
+    """Return table → bytes with its indexes, largest first; an estimate without dbstat."""
     try:
         return dict(connection.execute(_DBSTAT).fetchall())
     except sqlite3.OperationalError:

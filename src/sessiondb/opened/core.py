@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sessiondb import ids, location
+from sessiondb.effects.delete import Delete, Reap
 from sessiondb.effects.project import Place, stored
 from sessiondb.effects.service import Service
 from sessiondb.effects.unit import Unit
@@ -34,6 +35,8 @@ from sessiondb.repository.sessions import project_at
 
 T = TypeVar("T")
 Tell = Callable[[Callback, list[Change]], None]
+#: Seconds after a delete until its rows begin to be removed.
+REAP_AFTER = 1.0
 _open: weakref.WeakSet[Core] = weakref.WeakSet()
 
 
@@ -82,14 +85,19 @@ class Core:
     def _see_newest(self) -> None:
         connection = self.checkout()
         try:
-            sql = "SELECT min(id) FROM session WHERE source_id IS NULL"
-            newest = connection.execute(sql).fetchone()[0]
+            sql = (
+                "SELECT (SELECT min(id) FROM session WHERE source_id IS NULL), "
+                "EXISTS (SELECT 1 FROM session WHERE time_deleted IS NOT NULL)"
+            )
+            newest, leftover = connection.execute(sql).fetchone()
         except sqlite3.Error as error:
             raise translate(error) from error
         finally:
             self.give_back(connection)
         if newest is not None:
             ids.saw_session(newest)
+        if leftover and not self.read_only:
+            self.reap_soon()
 
     # -- reading -------------------------------------------------------------
 
@@ -172,6 +180,27 @@ class Core:
         if unit.effects:
             self.complete_places(unit)
             self.writer.run(job)
+            self.committed(unit)
+
+    def committed(self, unit: Unit) -> None:
+        """Do what follows a commit."""
+        if any(isinstance(effect, Delete) for effect in unit.effects):
+            self.reap_soon()
+
+    def reap_soon(self, seconds: float = REAP_AFTER) -> None:
+        """Remove the rows of deleted sessions in the background, a small transaction at a time."""
+        self.service.call_later(seconds, self._reap_step)
+
+    def _reap_step(self) -> None:
+        unit, step = self.unit(), Reap()
+        unit.effects.append(step)
+
+        def again(job: Job) -> None:
+            if step.more and job.error is None and not self.closed:
+                self.reap_soon(0.0)
+
+        if not self.closed:
+            self.writer.run(self.job(unit, "normal", notify=again))
 
     def subscribe(self, callback: Callback, tell: Tell | None = None) -> Callable[[], None]:
         """Tell *callback* of every commit of this process; return what ends it.

@@ -16,7 +16,6 @@ from typing import Any
 from sqlalchemy import select
 
 from sessiondb import codec, ids, location
-from sessiondb.opened.core import Core
 from sessiondb.effects import encode
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.encode import Blob
@@ -29,6 +28,7 @@ from sessiondb.effects.unit import Unit
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import InvalidInputError, SessionDBError
 from sessiondb.model import Imported, Problem, SourceMessage, SourceSession
+from sessiondb.opened.core import Core
 from sessiondb.repository import Read
 from sessiondb.schema import import_ledger, session, tombstone
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sessiondb.opened.core import Core
 from sessiondb.effects.handles import (
     LEAF,
     MessageHandle,
@@ -36,6 +35,7 @@ from sessiondb.model import (
     Unfinished,
     UsageRow,
 )
+from sessiondb.opened.core import Core
 from sessiondb.repository import Read, family, lists, transcript
 from sessiondb.repository import search as search_reads
 from sessiondb.repository import usage as usage_reads

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sessiondb.opened.core import Core
 from sessiondb.effects.lease import DropLease, Renewal, TakeLease, new_holder
 from sessiondb.effects.stream import Stream
 from sessiondb.effects.unit import Effect, Unit
 from sessiondb.effects.writer import Job
 from sessiondb.errors import InvalidInputError
+from sessiondb.opened.core import Core
 
 
 class Holding:

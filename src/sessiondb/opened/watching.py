@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sessiondb.opened.core import Core
 from sessiondb.effects.handles import SessionHandle
 from sessiondb.model import Change, Session
+from sessiondb.opened.core import Core
 from sessiondb.repository.lists import changes_since, last_change
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from sessiondb.formats.opencode.records import Head, OddRecordError, Opened, Records, load_object
 
-_FORKED = re.compile(r"(?P<title>.+) \(fork #(?P<number>\d+)\)", re.DOTALL)
+_FORKED = re.compile(r"(?P<title>.+) \(fork #(?P<number>\d{1,9})\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,8 @@ class _Contents:
 
     def digest(self, index: int) -> bytes | None:
         """Return what a copy has in common with message *index*; None when that is unknown."""
+        if index >= len(self.messages):
+            return None
         while len(self._digests) <= index:
             self._digests.append(self._digest(self.messages[len(self._digests)].id))
         return self._digests[index]

@@ -11,8 +11,8 @@ from typing import Any
 from sessiondb.formats.opencode.records import OddRecordError, load, usable_id
 from sessiondb.model import Problem
 
-#: A cut tool output larger than this stays a reference, in bytes.
-MAX_OUTPUT = 64 << 20
+#: A file larger than this stays where it is, in bytes.
+MAX_FILE = 64 << 20
 _OUTPUTS = "tool-output"
 # No symlink, and no waiting for whoever writes to a fifo. Windows knows only the last of them.
 _NO_TRICKS: int = sum(getattr(os, f, 0) for f in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
@@ -44,6 +44,10 @@ def read_file(path: Path) -> bytes | None:
 
 def read_json(path: Path, kind: type, problems: list[Problem]) -> Any:
     """Return what a side file holds, None where there is none or it is odd; that is a problem."""
+    size, _ = stamp(path) or (0, 0)
+    if size > MAX_FILE:
+        problems.append(Problem(str(path), f"{path.name} is larger than {MAX_FILE} bytes"))
+        return None
     try:
         raw = read_file(path)
         value = None if raw is None else load(raw)
@@ -60,7 +64,7 @@ def cut_output(home: Path, named: Any) -> dict[str, Any] | None:
     """Return the file that a cut tool output *named*, as {"name", "content"}.
 
     It is looked for by the tail of its path, inside the store's own outputs and
-    through no symlink; None where it is not there or larger than `MAX_OUTPUT`.
+    through no symlink; None where it is not there or larger than `MAX_FILE`.
     """
     if type(named) is not str or _OUTPUTS not in (steps := re.split(r"[/\\]", named)):
         return None
@@ -81,8 +85,8 @@ def _regular(path: Path) -> bytes | None:
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | _NO_TRICKS), "rb") as file:
             found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_OUTPUT:
+            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE:
                 return None
-            return file.read(MAX_OUTPUT)
+            return file.read(MAX_FILE)
     except OSError:
         return None

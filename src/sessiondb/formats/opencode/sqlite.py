@@ -122,7 +122,8 @@ class SQLiteRecords:
             raise OddRecordError("is gone")
         project = self._projects.get(str(row.get("project_id")), {})
         size, modified = self._stat
-        diff = self.home / "storage" / "session_diff" / f"{head.id}.json"
+        # The name alone: an id in a hostile database may be a path to somewhere else.
+        diff = self.home / "storage" / "session_diff" / Path(f"{head.id}.json").name
         record = SessionRecord(
             info={},
             facts=[dict(row), project, self._changes.get(head.id), stamp(diff)],

@@ -51,7 +51,9 @@ class _File(NamedTuple):
 
 def layout_of(root: Path) -> Layout | None:
     """Return which tree the directory *root* is, by what is in it; None for no tree."""
-    if (root / "message").is_dir() and _has_sessions(root, TREE_05):
+    if not (root / "message").is_dir():
+        return None
+    if _has_sessions(root, TREE_05):
         return TREE_05
     if not (root / "session" / "info").is_dir() and _has_sessions(root, TREE_1):
         return TREE_1

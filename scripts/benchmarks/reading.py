@@ -1,0 +1,145 @@
+"""Reads: a whole session, lists, the end of a long session, search.
+
+Ours and its floor read one file through connections of the same pragmas; the
+floor is the query that ours was seen to make.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgpack
+
+from benchmarks.fixtures import COMMON, RARE, built, conversation, haystack, session_list
+from benchmarks.measure import Bench, Row, alternate, timed
+from benchmarks.recording import Step, recorded, select
+from sessiondb import ALL, Store, ids
+from sessiondb.engine.connection import connect
+
+#: What "flat" means: the larger file may cost this much more.
+FLAT = 1.3
+Read = Callable[[Store], object]
+
+
+def _said(path: Path, read: Read, *wanted: tuple[str, ...]) -> list[Step]:
+    """Return the queries that *read* makes, each named by pieces of its text."""
+    with recorded() as log, Store.open(path, cwd=path.parent) as store:
+        read(store)
+    return [select(log, *pieces) for pieces in wanted]
+
+
+def _compare(
+    path: Path, read: Read, floor: Callable[[sqlite3.Connection], object], times: int
+) -> tuple[float, float]:
+    with Store.open(path, cwd=path.parent) as store, closing(connect(path)) as connection:
+        return alternate(timed(lambda: read(store)), timed(lambda: floor(connection)), times, 3)
+
+
+def _flat(small: Path, big: Path, read: Read, times: int) -> tuple[float, float]:
+    with Store.open(small, cwd=small.parent) as a, Store.open(big, cwd=big.parent) as b:
+        return alternate(timed(lambda: read(b)), timed(lambda: read(a)), times, 3)
+
+
+def _queries(steps: list[Step]) -> Callable[[sqlite3.Connection], object]:
+    def run(connection: sqlite3.Connection) -> None:
+        for sql, params, _ in steps:
+            connection.execute(sql, params).fetchall()
+
+    return run
+
+
+_SCANS = (("FROM message", ":low"), ("FROM part", ":low"))
+
+
+def load_rows(bench: Bench) -> Iterator[Row]:
+    """Yield the load of a session of 2,000 turns: 4,000 messages, 12,000 parts."""
+    session = ids.new_session_id()
+    path = built(bench.folder / "load.db", conversation(session, 2000, 1))
+
+    def read(store: Store) -> object:
+        return store.messages(session)
+
+    scans = _said(path, read, *_SCANS)
+
+    def floor(connection: sqlite3.Connection) -> None:
+        for sql, params, _ in scans:
+            cursor = connection.execute(sql, params)
+            names = [column[0] for column in cursor.description]
+            data = names.index("data")
+            for row in cursor.fetchall():
+                if row[data] is not None:
+                    msgpack.unpackb(row[data])
+
+    yield Row("load 2,000 turns", *_compare(path, read, floor, bench.times(15)), goal=2)
+
+
+def list_rows(bench: Bench) -> Iterator[Row]:
+    """Yield the newest 50 of 10⁵ sessions, 95 % of them subagents."""
+    count = bench.size(100_000)
+    folder = str(bench.folder.resolve())
+    small = built(bench.folder / "list-small.db", session_list(1000, folder))
+    big = built(bench.folder / "list-big.db", session_list(count, folder))
+
+    def everywhere(store: Store) -> object:
+        return store.sessions(project=ALL)
+
+    def here(store: Store) -> object:
+        return store.sessions()
+
+    times = bench.times(300)
+    for where, read in (("", everywhere), (" of a project", here)):
+        steps = _said(big, read, ("FROM session LEFT", "LIMIT"))
+        pair = _compare(big, read, _queries(steps), times)
+        yield Row(f"newest 50 of {count:,} sessions{where}", *pair, goal=8)
+        pair = _flat(small, big, read, times)
+        yield Row(f"newest 50{where}, 1,000 → {count:,}", *pair, goal=FLAT)
+
+
+def last_rows(bench: Bench) -> Iterator[Row]:
+    """Yield the last 50 messages of a session of 20,000."""
+    short, long = ids.new_session_id(), ids.new_session_id()
+    fills = conversation(short, 500, 1), conversation(long, 10_000, 2)
+    path = built(bench.folder / "last.db", *fills)
+
+    def read(store: Store) -> object:
+        return store.messages(long, last=50)
+
+    times = bench.times(300)
+    pair = _compare(path, read, _queries(_said(path, read, *_SCANS)), times)
+    yield Row("last 50 of 20,000 messages", *pair, goal=8)
+    with Store.open(path) as store:
+        ours = timed(lambda: store.messages(long, last=50))
+        floor = timed(lambda: store.messages(short, last=50))
+        yield Row("last 50, 1,000 → 20,000", *alternate(ours, floor, times, 3), goal=FLAT)
+
+
+_BARE = (
+    "SELECT rowid, snippet(part_search, -1, '', '', '…', 16) FROM part_search "
+    "WHERE part_search MATCH ? ORDER BY rowid DESC LIMIT 20"
+)
+
+
+def search_rows(bench: Bench) -> Iterator[Row]:
+    """Yield the newest 20 hits among 10⁶ parts, for a rare word and for one of every second."""
+    count = bench.size(1_000_000)
+    small = built(bench.folder / "search-small.db", haystack(bench.size(100_000) // 10))
+    big = built(bench.folder / "search-big.db", haystack(count))
+    times = bench.times(300)
+    for word in (RARE, COMMON):
+        for how, options in _SEARCHES.items():
+
+            def read(store: Store, word: str = word, options: Any = options) -> object:
+                return store.search(word, **options)
+
+            pair = _compare(big, read, _queries([Step(_BARE, (f'"{word}"',))]), times)
+            share = "1 %" if word == RARE else "50 %"
+            yield Row(f"search a word of {share} of {count:,} parts{how}", *pair, goal=3)
+            pair = _flat(small, big, read, times)
+            yield Row(f"search a word of {share}, {count // 100:,} → {count:,}{how}", *pair, goal=FLAT)
+
+
+_SEARCHES: dict[str, dict[str, Any]] = {"": {}, ", all hits": {"all_hits": True}}

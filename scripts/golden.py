@@ -1,0 +1,157 @@
+"""Make tests/golden/RELEASE.db and RELEASE.json; called by scripts/golden."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from sessiondb import (
+    ALL,
+    FileDiff,
+    MessageDraft,
+    SessionHandle,
+    Store,
+    Todo,
+    __version__,
+    assistant,
+    event,
+    file,
+    reasoning,
+    system,
+    text,
+    tool,
+    tool_result,
+    user,
+)
+from sessiondb.model import SourceMessage, SourceSession, message_json, session_json
+
+FOLDER = Path(__file__).resolve().parent.parent / "tests" / "golden"
+HOME = "/home/ada"
+LONG = "The quick brown fox jumps over the lazy dog. " * 100
+
+
+def talk(store: Store) -> SessionHandle:
+    """Write a session with every role, a call of every state, and what is hard to keep."""
+    session = store.create_session(
+        title="Mend the parser", directory=f"{HOME}/parser", agent="build",
+        provider="anthropic", model="claude-sonnet-4-5", metadata={"ticket": 17},
+    )  # fmt: skip
+    store.append(session, system("Answer briefly."))
+    question = store.append(
+        session, user("Fix the off-by-one", file("file:///a.py", mime="text/x-python"))
+    )
+    store.append(
+        session,
+        assistant(
+            reasoning("Look at the loop first."),
+            text("Reading it."),
+            tool("read", {"path": "a.py"}, call_id="call_1", output=LONG),
+            tool("bash", {"command": "make"}, call_id="call_2", error="no rule", outcome="failed"),
+            tool("edit", {"path": "a.py", "text": LONG}, call_id="call_3"),
+        ),
+        cost=0.0125, tokens={"input": 1200, "output": 88, "cache_read": 900}, finish="tool-calls",
+    )  # fmt: skip
+    store.append(session, system("A note.", id="note"))
+    store.append(
+        session, assistant("NUL \0, half a pair \ud83d, emoji 🦊, and ünïcödé."), finish="stop"
+    )
+    store.append(session, user("And on another branch?"), after=question)
+    store.append(session, event("model_change", provider="openai", model="gpt-5"))
+    store.append(session, assistant("Writing …"), open=True)
+    store.label(session, question, "start")
+    store.set_todos(session, [Todo("read", status="completed"), Todo("write", priority="high")])
+    store.set_diffs(session, [FileDiff("a.py", before=LONG.encode(), after=b"", deletions=1)])
+    store.set_share(session, "https://example.org/s/1", secret="hush")
+    store.set_revert(session, {"message_id": "note", "snapshot": "abc"})
+    store.set_permission(session, [{"tool": "bash", "action": "ask"}])
+    return session
+
+
+def bring_in(store: Store) -> None:
+    """Import a session and its fork."""
+    asked = [SourceMessage(user("Why?", id="m1")), SourceMessage(assistant("Because.", id="m2"))]
+    common = {"directory": f"{HOME}/lexer", "worktree": f"{HOME}/lexer", "digest": "1"}
+    origin = SourceSession("elsewhere", "s1", f"{HOME}/s1.json", messages=asked, **common)
+    again = [
+        SourceMessage(user("Why?", id="c1"), copied_from=("s1", "m1")),
+        SourceMessage(user("Really?", id="c2")),
+    ]
+    copy = SourceSession(
+        "elsewhere", "s2", f"{HOME}/s2.json", messages=again,
+        parent_source_id="s1", relation="fork", **common,
+    )  # fmt: skip
+    list(store.ingest([origin, copy]))
+
+
+def fill(store: Store) -> None:
+    """Write a bit of everything."""
+    session = talk(store)
+    fork = store.fork(session)
+    store.append(fork, user("Try it without the loop"))
+    child = store.create_session(parent=session, call_id="call_1", title="Look around")
+    store.append(child, user("Find every loop"))
+    store.append(child, assistant(tool("grep", {"pattern": "for"}, call_id="g")))
+    store.append(child, MessageDraft("tool", (tool_result("g", "a.py:3"),)))
+    old = store.create_session(title="Long ago", directory=f"{HOME}/parser")
+    store.append(old, user("hello"))
+    store.archive(old)
+    gone = store.create_session(title="Gone", directory=f"{HOME}/parser")
+    store.append(gone, user("Forget this"))
+    store.delete(gone)
+    store.add_prompt("Fix the off-by-one", session=session)
+    store.add_prompt("ls -la", directory=f"{HOME}/parser")
+    store.note_used(session, "tty1", f"{HOME}/parser")
+    bring_in(store)
+
+
+def value(stored: Any) -> Any:
+    """Return a stored value as JSON: a BLOB is an object with its hexadecimal digits."""
+    return {"hex": stored.hex()} if isinstance(stored, bytes) else stored
+
+
+def rows(path: Path) -> dict[str, Any]:
+    """Return every row of every table, in the order of the tables' own numbers."""
+    found = {}
+    with closing(sqlite3.connect(path)) as connection:
+        tables = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
+        for (table,) in connection.execute(f"{tables} AND name NOT LIKE 'sqlite_%' ORDER BY name"):
+            cursor = connection.execute(f"SELECT * FROM {table} ORDER BY rowid")
+            columns = [column[0] for column in cursor.description]
+            found[table] = {"columns": columns, "rows": [list(map(value, row)) for row in cursor]}
+    return found
+
+
+def sessions(store: Store) -> list[dict[str, Any]]:
+    """Return every session with every message, as the command line shows them."""
+    page = store.sessions(project=ALL, archived=True, subagents=True, limit=100)
+    return [
+        {
+            **session_json(s),
+            "messages": [message_json(m) for m in store.messages(s.id, branches=True)],
+        }
+        for s in page
+    ]
+
+
+def main() -> None:
+    """Write both files."""
+    target = FOLDER / f"{__version__}.db"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "sessions.db")
+        with Store.open(path, source="golden") as store:
+            fill(store)
+            shown = sessions(store)
+        with closing(sqlite3.connect(path)) as connection:
+            target.unlink(missing_ok=True)
+            connection.execute("VACUUM INTO ?", (str(target),))
+    stored = json.dumps({"sessions": shown, "tables": rows(target)}, indent=1)
+    target.with_suffix(".json").write_text(stored + "\n")
+    print(f"{target}: {target.stat().st_size} bytes, {len(shown)} sessions")
+
+
+if __name__ == "__main__":
+    main()
