@@ -65,7 +65,7 @@ def talk(store: Store) -> SessionHandle:
     store.label(session, question, "start")
     store.set_todos(session, [Todo("read", status="completed"), Todo("write", priority="high")])
     store.set_diffs(session, [FileDiff("a.py", before=LONG.encode(), after=b"", deletions=1)])
-    store.set_share(session, "https://example.org/s/1", secret="hush")
+    store.set_share(session, "https://example.org/s/1")
     store.set_revert(session, {"message_id": "note", "snapshot": "abc"})
     store.set_permission(session, [{"tool": "bash", "action": "ask"}])
     return session
@@ -92,7 +92,7 @@ def fill(store: Store) -> None:
     session = talk(store)
     fork = store.fork(session)
     store.append(fork, user("Try it without the loop"))
-    child = store.create_session(parent=session, call_id="call_1", title="Look around")
+    child = store.create_session(parent=session, call_id="call_1", directory=f"{HOME}/parser")
     store.append(child, user("Find every loop"))
     store.append(child, assistant(tool("grep", {"pattern": "for"}, call_id="g")))
     store.append(child, MessageDraft("tool", (tool_result("g", "a.py:3"),)))
@@ -127,14 +127,11 @@ def rows(path: Path) -> dict[str, Any]:
 
 def sessions(store: Store) -> list[dict[str, Any]]:
     """Return every session with every message, as the command line shows them."""
-    page = store.sessions(project=ALL, archived=True, subagents=True, limit=100)
-    return [
-        {
-            **session_json(s),
-            "messages": [message_json(m) for m in store.messages(s.id, branches=True)],
-        }
-        for s in page
-    ]
+    found = []
+    for session in store.sessions(project=ALL, archived=True, subagents=True, limit=100):
+        messages = store.messages(session.id, branches=True)
+        found.append({**session_json(session), "messages": list(map(message_json, messages))})
+    return found
 
 
 def main() -> None:

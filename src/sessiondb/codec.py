@@ -28,6 +28,8 @@ BLOB_BYTES = 1024
 UTF8, MSGPACK, BINARY = "utf-8", "msgpack", "binary"
 
 _unpack = msgpack.unpackb
+_readable_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ascii_json = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 def pack(value: Any) -> bytes:
@@ -100,11 +102,11 @@ def depth(value: Any) -> int:
 def json_text(value: Any) -> str:
     """Write a JSON value as compact JSON text that any UTF-8 store accepts; raises `CodecError`."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = _readable_json.encode(value)
         try:
             text.encode()
         except UnicodeEncodeError:
-            text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+            text = _ascii_json.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise CodecError(f"not a JSON value: {error}") from error
     if text.count("{") + text.count("[") > MAX_DEPTH and depth(value) > MAX_DEPTH:
@@ -137,5 +139,5 @@ def usage_key(*facts: Any) -> str:
     *facts* are the source, the response or message id, the model, the time of
     creation and the token counts; the key is 32 hex digits.
     """
-    text = json.dumps(facts, separators=(",", ":"))
+    text = _ascii_json.encode(facts)
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -37,7 +37,7 @@ def paged(function: F) -> F:
     return _limit(_cursor(function))
 
 
-class Moment(click.ParamType):  # type: ignore[type-arg]  generic since 8.4
+class Moment(click.ParamType):  # type: ignore[type-arg]
     """A point in time, as Unix ms: ``today``, ``yesterday``, ``7d``, ``12h``, a date, ISO time.
 
     A day is meant whole: as the *end* of a span it is the midnight after it.

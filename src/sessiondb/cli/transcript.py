@@ -84,7 +84,7 @@ def _message_head(message: Message, screen: Screen) -> str:
 
 def _part(part: Part, screen: Screen, full: bool, results: dict[str, int]) -> Iterator[str]:
     if part.type == "text":
-        yield from visible(part.text or "").split("\n")
+        yield from visible((part.text or "").rstrip("\n")).split("\n")
     elif part.type == "reasoning":
         for line in visible(part.text or "").split("\n"):
             yield screen.style(f"│ {line}", dim=True, italic=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, or_, select, text
 
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob, MessageRow, PartRow, same_json, usage_key
@@ -275,10 +275,22 @@ class Append:
             tx.run(_TITLE, sid=state.id, title=state.title)
 
 
+_TWIN = Statement(
+    lambda: (
+        select(message.c.seq)
+        .where(
+            message.c.usage_key == p("key"),
+            or_(message.c.session_id != p("sid"), message.c.seq != p("at")),
+        )
+        .limit(1)
+    )
+)
+
+
 def settle_usage(tx: Transaction, state: SessionState, seq: int, id: str, key: str) -> None:
     """Count an answer once: it may be here already, in another session."""
-    row = ownership.Lost(state.root_id, seq, id, -1, key)
-    if len(ownership.copies_of(tx, row)) > 1:
+    if tx.one(_TWIN, key=key, sid=state.id, at=seq) is not None:
+        row = ownership.Lost(state.root_id, seq, id, -1, key)
         tx.keep(state)
         del tx.states[state.id]
         ownership.recount(tx, ownership.settle(tx, [row]))

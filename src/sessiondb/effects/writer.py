@@ -24,7 +24,7 @@ from sessiondb.effects.unit import Unit
 from sessiondb.engine import files
 from sessiondb.engine.connection import DURABILITY, connect
 from sessiondb.engine.failures import translate
-from sessiondb.engine.opening import check_newer, identity_of
+from sessiondb.engine.opening import check_newer
 from sessiondb.errors import (
     BusyError,
     DatabaseReplacedError,
@@ -210,7 +210,7 @@ class Writer:
 
     def _check_version(self, connection: sqlite3.Connection) -> None:
         """Another process may have migrated the file since the last commit."""
-        version = identity_of(connection)[1]
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version != self._version:
             if version > VERSION:
                 check_newer(connection, self.path, version, writing=True)
