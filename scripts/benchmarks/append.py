@@ -7,12 +7,11 @@ said while it did the same appends on a third.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
+import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from time import perf_counter
 
 from benchmarks.fixtures import FIELDS, appendable, draft
 from benchmarks.measure import Bench, Row, alternate, alternate_async, timed
@@ -23,9 +22,7 @@ LEVELS = ("full", "normal")
 WARM_UP = 20
 
 
-def record(
-    path: Path, level: str, times: int, act: Callable[[Store, int], object]
-) -> Iterator[Steps]:
+def record(path: Path, level: str, times: int, act: Callable[[Store, int], object]) -> list[Steps]:
     """Return the transactions of *times* calls of *act* on the database at *path*."""
     with recorded() as log, Store.open(path, durability=level, source="bench") as store:
         act(store, 0)
@@ -36,62 +33,54 @@ def record(
     found = transactions(log)
     if len(found) != times:
         raise LookupError(f"{len(found)} transactions for {times} writes: mend the recording")
-    return iter(found)
-
-
-def _floor(connection: sqlite3.Connection, steps: Iterator[Steps]) -> Callable[[], float]:
-    return timed(lambda: play(connection, next(steps)))
+    return found
 
 
 def append_rows(bench: Bench) -> Iterator[Row]:
     """Yield the medians of one append, message and two parts, by façade and durability."""
     base, sessions = appendable(bench.folder)
-    for level in LEVELS:
-        yield _sync(bench, base, sessions[0], level)
-    for level in LEVELS:
-        yield _async(bench, base, sessions[0], level)
-
-
-def _steps(bench: Bench, base: Path, session: str, level: str, times: int) -> Iterator[Steps]:
-    def act(store: Store, number: int) -> None:
-        store.append(session, draft(number), **FIELDS)
-
-    return record(bench.copy(base, "recording"), level, times + WARM_UP, act)
-
-
-def _sync(bench: Bench, base: Path, session: str, level: str) -> Row:
     times = bench.times(900)
-    steps = _steps(bench, base, session, level, times)
+
+    def act(store: Store, number: int) -> None:
+        store.append(sessions[0], draft(number), **FIELDS)
+
+    for level in LEVELS:
+        path = bench.copy(base, "recording")
+        steps = record(path, level, times + WARM_UP, act)
+        pair = _sync(bench, base, sessions[0], level, steps)
+        yield Row(f"append, Store, {level}", *pair, goal=2)
+        pair, hop = asyncio.run(_async(bench, base, sessions[0], level, steps))
+        yield Row(f"append, AsyncStore, {level}", *pair, goal=3, allowance=hop)
+
+
+def _sync(
+    bench: Bench, base: Path, session: str, level: str, steps: list[Steps]
+) -> tuple[float, float]:
+    numbers, recorded_steps = itertools.count(), iter(steps)
     with (
         Store.open(bench.copy(base, "ours"), durability=level, source="bench") as store,
         closing(open_floor(bench.copy(base, "floor"), level)) as connection,
     ):
-        numbers = iter(range(times + WARM_UP))
         ours = timed(lambda: store.append(session, draft(next(numbers)), **FIELDS))
-        floor = _floor(connection, steps)
-        return Row(f"append, Store, {level}", *alternate(ours, floor, times, WARM_UP), goal=2)
+        floor = timed(lambda: play(connection, next(recorded_steps)))
+        return alternate(ours, floor, len(steps) - WARM_UP, WARM_UP)
 
 
-def _async(bench: Bench, base: Path, session: str, level: str) -> Row:
-    times = bench.times(900)
-    steps = _steps(bench, base, session, level, times)
-
-    async def run() -> Row:
-        store = await AsyncStore.open(
-            bench.copy(base, "ours"), durability=level, source="bench"
-        )
-        async with store:
-            with closing(open_floor(bench.copy(base, "floor"), level)) as connection:
-                numbers = iter(range(times + WARM_UP))
-                pair = await alternate_async(
-                    lambda: store.append(session, draft(next(numbers)), **FIELDS),
-                    _floor(connection, steps),
-                    times,
-                    WARM_UP,
-                )
-        return Row(f"append, AsyncStore, {level}", *pair, goal=3, allowance=await _hop(times))
-
-    return asyncio.run(run())
+async def _async(
+    bench: Bench, base: Path, session: str, level: str, steps: list[Steps]
+) -> tuple[tuple[float, float], float]:
+    numbers, recorded_steps = itertools.count(), iter(steps)
+    times = len(steps) - WARM_UP
+    store = await AsyncStore.open(bench.copy(base, "ours"), durability=level, source="bench")
+    async with store:
+        with closing(open_floor(bench.copy(base, "floor"), level)) as connection:
+            pair = await alternate_async(
+                lambda: store.append(session, draft(next(numbers)), **FIELDS),
+                timed(lambda: play(connection, next(recorded_steps))),
+                times,
+                WARM_UP,
+            )
+    return pair, await _hop(times)
 
 
 async def _hop(times: int) -> float:
@@ -112,39 +101,36 @@ def appender_rows(bench: Bench) -> Iterator[Row]:
 
 
 def _appenders(bench: Bench, base: Path, sessions: list[str], level: str) -> Row:
-    times, each = bench.times(9), 10
+    times, each = bench.times(18), 5
 
     def unit(store: Store, number: int) -> None:
         with store.effects() as fx:
             for session in sessions:
                 fx.append(session, draft(number), **FIELDS)
 
-    path = bench.copy(base, "recording")
-    steps = record(path, level, (times + 1) * each, unit)
+    steps = record(bench.copy(base, "recording"), level, (times + 1) * each, unit)
+    took = asyncio.run(_together(bench, base, sessions, level, [*zip(*[iter(steps)] * each)]))
+    floor, ours = (1000 * len(sessions) * each / one for one in took)
+    return Row(f"64 appenders, {level}", floor, ours, 0.6, "/s", at_least=True)
 
-    async def run() -> Row:
-        loop = asyncio.get_running_loop()
-        store = await AsyncStore.open(
-            bench.copy(base, "ours"), durability=level, source="bench"
-        )
-        async with store:
-            with closing(open_floor(bench.copy(base, "floor"), level)) as connection:
 
-                async def appender(session: str) -> None:
-                    for number in range(each):
-                        await store.append(session, draft(number), **FIELDS)
+async def _together(
+    bench: Bench, base: Path, sessions: list[str], level: str, rounds: list[tuple[Steps, ...]]
+) -> tuple[float, float]:
+    numbers, left = itertools.count(), iter(rounds)
+    store = await AsyncStore.open(bench.copy(base, "ours"), durability=level, source="bench")
+    async with store:
+        with closing(open_floor(bench.copy(base, "floor"), level)) as connection:
 
-                async def ours() -> None:
-                    await asyncio.gather(*map(appender, sessions))
+            async def appender(session: str) -> None:
+                for _ in rounds[0]:
+                    await store.append(session, draft(next(numbers)), **FIELDS)
 
-                def floor() -> float:
-                    start = perf_counter()
-                    for _ in range(each):
-                        play(connection, next(steps))
-                    return (perf_counter() - start) * 1000
+            async def ours() -> None:
+                await asyncio.gather(*map(appender, sessions))
 
-                pair = await alternate_async(ours, floor, times, 1)
-        per_second = [1000 * len(sessions) * each / took for took in pair]
-        return Row(f"64 appenders, {level}", *per_second, goal=0.6, unit="/s", at_least=True)
+            def floor() -> None:
+                for transaction in next(left):
+                    play(connection, transaction)
 
-    return asyncio.run(run())
+            return await alternate_async(ours, timed(floor), len(rounds) - 1, 1)

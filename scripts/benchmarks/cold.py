@@ -22,7 +22,9 @@ def rows(bench: Bench) -> Iterator[Row | Skipped]:
     listing = ["--db", str(path), "list", "-a"]
     for name, arguments, goal in (("--help", ["--help"], 7.0), ("list", listing, 30.0)):
         command = [sys.executable, "-c", _CODE, *arguments]
-        pair = alternate(_process(command), _process([sys.executable, "-c", "pass"]), bench.times(30))
+        pair = alternate(
+            _process(command), _process([sys.executable, "-c", "pass"]), bench.times(30)
+        )
         yield Row(f"sessiondb {name}, cold", *pair, goal=goal)
 
 

@@ -117,9 +117,7 @@ def _bulk(path: Path) -> Generator[sqlite3.Connection]:
         connection.execute("PRAGMA journal_mode=WAL").fetchall()
 
 
-def insert(
-    connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[str, Any]]
-) -> None:
+def insert(connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
     """Insert mappings that all have the keys of the first."""
     rows = iter(rows)
     first = next(rows, None)
@@ -175,7 +173,8 @@ def conversation(session_id: str, turns: int, seed: int) -> Fill:
         project_id = project(connection, f"/conversation/{session_id}")
         insert(connection, "session", [session_row(session_id, project_id, seed, 2 * turns)])
         insert(connection, "message", messages(session_id, 2 * turns))
-        parts, blobs = [], {}
+        parts: list[dict[str, Any]] = []
+        blobs: dict[str, dict[str, Any]] = {}
         for seq in range(1, 2 * turns + 1):
             parts += _parts(rng, session_id, seq, blobs)
         insert(connection, "blob", blobs.values())
@@ -302,8 +301,8 @@ def session_list(count: int, worktree: str) -> Fill:
 
 
 def haystack(count: int) -> Fill:
-    """Fill in *count* parts of 20 words, in sessions of 200 messages of three parts."""
-    per_session, per_message = 600, 3
+    """Fill in *count* parts of 20 words, in sessions of 100 messages of three parts."""
+    per_session, per_message = 300, 3
 
     def fill(connection: sqlite3.Connection) -> None:
         rng = random.Random(count)  # noqa: S311  a fixture, nothing secret

@@ -93,20 +93,25 @@ def _turn(
     asked, answered = f"msg_{2 * turn:026d}", f"msg_{2 * turn + 1:026d}"
     model = {"providerID": "acme", "modelID": "acme-large"}
     tokens = {"input": 1876, "output": 27, "reasoning": 5, "cache": {"write": 0, "read": 5504}}
-    prompt = {"role": "user", "time": {"created": when}, "agent": "build", "model": model}
-    answer = {
+    prompt: dict[str, Any] = {
+        "role": "user",
+        "time": {"created": when},
+        "agent": "build",
+        "model": model,
+    }
+    answer: dict[str, Any] = {
         "role": "assistant", "parentID": asked, "mode": "build", "agent": "build", **model,
         "path": {"cwd": "/home/dev/acme", "root": "/home/dev/acme"}, "cost": 0.0080592,
         "tokens": tokens, "time": {"created": when + 1, "completed": when + 900}, "finish": "stop",
     }  # fmt: skip
     for mid, data in ((asked, prompt), (answered, answer)):
-        row = (mid, sid, when, when, json.dumps(data))
-        connection.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?)", row)
+        message = (mid, sid, when, when, json.dumps(data))
+        connection.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?)", message)
     said = [(asked, {"type": "text", "text": words(rng, small(rng))})]
     said += [(answered, data) for data in _answer(rng, turn, when, tokens)]
     for idx, (mid, data) in enumerate(said):
-        row = (f"prt_{turn:022d}{idx:04d}", mid, sid, when, when, json.dumps(data))
-        connection.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", row)
+        part = (f"prt_{turn:022d}{idx:04d}", mid, sid, when, when, json.dumps(data))
+        connection.execute("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", part)
 
 
 def _answer(

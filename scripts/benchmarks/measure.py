@@ -75,8 +75,8 @@ class Bench:
         return full // 10 if self.quick and full >= 100_000 else full
 
     def times(self, full: int) -> int:
-        """Return a number of repetitions; a quick run does a third."""
-        return max(3, full // 3) if self.quick else full
+        """Return a number of repetitions; a quick run does a sixth."""
+        return max(3, full // 6) if self.quick else full
 
     def copy(self, base: Path, name: str) -> Path:
         """Return a copy of a closed database."""
@@ -105,9 +105,7 @@ def alternate(
     return medians(lambda turn: _pair(ours, floor, turn), times, warm_up)
 
 
-def _pair(
-    ours: Callable[[], float], floor: Callable[[], float], turn: int
-) -> tuple[float, float]:
+def _pair(ours: Callable[[], float], floor: Callable[[], float], turn: int) -> tuple[float, float]:
     if turn % 2:
         mine = ours()
         return floor(), mine

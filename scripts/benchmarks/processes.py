@@ -6,6 +6,7 @@ import multiprocessing
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from time import monotonic
@@ -21,74 +22,122 @@ PROCESSES, WARM_UP = 4, 5
 _spawn = multiprocessing.get_context("spawn")
 
 
+@dataclass(frozen=True)
+class _Result:
+    """What one process did, between two readings of the machine's monotonic clock."""
+
+    start: float
+    end: float
+    times: int
+    errors: int
+
+
 def rows(bench: Bench) -> Iterator[Row]:
     """Yield appends per second of all processes together; a single error fails the row."""
     base, sessions = appendable(bench.folder)
-    each = 200 if bench.quick else 500
+    times, each = (2, 60) if bench.quick else (5, 400)
+    rounds: list[list[_Turn]] = []
     for level in LEVELS:
-        recordings = []
-        for session in sessions[:PROCESSES]:
-
-            def act(store: Store, number: int, session: str = session) -> None:
-                store.append(session, draft(number), **FIELDS)
-
-            path = bench.copy(base, "recording")
-            recordings.append(list(record(path, level, each + WARM_UP, act)))
-        ours, floors, errors = [], [], 0
-        for _ in range(2 if bench.quick else 5):
-            path = bench.copy(base, "ours")
-            jobs: list[Any] = [(path, level, session, each) for session in sessions[:PROCESSES]]
-            rate, failed = _together(_append, jobs)
-            ours.append(rate)
-            errors += failed
-            path = bench.copy(base, "floor")
-            floors.append(_together(_replay, [(path, level, steps) for steps in recordings])[0])
-        yield Row(
-            f"4 processes, {level}", median(floors), median(ours), 0.6, "/s", True, errors=errors
-        )
+        recordings = [_recording(bench, base, level, sid, each) for sid in sessions[:PROCESSES]]
+        for number in range(times):
+            ours = bench.copy(base, f"ours-{level}-{number}")
+            floor = bench.copy(base, f"floor-{level}-{number}")
+            rounds.append([_Ours(ours, level, sid, each) for sid in sessions[:PROCESSES]])
+            rounds.append([_Floor(floor, level, steps) for steps in recordings])
+    results = _together(rounds)
+    for level, found in zip(LEVELS, batched(results, 2 * times), strict=True):
+        ours_rate, floor_rate = (median(r[0] for r in found[k::2]) for k in (0, 1))
+        errors = sum(failed for _, failed in found[::2])
+        name = f"{PROCESSES} processes, {level}"
+        yield Row(name, floor_rate, ours_rate, 0.6, "/s", at_least=True, errors=errors)
 
 
-def _together(work: Callable[..., None], jobs: list[Any]) -> tuple[float, int]:
-    """Start one process for each job; return their operations per second and their errors."""
-    ready, results = _spawn.Barrier(len(jobs)), _spawn.Queue()
-    started = [_spawn.Process(target=work, args=(*job, ready, results)) for job in jobs]
-    for process in started:
-        process.start()
-    found = [results.get(timeout=300) for _ in started]
-    for process in started:
-        process.join()
-    seconds = max(end for _, end, _, _ in found) - min(start for start, _, _, _ in found)
-    done, errors = sum(row[2] for row in found), sum(row[3] for row in found)
-    return done / seconds, errors
+def batched(values: list[Any], size: int) -> Iterator[list[Any]]:
+    """Yield *values* in pieces of *size*."""
+    return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def _append(path: Path, level: str, session: str, times: int, ready: Any, results: Any) -> None:
-    with Store.open(path, durability=level, source="bench") as store:
-        for number in range(WARM_UP):
-            store.append(session, draft(number), **FIELDS)
+def _recording(bench: Bench, base: Path, level: str, session: str, each: int) -> list[Steps]:
+    def act(store: Store, number: int) -> None:
+        store.append(session, draft(number), **FIELDS)
 
-        def once(number: int) -> None:
-            store.append(session, draft(number), **FIELDS)
-
-        _run(once, times, ready, results)
+    return record(bench.copy(base, "recording"), level, each + WARM_UP, act)
 
 
-def _replay(path: Path, level: str, recording: list[Steps], ready: Any, results: Any) -> None:
-    replays = [Replay(steps) for steps in recording]
-    with closing(open_floor(path, level)) as connection:
-        for replay in replays[:WARM_UP]:
-            replay.play(connection)
-        left = replays[WARM_UP:]
-        _run(lambda number: left[number].play(connection), len(left), ready, results)
+@dataclass(frozen=True)
+class _Ours:
+    """Appends through a store of its own."""
+
+    path: Path
+    level: str
+    session: str
+    times: int
+
+    def run(self, ready: Any) -> _Result:
+        with Store.open(self.path, durability=self.level, source="bench") as store:
+
+            def once(number: int) -> None:
+                store.append(self.session, draft(number), **FIELDS)
+
+            return _measure(once, self.times, ready)
 
 
-def _run(once: Callable[[int], None], times: int, ready: Any, results: Any) -> None:
+@dataclass(frozen=True)
+class _Floor:
+    """Plays what a store did."""
+
+    path: Path
+    level: str
+    recording: list[Steps]
+
+    def run(self, ready: Any) -> _Result:
+        replays = [Replay(steps) for steps in self.recording]
+        with closing(open_floor(self.path, self.level)) as connection:
+
+            def once(number: int) -> None:
+                replays[number].play(connection)
+
+            return _measure(once, len(replays) - WARM_UP, ready)
+
+
+_Turn = _Ours | _Floor
+
+
+def _measure(once: Callable[[int], None], times: int, ready: Any) -> _Result:
     errors = 0
+    for number in range(WARM_UP):
+        once(number)
     ready.wait()
     start = monotonic()
-    for number in range(times):
+    for number in range(WARM_UP, WARM_UP + times):
         try:
             once(number)
         except (SessionDBError, sqlite3.Error):
             errors += 1
-    results.put((start, monotonic(), times - errors, errors))
+    return _Result(start, monotonic(), times, errors)
+
+
+def _work(turns: list[_Turn], ready: Any, results: Any) -> None:
+    for turn in turns:
+        ready.wait()
+        results.put(turn.run(ready))
+
+
+def _together(rounds: list[list[_Turn]]) -> list[tuple[float, int]]:
+    """Return operations per second, and errors, of each round of all processes together."""
+    ready, results = _spawn.Barrier(PROCESSES, timeout=300), _spawn.Queue()
+    workers = [
+        _spawn.Process(target=_work, args=([turns[k] for turns in rounds], ready, results))
+        for k in range(PROCESSES)
+    ]
+    for worker in workers:
+        worker.start()
+    found = []
+    for _ in rounds:
+        parts: list[_Result] = [results.get(timeout=300) for _ in workers]
+        seconds = max(part.end for part in parts) - min(part.start for part in parts)
+        failed = sum(part.errors for part in parts)
+        found.append(((sum(part.times for part in parts) - failed) / seconds, failed))
+    for worker in workers:
+        worker.join()
+    return found

@@ -84,7 +84,7 @@ def transactions(log: list[Steps]) -> list[Steps]:
 
 def select(log: list[Steps], *pieces: str) -> Step:
     """Return the last recorded query whose text has all *pieces*."""
-    for step in (step for steps in reversed(log) for step in reversed(steps)):
+    for step in reversed([step for steps in log for step in steps]):
         if step.sql.startswith("SELECT") and all(piece in step.sql for piece in pieces):
             return step
     raise LookupError(f"no recorded query has {pieces}: the statements changed, so must this")

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
@@ -18,7 +19,7 @@ from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
 from sessiondb.effects.recover import Recover
-from sessiondb.model import Change, Imported, Problem, SourceSession
+from sessiondb.model import Change, Export, Imported, Problem, SourceSession
 from sessiondb.opened.core import Core
 from sessiondb.opened.importing import new_importer
 from sessiondb.opened.notifier import Callback
@@ -209,6 +210,23 @@ class Store:
         session_id, path = read(self._queries.path(ref, branches=branches))
         for seqs in pages(path, page):
             yield from read(self._queries.page(session_id, seqs))
+
+    def export(self, ref: SessionRef, *, branches: bool = False, resolve: bool = True) -> Export:
+        """Return a session with all that hangs on it, for a writer of `sessiondb.formats`.
+
+        Its messages are read while they are iterated: the live path, or with
+        *branches* every message in order of seq. Without *resolve* results stand
+        where they are stored: with their call, and not in their own record.
+        """
+        read = self._core.read
+        found = read(self._queries.hanging(ref))
+
+        def messages() -> Iterator[Message]:
+            _, path = read(self._queries.path(found.session, branches=branches))
+            for seqs in pages(path):
+                yield from read(self._queries.page(found.session.id, seqs, resolve=resolve))
+
+        return replace(found, messages=messages())
 
     # -- writing over time ---------------------------------------------------
 

@@ -4,18 +4,150 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-NEXT = Path(__file__).parent / "versions"
+from sessiondb.schema.ddl import tidy
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+ROOT = Path(__file__).resolve().parents[2]
+VERSIONS = Path(__file__).parent / "versions"
+GOLDEN = ROOT / "tests" / "golden"
+
+#: What later releases have in their tables.
+PINNED = """
+session.append_column(Column("pinned", Integer))
+Index("ix_session_pinned", session.c.pinned, sqlite_where=text("pinned IS NOT NULL"))
+"""
+SHOWN = """
+VIEWS = (SESSION_LIST.replace("s.time_created, s.time_updated", \
+"s.time_created, s.time_updated, s.pinned"), *VIEWS[1:])
+"""
+NAMED = """
+project.c.name.nullable = False
+project.c.name.server_default = DefaultClause(text("''"))
+"""
+
+
+@pytest.fixture
+def later() -> list[Path]:
+    """The folder of the migrations that this release does not have."""
+    return [VERSIONS]
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A copy of the golden file of the first schema."""
+    return Path(shutil.copy(GOLDEN / "0.1.0.db", tmp_path / "sessions.db"))
+
+
+@pytest.fixture(scope="session")
+def rows() -> Callable[[Path], dict[str, Any]]:
+    """Every row of every table, as the golden files have them."""
+    return runpy.run_path(str(ROOT / "scripts" / "golden.py"))["rows"]
+
+
+@pytest.fixture(scope="session")
+def lost(rows: Callable[[Path], dict[str, Any]]) -> Callable[[dict[str, Any], Path], list[str]]:
+    """Name every value of some rows that is not in a file any more, whatever was added to it.
+
+    What the file says of itself (`meta`, alembic's table) is left out.
+    """
+
+    def find(before: dict[str, Any], path: Path) -> list[str]:
+        after, found = rows(path), []
+        for table in before.keys() - {"meta", "alembic_version"}:
+            there = [dict(zip(after[table]["columns"], row)) for row in after[table]["rows"]]
+            known = before[table]["columns"]
+            if [[row.get(name) for name in known] for row in there] != before[table]["rows"]:
+                found.append(table)
+        return found
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def schema() -> Callable[[Path], list[str]]:
+    """A schema as lines of text: every object, column, foreign key and index, white space aside."""
+
+    def describe(path: Path) -> list[str]:
+        with closing(sqlite3.connect(path)) as connection:
+            return list(_lines(connection))
+
+    return describe
+
+
+def _lines(connection: sqlite3.Connection) -> Iterator[str]:
+    for kind, name, sql in connection.execute(
+        "SELECT type, name, sql FROM sqlite_schema ORDER BY type, name"
+    ).fetchall():
+        yield f"{kind} {name}: {tidy(sql or '')}"
+        if kind != "trigger":
+            for pragma in ("index_xinfo",) if kind == "index" else ("table_xinfo", "foreign_key_list"):
+                for row in connection.execute(f"PRAGMA {pragma}({name})"):
+                    yield f"{kind} {name} {pragma} {row}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of sessiondb in a folder of its own, used in processes of its own."""
+
+    folder: Path
+
+    def run(self, code: str, *args: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-W", "error", "-c", code, *map(str, args)],
+            env={**os.environ, "PYTHONPATH": str(self.folder)},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Release]:
+    """Return the release with schema 2 (it adds a column) or 3 (it builds a table again)."""
+    made: dict[int, Release] = {}
+
+    def make(version: int) -> Release:
+        if version not in made:
+            made[version] = _build(tmp_path_factory.mktemp(f"release-{version}"), version)
+        return made[version]
+
+    return make
+
+
+def _build(folder: Path, version: int) -> Release:
+    package = folder / "sessiondb"
+    shutil.copytree(ROOT / "src" / "sessiondb", package)
+    shutil.copytree(ROOT / "migrations", package / "_migrations")
+    for script in sorted(VERSIONS.glob("*.py"))[: version - 1]:
+        shutil.copy(script, package / "_migrations" / "versions")
+    _edit(package / "__init__.py", '^__version__ = .*', f'__version__ = "0.{version}.0"')
+    _edit(package / "schema" / "ddl.py", "^VERSION = .*", f"VERSION = {version}")
+    _edit(package / "schema" / "ddl.py", "^HEAD = .*", f'HEAD = "000{version}"')
+    _append(package / "schema" / "tables.py", PINNED)
+    _append(package / "schema" / "views.py", SHOWN)
+    if version == 3:
+        _append(package / "schema" / "tables.py", f"from sqlalchemy import DefaultClause\n{NAMED}")
+        _edit(package / "engine" / "opening.py", '"min_writer": .*', '"min_writer": "0.3.0",')
+    return Release(folder)
+
+
+def _edit(file: Path, pattern: str, replacement: str) -> None:
+    text, count = re.subn(pattern, replacement, file.read_text(), flags=re.MULTILINE)
+    assert count == 1, f"{pattern} is not in {file}"
+    file.write_text(text)
+
+
+def _append(file: Path, text: str) -> None:
+    file.write_text(file.read_text() + text)

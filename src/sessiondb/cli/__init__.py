@@ -7,14 +7,15 @@ before it is needed: ``--help``, ``--version`` and ``path`` load no SQLAlchemy.
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 
 
 def main() -> None:
     """Run the command line and leave the process; the entry point ``sessiondb``."""
-    missing = [name for name in ("click", "rich") if find_spec(name) is None]
-    if missing:
-        sys.exit(f"sessiondb: {missing[0]} is missing; run `pip install 'sessiondb[cli]'`")
+    try:
+        import click  # noqa: F401
+        import rich  # noqa: F401
+    except ModuleNotFoundError as error:
+        sys.exit(f"sessiondb: {error.name} is missing; run `pip install 'sessiondb[cli]'`")
     from sessiondb.cli.app import app
 
     app.main()

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import traceback
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
@@ -146,7 +145,9 @@ def _report(error: BaseException, options: Options) -> int:
             click.echo(err=True)
             return INTERRUPTED
     if options.verbose:
-        traceback.print_exception(error)
+        from traceback import print_exception
+
+        print_exception(error)
     what, hint, code = _explain(error)
     click.echo(f"sessiondb: {visible(what)}", err=True)
     if hint:

@@ -111,7 +111,7 @@ def _drawn(root: Tree, asked: Session) -> Iterator[str]:
         relation = f"{s.relation}" if s.relation else ""
         relation += f" at #{s.parent_seq}" if relation and s.parent_seq is not None else ""
         facts = [relation, count(s.message_count, "message"), money(s.cost), ago(s.time_updated)]
-        title = shown.style(one_line(s.title) or "–", bold=s.id == asked.id)
+        title = shown.style(one_line(s.title) or "–", bold=s.id == asked.id or None)
         mark = "  ← this one" if s.id == asked.id and len(_nodes(root)) > 1 else ""
         yield f"{branch}{short_id(s.id)}  {title}  " + shown.style(
             f"({', '.join(filter(None, facts))}){mark}", dim=True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -78,7 +77,7 @@ def find_default(store: Store) -> Session:
         return find(store, "@")
     except NotFoundError as error:
         hint = "`sessiondb list -a` shows every session, `sessiondb import` brings them in"
-        raise NotFoundError(f"no session in {Path.cwd()}", hint=hint) from error
+        raise NotFoundError(f"no session in {os.getcwd()}", hint=hint) from error
 
 
 def remember(store: Store, session: Session) -> None:

@@ -14,6 +14,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import click
@@ -59,14 +60,22 @@ def _bytes(data: bytes) -> None:
 
 
 def page(lines: Iterable[str]) -> None:
-    """Write lines as they come; on a terminal through ``$PAGER``."""
-    if not screen().terminal:
-        for line in lines:
-            write(line + "\n")
-        return
-    # F: be gone where all fits; R: let our colours pass; X: leave the text on the screen.
-    os.environ.setdefault("LESS", "FRX")
-    click.echo_via_pager((line + "\n" for line in lines), color=screen().color)
+    """Write lines as they come; what does not fit on a terminal goes through ``$PAGER``."""
+    shown, coming = screen(), iter(lines)
+    first: list[str] = []
+    if shown.terminal:
+        rows = 0
+        for line in coming:
+            first.append(line + "\n")
+            rows += 1 + len(line) // shown.width
+            if rows >= shown.height:
+                # R: let our colours pass; X: leave the text on the screen.
+                os.environ.setdefault("LESS", "RX")
+                rest = (line + "\n" for line in coming)
+                click.echo_via_pager(chain(first, rest), color=shown.color)
+                return
+    for text in chain(first, (line + "\n" for line in coming)):
+        write(text)
 
 
 def write_tsv(*values: Any) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 
 #: C1 controls, marks of direction, separators that break lines, and lone surrogates.
 _TRICKY = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
-_CONTROL = re.compile(f"[\x00-\x08\x0b-\x1f{_TRICKY}]")
-_CELL = re.compile(f"[\x00-\x1f\\\\{_TRICKY}]")
-_JSON = re.compile(f"[{_TRICKY}]")
+# Patterns are compiled when they are first used: `--help` uses none.
+_CONTROL = f"[\x00-\x08\x0b-\x1f{_TRICKY}]"
+_CELL = f"[\x00-\x1f\\\\{_TRICKY}]"
+_JSON = f"[{_TRICKY}]"
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
@@ -28,7 +29,7 @@ def _code(char: str) -> str:
 
 def visible(text: str) -> str:
     r"""Return *text* with controls shown as ``\x1b`` or ``\u202e``; tabs and newlines stay."""
-    return _CONTROL.sub(lambda match: _code(match[0]), text.replace("\r\n", "\n"))
+    return re.sub(_CONTROL, lambda match: _code(match[0]), text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
@@ -46,12 +47,12 @@ def cell(value: Any) -> str:
         return ""
     if isinstance(value, bytes):
         return value.hex()
-    return _CELL.sub(lambda match: _ESCAPES.get(match[0]) or _code(match[0]), str(value))
+    return re.sub(_CELL, lambda match: _ESCAPES.get(match[0]) or _code(match[0]), str(value))
 
 
 def escape_json(text: str) -> str:
     r"""Return JSON text with what a terminal or UTF-8 would stumble over as ``\u`` escapes."""
-    return _JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return re.sub(_JSON, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def iso(ms: int | None) -> str:

@@ -18,6 +18,7 @@ from sessiondb.model.draft import (
     tool_result,
     user,
 )
+from sessiondb.model.export import Export
 from sessiondb.model.json import hit_json, message_json, part_json, session_json
 from sessiondb.model.records import (
     Change,
@@ -47,6 +48,7 @@ __all__ = [
     "Comparison",
     "Context",
     "DeletePlan",
+    "Export",
     "FileDiff",
     "Hit",
     "Imported",

@@ -83,6 +83,7 @@ class Message:
     provider_id: str | None
     model_id: str | None
     response_id: str | None
+    usage_key: str | None
     cost: float | None
     tokens_input: int | None
     tokens_output: int | None

@@ -22,6 +22,7 @@ from sessiondb.model import (
     Comparison,
     Context,
     DeletePlan,
+    Export,
     FileDiff,
     Hit,
     Label,
@@ -146,9 +147,11 @@ class Queries:
         found = yield from self.session(ref)
         return found.id, (yield from transcript.live_path(found.id, branches=branches))
 
-    def page(self, session_id: str, seqs: Sequence[int]) -> Read[list[Message]]:
+    def page(
+        self, session_id: str, seqs: Sequence[int], *, resolve: bool = True
+    ) -> Read[list[Message]]:
         """Return the messages at *seqs* of a session named by its full id."""
-        return (yield from transcript.load(session_id, seqs))
+        return (yield from transcript.load(session_id, seqs, resolve=resolve))
 
     def blob(self, hash: str) -> Read[bytes]:
         """Return a blob by its SHA-256; raises `NotFoundError`."""
@@ -285,6 +288,19 @@ class Queries:
     def projects(self) -> Read[list[Project]]:
         """Return every project that has or had a session here."""
         return (yield from lists.projects(self._base))
+
+    def hanging(self, ref: SessionRef) -> Read[Export]:
+        """Return a session with all that hangs on it but its messages."""
+        found = yield from self.session(ref)
+        known = yield from lists.projects(self._base)
+        return Export(
+            found,
+            next((item for item in known if item.id == found.project_id), None),
+            (),
+            tuple((yield from lists.todos(found.id))),
+            tuple((yield from lists.diffs(found.id))),
+            tuple((yield from family.labels(found.id))),
+        )
 
     def unfinished(self) -> Read[list[Unfinished]]:
         """Return sessions with open messages or calls that no living writer holds."""

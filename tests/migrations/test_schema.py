@@ -1,0 +1,139 @@
+"""A file made by the migrations and a fresh one are the same."""
+
+from __future__ import annotations
+
+import difflib
+import sqlite3
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sessiondb import ALL, Store
+from sessiondb.engine import migrate
+from sessiondb.schema.ddl import APPLICATION_ID, HEAD, VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+FREEZE = "0001 is out of date: run `.venv/bin/python scripts/freeze_schema.py`, then scripts/golden"
+
+Schema = Callable[[Path], list[str]]
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    with Store.open(tmp_path / "fresh.db") as store:
+        return store.path
+
+
+def difference(fresh: list[str], migrated: list[str]) -> str:
+    return "\n".join(difflib.unified_diff(fresh, migrated, "fresh", "migrated", lineterm="", n=0))
+
+
+def alembic(path: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-m", "alembic", "-x", f"db={path}", *command],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+def facts(path: Path) -> dict[str, object]:
+    with closing(sqlite3.connect(path)) as connection:
+        pragmas = ("application_id", "user_version", "journal_mode", "page_size", "auto_vacuum")
+        found = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas}
+        meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
+        revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
+    assert len(str(meta.pop("database_uuid"))) == 36
+    mode = stat.S_IMODE(path.stat().st_mode)
+    return {**found, "meta": meta, "revision": revision, "mode": mode}
+
+
+def test_alembic_upgrade_head_and_opening_a_store_make_the_same_schema(
+    fresh: Path, tmp_path: Path, schema: Schema
+) -> None:
+    migrated = tmp_path / "folder" / "migrated.db"
+    result = alembic(migrated, "upgrade", "head")
+    assert result.returncode == 0, result.stderr
+    different = difference(schema(fresh), schema(migrated))
+    assert not different, f"{FREEZE}\n{different}"
+    assert facts(migrated) == facts(fresh)
+    assert facts(fresh) == {
+        "application_id": APPLICATION_ID,
+        "user_version": VERSION,
+        "journal_mode": "wal",
+        "page_size": 4096,
+        "auto_vacuum": 0,
+        "meta": {"min_reader": "0.1.0", "min_writer": "0.1.0", "change": "0"},
+        "revision": HEAD,
+        "mode": 0o600,
+    }
+
+
+def test_the_library_makes_the_same_schema_as_the_alembic_command(
+    fresh: Path, tmp_path: Path, schema: Schema
+) -> None:
+    path = tmp_path / "migrated.db"
+    assert migrate.upgrade(path) is None
+    assert difference(schema(fresh), schema(path)) == ""
+    assert facts(path) == facts(fresh)
+    with Store.open(path) as store:
+        assert list(store.sessions()) == []
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_later_release_makes_the_same_schema_in_all_three_ways(
+    version: int, release: Callable[[int], object], old: Path, tmp_path: Path, schema: Schema
+) -> None:
+    fresh, migrated = tmp_path / "fresh.db", tmp_path / "migrated.db"
+    code = (
+        "import sys\nfrom pathlib import Path\n"
+        "from sessiondb import Store\nfrom sessiondb.engine.migrate import upgrade\n"
+        "fresh, migrated, old = map(Path, sys.argv[1:])\n"
+        "Store.open(fresh).close()\nupgrade(migrated)\nupgrade(old)\nStore.open(old).close()"
+    )
+    result = release(version).run(code, fresh, migrated, old)
+    assert result.returncode == 0, result.stderr
+    assert difference(schema(fresh), schema(migrated)) == ""
+    assert difference(schema(fresh), schema(old)) == ""
+    assert facts(fresh) == facts(migrated)
+
+
+def test_the_alembic_command_says_in_one_line_what_it_does_not_do(tmp_path: Path) -> None:
+    nothing, other = tmp_path / "nothing.db", tmp_path / "other.db"
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE mine (a)")
+    for path, command, said in (
+        (nothing, ["current"], "no database at"),
+        (nothing, ["upgrade", "head", "--sql"], "migrations run on a file only"),
+        (other, ["upgrade", "head"], "is not a sessiondb database"),
+    ):
+        result = alembic(path, *command)
+        assert result.returncode != 0
+        assert said in result.stdout + result.stderr
+        assert "Traceback" not in result.stderr
+    assert not nothing.exists()
+
+
+def test_the_alembic_command_refuses_a_step_down_that_would_lose_sessions(old: Path) -> None:
+    assert alembic(old, "current").stdout.split() == ["0001", "(head)"]
+    refused = alembic(old, "downgrade", "-1")
+    assert refused.returncode != 0
+    assert "sessions would be lost" in refused.stdout + refused.stderr
+    with Store.open(old) as store:
+        assert len(store.sessions(project=ALL)) == 4
+
+
+def test_without_a_database_the_command_uses_that_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "named.db"
+    monkeypatch.setenv("SESSIONDB_PATH", str(path))
+    command = [sys.executable, "-m", "alembic", "upgrade", "head"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    assert migrate.current(path) == HEAD
