@@ -10,6 +10,9 @@ down_revision = ${repr(down_revision).replace("'", '"')}
 branch_labels = None
 depends_on = None
 
+# What these say, and what else can be said here, stands in sessiondb.engine.chain.
+VERSION = ${up_revision.lstrip("0")}
+ADDITIVE = False
 
 # Literal DDL only, never reflection: a migration must do the same thing in ten years,
 # whatever the tables in sessiondb.schema look like by then.

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
+import runpy
+import shutil
 import subprocess
 import sys
 import venv
@@ -93,6 +96,29 @@ def test_the_wheel_works_with_the_core_dependencies_alone(bare: Path, tmp_path: 
     path, roles = result.stdout.split(" ", 1)
     assert Path(path).is_relative_to(bare.parent)
     assert roles.strip() == "['user']"
+
+
+def test_the_wheel_migrates_an_old_populated_file_row_by_row(bare: Path, tmp_path: Path) -> None:
+    """To a schema that only the tests know, and back."""
+    golden = ROOT / "tests" / "golden" / "0.1.0.db"
+    path = Path(shutil.copy(golden, tmp_path / "sessions.db"))
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from sessiondb.engine import chain, migrate\n"
+        "path, versions = Path(sys.argv[1]), [Path(sys.argv[2])]\n"
+        "migrate.upgrade(path, versions=versions)\n"
+        "print(chain.folder(), migrate.current(path))\n"
+        "migrate.downgrade(path, '0001', versions=versions)\n"
+    )
+    later = ROOT / "tests" / "migrations" / "versions"
+    result = run(bare, "python", "-W", "error", "-c", code, str(path), str(later))
+    assert result.returncode == 0, result.stderr
+    folder, above = result.stdout.split()
+    assert Path(folder).is_relative_to(bare.parent)
+    assert above == "0003"
+    rows = runpy.run_path(str(ROOT / "scripts" / "golden.py"))["rows"]
+    assert rows(path) == json.loads(golden.with_suffix(".json").read_text())["tables"]
 
 
 def test_the_command_without_its_extra_says_how_to_get_it(bare: Path) -> None:

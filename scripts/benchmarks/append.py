@@ -109,13 +109,14 @@ def _appenders(bench: Bench, base: Path, sessions: list[str], level: str) -> Row
                 fx.append(session, draft(number), **FIELDS)
 
     steps = record(bench.copy(base, "recording"), level, (times + 1) * each, unit)
-    took = asyncio.run(_together(bench, base, sessions, level, [*zip(*[iter(steps)] * each)]))
+    rounds = [steps[at : at + each] for at in range(0, len(steps), each)]
+    took = asyncio.run(_together(bench, base, sessions, level, rounds))
     floor, ours = (1000 * len(sessions) * each / one for one in took)
     return Row(f"64 appenders, {level}", floor, ours, 0.6, "/s", at_least=True)
 
 
 async def _together(
-    bench: Bench, base: Path, sessions: list[str], level: str, rounds: list[tuple[Steps, ...]]
+    bench: Bench, base: Path, sessions: list[str], level: str, rounds: list[list[Steps]]
 ) -> tuple[float, float]:
     numbers, left = itertools.count(), iter(rounds)
     store = await AsyncStore.open(bench.copy(base, "ours"), durability=level, source="bench")

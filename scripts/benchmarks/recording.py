@@ -84,7 +84,8 @@ def transactions(log: list[Steps]) -> list[Steps]:
 
 def select(log: list[Steps], *pieces: str) -> Step:
     """Return the last recorded query whose text has all *pieces*."""
-    for step in reversed([step for steps in log for step in steps]):
+    every: Steps = [step for steps in log for step in steps]
+    for step in every[::-1]:
         if step.sql.startswith("SELECT") and all(piece in step.sql for piece in pieces):
             return step
     raise LookupError(f"no recorded query has {pieces}: the statements changed, so must this")

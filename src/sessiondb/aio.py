@@ -10,7 +10,14 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterable
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+)
 from contextlib import asynccontextmanager
 from functools import partial, wraps
 from pathlib import Path
@@ -47,7 +54,7 @@ T = TypeVar("T")
 
 def _read(
     query: Callable[Concatenate[Queries, P], Read[R]], *, snapshot: bool = True
-) -> Callable[Concatenate[AsyncStore, P], Awaitable[R]]:
+) -> Callable[Concatenate[AsyncStore, P], Coroutine[Any, Any, R]]:
     @wraps(query)
     async def run(self: AsyncStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._run(query(self._queries, *args, **kwargs), snapshot)
@@ -57,7 +64,7 @@ def _read(
 
 def _write(
     verb: Callable[Concatenate[Unit, P], R],
-) -> Callable[Concatenate[AsyncStore, P], Awaitable[R]]:
+) -> Callable[Concatenate[AsyncStore, P], Coroutine[Any, Any, R]]:
     @wraps(verb)
     async def run(self: AsyncStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
         unit = self._core.unit()
@@ -70,7 +77,7 @@ def _write(
 
 def _write_by_ref(
     verb: Callable[Concatenate[Unit, SessionRef, P], R],
-) -> Callable[Concatenate[AsyncStore, SessionRef, P], Awaitable[R]]:
+) -> Callable[Concatenate[AsyncStore, SessionRef, P], Coroutine[Any, Any, R]]:
     """A verb that people use: its session may be any REF, looked up before the unit."""
 
     @wraps(verb)

@@ -12,12 +12,16 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sessiondb.schema.ddl import tidy
+
+Lost = Callable[[dict[str, Any], Path], list[str]]
+Schema = Callable[[Path], list[str]]
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSIONS = Path(__file__).parent / "versions"
@@ -51,32 +55,43 @@ def old(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def rows() -> Callable[[Path], dict[str, Any]]:
-    """Every row of every table, as the golden files have them."""
-    return runpy.run_path(str(ROOT / "scripts" / "golden.py"))["rows"]
+def golden() -> dict[str, Any]:
+    """What the script that writes golden files is made of."""
+    return runpy.run_path(str(ROOT / "scripts" / "golden.py"))
 
 
 @pytest.fixture(scope="session")
-def lost(rows: Callable[[Path], dict[str, Any]]) -> Callable[[dict[str, Any], Path], list[str]]:
-    """Name every value of some rows that is not in a file any more, whatever was added to it.
+def lost(golden: dict[str, Any]) -> Callable[[dict[str, Any], Path], list[str]]:
+    """Name the tables of a file that do not have some rows any more, to the last value.
 
-    What the file says of itself (`meta`, alembic's table) is left out.
+    Columns may have come. What a file says of itself is left out.
     """
 
     def find(before: dict[str, Any], path: Path) -> list[str]:
-        after, found = rows(path), []
+        after, missing = golden["rows"](path), []
         for table in before.keys() - {"meta", "alembic_version"}:
-            there = [dict(zip(after[table]["columns"], row)) for row in after[table]["rows"]]
-            known = before[table]["columns"]
-            if [[row.get(name) for name in known] for row in there] != before[table]["rows"]:
-                found.append(table)
-        return found
+            places = [after[table]["columns"].index(name) for name in before[table]["columns"]]
+            if [[row[i] for i in places] for row in after[table]["rows"]] != before[table]["rows"]:
+                missing.append(table)
+        return missing
 
     return find
 
 
 @pytest.fixture(scope="session")
-def schema() -> Callable[[Path], list[str]]:
+def remember(golden: dict[str, Any], lost: Lost) -> Callable[[Path], Callable[[Path], list[str]]]:
+    """Note every row of a file; return what names the tables of another one that lost some."""
+    return lambda path: partial(lost, golden["rows"](path))
+
+
+@pytest.fixture(scope="session")
+def whole(golden: dict[str, Any], schema: Schema) -> Callable[[Path], object]:
+    """All that is in a file, to be compared."""
+    return lambda path: (golden["rows"](path), schema(path))
+
+
+@pytest.fixture(scope="session")
+def schema() -> Schema:
     """A schema as lines of text: every object, column, foreign key and index, white space aside."""
 
     def describe(path: Path) -> list[str]:
@@ -87,14 +102,17 @@ def schema() -> Callable[[Path], list[str]]:
 
 
 def _lines(connection: sqlite3.Connection) -> Iterator[str]:
-    for kind, name, sql in connection.execute(
-        "SELECT type, name, sql FROM sqlite_schema ORDER BY type, name"
-    ).fetchall():
+    asked = {
+        "table": ("table_xinfo", "foreign_key_list"),
+        "view": ("table_xinfo",),
+        "index": ("index_xinfo",),
+    }
+    objects = "SELECT type, name, sql FROM sqlite_schema ORDER BY type, name"
+    for kind, name, sql in connection.execute(objects).fetchall():
         yield f"{kind} {name}: {tidy(sql or '')}"
-        if kind != "trigger":
-            for pragma in ("index_xinfo",) if kind == "index" else ("table_xinfo", "foreign_key_list"):
-                for row in connection.execute(f"PRAGMA {pragma}({name})"):
-                    yield f"{kind} {name} {pragma} {row}"
+        for pragma in asked.get(kind, ()):
+            for row in connection.execute(f"PRAGMA {pragma}({name})"):
+                yield f"{kind} {name} {pragma} {row}"
 
 
 @dataclass(frozen=True)
@@ -132,20 +150,20 @@ def _build(folder: Path, version: int) -> Release:
     shutil.copytree(ROOT / "migrations", package / "_migrations")
     for script in sorted(VERSIONS.glob("*.py"))[: version - 1]:
         shutil.copy(script, package / "_migrations" / "versions")
-    _edit(package / "__init__.py", '^__version__ = .*', f'__version__ = "0.{version}.0"')
+    _edit(package / "__init__.py", "^__version__ = .*", f'__version__ = "0.{version}.0"')
     _edit(package / "schema" / "ddl.py", "^VERSION = .*", f"VERSION = {version}")
     _edit(package / "schema" / "ddl.py", "^HEAD = .*", f'HEAD = "000{version}"')
     _append(package / "schema" / "tables.py", PINNED)
     _append(package / "schema" / "views.py", SHOWN)
     if version == 3:
         _append(package / "schema" / "tables.py", f"from sqlalchemy import DefaultClause\n{NAMED}")
-        _edit(package / "engine" / "opening.py", '"min_writer": .*', '"min_writer": "0.3.0",')
+        _edit(package / "engine" / "opening.py", '"min_(reader|writer)": .*', r'"min_\1": "0.3.0",')
     return Release(folder)
 
 
 def _edit(file: Path, pattern: str, replacement: str) -> None:
     text, count = re.subn(pattern, replacement, file.read_text(), flags=re.MULTILINE)
-    assert count == 1, f"{pattern} is not in {file}"
+    assert count, f"{pattern} is not in {file}"
     file.write_text(text)
 
 

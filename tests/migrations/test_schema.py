@@ -12,9 +12,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from alembic.config import main
 
 from sessiondb import ALL, Store
 from sessiondb.engine import migrate
+from sessiondb.location import state_directory
 from sessiondb.schema.ddl import APPLICATION_ID, HEAD, VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,14 +35,9 @@ def difference(fresh: list[str], migrated: list[str]) -> str:
     return "\n".join(difflib.unified_diff(fresh, migrated, "fresh", "migrated", lineterm="", n=0))
 
 
-def alembic(path: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "alembic", "-x", f"db={path}", *command],
-        cwd=ROOT,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+def alembic(path: Path, *command: str) -> None:
+    """Run the alembic command, as at the root of the repository."""
+    main(["-c", str(ROOT / "alembic.ini"), "-x", f"db={path}", *command])
 
 
 def facts(path: Path) -> dict[str, object]:
@@ -58,8 +55,8 @@ def test_alembic_upgrade_head_and_opening_a_store_make_the_same_schema(
     fresh: Path, tmp_path: Path, schema: Schema
 ) -> None:
     migrated = tmp_path / "folder" / "migrated.db"
-    result = alembic(migrated, "upgrade", "head")
-    assert result.returncode == 0, result.stderr
+    command = [sys.executable, "-W", "error", "-m", "alembic", "-x", f"db={migrated}"]
+    subprocess.run([*command, "upgrade", "head"], cwd=ROOT, check=True)
     different = difference(schema(fresh), schema(migrated))
     assert not different, f"{FREEZE}\n{different}"
     assert facts(migrated) == facts(fresh)
@@ -104,7 +101,9 @@ def test_a_later_release_makes_the_same_schema_in_all_three_ways(
     assert facts(fresh) == facts(migrated)
 
 
-def test_the_alembic_command_says_in_one_line_what_it_does_not_do(tmp_path: Path) -> None:
+def test_the_alembic_command_says_in_one_line_what_it_does_not_do(
+    tmp_path: Path, old: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     nothing, other = tmp_path / "nothing.db", tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE mine (a)")
@@ -112,28 +111,24 @@ def test_the_alembic_command_says_in_one_line_what_it_does_not_do(tmp_path: Path
         (nothing, ["current"], "no database at"),
         (nothing, ["upgrade", "head", "--sql"], "migrations run on a file only"),
         (other, ["upgrade", "head"], "is not a sessiondb database"),
+        (old, ["stamp", "base"], "written by its migrations only"),
+        (old, ["downgrade", "-1"], "6 sessions would be lost"),
     ):
-        result = alembic(path, *command)
-        assert result.returncode != 0
-        assert said in result.stdout + result.stderr
-        assert "Traceback" not in result.stderr
+        with pytest.raises(SystemExit):
+            alembic(path, *command)
+        assert said in capsys.readouterr().out
     assert not nothing.exists()
-
-
-def test_the_alembic_command_refuses_a_step_down_that_would_lose_sessions(old: Path) -> None:
-    assert alembic(old, "current").stdout.split() == ["0001", "(head)"]
-    refused = alembic(old, "downgrade", "-1")
-    assert refused.returncode != 0
-    assert "sessions would be lost" in refused.stdout + refused.stderr
     with Store.open(old) as store:
         assert len(store.sessions(project=ALL)) == 4
 
 
-def test_without_a_database_the_command_uses_that_of_the_environment(
+def test_without_a_database_the_alembic_command_uses_that_of_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "named.db"
     monkeypatch.setenv("SESSIONDB_PATH", str(path))
-    command = [sys.executable, "-m", "alembic", "upgrade", "head"]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    main(["-c", str(ROOT / "alembic.ini"), "upgrade", "head"])
     assert migrate.current(path) == HEAD
+    main(["-c", str(ROOT / "alembic.ini"), "downgrade", "base"])
+    assert migrate.current(path) is None
+    assert len(list((state_directory() / "backups").glob("named.db.*"))) == 1

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import or_, select, text
 
 from sessiondb import codec
-from sessiondb.effects.encode import Blob, merged, same_json, spill
+from sessiondb.effects.encode import Blob, same_json, spill
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
@@ -58,6 +58,23 @@ _SETTLE = update_of(
 _BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
 
 
+def data_of(tx: Transaction, data: bytes | None, data_blob: str | None) -> dict[str, Any]:
+    """Return the decoded data of a stored row; nothing is ``{}``."""
+    return codec.unpack(tx.one(_BLOB, hash=data_blob)[0] if data_blob else data)
+
+
+def add_data(
+    tx: Transaction, data: bytes | None, data_blob: str | None, more: Mapping[str, Any]
+) -> tuple[bytes | None, str | None]:
+    """Return the columns of a stored row's data with *more* laid over it; a new blob is stored."""
+    if not more:
+        return data, data_blob
+    packed = codec.pack_data({**data_of(tx, data, data_blob), **more})
+    blobs: list[Blob] = []
+    name = spill(packed, codec.MSGPACK, blobs)
+    tx.insert_blobs(blobs)
+    return (None if name else packed), name
+
 @dataclass(frozen=True, slots=True)
 class _Call:
     rid: int
@@ -80,7 +97,7 @@ class _Call:
 
 
 def _call(tx: Transaction, session_id: str, part_id: str) -> _Call:
-    row = tx.one(_CALL, sid=session_id, pid=part_id)
+    row = tx.one(_CALL, sid=session_id, pid=tx.aliases.get(part_id, part_id))
     if row is None:
         raise NotFoundError(f"there is no tool call {part_id} in session {session_id}")
     return _Call(*row)
@@ -88,7 +105,7 @@ def _call(tx: Transaction, session_id: str, part_id: str) -> _Call:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Note that a call is running, with its final arguments."""
+    """Note the final arguments of a call, and that it is ``running`` or waits (``pending``)."""
 
     verb = "start"
     session_id: str
@@ -97,10 +114,11 @@ class Start:
     input_blob: str | None
     blobs: tuple[Blob, ...]
     keep_input: bool = False
+    status: str = "running"
 
     def apply(self, tx: Transaction) -> None:
         """Write it; a call that runs, or ran, with the same input stays. Raises `ConflictError`."""
-        state = tx.session(self.session_id)
+        state = tx.peek(self.session_id)
         call = _call(tx, state.id, self.part_id)
         same = self.keep_input or (
             call.input_blob == self.input_blob and same_json(call.input, self.input)
@@ -115,12 +133,12 @@ class Start:
         tx.run(
             _START,
             row=call.rid,
-            status="running",
+            status=self.status,
             input=call.input if self.keep_input else self.input,
             input_blob=call.input_blob if self.keep_input else self.input_blob,
             indexed=0,
             time_updated=tx.now,
-            time_started=tx.now,
+            time_started=tx.now if self.status == "running" else None,
         )
         state.first_new_seq = min(state.first_new_seq or call.seq, call.seq)
         tx.used(state)
@@ -143,7 +161,7 @@ class Settle:
 
     def apply(self, tx: Transaction) -> None:
         """Write it; a call settled with the same result stays. Raises `ConflictError`."""
-        state = tx.session(self.session_id)
+        state = tx.peek(self.session_id)
         call = _call(tx, state.id, self.part_id)
         if call.settled:
             if (call.status, call.outcome, call.text, call.text_blob) == (
@@ -154,8 +172,8 @@ class Settle:
             ):
                 return
             raise ConflictError(f"call {self.part_id} is settled, with another result")
-        packed, data_blob, blobs = self._data(tx, call)
-        tx.insert_blobs(blobs)
+        packed, data_blob = add_data(tx, call.data, call.data_blob, self.data)
+        tx.insert_blobs(self.blobs)
         tx.loose.update(h for h in (call.text_blob, call.data_blob) if h)
         tx.run(
             _SETTLE,
@@ -177,13 +195,3 @@ class Settle:
         state.first_new_seq = min(state.first_new_seq or call.seq, call.seq)
         tx.used(state)
 
-    def _data(self, tx: Transaction, call: _Call) -> tuple[bytes | None, str | None, list[Blob]]:
-        blobs = list(self.blobs)
-        stored = call.data
-        if call.data_blob:
-            stored = tx.one(_BLOB, hash=call.data_blob)[0]
-        if not self.data:
-            return call.data, call.data_blob, blobs
-        packed = codec.pack_data(merged(stored, self.data))
-        data_blob = spill(packed, codec.MSGPACK, blobs)
-        return (None if data_blob else packed), data_blob, blobs

@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import delete, exists, func, or_, select, text, union_all, update
+from sqlalchemy import delete, exists, func, or_, select, text, update
 
 from sessiondb.effects import ownership
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, insert_text, p
+from sessiondb.engine.sql import Statement, insert_text, p, update_of
 from sessiondb.schema import blob, file_diff, message, part, session, tombstone
 
 REAP_ROWS = 2_000
@@ -34,32 +34,41 @@ _MARK = Statement(
     lambda: (
         update(session)
         .where(session.c.id.in_(select(_ids.c.value)))
-        .values(time_deleted=p("now"), change=p("at"), revision=session.c.revision + text("1"))
+        .values(time_deleted=p("now"), revision=session.c.revision + text("1"))
     )
 )
 _DETACH = Statement(
     lambda: (
         update(session)
         .where(session.c.id.in_(select(_ids.c.value)))
-        .values(parent_id=None, parent_seq=None, change=p("at"))
+        .values(parent_id=None, parent_seq=None)
     )
 )
+_STAMP = update_of(session, "change", session.c.id == p("sid"))
 _FACTS = Statement(
     lambda: select(session.c.source, session.c.source_id, session.c.revision, session.c.last_seq)
     .where(session.c.id == p("sid"))
 )  # fmt: skip
 
 
+# Only forks hold copies that have no usage key: a family of a thousand subagents stays cheap.
+_FORKS = Statement(
+    lambda: select(session.c.id).where(
+        session.c.root_id == p("root"),
+        session.c.relation == text("'fork'"),
+        session.c.time_deleted.is_(None),
+    )
+)
+
+
 def _shared() -> Any:
-    other, kin = message.alias("other"), session.alias("kin")
-    alive = kin.c.time_deleted.is_(None)
+    other = message.alias("other")
+    forks = func.json_each(p("forks")).table_valued("value")
     by_key = exists().where(
         other.c.usage_key == message.c.usage_key, other.c.inherited == text("1")
     )
     by_family = exists().where(
-        kin.c.root_id == p("root"),
-        alive,
-        other.c.session_id == kin.c.id,
+        other.c.session_id.in_(select(forks.c.value)),
         other.c.id == message.c.id,
         other.c.inherited == text("1"),
     )
@@ -71,6 +80,11 @@ def _shared() -> Any:
 
 
 _SHARED = Statement(_shared)
+_INHERITED = Statement(
+    lambda: select(message.c.seq, message.c.id, message.c.time_created, message.c.usage_key).where(
+        message.c.session_id == p("sid"), message.c.inherited == text("1")
+    )
+)
 
 
 def below(tx: Transaction, session_id: str, keep_forks: bool) -> tuple[list[str], list[str]]:
@@ -94,20 +108,31 @@ class Delete:
     keep_forks: bool = False
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `NotFoundError`."""
+        """Write it; a retried one that is gone stays. Raises `NotFoundError`."""
+        if tx.retried and not tx.exists(self.session_id):
+            return
         root_id = tx.session(self.session_id).root_id
         tx.flush()
         going, detached = below(tx, self.session_id, self.keep_forks)
-        tx.run(_DETACH, ids=json.dumps(detached), at=tx.change)
-        tx.run(_MARK, ids=json.dumps(going), now=tx.now, at=tx.change)
-        lost = [
-            ownership.Lost(root_id, *row)
-            for sid in going
-            for row in tx.run(_SHARED, sid=sid, root=root_id).fetchall()
-        ]
+        tx.run(_DETACH, ids=json.dumps(detached))
+        tx.run(_MARK, ids=json.dumps(going), now=tx.now)
+        lost = self._lost(tx, root_id, going, detached)
         ownership.recount(tx, ownership.settle(tx, lost).difference(going))
+        for sid in detached:
+            tx.run(_STAMP, sid=sid, change=tx.take_change())
         for sid in going:
             self._bury(tx, sid)
+
+    def _lost(
+        self, tx: Transaction, root_id: str, going: list[str], detached: list[str]
+    ) -> list[ownership.Lost]:
+        """Return what was counted in what goes, and what a detached fork had from above."""
+        forks = json.dumps([sid for (sid,) in tx.run(_FORKS, root=root_id).fetchall()])
+        rows = [row for sid in going for row in tx.run(_SHARED, sid=sid, forks=forks).fetchall()]
+        for top in detached:
+            for sid in below(tx, top, keep_forks=False)[0]:
+                rows += tx.run(_INHERITED, sid=sid).fetchall()
+        return [ownership.Lost(root_id, *row) for row in dict.fromkeys(rows)]
 
     def _bury(self, tx: Transaction, session_id: str) -> None:
         source, source_id, revision, last_seq = tx.one(_FACTS, sid=session_id)
@@ -115,7 +140,9 @@ class Delete:
             columns = ("source", "source_id", "time_deleted")
             sql = insert_text(tombstone, columns, "OR REPLACE")
             tx.connection.execute(sql, (source, source_id, tx.now))
-        tx.note_change(session_id, revision, last_seq, 0, deleted=True)
+        change = tx.take_change()
+        tx.run(_STAMP, sid=session_id, change=change)
+        tx.note_change(change, session_id, revision, last_seq, 0, deleted=True)
         tx.states.pop(session_id, None)
 
 
@@ -132,7 +159,8 @@ def _leaves() -> Any:
 
 
 _LEAF = Statement(_leaves)
-_text_blob, _data_blob = blob.alias("tb"), blob.alias("db")
+_text_blob, _input_blob, _data_blob = blob.alias("tb"), blob.alias("ib"), blob.alias("db")
+_before, _after = blob.alias("before"), blob.alias("after")
 _PARTS = Statement(
     lambda: (
         select(
@@ -141,12 +169,14 @@ _PARTS = Statement(
             + func.length(func.coalesce(part.c.input, text("''")))
             + func.length(func.coalesce(part.c.data, text("''")))
             + func.coalesce(_text_blob.c.size, text("0"))
+            + func.coalesce(_input_blob.c.size, text("0"))
             + func.coalesce(_data_blob.c.size, text("0")),
             part.c.text_blob,
             part.c.input_blob,
             part.c.data_blob,
         )
         .outerjoin(_text_blob, _text_blob.c.hash == part.c.text_blob)
+        .outerjoin(_input_blob, _input_blob.c.hash == part.c.input_blob)
         .outerjoin(_data_blob, _data_blob.c.hash == part.c.data_blob)
         .where(part.c.session_id == p("sid"))
         .order_by(part.c.seq.desc(), part.c.idx.desc())
@@ -155,23 +185,41 @@ _PARTS = Statement(
 )
 _MESSAGES = Statement(
     lambda: (
-        select(message.c.rid, text("0"), message.c.data_blob)
+        select(
+            message.c.rid,
+            func.length(func.coalesce(message.c.data, text("''")))
+            + func.coalesce(_data_blob.c.size, text("0")),
+            message.c.data_blob,
+        )
+        .outerjoin(_data_blob, _data_blob.c.hash == message.c.data_blob)
         .where(message.c.session_id == p("sid"))
         .order_by(message.c.seq.desc())
         .limit(p("rows"))
     )
 )
-_REST = Statement(
-    lambda: union_all(
-        select(session.c.data_blob).where(session.c.id == p("sid")),
-        select(file_diff.c.before_blob).where(file_diff.c.session_id == p("sid")),
-        select(file_diff.c.after_blob).where(file_diff.c.session_id == p("sid")),
+_DIFFS = Statement(
+    lambda: (
+        select(
+            file_diff.c.rid,
+            func.length(func.coalesce(file_diff.c.patch, text("''")))
+            + func.coalesce(_before.c.size, text("0"))
+            + func.coalesce(_after.c.size, text("0")),
+            file_diff.c.before_blob,
+            file_diff.c.after_blob,
+        )
+        .outerjoin(_before, _before.c.hash == file_diff.c.before_blob)
+        .outerjoin(_after, _after.c.hash == file_diff.c.after_blob)
+        .where(file_diff.c.session_id == p("sid"))
+        .limit(p("rows"))
     )
 )
+_DATA = Statement(lambda: select(session.c.data_blob).where(session.c.id == p("sid")))
 _rids = func.json_each(p("rids")).table_valued("value")
 _DROP_PARTS = Statement(lambda: delete(part).where(part.c.rid.in_(select(_rids.c.value))))
 _DROP_MESSAGES = Statement(lambda: delete(message).where(message.c.rid.in_(select(_rids.c.value))))
+_DROP_DIFFS = Statement(lambda: delete(file_diff).where(file_diff.c.rid.in_(select(_rids.c.value))))
 _DROP_SESSION = Statement(lambda: delete(session).where(session.c.id == p("sid")))
+_STEPS = ((_PARTS, _DROP_PARTS), (_MESSAGES, _DROP_MESSAGES), (_DIFFS, _DROP_DIFFS))
 
 
 @dataclass(slots=True)
@@ -179,25 +227,22 @@ class Reap:
     """Remove some rows of one deleted session; ``more`` says whether to go on."""
 
     verb = "reap"
-    only: str | None = None
     more: bool = field(default=False)
 
     def apply(self, tx: Transaction) -> None:
         """Write it."""
-        self.more = False
-        row = (self.only,) if self.only else tx.one(_LEAF)
+        row = tx.one(_LEAF)
+        self.more = row is not None
         if row is None:
             return
-        self.more = True
-        for find, drop in ((_PARTS, _DROP_PARTS), (_MESSAGES, _DROP_MESSAGES)):
+        for find, drop in _STEPS:
             if rows := tx.run(find, sid=row[0], rows=REAP_ROWS).fetchall():
                 rids = _bounded(tx, rows)
                 tx.run(drop, rids=json.dumps(rids))
                 tx.forget_rids()
                 return
-        tx.loose.update(h for (h,) in tx.run(_REST, sid=row[0]).fetchall() if h)
+        tx.loose.update(h for (h,) in tx.run(_DATA, sid=row[0]).fetchall() if h)
         tx.run(_DROP_SESSION, sid=row[0])
-        self.more = self.only is None
 
 
 def _bounded(tx: Transaction, rows: Iterable[tuple[Any, ...]]) -> list[int]:

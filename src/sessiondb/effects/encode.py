@@ -252,11 +252,6 @@ def usage_key(source: str, usage_id: str, row: MessageRow, time_created: int) ->
     return codec.usage_key(source, usage_id, row.model_id, time_created, row.tokens)
 
 
-def merged(packed: bytes | None, more: Mapping[str, Any]) -> dict[str, Any]:
-    """Return decoded data with *more* laid over it."""
-    return {**codec.unpack(packed), **more}
-
-
 def same_json(a: str | None, b: str | None) -> bool:
     """Return whether two JSON texts hold the same value."""
     return a == b or (a is not None and b is not None and json.loads(a) == json.loads(b))

@@ -206,6 +206,8 @@ def _same_parts(
         if filled:
             new = new._replace(status=old[8], outcome=old[9], text=old[12], text_blob=old[13])
             times = old[19:23]
+            if old[16] != new.data_blob or b"text_exact" in (old[15] or b""):
+                new = new._replace(data=old[15], data_blob=old[16])
         if emptied:
             new = new._replace(text=None, text_blob=None)
         if old[4:17] != tuple(new[:13]) or old[19:23] != times:

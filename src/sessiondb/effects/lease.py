@@ -58,8 +58,7 @@ class TakeLease:
     def apply(self, tx: Transaction) -> None:
         """Write it; raises `LeaseHeldError` and `NotFoundError`."""
         if not self.renew:
-            tx.session(self.session_id)
-            del tx.states[self.session_id]
+            tx.peek(self.session_id)
         require_free(tx, self.session_id, self.holder)
         columns = ("session_id", "holder", "time_expires")
         sql = insert_text(lease, columns, "OR REPLACE")

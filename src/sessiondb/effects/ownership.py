@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, func, literal_column, or_, select, text
+from sqlalchemy import func, select, text
 
 from sessiondb.effects.transaction import TOKENS, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
@@ -80,18 +80,7 @@ _UNINDEX = Statement(
     )
 )
 _PART_RIDS = Statement(
-    lambda: (
-        select(part.c.rid)
-        .join(message, and_(message.c.session_id == part.c.session_id, message.c.seq == part.c.seq))
-        .where(
-            part.c.session_id == p("sid"),
-            part.c.seq == p("at"),
-            or_(
-                message.c.time_completed.is_not(None),
-                part.c.status.in_([literal_column("'completed'"), literal_column("'error'")]),
-            ),
-        )
-    )
+    lambda: select(part.c.rid).where(part.c.session_id == p("sid"), part.c.seq == p("at"))
 )
 
 

@@ -59,6 +59,8 @@ class Relink:
         escaped = old.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
         rows = tx.run(_BELOW, old=old, below=f"{escaped}{os.sep}%").fetchall()
         if not rows and not rooted:
+            if tx.retried:
+                return
             raise NotFoundError(f"no project and no session is at {self.old}")
         target = rooted[0] if rooted else project_of(tx, self.place)
         for sid, directory, pid in rows:
@@ -80,8 +82,7 @@ class UseTerminal:
 
     def apply(self, tx: Transaction) -> None:
         """Write it; raises `NotFoundError`."""
-        tx.session(self.session_id)
-        del tx.states[self.session_id]
+        tx.peek(self.session_id)
         columns = ("id", "directory", "session_id", "time_updated")
         sql = insert_text(terminal, columns, "OR REPLACE")
         where = self.directory

@@ -49,7 +49,7 @@ class Recover:
 
     def apply(self, tx: Transaction) -> None:
         """Write it; nothing open is nothing. Raises `LeaseHeldError` and `NotFoundError`."""
-        state = tx.session(self.session_id)
+        state = tx.peek(self.session_id)
         require_free(tx, state.id, self.holder)
         calls = tx.run(_CALLS, sid=state.id).fetchall()
         seqs = [seq for (seq,) in tx.run(_MESSAGES, sid=state.id).fetchall()]
@@ -71,5 +71,3 @@ class Recover:
         if touched := [seq for _, seq, _ in calls] + seqs:
             state.first_new_seq = min(touched)
             tx.used(state)
-        else:
-            del tx.states[state.id]

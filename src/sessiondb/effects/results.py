@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import select, text
 
+from sessiondb.effects.calls import add_data, data_of
 from sessiondb.effects.encode import PartRow
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
@@ -15,7 +16,7 @@ from sessiondb.schema import message, part
 
 _CALLS = Statement(
     lambda: (
-        select(part.c.rid, part.c.seq, part.c.status, part.c.text, part.c.text_blob)
+        select(part.c.rid, part.c.seq, part.c.status, part.c.data, part.c.data_blob)
         .where(
             part.c.session_id == p("sid"),
             part.c.call_id == p("call"),
@@ -30,7 +31,22 @@ _PARENT = Statement(
     )
 )
 _FILL = update_of(
-    part, "status outcome text text_blob indexed time_updated time_ended", part.c.rid == p("row")
+    part,
+    "status outcome text text_blob data data_blob indexed time_updated time_ended",
+    part.c.rid == p("row"),
+)
+_FILLED = Statement(
+    lambda: (
+        select(part.c.rid)
+        .where(
+            part.c.session_id == p("sid"),
+            part.c.call_id == p("call"),
+            part.c.type == text("'tool'"),
+            part.c.text.is_not_distinct_from(p("shown")),
+            part.c.text_blob.is_not_distinct_from(p("shown_blob")),
+        )
+        .limit(1)
+    )
 )
 
 
@@ -50,12 +66,15 @@ def fill_call(
     Then the text stands once, with the call, and the result's row has none. Any
     other result keeps its text.
     """
-    for rid, seq, status, _, _ in tx.run(_CALLS, sid=state.id, call=row.call_id).fetchall():
+    for rid, seq, status, *data in tx.run(_CALLS, sid=state.id, call=row.call_id).fetchall():
         if not on_path(tx, state.id, seq, leaf):
             continue
         if status not in ("pending", "running"):
             break
         failed = row.outcome is not None or row.status == "error"
+        exact = data_of(tx, row.data, row.data_blob).get("text_exact")
+        more = {} if exact is None else {"text_exact": exact}
+        packed, data_blob = add_data(tx, *data, more)
         tx.run(
             _FILL,
             row=rid,
@@ -63,11 +82,21 @@ def fill_call(
             outcome=(row.outcome or "failed") if failed else None,
             text=row.text,
             text_blob=row.text_blob,
+            data=packed,
+            data_blob=data_blob,
             indexed=0,
             time_updated=tx.now,
             time_ended=row.time_ended or row.time_created or tx.now,
         )
         if not inherited:
             tx.to_index.append(rid)
+        state.first_new_seq = min(state.first_new_seq or seq, seq)
         return row._replace(text=None, text_blob=None)
     return row
+
+
+def filled_call(tx: Transaction, session_id: str, row: PartRow) -> bool:
+    """Return whether a result's text stands with its call."""
+    where = {"sid": session_id, "call": row.call_id}
+    found = tx.one(_FILLED, **where, shown=row.text, shown_blob=row.text_blob)
+    return found is not None

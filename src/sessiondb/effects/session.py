@@ -65,7 +65,7 @@ class CreateSession:
     verb = "create_session"
     id: str
     own_id: bool
-    place: Place
+    place: Place | None
     source: str
     title: str | None = None
     parent_id: str | None = None
@@ -88,9 +88,13 @@ class CreateSession:
             parent_seq = parent.leaf_seq
             if self.parent_message is not None:
                 parent_seq = seq_of(tx, parent.id, self.parent_message)
-        project_id = project_of(tx, self.place)
+        if self.place is None and parent is not None:
+            project_id, directory = parent.project_id, parent.directory
+        else:
+            assert self.place is not None
+            project_id = project_of(tx, self.place)
+            directory = stored(self.place.directory, tx.root)
         slug = free_slug(tx, project_id, self.id)
-        directory = stored(self.place.directory, tx.root)
         named = "derived" if self.title is None else "user"
         root_id = parent.root_id if parent else self.id
         tx.insert(

@@ -52,6 +52,7 @@ _NEXT_CHANGE = Statement(
         .returning(meta.c.value)
     )
 )
+_SET_CHANGE = update_of(meta, "value", meta.c.key == "change")
 _rids = func.json_each(p("rids")).table_valued("value")
 _MARK = Statement(
     lambda: (
@@ -121,6 +122,9 @@ class SessionState:
     first_new_seq: int = 0
     #: turn_id of the message at ``leaf_seq`` if this unit wrote it.
     leaf_turn: tuple[int, str | None] | None = None
+    #: Where the leaf was before this unit's `SetLeaf`; None: it did not move it.
+    leaf_before: tuple[int | None] | None = None
+    touched: bool = False
 
     def count(self, cost: float | None, tokens: Sequence[int | None], sign: int = 1) -> None:
         """Add (or, with *sign* -1, take away) the usage of one own message."""
@@ -145,8 +149,11 @@ class Transaction:
     loose: set[str] = field(default_factory=set)
     settled: list[Callable[[], None]] = field(default_factory=list)
     retried: bool = False
+    #: Ids of parts that a recognised message has under others: queued → stored.
+    aliases: dict[str, str] = field(default_factory=dict)
     _next_rid: int | None = None
     _change: int | None = None
+    _change_in_file: int | None = None
 
     def run(self, statement: Statement, **params: Any) -> sqlite3.Cursor:
         """Execute a compiled statement."""
@@ -170,10 +177,10 @@ class Transaction:
             sql = insert_text(blob, ("hash", "size", "encoding", "data"), "OR IGNORE")
             self.connection.executemany(sql, blobs)
 
-    def begin_unit(self, retried: bool = False) -> tuple[int, int, dict[str, Change]]:
+    def begin_unit(self, retried: bool, root: str | None) -> tuple[int, int, dict[str, Change]]:
         """Forget the session rows of the unit before; return what `undo_unit` needs."""
-        self.states = {}
-        self.retried = retried
+        self.states, self.aliases = {}, {}
+        self.retried, self.root = retried, root
         return len(self.settled), len(self.to_index), dict(self.changes)
 
     def undo_unit(self, mark: tuple[int, int, dict[str, Change]]) -> None:
@@ -181,9 +188,16 @@ class Transaction:
         settled, indexed, self.changes = mark
         del self.settled[settled:], self.to_index[indexed:]
         self.states = {}
+        self._change_in_file = None
 
     def session(self, session_id: str) -> SessionState:
-        """Return the row of a session that is here; raises `NotFoundError`."""
+        """Return the row of a session that is here, to be changed; raises `NotFoundError`."""
+        state = self.peek(session_id)
+        state.touched = True
+        return state
+
+    def peek(self, session_id: str) -> SessionState:
+        """Return the row of a session that this effect may leave alone; raises `NotFoundError`."""
         state = self.states.get(session_id)
         if state is None:
             row = self.one(_LOAD, sid=session_id)
@@ -194,17 +208,26 @@ class Transaction:
             state = self.states[session_id] = SessionState(*row)
         return state
 
+    def exists(self, session_id: str) -> bool:
+        """Return whether a session is here and not deleted."""
+        return session_id in self.states or self.one(_LOAD, sid=session_id) is not None
+
     def used(self, state: SessionState) -> None:
         """Note that a conversation went on here: last use, and detached from its source."""
+        state.touched = True
         state.time_updated = max(self.now, state.time_updated)
         if state.source_id is not None and state.time_detached is None:
             state.time_detached = self.now
 
-    @property
-    def change(self) -> int:
-        """This transaction's place in the database's own order of commits."""
+    def take_change(self) -> int:
+        """Return the next place in the database's own order of changes, each for one session.
+
+        A number of its own for each lets a reader stop after any of them.
+        """
         if self._change is None:
-            self._change = int(self.run(_NEXT_CHANGE).fetchall()[0][0])
+            self._change = self._change_in_file = int(self.run(_NEXT_CHANGE).fetchall()[0][0])
+        else:
+            self._change += 1
         return self._change
 
     def take_rid(self) -> int:
@@ -221,30 +244,38 @@ class Transaction:
     def flush(self) -> None:
         """Write the touched session rows, each once, with one revision more."""
         for state in self.states.values():
-            self.keep(state)
+            if state.touched:
+                self.keep(state)
         self.states = {}
 
     def keep(self, state: SessionState) -> None:
         """Write one session row and note the change."""
         row = {name: getattr(state, name) for name in _KEPT.split() if name != "change"}
         row["revision"] += 1
-        self.run(_KEEP, sid=state.id, change=self.change, **row)
-        self.note_change(state.id, row["revision"], state.last_seq, state.first_new_seq)
+        change = self.take_change()
+        self.run(_KEEP, sid=state.id, change=change, **row)
+        self.note_change(change, state.id, row["revision"], state.last_seq, state.first_new_seq)
 
     def note_change(
-        self, session_id: str, revision: int, last_seq: int, first_new: int, deleted: bool = False
+        self,
+        change: int,
+        session_id: str,
+        revision: int,
+        last_seq: int,
+        first_new: int,
+        deleted: bool = False,
     ) -> None:
         """Note what to tell after the commit."""
         before = self.changes.get(session_id)
         since = first_new - 1 if first_new else last_seq
         if before is not None:
             since = min(since, before.since_seq)
-        self.changes[session_id] = Change(
-            self.change, session_id, revision, last_seq, since, deleted
-        )
+        self.changes[session_id] = Change(change, session_id, revision, last_seq, since, deleted)
 
     def finish(self) -> None:
-        """Do the steps that are done once: search, then blobs."""
+        """Do the steps that are done once: the number of the last change, search, then blobs."""
+        if self._change is not None and self._change != self._change_in_file:
+            self.run(_SET_CHANGE, value=str(self._change))
         if self.to_index:
             marked = self.run(_MARK, rids=json.dumps(self.to_index)).fetchall()
             self.connection.execute(_INDEX, (json.dumps(sorted(rid for (rid,) in marked)),))

@@ -63,9 +63,10 @@ class SetLeaf:
 
     def apply(self, tx: Transaction) -> None:
         """Write it; raises `NotFoundError`."""
-        state = tx.session(self.session_id)
+        state = tx.peek(self.session_id)
         at = None if self.message is None else seq_of(tx, state.id, self.message)
         if at != state.leaf_seq:
+            state.leaf_before = state.leaf_before or (state.leaf_seq,)
             state.leaf_seq = at
             tx.used(state)
 
@@ -96,7 +97,7 @@ class Truncate:
 
     def apply(self, tx: Transaction) -> None:
         """Write it; forks keep what they copied. Raises `NotFoundError`."""
-        state = tx.session(self.session_id)
+        state = tx.peek(self.session_id)
         after = None if self.after is None else seq_of(tx, state.id, self.after)
         going = self._below(links(tx, state.id), after)
         if going:

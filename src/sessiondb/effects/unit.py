@@ -102,7 +102,8 @@ class Unit:
 
         With a *parent* it is its ``subagent`` unless *relation* says ``fork``;
         *parent_message* is the message whose call *call_id* started it (default:
-        the parent's leaf). An *id* that exists with the same parent is returned.
+        the parent's leaf), and *directory* defaults to the parent's, else to the
+        current one. An *id* that exists with the same parent is returned.
         """
         own_id = id is not None
         session_id = ids.new_session_id() if id is None else ids.valid_id(id, "a session id")
@@ -113,7 +114,7 @@ class Unit:
         effect = session_effects.CreateSession(
             session_id,
             own_id,
-            self._locate(directory),
+            None if directory is None and parent is not None else self._locate(directory),
             self._source,
             encode.string(title, "title"),
             None if parent is None else session_key(parent),

@@ -11,6 +11,7 @@ outside of the lock.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import threading
@@ -28,7 +29,6 @@ from sessiondb.engine.opening import check_newer
 from sessiondb.errors import (
     BusyError,
     DatabaseReplacedError,
-    InvalidInputError,
     SessionDBError,
     StoreClosedError,
 )
@@ -37,6 +37,7 @@ from sessiondb.schema.ddl import VERSION
 
 MAX_BATCH = 256
 CHECKPOINT_BYTES = 4 * 1024 * 1024
+_log = logging.getLogger("sessiondb")
 Sink = Callable[[list[Change]], None]
 
 
@@ -57,10 +58,15 @@ class Job:
         if self.done:
             return
         self.error = error
-        self.unit.committed = error is None
+        self.unit.committed = self.unit.committed or error is None
         self.done = True
-        if self.notify is not None:
+        if self.notify is None:
+            return
+        try:
             self.notify(self)
+        except Exception:
+            # Its loop or store is closed: whoever waited is gone, the neighbours are not.
+            _log.debug("nobody waits for a unit of sessiondb any more", exc_info=True)
 
 
 @dataclass(slots=True)
@@ -77,7 +83,9 @@ class Writer:
     _durability: str = "full"
     _busy_timeout: float = 10.0
     _version: int = VERSION
+    _committing: bool = False
     _told: deque[list[Change]] = field(default_factory=deque)
+    _telling: threading.Lock = field(default_factory=threading.Lock)
     _pid: int = field(default_factory=os.getpid)
 
     def run(self, job: Job) -> None:
@@ -93,8 +101,6 @@ class Writer:
             raise StoreClosedError(
                 "this store was opened before fork(2)", hint="open a store in the child"
             )
-        if job.unit.committed:
-            raise InvalidInputError("this unit is committed; begin another one")
         self._queue.append(job)
 
     def serve(self, job: Job | None = None) -> None:
@@ -105,21 +111,35 @@ class Writer:
         self._tell()
 
     def _serve_batch(self) -> None:
-        batch: list[Job] = []
-        while self._queue and len(batch) < MAX_BATCH:
-            batch.append(self._queue.popleft())
+        batch = self._take_batch()
+        self._committing = False
         try:
-            self._commit(batch)
+            if batch:
+                self._commit(batch)
         except sqlite3.Error as error:
             self._fail(batch, translate(error))
         except SessionDBError as error:
             self._fail(batch, error)
         except BaseException as error:
             # KeyboardInterrupt in the thread that holds the role: nobody may wait for ever.
-            self._roll_back()
+            open_still = self._roll_back()
+            stopped = StoreClosedError("the writing thread was interrupted; try again")
             for job in batch:
-                job.end(StoreClosedError("the writing thread was interrupted; try again"))
+                job.end(None if self._committing and not open_still else stopped)
             raise error
+
+    def _take_batch(self) -> list[Job]:
+        """Take what is queued; a unit that is queued twice waits for its own first outcome."""
+        batch: list[Job] = []
+        units: set[int] = set()
+        while self._queue and len(batch) < MAX_BATCH and id(self._queue[0].unit) not in units:
+            job = self._queue.popleft()
+            if job.unit.committed:
+                job.end()
+                continue
+            units.add(id(job.unit))
+            batch.append(job)
+        return batch
 
     def _fail(self, batch: list[Job], error: SessionDBError) -> None:
         """End a batch that could not begin or commit; several units get a try of their own."""
@@ -143,12 +163,13 @@ class Writer:
         connection = self._ready(batch)
         connection.execute("BEGIN IMMEDIATE")
         self._check_version(connection)
-        tx = Transaction(connection, batch[0].root)
+        tx = Transaction(connection)
         good = [job for job in batch if self._apply(tx, job, alone=len(batch) == 1)]
         if not good:
             connection.execute("ROLLBACK")
             return
         tx.finish()
+        self._committing = True
         connection.execute("COMMIT")
         for tell in tx.settled:
             tell()
@@ -159,8 +180,8 @@ class Writer:
 
     def _apply(self, tx: Transaction, job: Job, *, alone: bool) -> bool:
         """Apply one unit; a failure ends its job and leaves the others' work as it is."""
-        connection = tx.connection
-        mark = tx.begin_unit(job.unit.tried)
+        connection, tried = tx.connection, job.unit.tried
+        mark = tx.begin_unit(tried, job.root)
         job.unit.tried = True
         if not alone:
             connection.execute("SAVEPOINT unit")
@@ -170,17 +191,18 @@ class Writer:
                 verb = effect.verb
                 effect.apply(tx)
             tx.flush()
-        except (sqlite3.Error, SessionDBError) as error:
-            if not connection.in_transaction:
-                raise
+        except Exception as error:
             own = translate(error) if isinstance(error, sqlite3.Error) else error
             own.__cause__ = None if own is error else error
-            if own.effect is None:
+            if isinstance(own, SessionDBError) and own.effect is None:
                 own.effect, own.position = verb, position
+            if not connection.in_transaction:
+                raise own
             tx.undo_unit(mark)
             if not alone:
                 connection.execute("ROLLBACK TO unit")
                 connection.execute("RELEASE unit")
+            job.unit.tried = tried
             job.end(own)
             return False
         if not alone:
@@ -195,6 +217,8 @@ class Writer:
                 hint="open the store again; what is at the path now was not written",
             )
         if self._connection is None:
+            if not self.users:
+                raise StoreClosedError("the store is closed")
             self._connection = connect(self.path)
             self._connection.execute("PRAGMA wal_autocheckpoint=4000")
             self._durability, self._busy_timeout = "full", 10.0
@@ -216,16 +240,19 @@ class Writer:
                 check_newer(connection, self.path, version, writing=True)
             self._version = version
 
-    def _roll_back(self) -> None:
+    def _roll_back(self) -> bool:
+        """End what is open; return whether anything was."""
         connection = self._connection
-        if connection is not None and connection.in_transaction:
-            connection.execute("ROLLBACK")
+        if connection is None or not connection.in_transaction:
+            return False
+        connection.execute("ROLLBACK")
+        return True
 
     def _checkpoint_if_large(self, connection: sqlite3.Connection) -> None:
         try:
             if os.stat(f"{self.path}-wal").st_size > CHECKPOINT_BYTES:
                 self._checkpoint(connection)
-        except FileNotFoundError:
+        except OSError:
             return
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
@@ -233,7 +260,7 @@ class Writer:
         connection.execute("PRAGMA busy_timeout=50")
         try:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        except sqlite3.OperationalError:
+        except sqlite3.Error:
             # The commit stands; the next one tries again.
             return
         finally:
@@ -246,13 +273,15 @@ class Writer:
                 self._checkpoint(self._connection)
 
     def _tell(self) -> None:
+        """Hand what was committed to those who are told, in order; a sink only puts it in line."""
         while self._told:
-            try:
-                changes = self._told.popleft()
-            except IndexError:
-                return
-            for sink in list(self.sinks):
-                sink(changes)
+            with self._telling:
+                changes = self._told.popleft() if self._told else []
+                for sink in list(self.sinks) if changes else ():
+                    try:
+                        sink(changes)
+                    except Exception:
+                        _log.exception("changes could not be told; the commit stands")
 
     def close(self) -> None:
         """Checkpoint and close the connection."""

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-import sessiondb
-
 Derived = tuple[str, ...]
 
 
@@ -32,7 +30,7 @@ class Pending(NamedTuple):
 
 def folder() -> Path:
     """Return the folder of the migrations: inside an installed package, else of the repository."""
-    package = Path(sessiondb.__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     shipped = package / "_migrations"
     return shipped if shipped.is_dir() else package.parents[1] / "migrations"
 

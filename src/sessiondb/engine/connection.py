@@ -4,18 +4,27 @@
 processes fails with "database is locked" before the timeout is known.
 Transactions are begun by hand (``isolation_level=None``): IMMEDIATE for writes,
 so that a read that turns into a write can never fail half-way.
+
+SQLite keeps its locks per process and file in memory. A child of fork(2) inherits
+that memory and not the locks: what it opened on the same file would seem locked
+and not be, and its acknowledged commits would go with the ``-wal`` that the parent
+removes (seen). So connections are closed before a fork wherever they are idle;
+what cannot be closed is never touched by the child, which may not open that file.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import weakref
 from contextlib import closing
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
+from sessiondb.engine import files
 from sessiondb.engine.failures import translate
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError
 
 CACHE_KIB = 16_000
 _INNOCUOUS = 0x200000
@@ -23,9 +32,24 @@ WAL_LIMIT_BYTES = 16 * 1024 * 1024
 DURABILITY = {"full": "FULL", "normal": "NORMAL"}
 
 
+class _Connection(sqlite3.Connection):
+    """A connection that a fork(2) finds."""
+
+    file: files.FileIdentity | None = None
+
+    def close(self) -> None:
+        super().close()
+        _living.discard(self)
+
+
+_living: weakref.WeakSet[_Connection] = weakref.WeakSet()
+#: Files that the parent of this process had open when it forked.
+_inherited: set[files.FileIdentity | None] = set()
+
+
 def uri_of(path: Path, mode: str) -> str:
     """Return the SQLite URI of *path* with every special character escaped."""
-    return f"file:{quote(str(path.absolute()))}?mode={mode}"
+    return f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
 
 
 def connect(
@@ -39,23 +63,64 @@ def connect(
     """
     if durability not in DURABILITY:
         raise InvalidInputError(f"durability is full or normal, not {durability!r}")
+    uri = uri_of(path, "ro" if mode == "ro" else "rw")
     try:
-        connection = sqlite3.connect(
-            uri_of(path, "ro" if mode == "ro" else "rw"),
-            uri=True,
-            timeout=busy_timeout,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=256,
-        )
+        return _connect(path, uri, mode, busy_timeout, durability)
+    except sqlite3.Error as error:
+        if mode != "ro" or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN:
+            raise translate(error) from error
+        _check_at_rest(path)
+    try:
+        return _connect(path, f"{uri}&immutable=1", mode, busy_timeout, durability)
     except sqlite3.Error as error:
         raise translate(error) from error
+
+
+def _connect(
+    path: Path, uri: str, mode: str, busy_timeout: float, durability: str
+) -> sqlite3.Connection:
+    file = files.identity(path)
+    if file in _inherited:
+        raise StoreClosedError(
+            f"{path} was in use when this process was forked, so it cannot be opened here",
+            hint="close it before os.fork(), or start the process by spawn",
+        )
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False,
+        cached_statements=256, factory=_Connection,
+    )  # fmt: skip
+    connection.file = file
+    _living.add(connection)
     try:
         set_pragmas(connection, mode, busy_timeout, durability)
-    except sqlite3.Error as error:
+    except sqlite3.Error:
         connection.close()
-        raise translate(error) from error
+        raise
     return connection
+
+
+def _check_at_rest(path: Path) -> None:
+    """Where no ``-shm`` can be made, a file can be read as it lies if all of it is in it."""
+    wal = path.with_name(path.name + "-wal")
+    if files.identity(wal) is not None and wal.stat().st_size:
+        raise ReadOnlyError(
+            f"{path} has a -wal, which cannot be read in a place that cannot be written",
+            hint="copy the file and its -wal to a place that can be written, and open them there",
+        )
+
+
+def _leave_to_parent() -> None:
+    """In a forked child: closing what it inherited would disturb the parent, also at exit."""
+    import ctypes
+
+    for connection in list(_living):
+        _inherited.add(connection.file)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+    _living.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def set_pragmas(

@@ -111,6 +111,14 @@ def check_newer(connection: sqlite3.Connection, path: Path, version: int, *, wri
 def _bring_up(path: Path, busy_timeout: float) -> None:
     connection = connect(path, busy_timeout=busy_timeout)
     try:
+        application, version = identity_of(connection)
+        if application == APPLICATION_ID and version < VERSION:
+            connection.close()
+            from sessiondb.engine.migrate import upgrade_on_open
+
+            # First of all: a file that needs `sessiondb migrate` is refused as it is.
+            upgrade_on_open(path, busy_timeout)
+            connection = connect(path, busy_timeout=busy_timeout)
         network = files.network_filesystem(path)
         if network:
             warnings.warn(
@@ -118,17 +126,12 @@ def _bring_up(path: Path, busy_timeout: float) -> None:
             )
         else:
             connection.execute("PRAGMA journal_mode=WAL")
-        application, version = identity_of(connection)
         if application != APPLICATION_ID:
             make(connection)
     except sqlite3.Error as error:
         raise translate(error) from error
     finally:
         connection.close()
-    if application == APPLICATION_ID and version < VERSION:
-        from sessiondb.engine.migrate import upgrade_on_open
-
-        upgrade_on_open(path, busy_timeout)
 
 
 def make(connection: sqlite3.Connection) -> None:

@@ -9,11 +9,11 @@ views, search and triggers as they are, because older releases check them.
 
 from __future__ import annotations
 
-import contextlib
 import re
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -190,9 +190,13 @@ class Passage:
     def _restore_indexes(self) -> None:
         """Make a person's own indexes again where their columns still are; ours begin with ix_."""
         for name in self._indexes.keys() - self._find_indexes().keys():
-            if not name.startswith("ix_"):
-                with contextlib.suppress(sqlite3.OperationalError):
-                    self._connection.execute(self._indexes[name])
+            if name.startswith("ix_"):
+                continue
+            try:
+                self._connection.execute(self._indexes[name])
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+                    raise
 
     def _back_up(self) -> None:
         """Copy the file as it is under the write lock; another connection can still read that."""
@@ -203,7 +207,7 @@ class Passage:
         when = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         self.backup = self._backups / f"{self._path.name}.{mark}-schema{version}-{when}"
         files.private(self.backup)
-        with contextlib.closing(connect(self._path)) as reader:
+        with closing(connect(self._path)) as reader:
             reader.execute("VACUUM INTO ?", (str(self.backup),))
 
     def forget_backup(self) -> None:

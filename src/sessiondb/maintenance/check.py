@@ -59,7 +59,6 @@ def check(store: HasPath) -> list[Finding]:
     with closing(connect(store.path, mode="reader")) as connection:
         connection.execute("BEGIN")
         findings = [f for name, ask in checks.items() for f in _made(name, ask, connection)]
-        connection.execute("COMMIT")
     with closing(connect(store.path)) as connection:
         return findings + _made("search index", _search_index, connection)
 

@@ -41,7 +41,7 @@ def bytes_by_table(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def _estimated(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return table → rows times the mean length of the newest ones, without indexes."""
+    """Return table → rows times the mean length of the first ones, without indexes."""
     tables = connection.execute(
         "SELECT name FROM pragma_table_list WHERE type IN ('table', 'shadow') AND schema = 'main'"
     ).fetchall()
@@ -51,7 +51,7 @@ def _estimated(connection: sqlite3.Connection) -> dict[str, int]:
         length = " + ".join(f'coalesce(length(CAST("{c}" AS BLOB)), 0) + 1' for (c,) in columns)
         sql = (
             f'SELECT (SELECT count(*) FROM "{table}"), avg(n) '
-            f'FROM (SELECT {length} AS n FROM "{table}" ORDER BY rowid DESC LIMIT {SAMPLE})'
+            f'FROM (SELECT {length} AS n FROM "{table}" LIMIT {SAMPLE})'
         )
         rows, mean = connection.execute(sql).fetchone()
         found[table] = int(rows * (mean or 0))

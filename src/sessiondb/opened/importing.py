@@ -116,11 +116,12 @@ class Importer:
             sid = known.session_id or ""
             yield Imported(outcome, sid, item.source, item.source_id, known.messages)
             return
-        if known.leaving and known.session_id is not None:
-            self._reap(known.session_id)
         if self.dry_run:
             yield self._counted(item, known)
             return
+        if known.leaving:
+            yield from self._commit()
+            self._reap()
         yield from self._write(item, place, known, ledger)
 
     def _outcome(self, item: SourceSession, known: _Known) -> str:
@@ -143,7 +144,7 @@ class Importer:
     def _write(
         self, item: SourceSession, place: Place, known: _Known, ledger: str
     ) -> Iterator[Imported | Problem]:
-        forked = known.detached and self.as_fork
+        forked = known.detached and self.as_fork and not known.leaving
         sid = ids.new_session_id() if forked else known.session_id or _id_of(item)
         run = Run(sid, item.source, item.source_id, ledger)
         blobs: list[Blob] = []
@@ -220,10 +221,10 @@ class Importer:
                 outcome, run.session_id, done.source, done.source_id, run.messages, done.problems
             )
 
-    def _reap(self, session_id: str) -> None:
-        """Finish the removal of a session that is to come back under the same id."""
+    def _reap(self) -> None:
+        """Finish the removal of what was deleted: one of it is to come back under its id."""
         while True:
-            unit, step = self.core.unit(), Reap(session_id)
+            unit, step = self.core.unit(), Reap()
             unit.effects.append(step)
             self.core.commit(unit)
             if not step.more:

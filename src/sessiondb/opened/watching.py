@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from sessiondb.effects.handles import SessionHandle
-from sessiondb.model import Change, Session
+from sessiondb.effects.encode import whole
+from sessiondb.effects.handles import SessionRef, session_key
+from sessiondb.model import Change
 from sessiondb.opened.core import Core
-from sessiondb.repository.lists import changes_since, last_change
+from sessiondb.repository.lists import CHANGES, changes_since, last_change
 
 
 class Watch:
     """Finds what other connections committed, by polling ``PRAGMA data_version``."""
 
-    def __init__(
-        self, core: Core, session: str | Session | SessionHandle | None, since: int | None
-    ) -> None:
+    def __init__(self, core: Core, session: SessionRef | None, since: int | None) -> None:
         self._core = core
-        self._only = session.id if isinstance(session, Session | SessionHandle) else session
+        self._only = None if session is None else session_key(session)
+        whole(since, "since")
+        core.check_usable()
         self._connection = core.connect_reader()
         self._version = -1
         self._seen: dict[str, int] = {}
         if since is None:
-            since = core.read(last_change())
-            # Where each session stood is told by its first change after this.
+            # In this order: what is committed in between is found, not missed.
             self._version = self._data_version()
+            since = core.read(last_change())
         self._since = since
 
     def _data_version(self) -> int:
@@ -38,7 +39,7 @@ class Watch:
         found = self._core.read(changes_since(self._since, self._seen))
         if found:
             self._since = found[-1].change
-        if len(found) == 500:
+        if len(found) == CHANGES:
             self._version = -1
         return [change for change in found if self._only in (None, change.session_id)]
 

@@ -131,14 +131,15 @@ def compare(a: Session, b: Session) -> Read[Comparison]:
     """Return what two live paths share from their beginning on, and what only one has.
 
     Shared is what one took over from the other, or both from a third: equal
-    root, seq and id.
+    root, seq and id, or one usage key (a source may give its copies new ids).
     """
     path_a, path_b = (yield from live_path(a.id)), (yield from live_path(b.id))
     ids_a, ids_b = (yield from identities(a.id)), (yield from identities(b.id))
     same = 0
     if a.root_id == b.root_id:
         for x, y in zip(path_a, path_b, strict=False):
-            if x != y or ids_a[x] != ids_b[y]:
+            (id_a, key_a), (id_b, key_b) = ids_a[x], ids_b[y]
+            if (x, id_a) != (y, id_b) and (key_a is None or key_a != key_b):
                 break
             same += 1
     common = yield from load(a.id, path_a[:same])

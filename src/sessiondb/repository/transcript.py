@@ -257,11 +257,15 @@ def pages(path: Sequence[int], size: int = PAGE) -> Iterable[Sequence[int]]:
 
 
 _COMMON = Statement(
-    lambda: select(message.c.seq, message.c.id).where(_of_session).order_by(message.c.seq)
+    lambda: (
+        select(message.c.seq, message.c.id, message.c.usage_key)
+        .where(_of_session)
+        .order_by(message.c.seq)
+    )
 )
 
 
-def identities(session_id: str) -> Read[dict[int, str]]:
-    """Return seq → id of every message of a session."""
+def identities(session_id: str) -> Read[dict[int, tuple[str, str | None]]]:
+    """Return seq → (id, usage_key) of every message of a session."""
     rows = yield _COMMON, {"sid": session_id}
-    return dict(rows)
+    return {row[0]: (row[1], row[2]) for row in rows}

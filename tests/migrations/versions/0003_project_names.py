@@ -1,7 +1,7 @@
 """every project has a name.
 
-Revision: 0003, after 0002. Not additive: the table is built again, and releases that write NULL
-cannot write it any more.
+Revision: 0003, after 0002. Not additive: the table is built again, and releases that know
+another definition of it take it for a foreign one.
 """
 
 from alembic import op
@@ -13,7 +13,7 @@ depends_on = None
 
 VERSION = 3
 ADDITIVE = False
-MIN_READER = "0.1.0"
+MIN_READER = "0.3.0"
 MIN_WRITER = "0.3.0"
 
 PROJECT = """CREATE TABLE project (
@@ -44,9 +44,7 @@ def rebuild(definition: str, name: str) -> None:
     # The old table steps aside, so that the new one is stored as it is written here.
     op.execute("ALTER TABLE project RENAME TO project_before")
     op.execute(PROJECT.format(name=definition))
-    op.execute(
-        f"INSERT INTO project ({KEPT}, name) SELECT {KEPT}, {name} FROM project_before"
-    )
+    op.execute(f"INSERT INTO project ({KEPT}, name) SELECT {KEPT}, {name} FROM project_before")
     op.execute("DROP TABLE project_before")
 
 

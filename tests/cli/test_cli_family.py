@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from command_line import Run, Story
+
+from sessiondb import Store, user
+from sessiondb.cli.family import tree_json
+
+
+def test_a_fork_is_a_session_of_its_own(sessiondb: Run, story: Story) -> None:
+    made = sessiondb("fork", story.parser, "--json").json["session"]
+    assert (made["parent_id"], made["relation"]) == (story.parser, "fork")
+    assert made["message_count"] == 3
+    assert sessiondb("fork", story.parser).out.startswith("ses_")
+
+
+@pytest.mark.parametrize(("option", "kept"), [("--at", 2), ("--before", 1)])
+def test_a_fork_begins_at_a_seq_an_id_or_a_label(
+    sessiondb: Run, store: Store, story: Story, option: str, kept: int
+) -> None:
+    store.label(story.parser, 2, "good")
+    for message in ("2", store.message(story.parser, 2).id, "good"):
+        made = sessiondb("fork", story.parser, option, message, "--json").json["session"]
+        assert made["message_count"] == kept
+
+
+def test_a_fork_takes_a_title_and_a_directory(
+    sessiondb: Run, story: Story, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = str(tmp_path_factory.mktemp("work"))
+    made = sessiondb("fork", story.parser, "--title", "T", "--directory", folder, "--json").json
+    assert (made["session"]["title"], made["session"]["directory"]) == ("T", folder)
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (("fork",), 2),
+        (("fork", "nobody"), 3),
+        (("fork", "PARSER", "--at", "99"), 3),
+        (("fork", "PARSER", "--at", "1", "--before", "2"), 2),
+        (("tree",), 2),
+        (("tree", "nobody"), 3),
+        (("diff", "PARSER"), 2),
+        (("diff", "PARSER", "nobody"), 3),
+    ],
+)
+def test_bad_arguments(sessiondb: Run, story: Story, args: tuple[str, ...], code: int) -> None:
+    ran = sessiondb(*(story.parser if arg == "PARSER" else arg for arg in args))
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.startswith("sessiondb: ")
+
+
+def test_a_tree_is_the_whole_family_whoever_is_asked(sessiondb: Run, story: Story) -> None:
+    for ref in (story.parser, story.fork, story.helper):
+        tree = sessiondb("tree", ref, "--json").json
+        assert tree["session"]["id"] == story.parser
+        children = {child["session"]["id"]: child for child in tree["children"]}
+        assert children.keys() == {story.fork, story.helper}
+        assert all(child["children"] == [] for child in children.values())
+    asked = sessiondb("tree", story.parser, "--json").json
+    assert [node["seq"] for node in asked["messages"]] == [1, 2, 3]
+
+
+def test_a_tree_is_drawn(sessiondb: Run, store: Store, story: Story) -> None:
+    deeper = store.fork(story.fork, title="Deeper")
+    store.append(deeper, user("On"))
+    lines = sessiondb("tree", story.fork).out.splitlines()
+    assert lines[0].startswith(story.parser[-6:].lower() + "  Fix the parser")
+    assert [line[:6] for line in lines[1:]] == ["├─ " + story.fork[-6:-3].lower(), *[
+        "│  └─ ", "└─ " + story.helper[-6:-3].lower()
+    ]]  # fmt: skip
+    assert "fork at #2" in lines[1]
+    assert lines[1].endswith("← this one")
+    assert "subagent" in lines[3]
+
+
+def test_a_family_may_be_as_deep_as_it_likes(store: Store) -> None:
+    first = store.create_session(title="0")
+    store.append(first, user("Hello"))
+    with store.effects() as fx:
+        last = first
+        for depth in range(1, 400):
+            last = fx.create_session(title=str(depth), parent=last, relation="subagent")
+            fx.append(last, user("Hello"))
+    assert tree_json(store.tree(first)).count('"children": [') == 400
+
+
+def test_a_comparison_tells_what_is_shared(sessiondb: Run, story: Story) -> None:
+    found = sessiondb("diff", story.parser, story.fork, "--json").json
+    assert [m["seq"] for m in found["common"]] == [1, 2]
+    assert [m["parts"][0]["text"] for m in found["only_a"]] == ["Thanks"]
+    assert [m["parts"][0]["text"] for m in found["only_b"]] == ["Try a generator instead"]
+    shown = sessiondb("diff", story.parser, story.fork).out
+    assert "2 messages in common, the last #2" in shown
+    assert "user: Thanks" in shown
+
+
+def test_titles_labels_and_archive_are_noted(sessiondb: Run, story: Story) -> None:
+    titled = sessiondb("title", story.parser, "New name", "--json").json
+    assert titled["session"]["title"] == "New name"
+    labels = sessiondb("label", story.parser, "2", "good", "--json").json["labels"]
+    assert [(item["seq"], item["label"]) for item in labels] == [(2, "good")]
+    assert sessiondb("label", story.parser, "good", "--json").json == {"labels": []}
+
+    gone = sessiondb("archive", story.parser, story.fork, "--json").json["sessions"]
+    assert all(session["time_archived"] for session in gone)
+    assert sessiondb("list", "--json").json["sessions"] == []
+    assert len(sessiondb("list", "--archived", "--json").json["sessions"]) == 2
+    assert sessiondb("unarchive", story.parser).code == 0
+    assert len(sessiondb("list", "--json").json["sessions"]) == 1
+
+
+def test_one_wrong_name_archives_nothing(sessiondb: Run, story: Story) -> None:
+    assert sessiondb("archive", story.parser, "nobody").code == 3
+    assert len(sessiondb("list", "--json").json["sessions"]) == 2
+
+
+@pytest.mark.parametrize("command", [["title", "@"], ["title"], ["label", "@"], ["archive"]])
+def test_what_has_to_be_said_is_asked_for(sessiondb: Run, command: list[str]) -> None:
+    ran = sessiondb(*command)
+    assert (ran.code, ran.out) == (2, "")
+
+
+def test_stats_group_cost_and_tokens(sessiondb: Run, story: Story) -> None:
+    found = sessiondb("stats", "--json").json
+    (row,) = found["rows"]
+    assert (row["model"], row["cost"], row["tokens"]["input"]) == ("large", 0.25, 100)
+    assert found["total"]["cost"] == 0.25, "what the fork took over is counted once"
+    by = sessiondb("stats", "--by", "source,agent", "--json").json["rows"]
+    assert {"source", "agent", "sessions", "messages"} <= set(by[0])
+    (line,) = sessiondb("stats", "--by", "model").lines
+    assert line[:4] == ["large", "1", "1", "0.25"]
+
+
+def test_an_unknown_cost_is_estimated_or_stays_unknown(
+    sessiondb: Run, store: Store, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    from sessiondb import assistant
+
+    session = store.create_session(title="Free?")
+    store.append(session, assistant("Hi"), model="m", tokens={"input": 1000, "output": 10})
+    (row,) = sessiondb("stats", "--json").json["rows"]
+    assert (row["cost"], row["cost_estimated"], row["tokens_unpriced"]) == (None, None, 1010)
+    prices = tmp_path_factory.mktemp("prices") / "prices.toml"
+    prices.write_text("[prices.m]\ninput = 2\noutput = 100\n")
+    (row,) = sessiondb("stats", "--prices", str(prices), "--json").json["rows"]
+    assert (row["cost"], row["cost_estimated"], row["tokens_unpriced"]) == (None, 0.003, 0)
+
+
+def test_nothing_to_count_is_an_empty_list(sessiondb: Run) -> None:
+    ran = sessiondb("stats", "-a", "--json")
+    assert ran.code == 0
+    assert ran.json["rows"] == []
+    assert (ran.json["total"]["cost"], ran.json["total"]["sessions"]) == (None, 0)
+
+
+def test_a_terminal_gets_totals(terminal: Run, story: Story) -> None:
+    shown = terminal("stats --by day,model").out.splitlines()
+    assert shown[-1].startswith("total")
+    assert "$0.25" in shown[-1]
+
+
+@pytest.mark.parametrize("args", [("--by", "mood"), ("--by", ""), ("--prices", "none.toml")])
+def test_stats_refuse_what_they_do_not_know(sessiondb: Run, args: tuple[str, ...]) -> None:
+    ran = sessiondb("stats", "-a", *args)
+    assert (ran.code, ran.out) == (2, "")
+
+
+def test_trees_are_valid_json_with_hostile_titles(sessiondb: Run, store: Store) -> None:
+    session = store.create_session(title='"}]\x1b\ud83d')
+    store.append(session, user('"\\\x1b'))
+    assert json.loads(sessiondb("tree", session.id, "--json").out)["session"]["title"][:3] == '"}]'

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import SAMPLE, Run
+
+COUNTS = ("imported", "updated", "unchanged", "deleted", "diverged")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    return shutil.copytree(SAMPLE, tmp_path / "copy")
+
+
+def test_an_import_reports_each_session(sessiondb: Run) -> None:
+    ran = sessiondb("import", str(SAMPLE), "--json")
+    assert ran.code == 0
+    assert set(COUNTS) | {"sessions", "problems"} <= set(ran.json)
+    assert ran.json["imported"] == len(ran.json["sessions"]) > 0
+    for session in ran.json["sessions"]:
+        assert {"id", "source", "source_id", "messages"} <= set(session)
+        shown = sessiondb("show", session["source_id"], "--json").json
+        assert shown["session"]["id"] == session["id"]
+        assert shown["session"]["message_count"] == session["messages"]
+
+
+def test_a_second_import_changes_nothing(sessiondb: Run) -> None:
+    sessiondb("import", str(SAMPLE))
+    before = sessiondb("list", "-a", "--subagents", "--json").out
+    again = sessiondb("import", str(SAMPLE), "--json").json
+    assert (again["unchanged"], again["imported"]) == (len(again["sessions"]), 0)
+    assert sessiondb("list", "-a", "--subagents", "--json").out == before
+
+
+def test_a_dry_run_writes_nothing(sessiondb: Run) -> None:
+    assert sessiondb("import", str(SAMPLE), "--dry-run", "--json").json["imported"] > 0
+    assert sessiondb("list", "-a", "--json").json["sessions"] == []
+    assert sessiondb("import", str(SAMPLE), "--dry-run").out.startswith("would be ")
+
+
+def test_a_corrupt_file_is_a_problem_and_the_rest_comes_in(sessiondb: Run, copy: Path) -> None:
+    broken = next(copy.rglob("message/*/*.json"))
+    broken.write_text("{ torn")
+    ran = sessiondb("import", str(copy), "--json")
+    assert ran.code == 4
+    assert ran.json["imported"] > 0
+    (problem,) = ran.json["problems"]
+    assert set(problem) == {"source", "line", "why"}
+    assert broken.name in problem["source"]
+    told = sessiondb("--db", "second.db", "import", str(copy))
+    assert told.code == 4
+    assert broken.name in told.err
+
+
+def test_a_path_where_nothing_is_hinders_no_other(sessiondb: Run, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    ran = sessiondb("import", "/no/such/place", str(empty), str(SAMPLE), "--json")
+    assert ran.code == 4
+    assert [p["source"] for p in ran.json["problems"]] == ["/no/such/place", str(empty)]
+    assert ran.json["imported"] > 0
+
+
+def test_without_a_path_it_looks_where_agents_keep_their_sessions(
+    sessiondb: Run, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    nothing = sessiondb("import", "--json")
+    assert (nothing.code, nothing.json["sessions"]) == (0, [])
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    shutil.copytree(SAMPLE, home / ".local" / "share" / "opencode")
+    assert sessiondb("import", "--json").json["imported"] > 0
+
+
+def test_one_projects_sessions_alone(sessiondb: Run, home: Path) -> None:
+    every = sessiondb("import", str(SAMPLE), "--dry-run", "--json").json["sessions"]
+    assert sessiondb("import", str(SAMPLE), "--project", ".", "--json").json["sessions"] == []
+    sessiondb("import", str(SAMPLE))
+    directory = sessiondb("list", "-a", "--json").json["sessions"][0]["directory"]
+    some = sessiondb(
+        "--db", "one.db", "import", str(SAMPLE), "--project", directory, "--json"
+    ).json["sessions"]
+    assert 0 < len(some) <= len(every)
+
+
+def test_a_database_of_one_project_takes_its_sessions_only(
+    sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SESSIONDB_PATH")
+    assert sessiondb("init", "--local").code == 0
+    assert sessiondb("import", str(SAMPLE), "--json").json["sessions"] == []
+    assert (project / ".sessiondb" / "sessions.db").is_file()
+
+
+@pytest.mark.parametrize("args", [("--from", "nothing"), ("--no-such",)])
+def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None:
+    ran = sessiondb("import", str(SAMPLE), *args)
+    assert (ran.code, ran.out) == (2, "")
+
+
+def test_a_terminal_sees_progress_and_a_pipe_does_not(terminal: Run, sessiondb: Run) -> None:
+    seen = terminal(f"import {SAMPLE}")
+    assert "1 session read" in seen.out
+    assert sessiondb("import", str(SAMPLE)).err == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["opencode-1.18.33", "opencode-migrated-1.2.27", "opencode-1.1.65", "opencode-0.5.29"]
+)
+def test_a_real_store_is_whole(
+    sessiondb: Run, real_store: Callable[[str], Path], name: str
+) -> None:
+    folder = real_store(name)
+    expected = json.loads((folder / "expected.json").read_text())
+    ran = sessiondb("import", str(folder / "data"), "--json")
+    assert (ran.code, ran.json["problems"]) == (0, [])
+    known = {session["source_id"] for session in ran.json["sessions"]}
+    assert {session["tool_session_id"] for session in expected["sessions"]} <= known
+    listed = sessiondb("list", "-a", "--subagents", "--json").json["sessions"]
+    assert {session["source_id"] for session in listed} == known
+    assert sessiondb("check", "--json").json == {"ok": True, "findings": []}

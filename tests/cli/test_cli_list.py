@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+from command_line import Ran, Run, Story
+
+from sessiondb import Store, user
+
+FIELDS = (
+    "id slug title directory project_id parent_id relation root_id source source_id agent "
+    "provider_id model_id message_count cost cost_inherited tokens time_created time_updated "
+    "time_archived"
+).split()
+
+
+def ids(ran: Ran) -> list[str]:
+    assert ran.code == 0, ran.err
+    return [session["id"] for session in ran.json["sessions"]]
+
+
+def test_a_list_holds_this_projects_sessions_newest_first(sessiondb: Run, story: Story) -> None:
+    assert ids(sessiondb("list", "--json")) == [story.fork, story.parser]
+
+
+def test_every_project_and_subagents_on_demand(sessiondb: Run, story: Story) -> None:
+    assert ids(sessiondb("list", "-a", "--json")) == [story.other, story.fork, story.parser]
+    assert story.helper in ids(sessiondb("list", "--subagents", "--json"))
+
+
+def test_a_session_has_the_fields_of_the_contract(sessiondb: Run, story: Story) -> None:
+    found = sessiondb("list", "--json").json["sessions"][1]
+    assert set(FIELDS) <= set(found)
+    assert found["id"] == story.parser
+    assert found["tokens"] == {
+        "input": 100, "output": 20, "reasoning": None, "cache_read": None, "cache_write": None
+    }  # fmt: skip
+
+
+def test_filters_narrow_the_list(sessiondb: Run, story: Story, project: Path) -> None:
+    assert ids(sessiondb("list", "--title", "PARSER", "--json")) == [story.parser]
+    assert ids(sessiondb("list", "--agent", "build", "--json")) == [story.fork, story.parser]
+    assert ids(sessiondb("list", "--source", "nobody", "--json")) == []
+    elsewhere = project.parent / "elsewhere"
+    assert ids(sessiondb("list", "--project", str(elsewhere), "--json")) == [story.other]
+    assert ids(sessiondb("list", "--since", "1h", "--until", "today", "--json")) == [
+        story.fork,
+        story.parser,
+    ]
+    assert ids(sessiondb("list", "--until", "yesterday", "--json")) == []
+
+
+def test_sorting_by_cost(sessiondb: Run, story: Story) -> None:
+    assert ids(sessiondb("list", "--sort", "cost", "--json")) == [story.parser, story.fork]
+
+
+def test_pages_follow_each_other(sessiondb: Run, story: Story) -> None:
+    first = sessiondb("list", "-a", "--limit", "2", "--json")
+    assert ids(first) == [story.other, story.fork]
+    cursor = first.json["next_cursor"]
+    second = sessiondb("list", "-a", "--limit", "2", "--cursor", cursor, "--json")
+    assert (ids(second), second.json["next_cursor"]) == ([story.parser], None)
+
+
+def test_nothing_is_an_empty_list_and_a_hint(sessiondb: Run) -> None:
+    ran = sessiondb("list", "--json")
+    assert ran.code == 0
+    assert ran.json == {"sessions": [], "next_cursor": None}
+    assert "sessiondb import" in ran.err
+    assert sessiondb("list", "--jsonl").out == ""
+    assert sessiondb("list").out == ""
+
+
+def test_a_line_each_as_jsonl(sessiondb: Run, story: Story) -> None:
+    lines = sessiondb("list", "--jsonl").out.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [story.fork, story.parser]
+
+
+def test_a_pipe_gets_fixed_columns_without_a_header(
+    sessiondb: Run, story: Story, project: Path
+) -> None:
+    fork, parser = sessiondb("list").lines
+    assert fork[0] == story.fork
+    assert datetime.fromisoformat(parser[1]).tzinfo is not None
+    assert parser[2:] == ["sessiondb", "build", "3", "0.25", "Fix the parser", str(project)]
+    assert fork[5] == "", "an unknown cost is nothing, not 0"
+
+
+def test_hostile_titles_stay_one_line_and_harmless(sessiondb: Run, store: Store) -> None:
+    title = "a\tb\nc\x1b]0;pwned\x07 \u202egnp.exe \x9b31m \\"
+    store.append(store.create_session(title=title), user("Hello"))
+    (line,) = sessiondb("list").lines
+    assert line[6] == r"a\tb\nc\x1b]0;pwned\x07 \u202egnp.exe \x9b31m \\"
+    raw = sessiondb("list", "--json")
+    assert raw.json["sessions"][0]["title"] == title
+    assert not {"\x1b", "\x9b", "\u202e"} & set(raw.out)
+
+
+def test_a_terminal_gets_an_aligned_table(terminal: Run, store: Store, story: Story) -> None:
+    store.append(store.create_session(title="日本語の題名 " * 20), user("Hello"))
+    ran = terminal("list", width=60)
+    head, newest, fork, parser, *rest = ran.out.splitlines()
+    assert "USED" in head
+    assert "\x1b[1m" in head
+    assert newest.endswith("…")
+    assert "日本語の題名" in newest
+    assert fork.index("(fork) Another idea") == parser.index("Fix the parser")
+    assert parser.startswith(story.parser[-6:].lower())
+    assert "-a for every project" in rest[-1]
+
+
+def test_no_color_is_honoured(terminal: Run, story: Story) -> None:
+    assert "\x1b" not in terminal("list", NO_COLOR="1").out
+    assert "\x1b" not in terminal("--color never list").out
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--json", "--jsonl"),
+        ("-a", "--project", "."),
+        ("--since", "someday"),
+        ("--until", "32d13h"),
+        ("--limit", "0"),
+        ("-a", "--cursor", "garbage"),
+        ("--sort", "beauty"),
+        ("surplus",),
+    ],
+)
+def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None:
+    ran = sessiondb("list", *args)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("sessiondb: ")
+
+
+def test_prompts_are_listed_and_found(sessiondb: Run, store: Store, project: Path) -> None:
+    store.add_prompt("fix the\nparser")
+    store.add_prompt("write docs")
+    store.add_prompt("over there", directory=str(project.parent))
+    found = sessiondb("prompts", "--json").json["prompts"]
+    assert [p["text"] for p in found] == ["write docs", "fix the\nparser"]
+    assert len(sessiondb("prompts", "-a", "--json").json["prompts"]) == 3
+    (line,) = sessiondb("prompts", "parser").lines
+    assert line[1:] == ["sessiondb", "", str(project), r"fix the\nparser"]
+    assert sessiondb("prompts", "--since", "today", "--until", "yesterday", "--json").json == {
+        "prompts": [],
+        "next_cursor": None,
+    }
+
+
+def local(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000).astimezone()
+
+
+def test_an_until_day_is_meant_whole() -> None:
+    from sessiondb.cli.options import Moment
+
+    day = "2026-11-01"
+    start = Moment().convert(day, None, None)
+    end = Moment(end=True).convert(day, None, None)
+    assert local(start).isoformat()[:19] == f"{day}T00:00:00"
+    assert local(end).isoformat()[:19] == "2026-11-02T00:00:00"
+
+
+@pytest.mark.parametrize(
+    ("written", "back"),
+    [("12h", timedelta(hours=12)), ("7d", timedelta(days=7)), ("2w", timedelta(weeks=2))],
+)
+def test_a_span_counts_back_from_now(written: str, back: timedelta) -> None:
+    from sessiondb.cli.options import Moment
+
+    meant = local(Moment().convert(written, None, None))
+    assert abs(datetime.now().astimezone() - back - meant) < timedelta(seconds=9)
+
+
+def test_iso_time_with_and_without_a_zone() -> None:
+    from sessiondb.cli.options import Moment
+
+    assert Moment().convert("2026-11-01T12:00:00Z", None, None) == 1793534400000
+    there = local(Moment().convert("2026-11-01T12:00", None, None))
+    assert there.isoformat()[:19] == "2026-11-01T12:00:00"

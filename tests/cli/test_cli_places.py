@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+from command_line import Run, Story
+
+from sessiondb import Store
+
+
+def test_the_path_is_told_without_making_anything(sessiondb: Run, database: Path) -> None:
+    assert sessiondb("path").out == f"{database}\n"
+    told = sessiondb("path", "--json").json
+    assert told == {"path": str(database), "kind": "environment", "exists": False}
+    assert not database.exists()
+
+
+def test_options_choose_the_database(
+    sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sessiondb("--db", "mine.db", "path").out == f"{project / 'mine.db'}\n"
+    assert sessiondb("--global", "path", "--json").json["kind"] == "global"
+    monkeypatch.delenv("SESSIONDB_PATH")
+    assert sessiondb("path", "--json").json["kind"] == "global"
+    assert sessiondb("--local", "path").code == 3
+
+
+def test_init_makes_the_database_once(sessiondb: Run, database: Path) -> None:
+    assert sessiondb("init").out == f"{database}\n"
+    assert stat.S_IMODE(database.stat().st_mode) == 0o600
+    before = sessiondb("sql", "SELECT value FROM meta WHERE key = 'database_uuid'").out
+    assert sessiondb("init").code == 0
+    assert sessiondb("sql", "SELECT value FROM meta WHERE key = 'database_uuid'").out == before
+
+
+def test_init_local_is_used_in_this_project_from_then_on(
+    sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SESSIONDB_PATH")
+    made = project / ".sessiondb" / "sessions.db"
+    assert sessiondb("init", "--local").out == f"{made}\n"
+    below = project / "src"
+    below.mkdir()
+    monkeypatch.chdir(below)
+    assert sessiondb("path", "--json").json == {
+        "path": str(made), "kind": "local", "exists": True
+    }  # fmt: skip
+    assert sessiondb("--global", "path", "--json").json["kind"] == "global"
+
+
+def test_init_local_cannot_be_told_where(sessiondb: Run) -> None:
+    assert sessiondb("--db", "x.db", "init", "--local").code == 2
+    assert sessiondb("--global", "init", "--local").code == 2
+
+
+def test_a_database_that_came_along_is_used_once_it_is_trusted(
+    sessiondb: Run, store: Store, story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SESSIONDB_PATH")
+    store.close()
+    project = Path.cwd()
+    came = project / ".sessiondb"
+    came.mkdir()
+    shutil.copy(store.path, came / "sessions.db")
+    ran = sessiondb("list", "--json")
+    assert (ran.code, ran.json["sessions"]) == (0, [])
+    assert ran.err.count("sessiondb trust") == 1
+    assert str(came / "sessions.db") in ran.err
+    assert sessiondb("trust").code == 0
+    listed = sessiondb("list", "-a", "--json").json["sessions"]
+    assert story.parser in {session["id"] for session in listed}
+
+
+def test_where_there_is_nothing_to_trust_it_says_so(sessiondb: Run) -> None:
+    ran = sessiondb("trust")
+    assert ran.code == 3
+    assert "init --local" in ran.err
+
+
+def test_sessions_follow_a_moved_directory(
+    sessiondb: Run, story: Story, project: Path, store: Store
+) -> None:
+    moved = project.parent / "moved"
+    project.rename(moved)
+    ran = sessiondb("relink", str(project), str(moved), "--json")
+    assert ran.json == {"sessions": 3}
+    assert store.session(story.parser).directory == str(moved)
+    ran = sessiondb("relink", "/no/such/place", str(moved))
+    assert (ran.code, ran.out) == (3, "")
+
+
+@pytest.mark.parametrize("args", [("relink", "a"), ("relink",), ("path", "x"), ("init", "x")])
+def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None:
+    assert sessiondb(*args).code == 2

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from command_line import Ran, Run, Story
+
+from sessiondb import Store, user
+
+
+def found(ran: Ran) -> list[str]:
+    assert ran.code == 0, ran.err
+    return [hit["session"]["id"] for hit in ran.json["hits"]]
+
+
+def test_a_hit_says_where_to_read(sessiondb: Run, story: Story) -> None:
+    ran = sessiondb("search", "off-by-one", "--json")
+    (hit,) = ran.json["hits"]
+    assert set(hit) >= {"session", "seq", "message_id", "snippet"}
+    assert (hit["session"]["id"], hit["seq"]) == (story.parser, 1)
+    assert "‹off-by-one›" in hit["snippet"]
+
+
+def test_the_search_is_in_this_project_unless_all_are_meant(sessiondb: Run, story: Story) -> None:
+    assert found(sessiondb("search", "chapter", "--json")) == []
+    assert found(sessiondb("search", "chapter", "-a", "--json")) == [story.other]
+
+
+def test_subagents_are_searched_on_demand(sessiondb: Run, story: Story) -> None:
+    assert found(sessiondb("search", "where", "--json")) == []
+    assert found(sessiondb("search", "where", "--subagents", "--json")) == [story.helper]
+
+
+def test_roles_and_tools_narrow_the_search(sessiondb: Run, story: Story) -> None:
+    assert found(sessiondb("search", "line", "--tool", "bash", "--json")) == [story.parser]
+    assert found(sessiondb("search", "line", "--tool", "edit", "--json")) == []
+    assert found(sessiondb("search", "fixed", "--role", "assistant", "--json")) == [story.parser]
+    assert found(sessiondb("search", "fixed", "--role", "user", "--json")) == []
+
+
+def test_one_hit_a_session_or_all_of_them(sessiondb: Run, store: Store) -> None:
+    session = store.create_session(title="Twice")
+    for _ in range(3):
+        store.append(session, user("again and again"))
+    assert len(found(sessiondb("search", "again", "--json"))) == 1
+    assert len(found(sessiondb("search", "again", "--all-hits", "--json"))) == 3
+    limited = sessiondb("search", "again", "--all-hits", "--limit", "2", "--json")
+    assert len(found(limited)) == 2
+    cursor = limited.json["next_cursor"]
+    more = sessiondb("search", "again", "--all-hits", "--cursor", cursor, "--json")
+    assert len(found(more)) == 1
+
+
+def test_formats(sessiondb: Run, story: Story) -> None:
+    (line,) = sessiondb("search", "off-by-one", "--jsonl").out.splitlines()
+    assert json.loads(line)["seq"] == 1
+    ((session, seq, message, _, source, title, snippet),) = sessiondb("search", "off-by-one").lines
+    assert (session, seq, source, title) == (story.parser, "1", "sessiondb", "Fix the parser")
+    assert message.startswith("msg_")
+    assert "‹off-by-one›" in snippet
+
+
+def test_a_terminal_gets_the_words_in_colour(terminal: Run, story: Story) -> None:
+    shown = terminal("search off-by-one")
+    assert "\x1b[33m\x1b[1moff-by-one\x1b[0m" in shown.out
+    assert "#1" in shown.out
+    assert "‹off-by-one›" in terminal("search off-by-one", NO_COLOR="1").out
+
+
+def test_nothing_found_says_where_to_look_further(sessiondb: Run, story: Story) -> None:
+    ran = sessiondb("search", "xylophone", "--json")
+    assert (ran.code, ran.json["hits"]) == (0, [])
+    assert "-a" in ran.err
+    assert "--archived" in ran.err
+
+
+@pytest.mark.parametrize("query", ['"', "C++", "foo-bar", "AND", "NEAR(a", "title:x", "-x", "(*"])
+def test_no_query_is_a_syntax_error(sessiondb: Run, story: Story, query: str) -> None:
+    ran = sessiondb("search", "--json", "--", query)
+    assert ran.code == (0 if any(c.isalnum() for c in query) else 2)
+
+
+@pytest.mark.parametrize(
+    "args", [(), ("a", "b"), ("x", "--role", "boss"), ("x", "--order", "none"), ("",)]
+)
+def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None:
+    ran = sessiondb("search", *args)
+    assert (ran.code, ran.out) == (2, "")

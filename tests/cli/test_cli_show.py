@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+from command_line import Run, Story
+
+from sessiondb import MessageDraft, Store, assistant, part, text, tool, tool_result, user
+
+MESSAGE = (
+    "seq id parent_seq turn_id role kind agent provider_id model_id cost tokens finish error "
+    "inherited time_created time_completed parts"
+).split()
+PART = "idx id type tool call_id status outcome title text data time_started time_ended".split()
+HOSTILE = "a\0b \ud83d \x1b[2J\x1b]0;pwned\x07 \x9b31m \u202egnp.exe\u2066 tab\there"
+
+
+def test_show_gives_the_session_and_its_messages_exactly(sessiondb: Run, story: Story) -> None:
+    shown = sessiondb("show", story.parser, "--json").json
+    assert shown["session"]["id"] == story.parser
+    assert [m["role"] for m in shown["messages"]] == ["user", "assistant", "user"]
+    answer = shown["messages"][1]
+    assert set(MESSAGE) <= set(answer)
+    assert set(PART) <= set(answer["parts"][0])
+    call = answer["parts"][2]
+    assert (call["tool"], call["status"]) == ("bash", "completed")
+    assert call["data"]["input"] == {"command": "pytest"}
+    assert call["text"].splitlines()[39] == "line 39", "JSON is never folded"
+
+
+def test_jsonl_is_the_session_and_then_a_message_a_line(sessiondb: Run, story: Story) -> None:
+    first, *rest = map(json.loads, sessiondb("show", story.parser, "--jsonl").out.splitlines())
+    whole = sessiondb("show", story.parser, "--json").json
+    assert first == whole["session"]
+    assert rest == whole["messages"]
+
+
+def test_a_session_can_be_named_in_many_ways(sessiondb: Run, story: Story) -> None:
+    slug = sessiondb("show", story.parser, "--json").json["session"]["slug"]
+    for ref in (story.parser, story.parser[-6:].lower(), slug, "@~1"):
+        assert sessiondb("show", ref, "--json").json["session"]["id"] == story.parser
+
+
+def test_without_a_name_it_is_the_newest_here(sessiondb: Run, story: Story) -> None:
+    assert sessiondb("show", "--json").json["session"]["id"] == story.fork
+
+
+def test_without_any_session_here_it_says_what_to_do(sessiondb: Run) -> None:
+    ran = sessiondb("show")
+    assert (ran.code, ran.out) == (3, "")
+    assert "sessiondb import" in ran.err
+
+
+def test_the_last_messages(sessiondb: Run, story: Story) -> None:
+    assert [m["seq"] for m in sessiondb("show", story.parser, "--last", "1", "--json").json[
+        "messages"
+    ]] == [3]  # fmt: skip
+
+
+def test_branches_show_what_is_off_the_live_path(
+    sessiondb: Run, store: Store, story: Story
+) -> None:
+    store.set_leaf(story.parser, 1)
+    store.append(story.parser, user("Another way"))
+    path = sessiondb("show", story.parser, "--json").json["messages"]
+    all_of_it = sessiondb("show", story.parser, "--branches", "--json").json["messages"]
+    assert [m["seq"] for m in path] == [1, 4]
+    assert [m["seq"] for m in all_of_it] == [1, 2, 3, 4]
+
+
+def test_text_tells_who_said_what_and_folds_tool_calls(sessiondb: Run, story: Story) -> None:
+    shown = sessiondb("show", story.parser).out
+    assert shown.startswith("Fix the parser\n")
+    assert story.parser in shown
+    assert "#2 assistant" in shown
+    assert "$0.25" in shown
+    assert "▸ bash completed" in shown
+    assert "command: pytest" in shown
+    assert "line 7\n" in shown
+    assert "line 8\n" not in shown
+    assert "… 32 more lines (--full)" in shown
+    assert "line 39\n" in sessiondb("show", story.parser, "--full").out
+
+
+def test_hostile_text_is_exact_as_json_and_harmless_as_text(sessiondb: Run, store: Store) -> None:
+    session = store.create_session(title="Hostile")
+    call = tool("bash", {"command": HOSTILE}, output=HOSTILE)
+    store.append(session, user(HOSTILE))
+    store.append(session, assistant(text(HOSTILE), call))
+    for args in (["--json"], ["--jsonl"], [], ["--full"]):
+        out = sessiondb("show", session.id, *args).out
+        assert not set(out) & set("\0\ud83d\x1b\x07\x9b\u202e\u2066")
+    first, second = sessiondb("show", session.id, "--json").json["messages"]
+    assert first["parts"][0]["text"] == HOSTILE
+    assert second["parts"][1]["text"] == HOSTILE
+    assert second["parts"][1]["data"]["input"]["command"] == HOSTILE
+    assert r"a\x00b \ud83d \x1b[2J" in sessiondb("show", session.id).out
+
+
+def test_json_is_utf8_whatever_the_locale(process: Run, store: Store) -> None:
+    session = store.create_session(title="Grüße, 日本")
+    store.append(session, user("日本"))
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    ran = process("show", session.id, "--json", env=ascii_only)
+    assert ran.json["session"]["title"] == "Grüße, 日本"
+    plain = process("show", session.id, env=ascii_only)
+    assert plain.code == 0
+    assert r"Gr\xfc\xdfe" in plain.out
+
+
+def test_what_json_has_no_word_for_stays_readable(sessiondb: Run, store: Store) -> None:
+    session = store.create_session(title="Odd")
+    odd = part("odd", nan=float("nan"), far=[-float("inf")], raw=b"\x00\xff")
+    store.append(session, assistant(odd))
+    (message,) = sessiondb("show", session.id, "--json").json["messages"]
+    data = message["parts"][0]["data"]
+    assert data == {"nan": "NaN", "far": ["-Infinity"], "raw": {"base64": "AP8="}}
+
+
+def test_a_result_is_not_shown_twice(sessiondb: Run, store: Store) -> None:
+    session = store.create_session(title="Results")
+    call = tool("bash", {"command": "ls"}, call_id="c1")
+    store.append(session, assistant(call))
+    store.append(session, MessageDraft("tool", (tool_result("c1", "the only output"),)))
+    shown = sessiondb("show", session.id).out
+    assert shown.count("the only output") == 1
+
+
+def test_a_long_session_goes_through_the_pager(terminal: Run, store: Store) -> None:
+    session = store.create_session(title="Long")
+    for number in range(30):
+        store.append(session, user(f"prompt {number}"))
+    pager = {"PAGER": "sed s/prompt/PAGED/", "height": 20}
+    paged = terminal(f"show {session.id}", **pager)
+    assert "PAGED 0" in paged.out
+    assert "PAGED 29" in paged.out
+    short = terminal(f"show {session.id} --last 1", **pager)
+    assert "PAGED" not in short.out
+
+
+def test_at_is_the_last_one_used_in_this_terminal(terminal: Run, story: Story) -> None:
+    shown = terminal(f"show {story.other}", "show @", "show @~1").out
+    assert shown.count("Write the manual") == 2
+    assert shown.count("Fix the parser") == 1
+
+
+def test_a_program_does_not_move_a_persons_at(process: Run, store: Store, story: Story) -> None:
+    assert process("show", story.other, stdin=subprocess.DEVNULL).code == 0
+    assert store.session("@").id == story.fork
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (("--json", "--jsonl"), 2),
+        (("--last", "0"), 2),
+        (("--last", "many"), 2),
+        (("a", "b"), 2),
+        (("nobody",), 3),
+        (("@x",), 3),
+        (("@~99",), 3),
+    ],
+)
+def test_bad_arguments(sessiondb: Run, story: Story, args: tuple[str, ...], code: int) -> None:
+    ran = sessiondb("show", *args)
+    assert (ran.code, ran.out) == (code, "")
+    assert ran.err.startswith("sessiondb: ")
+
+
+def test_an_ambiguous_name_lists_the_candidates(sessiondb: Run, story: Story) -> None:
+    ran = sessiondb("show", "ses_7")
+    assert ran.code == 3
+    assert story.parser in ran.err
+    assert story.other in ran.err

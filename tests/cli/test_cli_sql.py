@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Run, Story
+
+READING = [
+    "SELECT id FROM session_list",
+    "WITH x AS (SELECT 1 AS n) SELECT n FROM x",
+    "SELECT count(*) FROM transcript, tool_call, usage_by_day, usage_by_model, session_tree",
+    "SELECT rowid FROM part_search WHERE part_search MATCH 'lexer'",
+    "SELECT value FROM json_each('[1,2]')",
+    "PRAGMA table_info(session)",
+    "PRAGMA user_version",
+    "EXPLAIN QUERY PLAN SELECT * FROM session",
+]
+WRITING = [
+    "DELETE FROM session",
+    "UPDATE session SET title = 'x'",
+    "INSERT INTO meta (key, value) VALUES ('a', 'b')",
+    "DROP TABLE session",
+    "CREATE TABLE mine (a)",
+    "CREATE TEMP TABLE mine (a)",
+    "ATTACH 'other.db' AS other",
+    "VACUUM",
+    "VACUUM INTO 'other.db'",
+    "PRAGMA user_version = 7",
+    "PRAGMA journal_mode = DELETE",
+    "PRAGMA query_only = OFF",
+    "PRAGMA writable_schema = ON",
+    "PRAGMA wal_checkpoint",
+    "INSERT INTO part_search (part_search) VALUES ('rebuild')",
+    "BEGIN",
+]
+
+
+@pytest.mark.parametrize("query", READING)
+def test_what_reads_is_answered(sessiondb: Run, story: Story, query: str) -> None:
+    ran = sessiondb("sql", query)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out
+
+
+@pytest.mark.parametrize("query", WRITING)
+def test_what_writes_is_refused(
+    sessiondb: Run,
+    story: Story,
+    project: Path,
+    database: Path,
+    query: str,
+) -> None:
+    ran = sessiondb("sql", query)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("sessiondb: sql only reads")
+    assert list(project.iterdir()) == []
+    assert len(sessiondb("list", "-a", "--json").json["sessions"]) == 3
+
+
+def test_rows_are_objects_as_json_and_lines_in_a_pipe(sessiondb: Run, story: Story) -> None:
+    query = "SELECT id, title, cost, NULL AS none FROM session_list ORDER BY id LIMIT 1 OFFSET 3"
+    expected = {"id": story.parser, "title": "Fix the parser", "cost": 0.25, "none": None}
+    assert sessiondb("sql", query, "--json").json == [expected]
+    assert sessiondb("sql", query).lines == [[story.parser, "Fix the parser", "0.25", ""]]
+
+
+def test_no_row_is_an_empty_list(sessiondb: Run) -> None:
+    ran = sessiondb("sql", "SELECT id FROM session", "--json")
+    assert (ran.code, ran.json) == (0, [])
+    assert sessiondb("sql", "SELECT id FROM session").out == ""
+
+
+def test_columns_of_one_name_are_all_there(sessiondb: Run) -> None:
+    query = "SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a"
+    assert sessiondb("sql", query, "--json").json == [{"a": 1, "a_2": 2, "a_2_2": 3, "a_3": 4}]
+
+
+def test_values_that_are_no_text_are_told_apart(sessiondb: Run) -> None:
+    query = "SELECT x'00ff' AS raw, CAST(x'ff' AS TEXT) AS torn, 'a' || char(27) || char(9) AS t"
+    (row,) = sessiondb("sql", query, "--json").json
+    assert row == {"raw": {"base64": "AP8="}, "torn": "\udcff", "t": "a\x1b\t"}
+    assert sessiondb("sql", query).out == "00ff\t\\udcff\ta\\x1b\\t\n"
+
+
+@pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing", "SELECT 1; SELECT 2"])
+def test_what_is_no_query_is_exit_2(sessiondb: Run, query: str) -> None:
+    ran = sessiondb("sql", query)
+    assert (ran.code, ran.out) == (2, "")
+    assert "session_list" in ran.err, "the hint names what can be asked"
+
+
+def test_a_terminal_gets_a_table(terminal: Run, story: Story) -> None:
+    shown = terminal("sql 'SELECT title, message_count FROM session_list'", width=40)
+    assert "message_count" in shown.out.splitlines()[0]
+    assert all(len(line) <= 40 for line in shown.out.splitlines()[1:])
+
+
+def test_without_a_query_it_is_the_shell(
+    process: Run,
+    story: Story,
+    sqlite3_shell: str,
+) -> None:
+    asked = b"SELECT count(*) FROM session;\nDELETE FROM session;\n"
+    ran = process("sql", input=asked)
+    assert ran.out.strip() == "4"
+    assert "readonly" in ran.err
+    assert json.loads(process("list", "-a", "--json").out)["sessions"]
+
+
+def test_without_a_shell_it_says_so(
+    sessiondb: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    ran = sessiondb("sql")
+    assert ran.code == 3
+    assert "sqlite3" in ran.err

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Run, Story
+
+from sessiondb import __version__
+from sessiondb.cli import main
+from sessiondb.cli.app import COMMANDS, app
+
+DATA_COMMANDS = sorted(set(COMMANDS) - {"init", "trust"})
+
+
+def test_help_names_every_command(sessiondb: Run) -> None:
+    helped = sessiondb("--help")
+    assert helped.code == 0
+    assert all(f"\n  {name} " in helped.out for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_says_what_it_does(sessiondb: Run, name: str) -> None:
+    helped = sessiondb(name, "-h")
+    assert helped.code == 0
+    assert f"Usage: sessiondb {name}" in helped.out
+    assert ("--json" in helped.out) == (name in DATA_COMMANDS)
+
+
+def test_version(sessiondb: Run) -> None:
+    assert sessiondb("--version").out == f"sessiondb {__version__}\n"
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--version"], ["path"], ["list", "--help"]])
+def test_what_needs_no_database_loads_no_sqlalchemy(project: Path, args: list[str]) -> None:
+    code = (
+        "import sys\nfrom sessiondb.cli import main\n"
+        f"sys.argv = ['sessiondb', *{args!r}]\n"
+        "try:\n    main()\nfinally:\n"
+        "    print(*{'sqlalchemy', 'alembic', 'sqlite3'} & set(sys.modules), file=sys.stderr)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout
+    assert ran.stderr == "\n"
+
+
+def test_the_module_is_the_command(process: Run) -> None:
+    assert process("--version").out == f"sessiondb {__version__}\n"
+
+
+@pytest.mark.parametrize("missing", ["click", "rich"])
+def test_without_its_extra_it_says_in_one_line_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert "sessiondb[cli]" in str(ended.value.code)
+    assert "\n" not in str(ended.value.code)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((), "Usage: sessiondb"),
+        (("lits",), "no command 'lits'; is it list?"),
+        (("xyzzy",), "no command 'xyzzy'"),
+        (("list", "--no-such"), "No such option"),
+        (("--db", "x.db", "--global", "list"), "--db and --global exclude each other"),
+        (("--color", "sometimes", "list"), "--color"),
+    ],
+)
+def test_bad_usage_is_exit_2(sessiondb: Run, args: tuple[str, ...], said: str) -> None:
+    ran = sessiondb(*args)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+
+
+def test_an_error_is_two_lines_what_failed_and_what_to_do(sessiondb: Run) -> None:
+    ran = sessiondb("show", "nobody")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err == (
+        "sessiondb: no session is named 'nobody'\n  `sessiondb list -a` shows them all\n"
+    )
+
+
+def test_verbose_shows_where_an_error_comes_from(sessiondb: Run) -> None:
+    ran = sessiondb("-v", "show", "nobody")
+    assert ran.code == 3
+    assert "Traceback" in ran.err
+    assert ran.err.endswith("\n  `sessiondb list -a` shows them all\n")
+
+
+def test_a_defect_is_told_without_a_traceback(
+    sessiondb: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sessiondb.store.Store.open", lambda *_, **__: 1 / 0)
+    ran = sessiondb("list")
+    assert ran.code == 1
+    assert ran.err.startswith("sessiondb: ZeroDivisionError: ")
+    assert "Traceback" not in ran.err
+
+
+def test_a_database_that_is_named_and_missing_is_not_made_by_reading(
+    sessiondb: Run, project: Path
+) -> None:
+    ran = sessiondb("--db", "typo.db", "list")
+    assert ran.code == 3
+    assert list(project.iterdir()) == []
+
+
+def test_a_file_that_is_no_database_is_left_alone(sessiondb: Run, project: Path) -> None:
+    (project / "notes.db").write_bytes(b"remember the milk" * 100)
+    ran = sessiondb("--db", "notes.db", "list")
+    assert ran.code == 1
+    assert (project / "notes.db").read_bytes() == b"remember the milk" * 100
+
+
+def test_interrupted_is_130(sessiondb: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sessiondb.store.Store.open", interrupt)
+    assert sessiondb("list").code == 130
+
+
+@pytest.mark.parametrize("args", [["--help"], ["show", "--json", "--last", "1"]])
+def test_a_closed_pipe_is_quiet(story: Story, args: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "sessiondb", *args]
+    ran = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, check=False)
+    os.close(writing)
+    assert (ran.returncode, ran.stderr) == (141, b"")
+
+
+def test_a_command_of_the_table_is_one_of_its_module() -> None:
+    for name in COMMANDS:
+        context = app.make_context("sessiondb", ["path"])
+        command = app.get_command(context, name)
+        assert command is not None
+        assert command.name == name

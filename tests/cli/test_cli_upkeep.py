@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from command_line import SAMPLE, Run, Story
+
+from sessiondb import Store, assistant, user
+from sessiondb.maintenance import check
+from sessiondb.maintenance.sizes import _estimated, bytes_by_table
+
+
+def harm(database: Path, *statements: str) -> None:
+    """Do to the file what a shell could do: without foreign keys, without our triggers."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        triggers = connection.execute(
+            "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"
+        ).fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            connection.execute(statement)
+        for _, sql in triggers:
+            connection.execute(sql)
+
+
+def test_a_sound_database_has_no_findings(sessiondb: Run, story: Story) -> None:
+    sessiondb("import", str(SAMPLE))
+    ran = sessiondb("check", "--json")
+    assert (ran.code, ran.json) == (0, {"ok": True, "findings": []})
+    assert sessiondb("check").out == ""
+
+
+@pytest.mark.parametrize(
+    ("statement", "found_by"),
+    [
+        ("DELETE FROM message WHERE seq = 2", "references"),
+        ("DELETE FROM blob", "references"),
+        ("UPDATE blob SET data = x'00'", "blobs"),
+        ("UPDATE blob SET size = 1", "blobs"),
+        (
+            "INSERT INTO blob (hash, size, encoding, data) VALUES ("
+            "'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855', 0, 'utf-8', x'')",
+            "blobs",
+        ),
+        ("UPDATE session SET message_count = 99", "counters"),
+        ("UPDATE session SET cost = 12.5", "counters"),
+        ("UPDATE session SET tokens_input = NULL", "counters"),
+        ("UPDATE session SET leaf_seq = 77", "counters"),
+        ("UPDATE message SET inherited = 0", "ownership"),
+        ("UPDATE message SET inherited = 1", "ownership"),
+        ("UPDATE part SET inherited = 1 - inherited", "ownership"),
+        ("UPDATE message SET parent_seq = 99 WHERE seq = 2", "tree"),
+        ("UPDATE part SET indexed = 0 WHERE type = 'tool'", "search"),
+        ("UPDATE part SET indexed = 1", "search"),
+        ("UPDATE part SET text = 'never said' WHERE indexed = 1", "search index"),
+        ("UPDATE session SET title = 'never named'", "search index"),
+        ("DELETE FROM part WHERE indexed = 1", "search"),
+    ],
+)
+def test_what_is_wrong_is_found(
+    sessiondb: Run, story: Story, store: Store, database: Path, *, statement: str, found_by: str
+) -> None:
+    store.append(story.parser, assistant("x" * 5000))
+    store.close()
+    harm(database, statement)
+    ran = sessiondb("check", "--json")
+    assert ran.code == 4
+    assert ran.json["ok"] is False
+    assert found_by in {finding["check"] for finding in ran.json["findings"]}
+    assert all(finding["count"] > 0 for finding in ran.json["findings"])
+    (line, *_) = sessiondb("check").lines
+    assert len(line) == 3
+
+
+def test_what_a_shell_delete_left_is_named(
+    sessiondb: Run, story: Story, store: Store, database: Path
+) -> None:
+    store.close()
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM session WHERE id = ?", (story.parser,))
+    found = {f["what"]: f["count"] for f in sessiondb("check", "--json").json["findings"]}
+    assert found["rows of message without their session"] == 3
+    assert found["rows of session without their session"] == 2
+
+
+def test_a_damaged_page_is_a_finding_and_not_the_end(
+    store: Store, story: Story, database: Path
+) -> None:
+    for _ in range(20):
+        store.append(story.other, user("word " * 400))
+    store.close()
+    with closing(sqlite3.connect(database)) as connection:
+        (page,) = connection.execute(
+            "SELECT max(pageno) FROM dbstat WHERE name = 'message' AND pagetype = 'leaf'"
+        ).fetchone()
+    with database.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
+    with Store.open(database) as damaged:
+        assert "integrity" in {finding.check for finding in check(damaged)}
+
+
+def test_a_backup_is_whole_private_and_new(
+    sessiondb: Run, story: Story, project: Path, database: Path
+) -> None:
+    ran = sessiondb("backup", "copy.db", "--json")
+    copy = project / "copy.db"
+    assert ran.json == {"path": str(copy), "bytes": copy.stat().st_size, "sessions": 4}
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    of_copy = sessiondb("--db", "copy.db", "show", story.parser, "--json").out
+    assert of_copy == sessiondb("show", story.parser, "--json").out
+    assert sessiondb("--db", "copy.db", "check").code == 0
+    assert database.exists()
+
+
+def test_a_backup_overwrites_nothing(sessiondb: Run, project: Path) -> None:
+    (project / "precious").write_text("mine")
+    ran = sessiondb("backup", "precious")
+    assert (ran.code, ran.out) == (1, "")
+    assert (project / "precious").read_text() == "mine"
+    assert sessiondb("backup").code == 2
+
+
+def test_a_backup_into_a_folder_is_named_by_the_time(
+    sessiondb: Run,
+    story: Story,
+    project: Path,
+) -> None:
+    (project / "backups").mkdir()
+    assert sessiondb("backup", "backups").code == 0
+    (copy,) = (project / "backups").glob("sessions-*.db")
+    assert sessiondb("--db", str(copy), "list", "-a", "--json").json["sessions"]
+
+
+def test_agents_go_on_writing_during_a_backup(sessiondb: Run, story: Story, store: Store) -> None:
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            store.append(story.other, user("more"))
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert sessiondb("backup", "copy.db").code == 0
+    finally:
+        done.set()
+        writer.join()
+    assert sessiondb("--db", "copy.db", "check").code == 0
+
+
+def test_doctor_tells_versions_sizes_and_advice(sessiondb: Run, story: Story) -> None:
+    sessiondb("import", str(SAMPLE))
+    report = sessiondb("doctor", "--json").json
+    assert report["versions"]["sqlite"] == sqlite3.sqlite_version
+    assert report["database"]["mode"] == "0600"
+    assert report["pragmas"]["journal_mode"] == "wal"
+    assert report["rows"]["sessions"] > 4
+    assert report["bytes_by_table"]["session"] > 0
+    assert report["biggest_sessions"][0]["bytes"] >= report["biggest_sessions"][-1]["bytes"]
+    assert report["last_import"]["source"] == "opencode"
+    assert report["pending_migrations"] == []
+    named = any("WAL-reset" in line for line in report["advice"])
+    assert named == (sqlite3.sqlite_version_info < (3, 51, 3))
+    text = sessiondb("doctor").out
+    assert "biggest sessions" in text
+    assert sqlite3.sqlite_version in text
+
+
+def test_doctor_makes_no_database(sessiondb: Run, database: Path) -> None:
+    report = sessiondb("doctor", "--json").json
+    assert report["database"]["exists"] is False
+    assert not database.exists()
+
+
+def test_doctor_helps_with_a_file_that_cannot_be_used(sessiondb: Run, database: Path) -> None:
+    database.write_bytes(b"remember the milk" * 300)
+    report = sessiondb("doctor", "--json").json
+    assert "not a database" in report["error"]
+    assert report["versions"]["sessiondb"]
+    assert sessiondb("doctor").code == 0
+
+
+def test_doctor_warns_of_a_file_that_others_can_read(
+    sessiondb: Run,
+    story: Story,
+    store: Store,
+    database: Path,
+) -> None:
+    store.close()
+    database.chmod(0o644)
+    advice = sessiondb("doctor", "--json").json["advice"]
+    assert any(str(database) in line and "chmod" in line for line in advice)
+
+
+def test_sizes_are_estimated_without_dbstat(
+    story: Story,
+    store: Store,
+    database: Path,
+) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        exact, estimated = bytes_by_table(connection), _estimated(connection)
+    assert estimated.keys() <= exact.keys() | {"sqlite_schema"}
+    assert 0 < estimated["part"] <= exact["part"]
+
+
+def test_migrate_says_when_there_is_nothing_to_do(sessiondb: Run, story: Story) -> None:
+    ran = sessiondb("migrate", "--json")
+    assert (ran.code, ran.json["pending"]) == (0, [])
+    assert "up to date" in sessiondb("migrate", "--dry-run").err
+
+
+def test_migrate_makes_no_database(sessiondb: Run, database: Path) -> None:
+    assert sessiondb("migrate").code == 3
+    assert not database.exists()
+
+
+def test_a_file_of_a_newer_release_is_exit_6(
+    sessiondb: Run,
+    story: Story,
+    store: Store,
+    database: Path,
+) -> None:
+    store.close()
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+        connection.execute("UPDATE meta SET value = '99.0.0' WHERE key LIKE 'min_%'")
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    before = database.read_bytes()
+    for command in (["list"], ["migrate"], ["check"]):
+        assert sessiondb(*command).code == 6
+    assert database.read_bytes() == before
+
+
+def test_a_busy_database_is_exit_5(
+    sessiondb: Run, story: Story, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patience: Callable[..., Store] = Store.open
+    monkeypatch.setattr(Store, "open", lambda *a, **k: patience(*a, busy_timeout=0.05, **k))
+    with closing(sqlite3.connect(database, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        ran = sessiondb("title", story.parser, "Later")
+        assert sessiondb("list").code == 0, "readers never wait"
+    assert (ran.code, ran.out) == (5, "")

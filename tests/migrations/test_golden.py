@@ -1,0 +1,51 @@
+"""Every release reads the files of every release before it, to the last value."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessiondb import ALL, Store
+from sessiondb.engine import migrate
+from sessiondb.engine.chain import Chain
+
+FILES = sorted((Path(__file__).resolve().parents[1] / "golden").glob("*.db"))
+
+
+@pytest.fixture(params=FILES, ids=lambda path: path.stem)
+def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A golden file that may be written, and what was in it when it was made."""
+    shutil.copy(request.param.with_suffix(".json"), tmp_path / "sessions.json")
+    return Path(shutil.copy(request.param, tmp_path / "sessions.db"))
+
+
+def test_there_is_a_golden_file_of_each_schema() -> None:
+    assert [migrate.current(path) for path in FILES] == [p.revision for p in Chain.of().after(None)]
+
+
+def test_a_golden_file_is_migrated_and_every_row_is_what_was_written(
+    copy: Path, lost: Callable[[dict[str, Any], Path], list[str]]
+) -> None:
+    migrate.upgrade(copy)
+    assert lost(json.loads(copy.with_suffix(".json").read_text())["tables"], copy) == []
+
+
+def test_a_golden_file_says_through_the_api_what_it_said_when_it_was_made(
+    copy: Path, golden: dict[str, Any]
+) -> None:
+    migrate.upgrade(copy)
+    with Store.open(copy) as store:
+        written = json.loads(copy.with_suffix(".json").read_text())
+        assert golden["sessions"](store) == written["sessions"]
+
+
+def test_a_golden_file_is_searched_forked_and_written(copy: Path) -> None:
+    with Store.open(copy) as store:
+        (hit, *_) = store.search("loop", project=ALL)
+        fork = store.fork(hit.session.id)
+        assert len(store.messages(fork.id)) == len(store.messages(hit.session.id))

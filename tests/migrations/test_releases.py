@@ -1,0 +1,162 @@
+"""Several releases share one file: what goes on, what is refused, what is migrated on open."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from sessiondb import ALL, SchemaVersionError, Store, assistant, tool, user
+from sessiondb.engine import migrate
+
+Remember = Callable[[Path], Callable[[Path], list[str]]]
+Whole = Callable[[Path], object]
+
+
+class Release(Protocol):
+    def run(self, code: str, *args: object) -> Any: ...
+
+
+Releases = Callable[[int], Release]
+
+WRITE = """
+import sys
+from sessiondb import ALL, Store, user
+with Store.open(sys.argv[1]) as store:
+    session = store.create_session(title=sys.argv[2], directory="/home/ada/parser")
+    store.append(session, user("Written by another release"))
+    print(len(store.sessions(project=ALL)))
+"""
+REFUSED = """
+import sys
+from sessiondb import SchemaVersionError, Store
+try:
+    Store.open(sys.argv[1])
+except SchemaVersionError as error:
+    print(error.exit_code, error.hint)
+"""
+
+
+def demand(path: Path, key: str) -> None:
+    """Say that only a release of the far future may do something with a file."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE meta SET value = '99.0.0' WHERE key = ?", (key,))
+
+
+@pytest.fixture
+def newer(old: Path, later: list[Path]) -> Path:
+    """A file that a newer release migrated, additively."""
+    migrate.upgrade(old, "0002", versions=later)
+    return old
+
+
+def test_a_newer_release_migrates_additively_when_it_opens_the_file(
+    old: Path, release: Releases, remember: Remember
+) -> None:
+    lost = remember(old)
+    result = release(2).run("import sys, sessiondb; sessiondb.Store.open(sys.argv[1])", old)
+    assert result.returncode == 0, result.stderr
+    assert migrate.current(old) == "0002"
+    assert lost(old) == []
+
+
+def test_two_releases_write_to_one_file_in_turn(old: Path, release: Releases) -> None:
+    for number in range(2):
+        result = release(2).run(WRITE, old, "theirs")
+        assert result.stdout == f"{5 + number}\n", result.stderr
+        with Store.open(old) as store:
+            session = store.create_session(title="ours", directory="/home/ada/parser")
+            call = tool("bash", {"command": "ls"}, output="a.py")
+            store.append(session, assistant("Look", call), cost=0.5)
+            store.append(store.fork(session), user("Once more"))
+            store.delete(store.fork(session))
+            assert store.search("written by another release").items
+            store.delete(session)
+    assert migrate.current(old) == "0002"
+
+
+def test_an_open_store_goes_on_after_an_additive_migration(old: Path, later: list[Path]) -> None:
+    with Store.open(old) as store:
+        session = store.create_session(title="Before", directory="/home/ada/parser")
+        store.append(session, user("one"))
+        migrate.upgrade(old, "0002", versions=later)
+        store.append(session, user("two"))
+        store.set_title(session, "After")
+        assert [m.parts[0].text for m in store.messages(session.id)] == ["one", "two"]
+        assert len(store.search("two").items) == 1
+
+
+def test_an_open_store_writes_nothing_once_a_migration_forbids_it(
+    old: Path, later: list[Path], whole: Whole
+) -> None:
+    with Store.open(old) as store:
+        session = store.create_session(title="Before", directory="/home/ada/parser")
+        store.append(session, user("one"))
+        migrate.upgrade(old, "0003", versions=later)
+        before = whole(old)
+        for _ in range(2):
+            with pytest.raises(SchemaVersionError, match="schema 3"):
+                store.append(session, user("two"))
+        assert [m.parts[0].text for m in store.messages(session.id)] == ["one"]
+        assert whole(old) == before
+
+
+def test_a_file_that_only_newer_releases_may_write_can_be_read(newer: Path, whole: Whole) -> None:
+    demand(newer, "min_writer")
+    before = whole(newer)
+    with Store.open(newer) as store:
+        (session, *_) = store.sessions(project=ALL)
+        assert store.messages(session.id)
+        with pytest.raises(SchemaVersionError) as caught:
+            store.append(session, user("no"))
+    assert caught.value.exit_code == 6
+    assert whole(newer) == before
+
+
+def test_a_file_that_only_newer_releases_may_read_is_refused_and_stays_as_it_is(
+    newer: Path,
+) -> None:
+    demand(newer, "min_reader")
+    before = newer.read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(SchemaVersionError) as caught:
+            Store.open(newer, read_only=read_only)
+        assert caught.value.exit_code == 6
+        assert caught.value.hint == "install a newer sessiondb"
+    assert newer.read_bytes() == before
+
+
+def test_a_migration_that_is_not_additive_waits_for_a_person(
+    old: Path, release: Releases, remember: Remember
+) -> None:
+    Store.open(old).close()
+    before, lost = old.read_bytes(), remember(old)
+    result = release(3).run(REFUSED, old)
+    assert result.stdout == "6 run `sessiondb migrate`\n", result.stderr
+    assert old.read_bytes() == before
+    upgrade = (
+        "import sys\nfrom pathlib import Path\nfrom sessiondb.engine.migrate import upgrade\n"
+        "print(upgrade(Path(sys.argv[1])))"
+    )
+    backup = Path(release(3).run(upgrade, old).stdout.strip())
+    assert lost(backup) == []
+    result = release(3).run(WRITE, old, "theirs")
+    assert result.stdout == "5\n", result.stderr
+    with pytest.raises(SchemaVersionError):
+        Store.open(old)
+
+
+def test_the_backup_is_a_store_that_the_old_release_opens(
+    old: Path, later: list[Path], tmp_path: Path
+) -> None:
+    backup = migrate.upgrade(old, versions=later)
+    assert backup is not None
+    with Store.open(shutil.copy(backup, tmp_path / "restored.db")) as store:
+        session = store.create_session(title="Again", directory="/home/ada/parser")
+        store.append(session, user("hello"))
+        assert len(store.search("hello").items) == 1
