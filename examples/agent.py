@@ -25,7 +25,7 @@ async def answer(database: Path) -> None:
     async with AsyncStore.open(database, source="example-agent") as store:
         session = await store.create_session(title="Make the tests pass")
         await store.append(session, user("Why does test_timer fail?"))
-        async with store.stream(session, model="scripted-1", ttl=1.0) as out:
+        async with store.stream(session, model="scripted-1", ttl=0.5) as out:
             say = out.text()
             for word in ("I ", "look ", "at ", "the ", "code ", "and ", "run ", "the ", "tests."):
                 say.add(word)

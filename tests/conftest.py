@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from audit import audited as audited
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -20,17 +20,26 @@ from sessiondb.engine.connection import connect
 from sessiondb.model import MessageDraft
 
 START = 1_760_000_000_000
-WORDS = [a + b for a in "ba ce di fo gu ha je ki lo mu".split() for b in "nar tel rix son".split()]
-TEXT = " ".join(WORDS)[:240]
 #: A word of every hundredth part, and one of every second.
 RARE, COMMON = "quokka", "wombat"
 
 Fill = Callable[[sqlite3.Connection], None]
 
 
+@cache
+def corpus() -> str:
+    """Return a megabyte of 5,000 words, which are as unevenly common as those of a language."""
+    rng = random.Random(7)  # noqa: S311  a fixture, nothing secret
+    syllables = [a + b for a in "bcdfghjklmnprstv" for b in "aeiou"]
+    vocabulary = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(5000)]
+    weights = [1 / (rank + 3) for rank in range(5000)]
+    return " ".join(rng.choices(vocabulary, weights, k=200_000))
+
+
 def words(rng: random.Random, size: int) -> str:
-    """Return about *size* characters of words."""
-    return " ".join(rng.choices(WORDS, k=max(1, size // 6)))
+    """Return *size* characters of words."""
+    start = rng.randrange(len(corpus()) - size)
+    return corpus()[start : start + size]
 
 
 def large(rng: random.Random) -> int:
@@ -55,13 +64,15 @@ FIELDS: dict[str, Any] = {
 
 def draft(number: int) -> MessageDraft:
     """Return an answer of two parts and 1.5 KB, no value large enough to be a blob."""
+    start = number * 1499 % 500_000
+    said = corpus()[start : start + 1200]
     return assistant(
-        text(f"{number} {TEXT} {TEXT}"),
+        text(said[:480]),
         tool(
             "edit",
-            {"path": f"src/{number}.py", "old": TEXT[:120], "new": TEXT[100:220]},
+            {"path": f"src/{number}.py", "old": said[480:600], "new": said[600:720]},
             call_id=f"call_{number}",
-            output=f"{TEXT} {TEXT}",
+            output=said[720:],
             title=f"src/{number}.py",
         ),
     )
@@ -76,7 +87,7 @@ def appendable(folder: Path) -> tuple[Path, list[str]]:
         for handle in handles:
             with store.effects() as fx:
                 for number in range(8):
-                    fx.append(handle, user(f"{number} {TEXT}"))
+                    fx.append(handle, user(corpus()[number * 300 : number * 300 + 240]))
                     fx.append(handle, draft(number), **FIELDS)
     return path, [handle.id for handle in handles]
 
@@ -140,7 +151,7 @@ def project(connection: sqlite3.Connection, worktree: str) -> str:
 
 def session_row(session_id: str, project_id: str, number: int, messages: int) -> dict[str, Any]:
     """Return a session, last used *number* seconds after the start."""
-    when = START + number * 1000
+    when, word = START + number * 1000, number * 7 % 900_000
     return {
         "id": session_id,
         "project_id": project_id,
@@ -148,7 +159,7 @@ def session_row(session_id: str, project_id: str, number: int, messages: int) ->
         "relation": None,
         "root_id": session_id,
         "slug": f"slug-{number}",
-        "title": f"{WORDS[number % 40]} {WORDS[number % 37]} {number}",
+        "title": f"{corpus()[word : word + 30]} {number}",
         "directory": project_id,
         "source": "bench",
         "agent": "build",
@@ -165,8 +176,13 @@ def session_row(session_id: str, project_id: str, number: int, messages: int) ->
     }
 
 
-def conversation(session_id: str, turns: int, seed: int) -> Fill:
-    """Fill in *turns* prompts with an answer each: 2 messages and 6 parts a turn."""
+def conversation(
+    session_id: str, turns: int, seed: int, output: Callable[[random.Random], int] = large
+) -> Fill:
+    """Fill in *turns* prompts with an answer each: 2 messages and 6 parts a turn.
+
+    *output* draws the lengths of tool outputs.
+    """
 
     def fill(connection: sqlite3.Connection) -> None:
         rng = random.Random(seed)  # noqa: S311  a fixture, nothing secret
@@ -176,7 +192,7 @@ def conversation(session_id: str, turns: int, seed: int) -> Fill:
         parts: list[dict[str, Any]] = []
         blobs: dict[str, dict[str, Any]] = {}
         for seq in range(1, 2 * turns + 1):
-            parts += _parts(rng, session_id, seq, blobs)
+            parts += _parts(rng, session_id, seq, blobs, words(rng, output(rng)))
         insert(connection, "blob", blobs.values())
         insert(connection, "part", parts)
 
@@ -210,13 +226,12 @@ def messages(session_id: str, count: int) -> Iterator[dict[str, Any]]:
 
 
 def _parts(
-    rng: random.Random, session_id: str, seq: int, blobs: dict[str, dict[str, Any]]
+    rng: random.Random, session_id: str, seq: int, blobs: dict[str, dict[str, Any]], output: str
 ) -> list[dict[str, Any]]:
     said = words(rng, small(rng))
     if seq % 2:
         return [part_row(session_id, seq, 0, blobs, type="text", text=said)]
     usage = {"tokens": {"input": 5123, "output": 214}, "cost": 0.0123, "snapshot": f"{seq:040x}"}
-    output = words(rng, large(rng))
     call: dict[str, Any] = {
         "type": "tool",
         "tool": "bash",

@@ -35,7 +35,7 @@ class _Result:
 def rows(bench: Bench) -> Iterator[Row]:
     """Yield appends per second of all processes together; a single error fails the row."""
     base, sessions = appendable(bench.folder)
-    times, each = (2, 60) if bench.quick else (5, 400)
+    times, each = (2, 40) if bench.quick else (5, 400)
     rounds: list[list[_Turn]] = []
     for level in LEVELS:
         recordings = [_recording(bench, base, level, sid, each) for sid in sessions[:PROCESSES]]

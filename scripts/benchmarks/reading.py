@@ -14,7 +14,7 @@ from typing import Any
 
 import msgpack
 
-from benchmarks.fixtures import COMMON, RARE, built, conversation, haystack, session_list
+from benchmarks.fixtures import COMMON, RARE, built, conversation, haystack, session_list, small
 from benchmarks.measure import Bench, Row, alternate, timed
 from benchmarks.recording import Step, recorded, select
 from sessiondb import ALL, Store, ids
@@ -81,7 +81,7 @@ def list_rows(bench: Bench) -> Iterator[Row]:
     """Yield the newest of 10⁵ sessions, 95 % of them subagents."""
     count = bench.size(100_000)
     folder = str(bench.folder.resolve())
-    small = built(bench.folder / "list-small.db", session_list(1000, folder))
+    few = built(bench.folder / "list-small.db", session_list(1000, folder))
     big = built(bench.folder / "list-big.db", session_list(count, folder))
 
     times = bench.times(300)
@@ -89,7 +89,7 @@ def list_rows(bench: Bench) -> Iterator[Row]:
         steps = _said(big, read, ("FROM session LEFT", "LIMIT"))
         pair = _compare(big, read, _queries(steps), times)
         yield Row(f"{name}: {count:,} sessions", *pair, goal=8)
-        pair = _flat(small, big, read, times)
+        pair = _flat(few, big, read, times)
         yield Row(f"{name}: 1,000 → {count:,} sessions", *pair, goal=FLAT)
 
 
@@ -103,7 +103,7 @@ _LISTS: dict[str, Read] = {
 def last_rows(bench: Bench) -> Iterator[Row]:
     """Yield the last 50 messages of a session of 20,000."""
     short, long = ids.new_session_id(), ids.new_session_id()
-    fills = conversation(short, 500, 1), conversation(long, 10_000, 2)
+    fills = conversation(short, 500, 1, small), conversation(long, 10_000, 2, small)
     path = built(bench.folder / "last.db", *fills)
 
     def read(store: Store) -> object:
@@ -129,7 +129,7 @@ _BARE = (
 def search_rows(bench: Bench) -> Iterator[Row]:
     """Yield the newest 20 hits among 10⁶ parts, for a rare word and for one of every second."""
     count, small_count = bench.size(1_000_000), 10_000
-    small = built(bench.folder / "search-small.db", haystack(small_count))
+    few = built(bench.folder / "search-small.db", haystack(small_count))
     big = built(bench.folder / "search-big.db", haystack(count))
     times = bench.times(300)
     for word, share in ((RARE, "1 %"), (COMMON, "50 %")):
@@ -141,7 +141,7 @@ def search_rows(bench: Bench) -> Iterator[Row]:
             name = f"search, {how}, word in {share}"
             pair = _compare(big, read, _queries([Step(_BARE, (f'"{word}"',))]), times)
             yield Row(f"{name}: {count:,} parts", *pair, goal=3)
-            pair = _flat(small, big, read, times)
+            pair = _flat(few, big, read, times)
             yield Row(f"{name}: {small_count:,} → {count:,} parts", *pair, goal=FLAT)
 
 

@@ -11,7 +11,6 @@ import json
 import sqlite3
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
@@ -43,28 +42,33 @@ class _Cursor(sqlite3.Cursor):
         return self
 
 
-class _Connection(sqlite3.Connection):
-    def __init__(self, *args: Any, log: list[Steps], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.steps: Steps = []
-        log.append(self.steps)
+class _Noting:
+    """What a connection class needs so that its statements are noted."""
+
+    steps: Steps
 
     def cursor(self, factory: Any = _Cursor) -> Any:
-        return super().cursor(factory)
+        return super().cursor(factory)  # type: ignore[misc]
 
-    def execute(self, sql: str, params: Any = ()) -> sqlite3.Cursor:
-        return self.cursor().execute(sql, params)  # type: ignore[no-any-return]
+    def execute(self, sql: str, params: Any = ()) -> Any:
+        return self.cursor().execute(sql, params)
 
-    def executemany(self, sql: str, rows: Iterable[Any]) -> sqlite3.Cursor:
-        return self.cursor().executemany(sql, rows)  # type: ignore[no-any-return]
+    def executemany(self, sql: str, rows: Iterable[Any]) -> Any:
+        return self.cursor().executemany(sql, rows)
 
 
 @contextmanager
 def recorded() -> Generator[list[Steps]]:
     """Record all connections that are made inside; yields one list of steps for each."""
     log: list[Steps] = []
-    factory = partial(_Connection, log=log)
-    with patch("sqlite3.connect", partial(sqlite3.connect, factory=factory)):
+    connect_as_ever = sqlite3.connect
+
+    def connect_and_note(*args: Any, factory: Any = sqlite3.Connection, **more: Any) -> Any:
+        noting = type("Noting", (_Noting, factory), {"steps": []})
+        log.append(noting.steps)  # type: ignore[attr-defined]
+        return connect_as_ever(*args, factory=noting, **more)
+
+    with patch("sqlite3.connect", connect_and_note):
         yield log
 
 

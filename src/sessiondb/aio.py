@@ -1,6 +1,6 @@
 """The asynchronous façade: the names of `Store`, awaited.
 
-Reads go over aiosqlite, one hop per statement; writes share the writer role and
+Reads go over aiosqlite, one hop each; writes share the writer role and
 are served by its daemon thread. No event loop waits for the database, a store
 may be used from any loop, and cancelling a caller never cancels a transaction.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sqlite3
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -23,25 +22,21 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
-import aiosqlite
-
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
 from sessiondb.effects.recover import Recover
 from sessiondb.effects.writer import Job
-from sessiondb.engine.failures import translate
 from sessiondb.model import Change, Imported, Problem, SourceSession
 from sessiondb.opened.core import Core
 from sessiondb.opened.importing import new_importer
-from sessiondb.opened.notifier import Callback, call
+from sessiondb.opened.notifier import Callback, LoopNotifier
 from sessiondb.opened.queries import Queries
 from sessiondb.opened.readers import Readers
 from sessiondb.opened.sharing import Holding, new_stream
 from sessiondb.opened.streams import AsyncStream, resolve
 from sessiondb.opened.watching import Watch
 from sessiondb.repository import Read
-from sessiondb.repository.transcript import pages
 
 if TYPE_CHECKING:
     from sessiondb.effects.handles import SessionRef
@@ -53,11 +48,11 @@ T = TypeVar("T")
 
 
 def _read(
-    query: Callable[Concatenate[Queries, P], Read[R]], *, snapshot: bool = True
+    query: Callable[Concatenate[Queries, P], Read[R]],
 ) -> Callable[Concatenate[AsyncStore, P], Coroutine[Any, Any, R]]:
     @wraps(query)
     async def run(self: AsyncStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return await self._run(query(self._queries, *args, **kwargs), snapshot)
+        return await self._readers.read(query(self._queries, *args, **kwargs))
 
     return run
 
@@ -126,7 +121,7 @@ class AsyncStore:
         self._core = core
         self._queries = Queries(core)
         self._readers = Readers(core)
-        core.on_close.append(self._readers.stop)
+        core.on_rest.append(self._readers.stop)
 
     @classmethod
     def open(
@@ -231,44 +226,32 @@ class AsyncStore:
 
     # -- reading -------------------------------------------------------------
 
-    async def _run(self, query: Read[T], snapshot: bool = True) -> T:
-        # Shielded: a cancelled caller must not leave a connection inside a transaction.
-        return await asyncio.shield(asyncio.ensure_future(self._on_reader(query, snapshot)))
-
-    async def _on_reader(self, query: Read[T], snapshot: bool) -> T:
-        connection = await self._readers.acquire()
-        try:
-            return await _run_on(connection, query, snapshot)
-        except sqlite3.Error as error:
-            raise translate(error) from error
-        finally:
-            self._readers.release(connection)
-
-    session = _read(Queries.session, snapshot=False)
-    sessions = _read(Queries.sessions, snapshot=False)
+    session = _read(Queries.session)
+    sessions = _read(Queries.sessions)
     messages = _read(Queries.messages)
     message = _read(Queries.message)
-    blob = _read(Queries.blob, snapshot=False)
+    blob = _read(Queries.blob)
     tree = _read(Queries.tree)
     compare = _read(Queries.compare)
     plan_delete = _read(Queries.plan_delete)
     context = _read(Queries.context)
-    usage = _read(Queries.usage, snapshot=False)
+    usage = _read(Queries.usage)
     search = _read(Queries.search)
-    prompts = _read(Queries.prompts, snapshot=False)
-    todos = _read(Queries.todos, snapshot=False)
-    diffs = _read(Queries.diffs, snapshot=False)
-    labels = _read(Queries.labels, snapshot=False)
-    projects = _read(Queries.projects, snapshot=False)
+    prompts = _read(Queries.prompts)
+    todos = _read(Queries.todos)
+    diffs = _read(Queries.diffs)
+    labels = _read(Queries.labels)
+    projects = _read(Queries.projects)
     unfinished = _read(Queries.unfinished)
 
     async def walk(
         self, ref: SessionRef, *, branches: bool = False, page: int = 200
     ) -> AsyncIterator[Message]:
         """Yield the messages of a session, reading *page* at a time: see `Store.walk`."""
-        session_id, path = await self._run(self._queries.path(ref, branches=branches))
-        for seqs in pages(path, page):
-            for message in await self._run(self._queries.page(session_id, seqs)):
+        read = self._queries.pages(ref, branches=branches, page=page)
+        session_id, pages = await self._readers.read(read)
+        for seqs in pages:
+            for message in await self._readers.read(self._queries.page(session_id, seqs)):
                 yield message
 
     # -- writing over time ---------------------------------------------------
@@ -277,7 +260,12 @@ class AsyncStore:
     async def lease(self, session: SessionRef, ttl: float = 30.0) -> AsyncGenerator[Holding]:
         """Be the one writer of a session; renewed until the block is left: see `Store.lease`."""
         holding = Holding(self._core, session_key(session), ttl)
-        await self.commit(holding.unit(holding.take))
+        drop = self._core.job(holding.unit(holding.drop))
+        try:
+            await self.commit(holding.unit(holding.take))
+        except asyncio.CancelledError:
+            self._core.service.send(drop)
+            raise
         holding.taken()
         try:
             yield holding
@@ -292,7 +280,13 @@ class AsyncStore:
         """Write an answer while it is being given: see `Store.stream`."""
         holding = Holding(self._core, session_key(session), ttl)
         out = AsyncStream(new_stream(self._core, holding.session_id))
-        await self.commit(out.inner.opening(holding.take, **fields))
+        opening = out.inner.opening(holding.take, **fields)
+        try:
+            await self.commit(opening)
+        except asyncio.CancelledError as error:
+            # It may be open by now: its end goes the same way, and nobody waits for either.
+            out.inner.close(error, holding.drop, lambda _: None)
+            raise
         holding.taken()
         failure: BaseException | None = None
         try:
@@ -303,7 +297,7 @@ class AsyncStore:
             raise
         finally:
             holding.given_back()
-            await out.end(self.commit, failure, holding)
+            await out.end(failure, holding)
 
     async def recover(self, session: SessionRef) -> None:
         """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""
@@ -344,20 +338,14 @@ class AsyncStore:
     def on_commit(self, callback: Callback) -> Callable[[], None]:
         """Call *callback* with the changes of each commit of this process, on this loop.
 
-        Returns a function that ends it.
+        What a coroutine function returns is awaited. Returns a function that ends it.
         """
-        loop = asyncio.get_running_loop()
-
-        def tell(callback: Callback, changes: list[Change]) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(call, callback, changes)
-
-        return self._core.subscribe(callback, tell)
+        return self._core.subscribe(callback, LoopNotifier(asyncio.get_running_loop()).tell)
 
     async def changes(
         self, session: SessionRef | None = None, since: int | None = None, *, poll: float = 0.1
-    ) -> AsyncIterator[Change]:
-        """Yield what any process commits from now on, or after change *since*: see `Store.changes`."""
+    ) -> AsyncGenerator[Change]:
+        """Yield what any process commits from now on, or after *since*: see `Store.changes`."""
         watch = await asyncio.to_thread(Watch, self._core, session, since)
         try:
             while True:
@@ -366,22 +354,3 @@ class AsyncStore:
                 await asyncio.sleep(poll)
         finally:
             watch.close()
-
-
-async def _run_on(connection: aiosqlite.Connection, query: Read[T], snapshot: bool) -> T:
-    """Run a read, one hop per statement, all in one snapshot where that matters."""
-    rows: Any = None
-    if snapshot:
-        await connection.execute_fetchall("BEGIN")
-    try:
-        while True:
-            try:
-                statement, params = query.send(rows)
-            except StopIteration as done:
-                value: T = done.value
-                return value
-            found = await connection.execute_fetchall(statement.text, statement.bind(params))
-            rows = list(found)
-    finally:
-        if snapshot:
-            await connection.commit()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,18 +51,24 @@ def pack_data(data: Mapping[str, Any]) -> bytes | None:
     return pack(plain)
 
 
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_SCALARS = frozenset({str, int, float, bool, type(None), bytes})
+
+
 def _check_keys(value: Any, level: int = 0) -> None:
     if level > MAX_DEPTH:
         raise CodecError(f"data is nested deeper than {MAX_DEPTH}")
+    if isinstance(value, msgpack.ExtType | msgpack.Timestamp):
+        raise CodecError(f"cannot be stored as data: {value!r}")
     if isinstance(value, dict):
         for key, item in value.items():
             if type(key) is not str:
                 raise CodecError(f"keys of data must be strings, not {key!r}")
-            if type(item) in (dict, list, tuple):
+            if type(item) not in _SCALARS:
                 _check_keys(item, level + 1)
     elif isinstance(value, list | tuple):
         for item in value:
-            if type(item) in (dict, list, tuple):
+            if type(item) not in _SCALARS:
                 _check_keys(item, level + 1)
 
 
@@ -106,11 +113,16 @@ def json_text(value: Any) -> str:
         try:
             text.encode()
         except UnicodeEncodeError:
+            if _PAIR.search(text):
+                raise CodecError("JSON would join two lone surrogates into one character") from None
             text = _ascii_json.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise CodecError(f"not a JSON value: {error}") from error
     if text.count("{") + text.count("[") > MAX_DEPTH and depth(value) > MAX_DEPTH:
         raise CodecError(f"JSON is nested deeper than {MAX_DEPTH}")
+    if type(value) not in _SCALARS:
+        # json writes the key 1 as "1": what is read back would be another value.
+        _check_keys(value)
     return text
 
 

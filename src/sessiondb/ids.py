@@ -76,6 +76,10 @@ class Mint:
         self._ascending = 0
         self._descending = _ALL + 1
 
+    def unlock(self) -> None:
+        """Forget, in a forked child, that a thread of the parent was minting."""
+        self._lock = threading.Lock()
+
     def ascending(self, prefix: str) -> str:
         """Return a new id above every id minted before it."""
         fresh = now_ms() << _RANDOM_BITS | int.from_bytes(os.urandom(10))
@@ -107,6 +111,7 @@ class Mint:
 
 
 _mint = Mint()
+os.register_at_fork(after_in_child=_mint.unlock)
 new_session_id = _mint.session
 saw_session = _mint.saw_session
 
@@ -127,10 +132,22 @@ def imported_session_id(source: str, source_id: str, time_created: int) -> str:
     The time bits hold *time_created* (Unix ms; outside of 48 bits counts as 0),
     the rest is a hash of *source* and *source_id*.
     """
-    digest = hashlib.sha256(f"{source}\0{source_id}".encode("utf-8", "surrogatepass")).digest()
+    return SESSION + encode(_ALL - _hashed(time_created, source, source_id))
+
+
+def imported_part_id(message_id: str, idx: int, time_created: int) -> str:
+    """Return the id of an imported part that has none of its own: the same in every import.
+
+    *idx* is its place in the message, *time_created* is in Unix ms (outside of 48 bits: 0).
+    """
+    return PART + encode(_hashed(time_created, message_id, str(idx)))
+
+
+def _hashed(time_created: int, *names: str) -> int:
+    """Return the 128 bits of a ULID: the time, then a hash of *names*."""
+    digest = hashlib.sha256("\0".join(names).encode("utf-8", "surrogatepass")).digest()
     time_bits = time_created if 0 <= time_created < 1 << 48 else 0
-    ulid = time_bits << _RANDOM_BITS | int.from_bytes(digest[:10])
-    return SESSION + encode(_ALL - ulid)
+    return time_bits << _RANDOM_BITS | int.from_bytes(digest[:10])
 
 
 def as_ulid(identifier: str) -> ULID:

@@ -28,7 +28,6 @@ from sessiondb.opened.sharing import Holding, new_stream
 from sessiondb.opened.streams import SyncStream
 from sessiondb.opened.watching import Watch
 from sessiondb.repository import Read
-from sessiondb.repository.transcript import pages
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -150,7 +149,7 @@ class Store:
         self._core.commit(unit, durability)
 
     def commit(self, unit: Unit, *, durability: str | None = None) -> None:
-        """Commit a unit again after it failed or its outcome is unknown; what is there is skipped."""
+        """Commit a unit again that failed or whose outcome is unknown; what is there is skipped."""
         self._core.commit(unit, durability)
 
     create_session = _write(Unit.create_session)
@@ -201,14 +200,14 @@ class Store:
     def walk(
         self, ref: SessionRef, *, branches: bool = False, page: int = 200
     ) -> Iterator[Message]:
-        """Yield the messages of a session, reading *page* at a time: memory stays bounded.
+        """Yield the messages of a session, reading at most *page* at a time: memory is bounded.
 
         No transaction is open while your code runs; a message removed meanwhile
         is left out.
         """
         read = self._core.read
-        session_id, path = read(self._queries.path(ref, branches=branches))
-        for seqs in pages(path, page):
+        session_id, pages = read(self._queries.pages(ref, branches=branches, page=page))
+        for seqs in pages:
             yield from read(self._queries.page(session_id, seqs))
 
     def export(self, ref: SessionRef, *, branches: bool = False, resolve: bool = True) -> Export:
@@ -222,8 +221,8 @@ class Store:
         found = read(self._queries.hanging(ref))
 
         def messages() -> Iterator[Message]:
-            _, path = read(self._queries.path(found.session, branches=branches))
-            for seqs in pages(path):
+            _, pages = read(self._queries.pages(found.session, branches=branches))
+            for seqs in pages:
                 yield from read(self._queries.page(found.session.id, seqs, resolve=resolve))
 
         return replace(found, messages=messages())
@@ -269,7 +268,7 @@ class Store:
             raise
         finally:
             holding.given_back()
-            out.end(self._core.commit, failure, holding)
+            out.end(failure, holding)
 
     def recover(self, session: SessionRef) -> None:
         """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""
@@ -325,7 +324,7 @@ class Store:
         *,
         poll: float = 0.1,
         stop: threading.Event | None = None,
-    ) -> Iterator[Change]:
+    ) -> Generator[Change]:
         """Yield what any process commits from now on, or after change *since*.
 
         Each says where to read: messages after ``since_seq``. Looks every *poll*

@@ -73,8 +73,8 @@ def story(store: Store, tmp_path: Path) -> Story:
 def sessiondb(project: Path) -> Run:
     """Run a command line in this process, as if through pipes."""
 
-    def run(*args: str, stdin: str | None = None) -> Ran:
-        result = CliRunner().invoke(app, list(args), input=stdin)
+    def run(*args: str, stdin: str | None = None, encoding: str = "utf-8") -> Ran:
+        result = CliRunner(charset=encoding).invoke(app, list(args), input=stdin)
         return Ran(result.exit_code, result.stdout_bytes.decode(), result.stderr_bytes.decode())
 
     return run
@@ -103,10 +103,10 @@ def terminal(project: Path) -> Run:
             warnings.simplefilter("ignore", DeprecationWarning)
             child, master = pty.fork()
         if child == 0:
-            os.environ.update({"TERM": "xterm", **env})
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+            os.environ.update({"TERM": "xterm", "PAGER": "cat", **env})
             os.environ.pop("NO_COLOR" if "NO_COLOR" not in env else "", None)
             os._exit(_type(lines))
-        fcntl.ioctl(master, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         os.write(master, typed.encode())
         said = b""
         while block := _read(master):
@@ -119,7 +119,7 @@ def terminal(project: Path) -> Run:
 
 
 def _type(lines: tuple[str, ...]) -> int:
-    """Run command lines on the terminal that is file descriptor 0, 1 and 2; never returns an error."""
+    """Run command lines on the terminal that is file descriptor 0, 1 and 2."""
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
     code: Any = 1
     for line in lines:

@@ -71,26 +71,19 @@ def test_filters_that_choose_nothing_remove_nothing(sessiondb: Run, story: Story
     assert (ran.code, ran.json["sessions"]) == (0, [])
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        (),
-        ("--yes",),
-        ("--archived", "--yes"),
-        ("--subagents", "--archived", "--keep-forks", "--yes"),
-        ("@", "-a", "--yes"),
-        ("@", "--title", "x", "--yes"),
-        ("@",),
-        ("--title", "parser"),
-    ],
-)
-def test_nothing_is_removed_by_mistake(
-    sessiondb: Run,
-    story: Story,
-    args: tuple[str, ...],
-) -> None:
-    ran = sessiondb("rm", *args, stdin="yes\n")
-    assert (ran.code, ran.out) == (2, "")
+def test_nothing_is_removed_by_mistake(sessiondb: Run, story: Story) -> None:
+    for args in (
+        "",
+        "--yes",
+        "--archived --yes",
+        "--subagents --archived --keep-forks --yes",
+        "@ -a --yes",
+        "@ --title x --yes",
+        "@",
+        "--title parser",
+    ):
+        ran = sessiondb("rm", *args.split(), stdin="yes\n")
+        assert (ran.code, ran.out) == (2, ""), args
     assert len(left(sessiondb)) == 4
 
 

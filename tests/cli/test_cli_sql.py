@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -36,24 +35,18 @@ WRITING = [
 ]
 
 
-@pytest.mark.parametrize("query", READING)
-def test_what_reads_is_answered(sessiondb: Run, story: Story, query: str) -> None:
-    ran = sessiondb("sql", query)
-    assert (ran.code, ran.err) == (0, "")
-    assert ran.out
+def test_what_reads_is_answered(sessiondb: Run, story: Story) -> None:
+    for query in READING:
+        ran = sessiondb("sql", query)
+        assert (ran.code, ran.err) == (0, ""), query
+        assert ran.out
 
 
-@pytest.mark.parametrize("query", WRITING)
-def test_what_writes_is_refused(
-    sessiondb: Run,
-    story: Story,
-    project: Path,
-    database: Path,
-    query: str,
-) -> None:
-    ran = sessiondb("sql", query)
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("sessiondb: sql only reads")
+def test_what_writes_is_refused(sessiondb: Run, story: Story, project: Path) -> None:
+    for query in WRITING:
+        ran = sessiondb("sql", query)
+        assert (ran.code, ran.out) == (1, ""), query
+        assert ran.err.startswith("sessiondb: sql only reads")
     assert list(project.iterdir()) == []
     assert len(sessiondb("list", "-a", "--json").json["sessions"]) == 3
 
@@ -98,6 +91,7 @@ def test_a_terminal_gets_a_table(terminal: Run, story: Story) -> None:
 
 def test_without_a_query_it_is_the_shell(
     process: Run,
+    sessiondb: Run,
     story: Story,
     sqlite3_shell: str,
 ) -> None:
@@ -105,7 +99,7 @@ def test_without_a_query_it_is_the_shell(
     ran = process("sql", input=asked)
     assert ran.out.strip() == "4"
     assert "readonly" in ran.err
-    assert json.loads(process("list", "-a", "--json").out)["sessions"]
+    assert sessiondb("list", "-a", "--json").json["sessions"]
 
 
 def test_without_a_shell_it_says_so(

@@ -119,7 +119,8 @@ def _stored(draft: MessageDraft, seq: int) -> Message:
     return Message(
         **{name: getattr(draft, name) for name in known},
         **{f"tokens_{name}": getattr(tokens, name) for name in Tokens.__slots__},
-        session_id="ses_x", seq=seq, parent_seq=seq - 1, inherited=False, parts=parts,
+        session_id="ses_x", seq=seq, parent_seq=seq - 1, usage_key=None, inherited=False,
+        parts=parts,
     )  # fmt: skip
 
 

@@ -198,9 +198,9 @@ class Model:
 
     def _find_parent(self, session: Kept) -> None:
         parent = self.by_source(session.parent_source)
-        if session.parent is None and parent is not None and parent is not session:
-            if session.id not in self._ancestors(parent):
-                self._link(session, parent)
+        found = session.parent is None and parent is not None and parent is not session
+        if found and session.id not in self._ancestors(parent):
+            self._link(session, parent)
 
     def _adopt(self, session: Kept) -> None:
         for child in list(self.sessions.values()):
@@ -232,10 +232,8 @@ class Model:
 
     def _rename(self, changed: Row, key: Any) -> None:
         """The copies that forks made of a message stay its copies when its usage changes."""
+        old = (changed.id, changed.key)
         for session in self.sessions.values():
             row = session.rows.get(changed.seq)
-            if row is not None and row is not changed and (row.id, row.key) == (
-                changed.id,
-                changed.key,
-            ):
+            if row is not None and (row.id, row.key) == old:
                 row.key = key

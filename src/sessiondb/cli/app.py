@@ -29,6 +29,7 @@ INTERRUPTED, BROKEN_PIPE = 130, 141
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
         "list": ("listing", "Sessions of this project, newest first (-a: everywhere)."),
+        "tail": ("following", "Follow a session while it is written."),
         "show": ("show", "One session as text (default: the last one here)."),
         "search": ("search", "Find words in everything said and run."),
         "prompts": ("listing", "What was typed, newest first."),
@@ -46,6 +47,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Move": {
         "import": ("importing", "Bring in the sessions of other agents."),
+        "export": ("exporting", "Write sessions in another format."),
+        "sync": ("syncing", "Exchange sessions with a team, through git."),
         "backup": ("upkeep", "Write a consistent copy while agents go on."),
         "relink": ("places", "Move the sessions of a moved directory along."),
     },

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,8 @@ class Options:
 
 
 def say(line: str) -> None:
-    """Write one line of talk to stderr; control characters in it are shown, not sent."""
+    """Write one line of talk to stderr, after what went to stdout; controls in it are shown."""
+    sys.stdout.flush()
     click.echo(visible(line), err=True)
 
 
@@ -57,7 +59,7 @@ def terminal() -> str | None:
     A program that runs us through pipes has none, so it never moves a person's ``@``.
     """
     for descriptor in (0, 1, 2):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, AttributeError):  # not every system has terminals
             # The session leader tells apart two terminals that got the same name in turn.
             leader = os.getsid(0) if hasattr(os, "getsid") else 0
             return f"{os.ttyname(descriptor)}:{leader}"
@@ -76,8 +78,10 @@ def find_default(store: Store) -> Session:
     try:
         return find(store, "@")
     except NotFoundError as error:
+        from pathlib import Path
+
         hint = "`sessiondb list -a` shows every session, `sessiondb import` brings them in"
-        raise NotFoundError(f"no session in {os.getcwd()}", hint=hint) from error
+        raise NotFoundError(f"no session in {Path.cwd()}", hint=hint) from error
 
 
 def remember(store: Store, session: Session) -> None:

@@ -56,6 +56,7 @@ class Removal:
 @click.argument("refs", metavar="[REF]...", nargs=-1)
 @shared.filters()
 @click.option("--keep-forks", is_flag=True, help="Forks stay, as sessions of their own.")
+@click.option("--bundle", metavar="FILE", help="Write them to FILE first, for `import --restore`.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, remove nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @shared.as_json
@@ -66,6 +67,7 @@ def rm_command(
     refs: tuple[str, ...],
     where: shared.Where,
     keep_forks: bool,
+    bundle: str | None,
     dry_run: bool,
     yes: bool,
     as_json: bool,
@@ -84,6 +86,10 @@ def rm_command(
             say("nothing removed")
             return 1
         if not dry_run and removal.going:
+            if bundle is not None:
+                from sessiondb.cli.exporting import write_bundle
+
+                write_bundle(store, removal.going.values(), bundle)
             _remove(store, removal, keep_forks)
             say(f"removed {count(len(removal.going), 'session')}, {size(removal.total('bytes'))}")
     if as_json:
@@ -104,13 +110,14 @@ def _planned(store: Store, refs: tuple[str, ...], where: shared.Where, keep_fork
     removal = Removal()
     name = terminal()
     named = [store.session(ref, terminal=name) for ref in refs]
-    for session in named if refs else _chosen(store, where):
+    for session in named if refs else chosen(store, where):
         if session.id not in removal.going:
             removal.add(store.plan_delete(session, keep_forks=keep_forks))
     return removal
 
 
-def _chosen(store: Store, where: shared.Where) -> Iterator[Session]:
+def chosen(store: Store, where: shared.Where) -> Iterator[Session]:
+    """Yield every session that FILTERS choose, newest first."""
     cursor = None
     while True:
         page = store.sessions(**where.filters(), limit=1000, cursor=cursor)

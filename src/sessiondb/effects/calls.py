@@ -52,7 +52,8 @@ _START = update_of(
 )
 _SETTLE = update_of(
     part,
-    "status outcome title text text_blob data data_blob indexed time_updated time_started time_ended",
+    "status outcome title text text_blob data data_blob indexed time_updated time_started "
+    "time_ended",
     part.c.rid == p("row"),
 )
 _BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
@@ -74,6 +75,7 @@ def add_data(
     name = spill(packed, codec.MSGPACK, blobs)
     tx.insert_blobs(blobs)
     return (None if name else packed), name
+
 
 @dataclass(frozen=True, slots=True)
 class _Call:
@@ -124,7 +126,7 @@ class Start:
             call.input_blob == self.input_blob and same_json(call.input, self.input)
         )
         if call.status != "pending":
-            if same:
+            if same or self.status == "pending":
                 return
             raise ConflictError(f"call {self.part_id} is {call.status}, with another input")
         tx.insert_blobs(self.blobs)
@@ -158,11 +160,14 @@ class Settle:
     title: str | None
     data: Mapping[str, Any]
     blobs: tuple[Blob, ...]
+    if_open: bool = False
 
     def apply(self, tx: Transaction) -> None:
         """Write it; a call settled with the same result stays. Raises `ConflictError`."""
         state = tx.peek(self.session_id)
         call = _call(tx, state.id, self.part_id)
+        if call.settled and self.if_open:
+            return
         if call.settled:
             if (call.status, call.outcome, call.text, call.text_blob) == (
                 self.status,
@@ -194,4 +199,3 @@ class Settle:
             tx.to_index.append(call.rid)
         state.first_new_seq = min(state.first_new_seq or call.seq, call.seq)
         tx.used(state)
-

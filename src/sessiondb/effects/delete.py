@@ -136,10 +136,10 @@ class Delete:
 
     def _bury(self, tx: Transaction, session_id: str) -> None:
         source, source_id, revision, last_seq = tx.one(_FACTS, sid=session_id)
-        if source_id is not None:
-            columns = ("source", "source_id", "time_deleted")
-            sql = insert_text(tombstone, columns, "OR REPLACE")
-            tx.connection.execute(sql, (source, source_id, tx.now))
+        # A session of our own can come back too, from its log: there its id is its name.
+        columns = ("source", "source_id", "time_deleted")
+        sql = insert_text(tombstone, columns, "OR REPLACE")
+        tx.connection.execute(sql, (source, source_id or session_id, tx.now))
         change = tx.take_change()
         tx.run(_STAMP, sid=session_id, change=change)
         tx.note_change(change, session_id, revision, last_seq, 0, deleted=True)

@@ -38,6 +38,8 @@ def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
         if content is None:
             hashes.append(None)
             continue
+        if not isinstance(content, bytes):
+            raise InvalidInputError(f"the content of a file is bytes, not {content!r}")
         name = codec.digest(content)
         blobs.append(Blob(name, len(content), codec.BINARY, content))
         hashes.append(name)

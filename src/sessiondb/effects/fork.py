@@ -25,7 +25,7 @@ from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import ConflictError
 from sessiondb.schema import file_diff, label, message, part, session, todo
 
-_SUFFIX = re.compile(r" \(fork #(\d+)\)$")
+_SUFFIX = re.compile(r"(?:^| )\(fork #(\d{1,9})\)$")
 _seqs = func.json_each(p("off")).table_valued("value")
 
 
@@ -70,6 +70,7 @@ def _copy_parts() -> Any:
         here.c.session_id == part.c.session_id,
         here.c.call_id == part.c.call_id,
         here.c.type == text("'tool-result'"),
+        here.c.seq > part.c.seq,
         here.c.seq <= p("cut"),
         here.c.seq.not_in(select(_seqs.c.value)),
     )
@@ -134,11 +135,15 @@ _COPY_SESSION = Statement(
 )
 _TITLES = Statement(
     lambda: select(session.c.title).where(
-        session.c.root_id == p("root"), session.c.title.like(p("pattern"), escape="\\")
+        session.c.root_id == p("root"),
+        session.c.title.like(p("pattern"), escape="\\"),
+        session.c.time_deleted.is_(None),
     )
 )
 _FORK = Statement(
-    lambda: select(session.c.parent_id, session.c.relation).where(session.c.id == p("sid"))
+    lambda: select(
+        session.c.parent_id, session.c.relation, session.c.parent_seq, session.c.time_deleted
+    ).where(session.c.id == p("sid"))
 )
 
 
@@ -147,11 +152,11 @@ def fork_title(tx: Transaction, root_id: str, title: str) -> str:
     base = _SUFFIX.sub("", title)
     escaped = re.sub(r"([\\%_])", r"\\\1", base)
     numbers = [0]
-    for (found,) in tx.run(_TITLES, root=root_id, pattern=f"{escaped} (fork #%)").fetchall():
+    for (found,) in tx.run(_TITLES, root=root_id, pattern=f"{escaped}%(fork #%)").fetchall():
         match = _SUFFIX.search(found)
         if match and _SUFFIX.sub("", found) == base:
             numbers.append(int(match[1]))
-    return f"{base} (fork #{max(numbers) + 1})"
+    return f"{base} (fork #{max(numbers) + 1})".strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +231,12 @@ class Fork:
         row = tx.one(_FORK, sid=self.handle.id)
         if row is None:
             return False
-        if tuple(row) != (self.session_id, "fork"):
+        parent, relation, cut, deleted = row
+        if deleted is not None:
+            raise ConflictError(f"session {self.handle.id} was deleted and is still being removed")
+        asked = cut
+        if self.at is not LEAF or self.before is not None:
+            asked = self._cut(tx, links(tx, self.session_id))
+        if (parent, relation, cut) != (self.session_id, "fork", asked):
             raise ConflictError(f"session {self.handle.id} exists and is another fork")
         return True

@@ -70,14 +70,12 @@ def session_key(session: SessionRef) -> str:
 
 
 def message_key(message: MessageRef) -> str | int:
-    """Return the id, or the seq, behind *message*; raises `InvalidInputError`."""
-    if isinstance(message, MessageHandle):
+    """Return the id of *message*, or the seq that was given; raises `InvalidInputError`."""
+    if isinstance(message, MessageHandle | Message):
         return message.id
-    if isinstance(message, Message):
-        return message.seq
     if isinstance(message, int) and not isinstance(message, bool):
-        if message < 1:
-            raise InvalidInputError(f"a seq is 1 or more, not {message}")
+        if not 1 <= message < 1 << 63:
+            raise InvalidInputError(f"a seq is 1 or more, in 64 bits, not {message}")
         return message
     return valid_id(message, "a message id")
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, func, select, update
 
+from sessiondb import ids
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob, MessageRow, PartRow
 from sessiondb.effects.project import Place, project_of, stored
@@ -45,7 +46,13 @@ class Entry(NamedTuple):
 
 @dataclass(slots=True)
 class Run:
-    """The import of one session, over as many transactions as it takes."""
+    """The import of one session, over as many transactions as it takes.
+
+    ``fresh``: nothing of it was here before, so no record needs to be looked up.
+    ``last`` is the (seq, turn_id) of the record written or met last, ``places``
+    those of all of this run, by id. ``tail`` is the session's last_seq as this
+    run left it: another process may import the same.
+    """
 
     session_id: str
     source: str
@@ -54,9 +61,10 @@ class Run:
     fresh: bool = True
     changed: bool = False
     messages: int = 0
-    last_seq: int | None = None
-    turn_id: str | None = None
-    touched: set[str] = field(default_factory=set)
+    last: tuple[int | None, str | None] = (None, None)
+    places: dict[str, tuple[int | None, str | None]] = field(default_factory=dict)
+    tail: int = 0
+    problems: list[str] = field(default_factory=list)
 
 
 _BY_SOURCE = Statement(
@@ -80,7 +88,9 @@ _STORED = Statement(
 )
 _MERGE = update_of(session, "title title_source " + " ".join(_MERGED), session.c.id == p("sid"))
 _WAITING = Statement(
-    lambda: select(session.c.id, session.c.source_id, session.c.root_id).where(
+    lambda: select(
+        session.c.id, session.c.source_id, session.c.relation, session.c.time_detached
+    ).where(
         session.c.source == p("source"),
         session.c.parent_source_id == p("source_id"),
         session.c.parent_id.is_(None),
@@ -88,17 +98,19 @@ _WAITING = Statement(
         session.c.time_deleted.is_(None),
     )
 )
-_LINK = update_of(session, "parent_id relation parent_source_id", session.c.id == p("sid"))
-_RELATION = Statement(lambda: select(session.c.relation).where(session.c.id == p("sid")))
+_LINK = update_of(session, "parent_id relation", session.c.id == p("sid"))
 _CHILDREN = Statement(lambda: select(session.c.id).where(session.c.parent_id == p("sid")))
 _ROOT = update_of(session, "root_id", session.c.id == p("sid"))
-_FORGET = Statement(
+_TAKEN = Statement(lambda: select(session.c.id).where(session.c.id == p("sid")))
+# An entry without offset is read again, whatever its digest says.
+_READ_AGAIN = Statement(
     lambda: (
         update(import_ledger)
         .where(
-            import_ledger.c.source == p("source"), import_ledger.c.path.like(p("tail"), escape="\\")
+            import_ledger.c.source == p("source"),
+            func.substr(import_ledger.c.path, -func.length(p("tail"))) == p("tail"),
         )
-        .values(digest=None)
+        .values(offset=None)
     )
 )
 _UNBURY = Statement(
@@ -121,6 +133,16 @@ def above(tx: Transaction, session_id: str) -> list[str]:
     return chain
 
 
+def below(tx: Transaction, session_id: str) -> list[list[str]]:
+    """Return a session and its descendants, by level."""
+    levels, seen = [[session_id]], {session_id}
+    while levels[-1]:
+        found = [row[0] for sid in levels[-1] for row in tx.run(_CHILDREN, sid=sid).fetchall()]
+        levels.append([sid for sid in found if sid not in seen])
+        seen.update(found)
+    return levels[:-1]
+
+
 @dataclass(frozen=True, slots=True)
 class OpenImport:
     """Make the row of an imported session, or bring it up to date, and link its family."""
@@ -141,32 +163,27 @@ class OpenImport:
         tx.run(_UNBURY, source=run.source, source_id=run.source_id)
         if self.supersedes is not None:
             tx.run(_FREE_SOURCE, sid=self.supersedes)
+        run.problems.clear()
         found = tx.one(_BY_SOURCE, source=run.source, source_id=run.source_id)
+        run.fresh = found is None
         if found is None:
             self._make(tx)
         else:
-            run.session_id, run.fresh = found[0], False
+            run.session_id = found[0]
             self._merge(tx)
         if self.supersedes is None:
+            self._find_parent(tx)
             self._adopt(tx)
-
-    def _parent(self, tx: Transaction) -> tuple[str | None, str]:
-        run = self.run
-        parent = self.supersedes
-        if parent is None and self.parent_source_id is not None:
-            row = tx.one(_BY_SOURCE, source=run.source, source_id=self.parent_source_id)
-            parent = row[0] if row else None
-        if parent is None or parent == run.session_id:
-            return None, run.session_id
-        chain = above(tx, parent)
-        if run.session_id in chain or len(chain) >= MAX_CHAIN:
-            return None, run.session_id
-        return parent, tx.one(_PARENT, sid=parent)[1]
 
     def _make(self, tx: Transaction) -> None:
         run, columns = self.run, self.columns
+        if tx.one(_TAKEN, sid=run.session_id) is not None:
+            # It was continued here, the source's state became a fork, and that was removed.
+            run.session_id = ids.new_session_id()
         project_id = project_of(tx, self.place)
-        parent_id, root_id = self._parent(tx)
+        parent_id, root_id = self.supersedes, run.session_id
+        if parent_id is not None:
+            root_id = tx.one(_PARENT, sid=parent_id)[1]
         relation = "fork" if self.supersedes else self.relation
         values = {
             **columns,
@@ -199,48 +216,47 @@ class OpenImport:
         tx.run(_MERGE, sid=run.session_id, **new)
         run.changed = True
 
-    def _adopt(self, tx: Transaction) -> None:
-        """Link children that came before their parent, and this session to its own."""
+    def _find_parent(self, tx: Transaction) -> None:
         run = self.run
-        if not run.fresh:
-            parent_id, root_id = self._parent(tx)
-            row = tx.one(_PARENT, sid=run.session_id)
-            if parent_id is not None and row[0] is None:
-                self._link(tx, run.session_id, parent_id, root_id, self.relation)
-        root_id = tx.one(_PARENT, sid=run.session_id)[1]
+        if self.parent_source_id is None or tx.one(_PARENT, sid=run.session_id)[0] is not None:
+            return
+        row = tx.one(_BY_SOURCE, source=run.source, source_id=self.parent_source_id)
+        if row is not None:
+            self._link(tx, run.session_id, row[0], self.relation)
+
+    def _adopt(self, tx: Transaction) -> None:
+        """Link children that came before this session."""
+        run = self.run
         waiting = tx.run(
             _WAITING, source=run.source, source_id=run.source_id, sid=run.session_id
         ).fetchall()
-        for child, child_source, _ in waiting:
-            if child not in above(tx, run.session_id):
-                relation = tx.one(_RELATION, sid=child)[0]
-                self._link(tx, child, run.session_id, root_id, relation)
+        for child, source_id, relation, detached in waiting:
+            linked = self._link(tx, child, run.session_id, relation)
+            if linked and source_id is not None and detached is None:
                 # Where the child was cut is told by its source: read it again next time.
-                tail = "%#" + child_source.replace("\\", "\\\\").replace("%", "\\%").replace(
-                    "_", "\\_"
-                )
-                tx.run(_FORGET, source=run.source, tail=tail)
+                tx.run(_READ_AGAIN, source=run.source, tail="#" + source_id)
 
-    def _link(
-        self, tx: Transaction, child: str, parent: str, root_id: str, relation: str | None
-    ) -> None:
-        source = tx.one(
-            Statement(lambda: select(session.c.parent_source_id).where(session.c.id == p("sid"))),
-            sid=child,
-        )[0]
-        tx.run(_LINK, sid=child, parent_id=parent, relation=relation, parent_source_id=source)
-        going = [child]
-        for sid in going:
+    def _link(self, tx: Transaction, child: str, parent: str, relation: str | None) -> bool:
+        """Put a session below another, unless that made a cycle or too long a chain."""
+        chain, levels = above(tx, parent), below(tx, child)
+        if child in (parent, *chain):
+            self.run.problems.append(f"session {child} is above its parent {parent}: not linked")
+            return False
+        if len(chain) + len(levels) >= MAX_CHAIN:
+            why = f"session {child} would be part of a chain of more than {MAX_CHAIN} parents"
+            self.run.problems.append(why + ": not linked")
+            return False
+        tx.run(_LINK, sid=child, parent_id=parent, relation=relation)
+        root_id = tx.one(_PARENT, sid=parent)[1]
+        lost: list[ownership.Lost] = []
+        for sid in (sid for level in levels for sid in level):
             tx.run(_ROOT, sid=sid, root_id=root_id)
-            going += [
-                row[0] for row in tx.run(_CHILDREN, sid=sid).fetchall() if row[0] not in going
-            ]
-        for sid in going:
-            tx.states.pop(sid, None)
-            rows = tx.run(_KEYED, sid=sid).fetchall()
-            lost = [ownership.Lost(root_id, *row) for row in rows]
-            self.run.touched |= ownership.settle(tx, lost)
+            if sid in tx.states:
+                tx.states[sid].root_id = root_id
+            lost += [ownership.Lost(root_id, *row) for row in tx.run(_KEYED, sid=sid).fetchall()]
+        ownership.recount(tx, ownership.settle(tx, lost))
         self.run.changed = True
+        return True
 
 
 _KEYED = Statement(

@@ -72,7 +72,7 @@ class CloseImport:
         state = tx.session(run.session_id)
         tx.insert_blobs(self.blobs)
         self._lists(tx)
-        leaf = run.last_seq
+        leaf = run.last[0]
         if self.leaf is not None and (row := tx.one(_SEQ, sid=state.id, mid=self.leaf)):
             leaf = row[0]
         old = tx.one(_FACTS, sid=state.id)
@@ -84,11 +84,9 @@ class CloseImport:
                 parent_seq=new[1], call_id=new[2],
             )  # fmt: skip
         state.leaf_seq, state.time_updated = leaf, new[4]
-        if run.changed:
-            run.touched.add(state.id)
-        else:
+        if not run.changed:
             del tx.states[state.id]
-        ownership.recount(tx, run.touched)
+        ownership.recount(tx, [state.id])
         self._note(tx)
 
     def _cut(self, tx: Transaction, old: tuple[Any, ...]) -> int | None:
@@ -123,7 +121,10 @@ class CloseImport:
 
     def _note(self, tx: Transaction) -> None:
         run = self.run
-        problems = json.dumps(self.problems) if self.problems else None
+        noted = self.problems + [
+            {"source": run.ledger, "line": None, "why": why} for why in run.problems
+        ]
+        problems = json.dumps(noted) if noted else None
         values = (
             run.source, run.ledger, self.size, self.mtime_ns, run.messages, self.digest, problems,
             tx.now,

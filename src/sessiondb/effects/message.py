@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, or_, select, text
+from sqlalchemy import or_, select
 
+from sessiondb import codec
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob, MessageRow, PartRow, same_json, usage_key
 from sessiondb.effects.handles import LEAF, MessageHandle
-from sessiondb.effects.results import fill_call
-from sessiondb.effects.transaction import TOKENS, SessionState, Transaction
+from sessiondb.effects.results import fill_call, filled_call
+from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.schema import message, part, session
@@ -33,7 +34,7 @@ PART = tuple(
 )
 TITLE_LENGTH = 80
 
-_in_session = message.c.session_id == p("sid")
+in_session = message.c.session_id == p("sid")
 _BY_ID = Statement(
     lambda: select(
         message.c.seq,
@@ -41,14 +42,15 @@ _BY_ID = Statement(
         message.c.kind,
         message.c.turn_id,
         message.c.time_completed,
-        message.c.parent_seq,
-    ).where(_in_session, message.c.id == p("mid"))
+    ).where(in_session, message.c.id == p("mid"))
 )
-_SEQ_OF = Statement(lambda: select(message.c.seq).where(_in_session, message.c.id == p("mid")))
-_SEQ_IS = Statement(lambda: select(message.c.seq).where(_in_session, message.c.seq == p("at")))
-_TURN = Statement(lambda: select(message.c.turn_id).where(_in_session, message.c.seq == p("at")))
-_of_message = (part.c.session_id == p("sid"), part.c.seq == p("at"))
-_PARTS = Statement(
+_SEQ_OF = Statement(lambda: select(message.c.seq).where(in_session, message.c.id == p("mid")))
+_SEQ_IS = Statement(lambda: select(message.c.seq).where(in_session, message.c.seq == p("at")))
+_TURN = Statement(lambda: select(message.c.turn_id).where(in_session, message.c.seq == p("at")))
+of_message = (part.c.session_id == p("sid"), part.c.seq == p("at"))
+
+#: The parts of a message, as `same_part` compares them.
+PARTS = Statement(
     lambda: (
         select(
             part.c.idx,
@@ -61,39 +63,13 @@ _PARTS = Statement(
             part.c.input_blob,
             part.c.text,
             part.c.text_blob,
+            part.c.outcome,
+            part.c.data,
+            part.c.data_blob,
         )
-        .where(*_of_message)
+        .where(*of_message)
         .order_by(part.c.idx)
     )
-)
-_NEXT_IDX = Statement(
-    lambda: select(func.coalesce(func.max(part.c.idx), text("-1")) + text("1")).where(*_of_message)
-)
-_RIDS = Statement(lambda: select(part.c.rid).where(*_of_message, part.c.indexed == text("0")))
-_OPEN = Statement(
-    lambda: select(
-        message.c.id,
-        message.c.turn_id,
-        message.c.role,
-        message.c.kind,
-        message.c.agent,
-        message.c.provider_id,
-        message.c.model_id,
-        message.c.response_id,
-        message.c.time_created,
-        message.c.time_completed,
-        message.c.finish,
-        message.c.cost,
-        *(message.c[f"tokens_{name}"] for name in TOKENS),
-        message.c.error,
-        message.c.inherited,
-    ).where(_in_session, message.c.seq == p("at"))
-)
-_FINISH = update_of(
-    message,
-    "finish error usage_key cost time_completed " + " ".join(f"tokens_{name}" for name in TOKENS),
-    message.c.session_id == p("sid"),
-    message.c.seq == p("at"),
 )
 _TITLE = update_of(session, "title", session.c.id == p("sid"))
 
@@ -157,16 +133,29 @@ def insert_part(
         tx.to_index.append(rid)
 
 
-def same_part(stored: Any, row: PartRow) -> bool:
-    """Return whether a stored part is what *row* would write, or what became of it since."""
-    _, _, kind, tool, call_id, status, input_text, input_blob, shown, shown_blob = stored
+def same_part(tx: Transaction, session_id: str, stored: Any, row: PartRow, is_open: bool) -> bool:
+    """Return whether a stored part is what *row* would write, or what became of it since.
+
+    A call goes on, the text of a part of an open message grows, and the text of
+    a result may stand with its call.
+    """
+    _, part_id, kind, tool, call_id, status, given, given_blob, *result = stored
     if (kind, tool, call_id) != (row.type, row.tool, row.call_id):
         return False
-    if input_blob != row.input_blob or not same_json(input_text, row.input):
-        return False
-    if kind == "tool" and status in ("completed", "error") and not row.settled:
+    tx.aliases[row.id] = part_id
+    if row.status in ("pending", "running") and status != row.status:
         return True
-    return (shown, shown_blob) == (row.text, row.text_blob) or row.text in (None, "")
+    shown, shown_blob, outcome, data, data_blob = result
+    if is_open and not row.text and not row.text_blob and row.status is None:
+        data, data_blob = row.data, row.data_blob
+    elif (shown, shown_blob) != (row.text, row.text_blob):
+        emptied = kind == "tool-result" and shown is None and shown_blob is None
+        if not emptied or not filled_call(tx, session_id, row):
+            return False
+    same = (status, outcome, data_blob) == (row.status, row.outcome, row.data_blob)
+    if not is_open or row.input or row.input_blob:
+        same = same and given_blob == row.input_blob and same_json(given, row.input)
+    return same and (data == row.data or codec.unpack(data) == codec.unpack(row.data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +176,10 @@ class Append:
 
     def apply(self, tx: Transaction) -> None:
         """Write it, or recognise it; raises `ConflictError` and `NotFoundError`."""
-        state = tx.session(self.session_id)
-        if (self.own_id or tx.retried) and self._is_there(tx):
+        state = tx.peek(self.session_id)
+        if (self.own_id or tx.retried) and self._is_there(tx, state):
             return
-        self._expect(state)
+        self._expect(tx, state)
         parent = self._parent(tx, state)
         seq = state.last_seq + 1
         turn_id = self.row.turn_id or self._turn(tx, state, parent)
@@ -222,27 +211,38 @@ class Append:
             insert_part(tx, state.id, seq, idx, item, complete=not self.open)
         return key
 
-    def _is_there(self, tx: Transaction) -> bool:
-        found = tx.one(_BY_ID, sid=self.session_id, mid=self.row.id)
+    def _is_there(self, tx: Transaction, state: SessionState) -> bool:
+        found = tx.one(_BY_ID, sid=state.id, mid=self.row.id)
         if found is None:
             return False
-        seq, role, kind, turn_id, completed, _ = found
-        stored = tx.run(_PARTS, sid=self.session_id, at=seq).fetchall()
+        seq, role, kind, turn_id, completed = found
+        stored = tx.run(PARTS, sid=state.id, at=seq).fetchall()
         same = (role, kind) == (self.row.role, self.row.kind)
         same = same and self.row.turn_id in (None, turn_id)
         same = same and len(stored) >= len(self.parts) and (self.open or completed is not None)
         same = same and (self.open or len(stored) == len(self.parts))
-        if not same or not all(map(same_part, stored, self.parts)):
-            raise ConflictError(
-                f"message {self.row.id} is in session {self.session_id} with other content"
-            )
-        tx.settled.append(lambda: setattr(self.handle, "seq", seq))
+        pairs = zip(stored, self.parts, strict=False)
+        if not same or not all(same_part(tx, state.id, *pair, self.open) for pair in pairs):
+            raise ConflictError(f"message {self.row.id} is in {state.id} with other content")
+        if state.leaf_before is not None:
+            # The set_leaf before this was done then, too: what came after it stays.
+            (state.leaf_seq,) = state.leaf_before
+        part_ids = dict(tx.aliases)
+        tx.settled.append(lambda: self._settle(seq, part_ids))
         return True
 
-    def _expect(self, state: SessionState) -> None:
-        if self.expect_leaf is not ... and state.leaf_seq != self.expect_leaf:
+    def _settle(self, seq: int, part_ids: dict[str, str]) -> None:
+        self.handle.seq = seq
+        for item in self.handle.parts:
+            item.id = part_ids.get(item.id, item.id)
+
+    def _expect(self, tx: Transaction, state: SessionState) -> None:
+        leaf = self.expect_leaf
+        if isinstance(leaf, str):
+            leaf = seq_of(tx, state.id, leaf)
+        if leaf is not ... and state.leaf_seq != leaf:
             raise ConflictError(
-                f"the leaf of {state.id} is {state.leaf_seq}, expected {self.expect_leaf}",
+                f"the leaf of {state.id} is {state.leaf_seq}, expected {leaf}",
                 hint="read what was added, then append again",
             )
         if self.expect_revision is not None and state.revision != self.expect_revision:
@@ -294,83 +294,3 @@ def settle_usage(tx: Transaction, state: SessionState, seq: int, id: str, key: s
         tx.keep(state)
         del tx.states[state.id]
         ownership.recount(tx, ownership.settle(tx, [row]))
-        tx.session(state.id).revision -= 1
-
-
-@dataclass(frozen=True, slots=True)
-class AddPart:
-    """Add a part to an open message."""
-
-    verb = "add_part"
-    session_id: str
-    message: str | int
-    row: PartRow
-    blobs: tuple[Blob, ...]
-    own_id: bool
-
-    def apply(self, tx: Transaction) -> None:
-        """Write it, or recognise it; raises `ConflictError` and `NotFoundError`."""
-        state = tx.session(self.session_id)
-        seq = seq_of(tx, state.id, self.message)
-        if self.own_id or tx.retried:
-            stored = [r for r in tx.run(_PARTS, sid=state.id, at=seq) if r[1] == self.row.id]
-            if stored and same_part(stored[0], self.row):
-                return
-            if stored:
-                raise ConflictError(f"part {self.row.id} is there with other content")
-        if tx.one(_OPEN, sid=state.id, at=seq)[9] is not None:
-            raise ConflictError(f"message {self.message} is finished; parts go to open messages")
-        tx.insert_blobs(self.blobs)
-        idx = tx.one(_NEXT_IDX, sid=state.id, at=seq)[0]
-        insert_part(tx, state.id, seq, idx, self.row, complete=False)
-        state.first_new_seq = min(state.first_new_seq or seq, seq)
-        tx.used(state)
-
-
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """Complete an open message."""
-
-    verb = "finish"
-    session_id: str
-    message: str | int
-    finish: str
-    cost: float | None
-    tokens: tuple[int | None, ...]
-    error: str | None
-    time: int | None = None
-
-    def apply(self, tx: Transaction) -> None:
-        """Write it; a finished message with the same values stays. Raises `ConflictError`."""
-        state = tx.session(self.session_id)
-        seq = seq_of(tx, state.id, self.message)
-        stored = tx.one(_OPEN, sid=state.id, at=seq)
-        if stored[9] is not None:
-            if stored[10:17] == (self.finish, self.cost, *self.tokens) and same_json(
-                stored[17], self.error
-            ):
-                return
-            raise ConflictError(f"message {self.message} is finished, with other values")
-        known = stored[:8]
-        rest = (self.cost, self.tokens, None, None, stored[8], None, None, None)
-        row = MessageRow._make((*known, *rest))
-        key = usage_key(state.source, row.response_id or row.id, row, stored[8])
-        sums = {f"tokens_{name}": value for name, value in zip(TOKENS, self.tokens, strict=True)}
-        tx.run(
-            _FINISH,
-            sid=state.id,
-            at=seq,
-            finish=self.finish,
-            error=self.error,
-            usage_key=key,
-            cost=self.cost,
-            time_completed=tx.now if self.time is None else self.time,
-            **sums,
-        )
-        if not stored[18]:
-            tx.to_index += [rid for (rid,) in tx.run(_RIDS, sid=state.id, at=seq)]
-            state.count(self.cost, self.tokens)
-        state.first_new_seq = min(state.first_new_seq or seq, seq)
-        tx.used(state)
-        if key is not None and not stored[18]:
-            settle_usage(tx, state, seq, row.id, key)

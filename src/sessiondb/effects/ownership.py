@@ -31,6 +31,7 @@ class Copy:
     inherited: int
     root_id: str
     time_created: int
+    message_time: int
 
 
 _COLUMNS = (
@@ -41,6 +42,7 @@ _COLUMNS = (
     message.c.inherited,
     session.c.root_id,
     session.c.time_created,
+    message.c.time_created.label("message_time"),
 )
 _alive = session.c.time_deleted.is_(None)
 _BY_KEY = Statement(
@@ -142,16 +144,30 @@ class Lost(NamedTuple):
 
 
 def copies_of(tx: Transaction, row: Lost) -> list[Copy]:
-    """Return all live rows of one class."""
-    found = {}
-    if row.usage_key is not None:
-        keyed = (Copy(*r) for r in tx.run(_BY_KEY, key=row.usage_key).fetchall())
-        found = {(c.session_id, c.seq): c for c in keyed}
+    """Return all live rows of one class: its copies, and the copies of those."""
+    found: dict[tuple[str, int], Copy] = {}
+    asked: set[Lost | str | None] = {None}
+    waiting = [row]
+    for one in waiting:
+        alike: list[Copy] = []
+        key, place = one.usage_key, one._replace(usage_key=None)
+        if key not in asked:
+            alike += (Copy(*r) for r in tx.run(_BY_KEY, key=key).fetchall())
+        if place not in asked:
+            alike += _family(tx, place)
+        asked |= {key, place}
+        for copy in alike:
+            if (copy.session_id, copy.seq) not in found:
+                found[copy.session_id, copy.seq] = copy
+                times = copy.message_time, copy.usage_key
+                waiting.append(Lost(copy.root_id, copy.seq, copy.id, *times))
+    return list(found.values())
+
+
+def _family(tx: Transaction, row: Lost) -> list[Copy]:
     where = {"root": row.root_id, "mid": row.id, "seq": row.seq, "time": row.time_created}
     family = [Copy(*r) for r in tx.run(_BY_FAMILY, **where).fetchall()]
-    if any(c.inherited for c in family):
-        found.update({(c.session_id, c.seq): c for c in family})
-    return list(found.values())
+    return family if any(c.inherited for c in family) else []
 
 
 def settle(tx: Transaction, rows: Iterable[Lost]) -> set[str]:

@@ -16,7 +16,15 @@ from sessiondb.schema import message, part
 
 _CALLS = Statement(
     lambda: (
-        select(part.c.rid, part.c.seq, part.c.status, part.c.data, part.c.data_blob)
+        select(
+            part.c.rid,
+            part.c.seq,
+            part.c.status,
+            part.c.text,
+            part.c.text_blob,
+            part.c.data,
+            part.c.data_blob,
+        )
         .where(
             part.c.session_id == p("sid"),
             part.c.call_id == p("call"),
@@ -52,29 +60,41 @@ _FILLED = Statement(
 
 def on_path(tx: Transaction, session_id: str, seq: int, leaf: int | None) -> bool:
     """Return whether message *seq* is an ancestor of *leaf* (or it)."""
-    while leaf is not None and leaf > seq:
+    met: set[int] = set()
+    while leaf is not None and leaf != seq and leaf not in met:
+        met.add(leaf)
         row = tx.one(_PARENT, sid=session_id, at=leaf)
         leaf = row[0] if row else None
     return leaf == seq
 
 
 def fill_call(
-    tx: Transaction, state: SessionState, leaf: int | None, row: PartRow, inherited: int = 0
+    tx: Transaction,
+    state: SessionState,
+    leaf: int | None,
+    row: PartRow,
+    inherited: int = 0,
+    *,
+    again: bool = False,
 ) -> PartRow:
     """Give a result that is a record of its own to its call, where it is the first on the path.
 
     Then the text stands once, with the call, and the result's row has none. Any
-    other result keeps its text.
+    other result keeps its text, unless it says the same. *again* says that it is
+    the first one, and changed.
     """
-    for rid, seq, status, *data in tx.run(_CALLS, sid=state.id, call=row.call_id).fetchall():
+    calls = tx.run(_CALLS, sid=state.id, call=row.call_id).fetchall()
+    for rid, seq, status, filled, filled_blob, data, data_blob in calls:
         if not on_path(tx, state.id, seq, leaf):
             continue
-        if status not in ("pending", "running"):
-            break
+        if status not in ("pending", "running") and not again:
+            same = (filled, filled_blob) == (row.text, row.text_blob)
+            return row._replace(text=None, text_blob=None) if same else row
+        tx.loose.update([filled_blob] if filled_blob else [])
         failed = row.outcome is not None or row.status == "error"
         exact = data_of(tx, row.data, row.data_blob).get("text_exact")
         more = {} if exact is None else {"text_exact": exact}
-        packed, data_blob = add_data(tx, *data, more)
+        packed, packed_blob = add_data(tx, data, data_blob, more)
         tx.run(
             _FILL,
             row=rid,
@@ -83,7 +103,7 @@ def fill_call(
             text=row.text,
             text_blob=row.text_blob,
             data=packed,
-            data_blob=data_blob,
+            data_blob=packed_blob,
             indexed=0,
             time_updated=tx.now,
             time_ended=row.time_ended or row.time_created or tx.now,

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 
 from sessiondb.effects.writer import Job, Writer
+from sessiondb.errors import StoreClosedError
 
 #: After this many seconds without a write the WAL is checkpointed.
 IDLE_SECONDS = 1.0
@@ -29,17 +30,29 @@ class Service:
         self._wake = threading.Condition()
         self._work = False
         self._stopped = False
+        self._touched = False
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
 
     def send(self, job: Job) -> None:
-        """Queue a job; its ``notify`` is called on this thread."""
-        self._writer.queue(job)
+        """Queue a job; its ``notify`` is called on this thread. Raises `StoreClosedError`."""
         with self._wake:
+            if self._stopped:
+                raise StoreClosedError("the store is closed")
+            self._writer.queue(job)
             self._start()
             self._work = True
+            self._wake.notify()
+
+    def touch(self) -> None:
+        """Note a commit of another thread, so that the WAL is checkpointed once it is over."""
+        if self._touched:
+            return
+        with self._wake:
+            self._touched = True
+            self._start()
             self._wake.notify()
 
     def call_later(self, seconds: float, function: Callable[[], None]) -> None:
@@ -81,17 +94,25 @@ class Service:
             if worked or stopped:
                 self._guard(self._writer.serve)
                 busy = True
-            elif timed_out and busy and not due:
-                self._guard(self._writer.idle)
-                busy = False
+            elif timed_out and not due:
+                busy = self._rest(busy)
             if stopped:
                 return
 
     def _patience(self, busy: bool) -> float | None:
-        waits = [IDLE_SECONDS] if busy else []
+        waits = [IDLE_SECONDS] if busy or self._touched else []
         if self._timers:
             waits.append(max(0.0, self._timers[0][0] - time.monotonic()))
         return min(waits, default=None)
+
+    def _rest(self, busy: bool) -> bool:
+        """Checkpoint unless others wrote meanwhile; return whether to come back for it."""
+        if self._touched:
+            self._touched = False
+            return True
+        if busy:
+            self._guard(self._writer.idle)
+        return False
 
     def _take_due(self) -> list[Callable[[], None]]:
         now = time.monotonic()

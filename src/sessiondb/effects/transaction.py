@@ -151,6 +151,8 @@ class Transaction:
     retried: bool = False
     #: Ids of parts that a recognised message has under others: queued → stored.
     aliases: dict[str, str] = field(default_factory=dict)
+    #: Sessions whose row this unit wrote: one revision more for each, however often.
+    _kept: set[str] = field(default_factory=set)
     _next_rid: int | None = None
     _change: int | None = None
     _change_in_file: int | None = None
@@ -179,7 +181,7 @@ class Transaction:
 
     def begin_unit(self, retried: bool, root: str | None) -> tuple[int, int, dict[str, Change]]:
         """Forget the session rows of the unit before; return what `undo_unit` needs."""
-        self.states, self.aliases = {}, {}
+        self.states, self.aliases, self._kept = {}, {}, set()
         self.retried, self.root = retried, root
         return len(self.settled), len(self.to_index), dict(self.changes)
 
@@ -206,6 +208,7 @@ class Transaction:
                     f"session {session_id} does not exist", hint="list the sessions that do"
                 )
             state = self.states[session_id] = SessionState(*row)
+            state.revision -= session_id in self._kept
         return state
 
     def exists(self, session_id: str) -> bool:
@@ -252,6 +255,7 @@ class Transaction:
         """Write one session row and note the change."""
         row = {name: getattr(state, name) for name in _KEPT.split() if name != "change"}
         row["revision"] += 1
+        self._kept.add(state.id)
         change = self.take_change()
         self.run(_KEEP, sid=state.id, change=change, **row)
         self.note_change(change, state.id, row["revision"], state.last_seq, state.first_new_seq)

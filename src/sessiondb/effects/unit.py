@@ -7,12 +7,11 @@ unit takes. What depends on rows is a condition inside the transaction.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from sessiondb import codec, ids
-from sessiondb.effects import calls, encode, tree
+from sessiondb.effects import calls, completion, encode, tree
 from sessiondb.effects import delete as delete_effect
 from sessiondb.effects import fork as fork_effect
 from sessiondb.effects import message as message_effects
@@ -126,8 +125,8 @@ class Unit:
             encode.string(model, "model"),
             encode.json_column(metadata or {}, "metadata") or "{}",
         )
-        self._queue(effect)
         self._staged.create(session_id)
+        self._queue(effect)
         return SessionHandle(session_id)
 
     def fork(
@@ -153,7 +152,7 @@ class Unit:
         )
         self._queue(
             fork_effect.Fork(
-                session_key(session),
+                self._live(session),
                 handle,
                 own_id,
                 self._source,
@@ -168,8 +167,8 @@ class Unit:
 
     def delete(self, session: SessionRef, *, keep_forks: bool = False) -> None:
         """Remove a session with its subagents and forks; *keep_forks* detaches the forks."""
-        self._queue(delete_effect.Delete(session_key(session), keep_forks))
         self._staged.delete(session_key(session))
+        self._queue(delete_effect.Delete(session_key(session), keep_forks))
 
     def set_title(self, session: SessionRef, title: str, *, by: str = "user") -> None:
         """Name a session. A title set by the ``user`` is not replaced by one of an ``agent``."""
@@ -200,6 +199,8 @@ class Unit:
 
     def set_revert(self, session: SessionRef, revert: Mapping[str, Any] | None) -> None:
         """Note a revert: message_id, part_id, snapshot, diff; None clears it."""
+        if revert is not None and not isinstance(revert, Mapping):
+            raise InvalidInputError(f"a revert is a mapping, not {revert!r}")
         self._set("set_revert", session, revert=encode.json_column(revert, "revert"))
 
     def archive(self, session: SessionRef) -> None:
@@ -222,13 +223,16 @@ class Unit:
                 raise InvalidInputError(f"a todo is a Todo or a string, not {todo!r}")
             content = encode.string(todo.content, "content") or ""
             status = encode.string(todo.status, "status") or "pending"
-            rows.append((todo.id, content, status, encode.string(todo.priority, "priority")))
+            known = encode.string(todo.id, "a todo id")
+            rows.append((known, content, status, encode.string(todo.priority, "priority")))
         self._queue(session_effects.SetTodos(self._live(session), tuple(rows)))
 
     def set_diffs(self, session: SessionRef, diffs: Iterable[FileDiff]) -> None:
         """Replace what is known of the files a session changed."""
         blobs: list[Blob] = []
         rows = tuple(diff_row(diff, blobs) for diff in diffs)
+        if len({row[:2] for row in rows}) != len(rows):
+            raise InvalidInputError("two diffs of one message name the same path")
         self._queue(session_effects.SetDiffs(self._live(session), rows, tuple(blobs)))
 
     def label(self, session: SessionRef, message: MessageRef, name: str | None) -> None:
@@ -264,7 +268,7 @@ class Unit:
 
     def relink(self, old: str, new: str) -> Relink:
         """Note that the folder *old* is at *new* now; ``.moved`` counts sessions after the commit."""
-        effect = Relink(os.path.abspath(old), self._locate(new))
+        effect = Relink(self._find_place(old).directory, self._locate(new))
         self._queue(effect)
         return effect
 
@@ -295,17 +299,15 @@ class Unit:
         parts = tuple(encode.encode_part(item, blobs) for item in draft.parts)
         if len({item.id for item in parts}) != len(parts):
             raise InvalidInputError("two parts of one message have the same id")
-        if expect_leaf is not ... and expect_leaf is not None and not isinstance(expect_leaf, int):
-            expect_leaf = getattr(expect_leaf, "seq", expect_leaf)
         handle = MessageHandle(session_key(session), row.id)
         handle.parts = tuple(PartHandle(handle.session_id, row.id, item.id) for item in parts)
-        self._staged.append(handle, open, draft.id is not None)
-        self._queue(
-            message_effects.Append(
-                handle.session_id, row, parts, tuple(blobs), handle, draft.id is not None,
-                _key_of(after), open, expect_leaf, encode.whole(expect_revision, "expect_revision"),
-            )
+        effect = message_effects.Append(
+            handle.session_id, row, parts, tuple(blobs), handle, draft.id is not None,
+            _key_of(after), open, expect_leaf if expect_leaf is ... else _key_of(expect_leaf),
+            encode.whole(expect_revision, "expect_revision"),
         )  # fmt: skip
+        self._staged.append(handle, open, draft.id is not None)
+        self._queue(effect)
         return handle
 
     def add_part(
@@ -318,7 +320,7 @@ class Unit:
         sid = session_key(session)
         self._staged.add_part(sid, key)
         own_id = isinstance(part, PartDraft) and part.id is not None
-        self._queue(message_effects.AddPart(sid, key, row, tuple(blobs), own_id))
+        self._queue(completion.AddPart(sid, key, row, tuple(blobs), own_id))
         return PartHandle(sid, str(key), row.id)
 
     def start(self, session: SessionRef, part: PartRef, *, input: Any = NO_INPUT) -> None:
@@ -354,10 +356,10 @@ class Unit:
             extra["text_exact"] = result
         codec.pack_data(extra)
         sid, pid = self._live(session), part_key(part)
-        self._staged.settle(sid, pid)
         status = "error" if failed else "completed"
         how = (outcome or "failed") if failed else None
         named = encode.string(title, "title")
+        self._staged.settle(sid, pid)
         text_blobs = tuple(b for b in blobs if b.hash == blob)
         self._queue(calls.Settle(sid, pid, status, how, text, blob, named, extra, text_blobs))
 
@@ -378,9 +380,9 @@ class Unit:
         if how is None:
             raise InvalidInputError("finish says how the message ended")
         usage = encode.money(cost), encode.token_counts(tokens)
-        text = encode.json_column(error, "error")
+        text, when = encode.json_column(error, "error"), encode.whole(time, "time")
         self._staged.finish(sid, key)
-        self._queue(message_effects.Finish(sid, key, how, *usage, text, encode.whole(time, "time")))
+        self._queue(completion.Finish(sid, key, how, *usage, text, when))
 
     def set_leaf(self, session: SessionRef, message: MessageRef | None) -> None:
         """Continue from another message (None: from nothing); nothing is removed."""

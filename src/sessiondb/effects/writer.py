@@ -37,6 +37,8 @@ from sessiondb.schema.ddl import VERSION
 
 MAX_BATCH = 256
 CHECKPOINT_BYTES = 4 * 1024 * 1024
+#: Seconds that a fork(2) waits for a running commit.
+FORK_PATIENCE = 10.0
 _log = logging.getLogger("sessiondb")
 Sink = Callable[[list[Change]], None]
 
@@ -64,8 +66,7 @@ class Job:
             return
         try:
             self.notify(self)
-        except Exception:
-            # Its loop or store is closed: whoever waited is gone, the neighbours are not.
+        except Exception:  # noqa: BLE001  its loop or store is closed: nobody waits for it
             _log.debug("nobody waits for a unit of sessiondb any more", exc_info=True)
 
 
@@ -191,13 +192,13 @@ class Writer:
                 verb = effect.verb
                 effect.apply(tx)
             tx.flush()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  whatever it is, the neighbours go on
             own = translate(error) if isinstance(error, sqlite3.Error) else error
             own.__cause__ = None if own is error else error
             if isinstance(own, SessionDBError) and own.effect is None:
                 own.effect, own.position = verb, position
             if not connection.in_transaction:
-                raise own
+                raise own from own.__cause__
             tx.undo_unit(mark)
             if not alone:
                 connection.execute("ROLLBACK TO unit")
@@ -210,12 +211,7 @@ class Writer:
         return True
 
     def _ready(self, batch: list[Job]) -> sqlite3.Connection:
-        found = files.identity(self.path)
-        if found != self.identity:
-            raise DatabaseReplacedError(
-                f"{self.path} was replaced or removed since it was opened",
-                hint="open the store again; what is at the path now was not written",
-            )
+        self.check_in_place()
         if self._connection is None:
             if not self.users:
                 raise StoreClosedError("the store is closed")
@@ -231,6 +227,17 @@ class Writer:
             self._connection.execute(f"PRAGMA busy_timeout={int(timeout * 1000)}")
             self._busy_timeout = timeout
         return self._connection
+
+    def check_in_place(self) -> None:
+        """Raise `DatabaseReplacedError` if another file, or none, is at the path now."""
+        if not self._in_place():
+            raise DatabaseReplacedError(
+                f"{self.path} was replaced or removed since it was opened",
+                hint="close the store and open it again; what is at the path now was not written",
+            )
+
+    def _in_place(self) -> bool:
+        return files.identity(self.path) == self.identity
 
     def _check_version(self, connection: sqlite3.Connection) -> None:
         """Another process may have migrated the file since the last commit."""
@@ -286,13 +293,33 @@ class Writer:
     def close(self) -> None:
         """Checkpoint and close the connection."""
         with self._role:
-            connection, self._connection = self._connection, None
-            if connection is not None and os.getpid() == self._pid:
-                connection.close()
+            if os.getpid() == self._pid:
+                self._hang_up()
+
+    def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if not self._in_place():
+            # SQLite leaves the -wal of a file that was replaced, for the new file to find.
+            self._checkpoint(connection)
+        connection.close()
+
+    def rest(self) -> bool:
+        """Close the connection and keep the role until `resume`; False if a commit takes long."""
+        if not self._role.acquire(timeout=FORK_PATIENCE):
+            return False
+        self._hang_up()
+        return True
+
+    def resume(self) -> None:
+        """Give back the role after `rest`."""
+        self._role.release()
 
 
 _writers: dict[files.FileIdentity, Writer] = {}
-_lock = threading.Lock()
+_resting: list[Writer] = []
+_lock = threading.RLock()
 
 
 def acquire(path: Path) -> Writer:
@@ -308,6 +335,18 @@ def acquire(path: Path) -> Writer:
         return writer
 
 
+def check_free(path: Path) -> None:
+    """Refuse to open a file beside one that this process has open and that was at *path* before.
+
+    Both would use one ``-wal`` and one ``-shm``. Raises `DatabaseReplacedError`.
+    """
+    identity = files.identity(path)
+    with _lock:
+        others = [w for w in _writers.values() if w.path == path and w.identity != identity]
+    for writer in others:
+        writer.check_in_place()
+
+
 def release(writer: Writer) -> None:
     """Give a writer back; the last user closes it."""
     with _lock:
@@ -319,22 +358,24 @@ def release(writer: Writer) -> None:
         writer.close()
 
 
+def _before_fork() -> None:
+    _resting.extend(writer for writer in list(_writers.values()) if writer.rest())
+
+
+def _after_fork_in_parent() -> None:
+    while _resting:
+        _resting.pop().resume()
+
+
 def _after_fork_in_child() -> None:
     global _lock
-    _lock = threading.Lock()
-    for writer in _writers.values():
-        keep_for_ever(writer._connection)
+    _lock = threading.RLock()
     _writers.clear()
+    _resting.clear()
 
 
-def keep_for_ever(connection: sqlite3.Connection | None) -> None:
-    """Leak a connection that a forked child inherited.
-
-    Closing it, also at interpreter exit, could checkpoint under the parent's feet.
-    """
-    import ctypes
-
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)

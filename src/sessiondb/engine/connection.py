@@ -67,7 +67,8 @@ def connect(
     try:
         return _connect(path, uri, mode, busy_timeout, durability)
     except sqlite3.Error as error:
-        if mode != "ro" or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CANTOPEN:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if mode != "ro" or code != sqlite3.SQLITE_CANTOPEN:
             raise translate(error) from error
         _check_at_rest(path)
     try:
@@ -101,8 +102,7 @@ def _connect(
 
 def _check_at_rest(path: Path) -> None:
     """Where no ``-shm`` can be made, a file can be read as it lies if all of it is in it."""
-    wal = path.with_name(path.name + "-wal")
-    if files.identity(wal) is not None and wal.stat().st_size:
+    if files.has_wal(path):
         raise ReadOnlyError(
             f"{path} has a -wal, which cannot be read in a place that cannot be written",
             hint="copy the file and its -wal to a place that can be written, and open them there",
@@ -119,8 +119,7 @@ def _leave_to_parent() -> None:
     _living.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_to_parent)
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def set_pragmas(

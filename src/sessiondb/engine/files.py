@@ -78,6 +78,13 @@ def identity(path: Path) -> FileIdentity | None:
     return facts.st_dev, facts.st_ino
 
 
+def has_wal(path: Path) -> bool:
+    """Return whether a ``-wal`` with something in it lies beside *path*."""
+    with contextlib.suppress(OSError):
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    return False
+
+
 @contextlib.contextmanager
 def creation_lock(path: Path, timeout: float) -> Iterator[None]:
     """Hold the lock of *path* between processes and threads; waits up to *timeout* seconds.

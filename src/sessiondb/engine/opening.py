@@ -34,23 +34,32 @@ def ensure(
 
     Raises `NotFoundError` (missing and not to be made), `NotADatabaseError`,
     `UntrustedDatabaseError`, `SchemaVersionError`, `BusyError`, `CorruptionError`.
+    Warns about a network file system, where WAL is not used.
     """
     if files.identity(path) is None and (not create or read_only):
         raise NotFoundError(f"no database at {path}", hint="check the path, or let it be created")
     files.prepare(path, root=root, read_only=read_only)
+    network = files.network_filesystem(path)
+    if network is not None:
+        warnings.warn(
+            f"{path} is on {network}: no WAL there; use one process at a time", stacklevel=4
+        )
+    journal = "wal" if network is None else "delete"
     try:
-        if _is_current(path, busy_timeout, read_only):
+        if _is_current(path, busy_timeout, read_only, journal):
             return
     except BusyError:
         # Another process is inside the switch to WAL: wait for it at the lock.
         pass
     with files.creation_lock(path, busy_timeout):
-        if not _is_current(path, busy_timeout, read_only):
-            _bring_up(path, busy_timeout)
+        if not _is_current(path, busy_timeout, read_only, journal):
+            _bring_up(path, busy_timeout, journal)
 
 
-def _is_current(path: Path, busy_timeout: float, read_only: bool) -> bool:
-    connection = connect(path, mode="ro" if read_only else "reader", busy_timeout=busy_timeout)
+def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) -> bool:
+    # The last to close a -wal moves it into the file; that of another program is not ours to move.
+    looking = read_only or files.has_wal(path)
+    connection = connect(path, mode="ro" if looking else "reader", busy_timeout=busy_timeout)
     try:
         application, version = identity_of(connection)
         if application != APPLICATION_ID:
@@ -67,7 +76,7 @@ def _is_current(path: Path, busy_timeout: float, read_only: bool) -> bool:
             check_newer(connection, path, version, writing=False)
         check_schema(connection, version)
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-        return bool(read_only or mode == "wal" or files.network_filesystem(path))
+        return bool(read_only or mode == journal)
     except sqlite3.Error as error:
         raise translate(error) from error
     finally:
@@ -108,7 +117,7 @@ def check_newer(connection: sqlite3.Connection, path: Path, version: int, *, wri
         _refuse(path, version, "newer")
 
 
-def _bring_up(path: Path, busy_timeout: float) -> None:
+def _bring_up(path: Path, busy_timeout: float, journal: str) -> None:
     connection = connect(path, busy_timeout=busy_timeout)
     try:
         application, version = identity_of(connection)
@@ -119,13 +128,7 @@ def _bring_up(path: Path, busy_timeout: float) -> None:
             # First of all: a file that needs `sessiondb migrate` is refused as it is.
             upgrade_on_open(path, busy_timeout)
             connection = connect(path, busy_timeout=busy_timeout)
-        network = files.network_filesystem(path)
-        if network:
-            warnings.warn(
-                f"{path} is on {network}: no WAL there; use one process at a time", stacklevel=5
-            )
-        else:
-            connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute(f"PRAGMA journal_mode={journal}")
         if application != APPLICATION_ID:
             make(connection)
     except sqlite3.Error as error:

@@ -4,6 +4,7 @@ Each program has one module here, which knows `sessiondb.model` and nothing of
 our database: ``at(path)`` yields the stores that are exactly at a path,
 ``SUFFIXES`` are the files worth asking about, ``default_locations(env)`` is
 where the program keeps its own. To add a program is to add a line to `FORMATS`.
+What we can write has a line in `WRITERS`, and a module of kind `Writer`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,24 @@ from typing import Any, Protocol, cast
 
 from sessiondb.errors import InvalidInputError, SourceError
 from sessiondb.formats.store import Store
+from sessiondb.model import Document, Export, Loss
 
-__all__ = ["FORMATS", "Format", "Store", "default_locations", "find"]
+__all__ = [
+    "FORMATS", "WRITERS", "Format", "Store", "Writer", "default_locations", "find", "writer",
+]  # fmt: skip
 
 #: The modules of the formats by name; they are imported when they are used.
-FORMATS = {"opencode": "sessiondb.formats.opencode"}
+FORMATS = {
+    "opencode": "sessiondb.formats.opencode",
+    "jsonl": "sessiondb.formats.jsonl",
+}
+#: The modules of the formats that can be written, by name.
+WRITERS = {
+    "jsonl": "sessiondb.formats.jsonl",
+    "opencode": "sessiondb.formats.opencode.write",
+    "opencode2": "sessiondb.formats.opencode.write2",
+    "opencode-tree": "sessiondb.formats.opencode.write_tree",
+}
 #: How deep below a folder stores are searched.
 MAX_DEPTH = 24
 _NEVER = frozenset({".git", "node_modules"})
@@ -38,6 +52,31 @@ class Format(Protocol):
 
     def default_locations(self, env: Mapping[str, str]) -> list[Path]:
         """Where the program keeps its stores."""
+
+
+class Writer(Protocol):
+    """What the module of a format that can be written offers.
+
+    ``READ`` are the keywords of `Store.export` that its sessions are read with;
+    ``TOGETHER`` says whether several sessions can be one file, ``DETAILS`` which
+    levels of detail it knows, the default first.
+    """
+
+    READ: Mapping[str, bool]
+    TOGETHER: bool
+    DETAILS: tuple[str, ...]
+
+    def write(
+        self, sessions: Iterable[Export], *, detail: str, together: bool = False
+    ) -> Iterator[Document | Loss]:
+        """Yield the files, parents first; each is read to its end before the next one."""
+
+
+def writer(name: str) -> Writer:
+    """Return the writer of a format; raises `InvalidInputError` for an unknown one."""
+    if name not in WRITERS:
+        raise InvalidInputError(f"cannot write {name!r}; known are {', '.join(WRITERS)}")
+    return cast(Writer, import_module(WRITERS[name]))
 
 
 def find(path: str | os.PathLike[str], *, formats: Iterable[str] | None = None) -> Iterator[Store]:

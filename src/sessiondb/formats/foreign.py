@@ -144,6 +144,16 @@ class ForeignDatabase:
         self._after.close()
 
 
+def is_database(path: Path) -> bool:
+    """Return whether the file at *path* is a database, as far as SQLite can tell."""
+    try:
+        with ForeignDatabase(path, glance=True).reading():
+            return True
+    except SourceError as error:
+        code: int | None = getattr(error.__cause__, "sqlite_errorcode", None)
+        return code != sqlite3.SQLITE_NOTADB
+
+
 def columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
     """Return the columns of a table; empty for anything that is not a table."""
     is_table = connection.execute(

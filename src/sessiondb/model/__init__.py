@@ -18,7 +18,7 @@ from sessiondb.model.draft import (
     tool_result,
     user,
 )
-from sessiondb.model.export import Export
+from sessiondb.model.export import Document, Export, Loss
 from sessiondb.model.json import hit_json, message_json, part_json, session_json
 from sessiondb.model.records import (
     Change,
@@ -41,18 +41,27 @@ from sessiondb.model.records import (
     Unfinished,
     UsageRow,
 )
-from sessiondb.model.source import Imported, Problem, SourceMessage, SourceSession
+from sessiondb.model.source import (
+    Imported,
+    Problem,
+    SourceMessage,
+    SourceSession,
+    StoredMessage,
+    StoredSession,
+)
 
 __all__ = [
     "Change",
     "Comparison",
     "Context",
     "DeletePlan",
+    "Document",
     "Export",
     "FileDiff",
     "Hit",
     "Imported",
     "Label",
+    "Loss",
     "Message",
     "MessageDraft",
     "MessageNode",
@@ -65,6 +74,8 @@ __all__ = [
     "Session",
     "SourceMessage",
     "SourceSession",
+    "StoredMessage",
+    "StoredSession",
     "Todo",
     "Tokens",
     "Tree",

@@ -1,4 +1,8 @@
-"""What a writer of a format is given: one session with everything that hangs on it."""
+"""What a writer of a format is given, and what it yields.
+
+A writer takes `Export` objects and yields a `Document` for each file it makes
+and a `Loss` for each thing that its format cannot hold.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,8 @@ class Export:
     """One session to be written in some format.
 
     ``messages`` may be lazy and can be read once: the live path oldest first, or
-    every message in order of seq. Directories are absolute.
+    every message in order of seq. Directories are absolute. ``parent`` is the
+    session it hangs on, None for a root or where that is not known.
     """
 
     session: Session
@@ -22,3 +27,21 @@ class Export:
     todos: tuple[Todo, ...] = ()
     diffs: tuple[FileDiff, ...] = ()
     labels: tuple[Label, ...] = ()
+    parent: Session | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A file that a writer makes: its ``name`` (relative, with ``/``) and its text, made lazily."""
+
+    name: str
+    chunks: Iterable[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Something that a format cannot hold: of a message, or (None) of the session itself."""
+
+    session_id: str
+    why: str
+    message_id: str | None = None

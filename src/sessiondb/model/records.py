@@ -207,12 +207,14 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """One line of a session's todo list."""
+    """One line of a session's todo list; its times are not compared."""
 
     content: str
     status: str = "pending"
     priority: str | None = None
     id: str | None = None
+    time_created: int | None = field(default=None, compare=False)
+    time_updated: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

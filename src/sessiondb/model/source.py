@@ -25,6 +25,38 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """What a message was in the database it comes from; ``seq`` is kept where it is free."""
+
+    seq: int
+    usage_key: str | None = None
+    inherited: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """What a session was in the database it comes from: an import makes the same row.
+
+    ``native`` sessions have no id of another program: their ``source_id`` is
+    ``id`` and not stored. ``leaf`` is a message's id, None for no leaf.
+    ``labels`` are (message id, label). Of two states of one session the one with
+    the higher ``revision`` is the newer.
+    """
+
+    id: str
+    native: bool
+    slug: str | None = None
+    root_id: str | None = None
+    parent_id: str | None = None
+    parent_seq: int | None = None
+    leaf: str | None = None
+    last_seq: int = 0
+    revision: int = 0
+    labels: tuple[tuple[str, str], ...] = ()
+    time_detached: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SourceMessage:
     """One message of a foreign session.
 
@@ -33,7 +65,7 @@ class SourceMessage:
     ``copied_from`` is (source_id, message id) of the original, where this is a
     copy in a fork. ``usage_id`` is what stays the same when the record is
     copied (a response id, else the original's message id), for counting once.
-    ``labels`` are names given to it.
+    ``labels`` are names given to it. With ``stored`` it is written as it was.
     """
 
     draft: MessageDraft
@@ -41,6 +73,7 @@ class SourceMessage:
     copied_from: tuple[str, str] | None = None
     usage_id: str | None = None
     labels: tuple[str, ...] = ()
+    stored: StoredMessage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +87,8 @@ class SourceSession:
     of the message the session continues from; None is the last one. ``data``
     keeps what has no column. ``parent_source_id`` with ``relation`` names the
     parent; ``parent_message`` the id of the parent's message it starts from.
+    With ``stored`` the session comes from a database of ours, and so do all of
+    its messages.
     """
 
     source: str
@@ -67,6 +102,7 @@ class SourceSession:
     worktree: str | None = None
     vcs: str | None = None
     root_commit: str | None = None
+    remote: str | None = None
     version: str | None = None
     agent: str | None = None
     provider_id: str | None = None
@@ -93,6 +129,7 @@ class SourceSession:
     size: int | None = None
     mtime_ns: int | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
+    stored: StoredSession | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ synchronous machinery; `Store` and `AsyncStore` only choose who waits.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import sqlite3
 import threading
@@ -17,12 +18,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sessiondb import ids, location
+from sessiondb import codec, ids, location
 from sessiondb.effects.delete import Delete, Reap
 from sessiondb.effects.project import Place, stored
 from sessiondb.effects.service import Service
 from sessiondb.effects.unit import Unit
-from sessiondb.effects.writer import Job, acquire, keep_for_ever, release
+from sessiondb.effects.writer import Job, acquire, check_free, release
 from sessiondb.engine import files
 from sessiondb.engine.connection import DURABILITY, connect
 from sessiondb.engine.failures import translate
@@ -38,6 +39,25 @@ Tell = Callable[[Callback, list[Change]], None]
 #: Seconds after a delete until its rows begin to be removed.
 REAP_AFTER = 1.0
 _open: weakref.WeakSet[Core] = weakref.WeakSet()
+
+
+def read_on(connection: sqlite3.Connection, query: Read[T]) -> T:
+    """Run a read in one snapshot and return its value; raises the errors of `translate`."""
+    try:
+        connection.execute("BEGIN")
+        rows: Any = None
+        while True:
+            try:
+                statement, params = query.send(rows)
+            except StopIteration as done:
+                value: T = done.value
+                return value
+            rows = connection.execute(statement.text, statement.bind(params)).fetchall()
+    except sqlite3.Error as error:
+        raise translate(error) from error
+    finally:
+        if connection.in_transaction:
+            connection.execute("COMMIT")
 
 
 class Core:
@@ -72,8 +92,10 @@ class Core:
         self._service: Service | None = None
         self._notifier: Notifier | None = None
         self._sinks: list[Callable[[list[Change]], None]] = []
-        self.on_close: list[Callable[[], None]] = []
+        #: Functions that close connections of which nobody makes use.
+        self.on_rest: list[Callable[[], None]] = []
         self.closed = False
+        check_free(self.path)
         ensure(
             self.path, create=create, read_only=read_only, busy_timeout=busy_timeout,
             root=self.location.root,
@@ -110,6 +132,11 @@ class Core:
                 "this store was opened before fork(2)", hint="open a store in the child"
             )
 
+    def check_readable(self) -> None:
+        """Raise `StoreClosedError`, or `DatabaseReplacedError` where another file is now."""
+        self.check_usable()
+        self.writer.check_in_place()
+
     def connect_reader(self) -> sqlite3.Connection:
         """Return a new connection that only reads."""
         mode = "ro" if self.read_only else "reader"
@@ -117,7 +144,7 @@ class Core:
 
     def checkout(self) -> sqlite3.Connection:
         """Return a reader that nobody else uses; hand it to `give_back`."""
-        self.check_usable()
+        self.check_readable()
         try:
             return self._idle.pop()
         except IndexError:
@@ -134,20 +161,8 @@ class Core:
         """Run a read in one snapshot and return its value."""
         connection = self.checkout()
         try:
-            connection.execute("BEGIN")
-            rows: Any = None
-            while True:
-                try:
-                    statement, params = query.send(rows)
-                except StopIteration as done:
-                    value: T = done.value
-                    return value
-                rows = connection.execute(statement.text, statement.bind(params)).fetchall()
-        except sqlite3.Error as error:
-            raise translate(error) from error
+            return read_on(connection, query)
         finally:
-            if connection.in_transaction:
-                connection.execute("COMMIT")
             self.give_back(connection)
 
     # -- writing -------------------------------------------------------------
@@ -181,6 +196,7 @@ class Core:
             self.complete_places(unit)
             self.writer.run(job)
             self.committed(unit)
+            self.service.touch()
 
     def committed(self, unit: Unit) -> None:
         """Do what follows a commit."""
@@ -234,6 +250,8 @@ class Core:
         here = directory if directory is not None else (self.cwd or ".")
         if not isinstance(here, str | os.PathLike):
             raise InvalidInputError(f"a directory is a path, not {here!r}")
+        if codec.readable(os.fspath(here))[1]:
+            raise InvalidInputError(f"a directory must be valid Unicode, without NUL: {here!r}")
         found = location.project_at(here)
         return Place(
             found.root, found.directory, found.checkout, found.kind, found.vcs, complete=False
@@ -276,23 +294,22 @@ class Core:
             return
         if self._service is not None:
             self._service.stop()
-        for function in self.on_close:
-            function()
         for sink in self._sinks:
             self.writer.sinks.remove(sink)
         if self._notifier is not None:
             self._notifier.stop()
-        while self._idle:
-            self._idle.pop().close()
+        self.rest()
         release(self.writer)
         if self._temporary is not None:
             self._temporary.remove()
 
-    def abandon(self) -> None:
-        """Let go of what a forked child inherited, without touching the parent's files."""
-        for connection in self._idle:
-            keep_for_ever(connection)
-        self._idle = deque()
+    def rest(self) -> None:
+        """Close the readers that nobody uses; the next read opens one."""
+        for function in self.on_rest:
+            function()
+        with contextlib.suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
 
 def _close_all() -> None:
@@ -300,10 +317,10 @@ def _close_all() -> None:
         core.close()
 
 
-def _abandon_all() -> None:
+def _before_fork() -> None:
     for core in list(_open):
-        core.abandon()
+        core.rest()
 
 
 atexit.register(_close_all)
-os.register_at_fork(after_in_child=_abandon_all)
+os.register_at_fork(before=_before_fork)

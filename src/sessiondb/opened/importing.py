@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import select
@@ -24,6 +24,8 @@ from sessiondb.effects.ingest import Entry, OpenImport, Run
 from sessiondb.effects.ingest_batch import WriteBatch
 from sessiondb.effects.ingest_close import CloseImport
 from sessiondb.effects.project import Place
+from sessiondb.effects.restore import OpenRestore
+from sessiondb.effects.restore_close import CloseRestore, LinkRestored
 from sessiondb.effects.unit import Unit
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import InvalidInputError, SessionDBError
@@ -47,7 +49,7 @@ _BURIED = Statement(
     )
 )
 _DIGEST = Statement(
-    lambda: select(import_ledger.c.digest).where(
+    lambda: select(import_ledger.c.digest, import_ledger.c.offset).where(
         import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
     )
 )
@@ -61,6 +63,7 @@ class _Known:
     buried: bool = False
     whole: bool = False
     digest: str | None = None
+    again: bool = False
     messages: int = 0
 
 
@@ -69,13 +72,13 @@ def _look_up(source: SourceSession, ledger: str) -> Read[_Known]:
     rows = yield _KNOWN, key
     buried = yield _BURIED, key
     noted = yield _DIGEST, {"source": source.source, "path": ledger}
-    digest = noted[0][0] if noted else None
+    digest, offset = noted[0] if noted else (None, None)
     if not rows:
         return _Known(buried=bool(buried), digest=digest)
     session_id, detached, deleted, importing, messages = rows[0]
     return _Known(
         session_id, detached is not None, deleted is not None, bool(buried), importing is None,
-        digest, messages,
+        digest, offset is None, messages,
     )  # fmt: skip
 
 
@@ -91,6 +94,7 @@ class Importer:
     _unit: Unit | None = None
     _records: int = 0
     _bytes: int = 0
+    _restored: bool = False
     _results: list[tuple[Run, Imported]] = field(default_factory=list)
 
     def run(self, found: Iterable[SourceSession | Problem]) -> Iterator[Imported | Problem]:
@@ -100,13 +104,31 @@ class Importer:
                 yield item
                 continue
             place = self._place(item)
-            if self.project_root is not None and place.root != self.project_root:
+            if not self._takes(item, place):
                 continue
             try:
-                yield from self._session(item, place)
+                if item.stored is None:
+                    yield from self._session(item, place)
+                else:
+                    yield from self._stored_session(item, place)
             except InvalidInputError as error:
                 yield Problem(item.path, f"session {item.source_id}: {error}")
-        yield from self._commit()
+        if self._restored:
+            self.queue(LinkRestored(), 0, 0)
+        yield from self.commit()
+
+    def _takes(self, item: SourceSession, place: Place) -> bool:
+        root = self.project_root
+        if root is None or place.root == root:
+            return True
+        # Outside of a repository each directory is a project; a log names the one it was part of.
+        return item.stored is not None and place.directory.startswith(root.rstrip(os.sep) + os.sep)
+
+    def _stored_session(self, item: SourceSession, place: Place) -> Iterator[Imported | Problem]:
+        from sessiondb.opened import restoring
+
+        self._restored = not self.dry_run
+        yield from restoring.restore(self, item, place)
 
     def _session(self, item: SourceSession, place: Place) -> Iterator[Imported | Problem]:
         ledger = f"{item.path}#{item.source_id}"
@@ -120,8 +142,8 @@ class Importer:
             yield self._counted(item, known)
             return
         if known.leaving:
-            yield from self._commit()
-            self._reap()
+            yield from self.commit()
+            self.reap()
         yield from self._write(item, place, known, ledger)
 
     def _outcome(self, item: SourceSession, known: _Known) -> str:
@@ -129,7 +151,7 @@ class Importer:
             return "deleted"
         if known.session_id is None or known.leaving or not known.whole:
             return "write"
-        if known.digest == item.digest:
+        if known.digest == item.digest and (known.detached or not known.again):
             return "unchanged"
         if known.detached and not self.as_fork:
             return "diverged"
@@ -148,9 +170,9 @@ class Importer:
         sid = ids.new_session_id() if forked else known.session_id or _id_of(item)
         run = Run(sid, item.source, item.source_id, ledger)
         blobs: list[Blob] = []
-        columns = _columns(item, blobs)
+        columns = columns_of(item, blobs)
         supersedes = known.session_id if forked else None
-        self._queue(
+        self.queue(
             OpenImport(
                 run, place, columns, tuple(blobs), item.parent_source_id, item.relation, supersedes
             ),
@@ -158,31 +180,39 @@ class Importer:
             sum(b.size for b in blobs),
         )
         problems: list[Problem] = []
-        for batch, size, records in self._batches(item, problems):
-            self._queue(WriteBatch(run, batch), records, size)
+        for batch, size, records in self.batches(item, problems):
+            self.queue(WriteBatch(run, batch), records, size)
             if self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES:
-                yield from self._commit()
+                yield from self.commit()
         yield from problems
-        self._queue(_close(item, run, problems), 1, 0)
-        outcome = "imported" if known.session_id is None or known.leaving else "updated"
+        self.queue(_close(item, run, problems), 1, 0)
+        new = known.session_id is None or known.leaving or not known.whole
+        outcome = "imported" if new else "updated"
         done = Imported(outcome, sid, item.source, item.source_id, 0, tuple(problems))
         self._results.append((run, done))
+        if self._records >= MAX_RECORDS:
+            yield from self.commit()
 
-    def _batches(
+    def batches(
         self, item: SourceSession, problems: list[Problem]
     ) -> Iterator[tuple[tuple[Entry, ...], int, int]]:
+        """Yield (messages, bytes, records) of a session, each fit for one transaction."""
         entries: list[Entry] = []
+        seen: set[str | None] = set()
         size = records = 0
         for found in item.messages:
             if isinstance(found, Problem):
                 problems.append(found)
                 continue
             try:
+                if found.draft.id in seen:
+                    raise InvalidInputError("there are two of that id; the first one counts")
                 entry, weight = _entry(found)
             except SessionDBError as error:
                 name = found.draft.id
                 problems.append(Problem(item.path, f"message {name} of {item.source_id}: {error}"))
                 continue
+            seen.add(entry.row.id)
             if entries and (
                 self._records + records + 1 + len(entry.parts) > MAX_RECORDS
                 or self._bytes + size + weight > MAX_BYTES
@@ -195,20 +225,33 @@ class Importer:
         if entries:
             yield tuple(entries), size, records
 
-    def _queue(self, effect: Any, records: int, size: int) -> None:
+    def queue(self, effect: Any, records: int, size: int) -> None:
+        """Add an effect to the transaction that is being gathered."""
         if self._unit is None:
             self._unit = self.core.unit()
         self._unit.effects.append(effect)
+        if isinstance(effect, OpenImport | OpenRestore):
+            self._unit.places.append(effect.place)
         self._records += records
         self._bytes += size
 
-    def _commit(self) -> Iterator[Imported]:
+    def commit_if_full(self) -> Iterator[Imported | Problem]:
+        """Commit when there is enough for a transaction."""
+        if self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES:
+            yield from self.commit()
+
+    def expect(self, run: Run, done: Imported) -> None:
+        """Tell of *run* once the transaction that ends it is committed."""
+        self._results.append((run, done))
+
+    def commit(self) -> Iterator[Imported | Problem]:
+        """Commit what was gathered; yield what became of the sessions that ended in it."""
         unit, self._unit = self._unit, None
         self._records = self._bytes = 0
         if unit is None:
             return
         self.core.commit(unit)
-        ended = {id(e.run) for e in unit.effects if isinstance(e, CloseImport)}
+        ended = {id(e.run) for e in unit.effects if isinstance(e, CloseImport | CloseRestore)}
         results, self._results = self._results, []
         for run, done in results:
             if id(run) not in ended:
@@ -217,11 +260,14 @@ class Importer:
             outcome = done.outcome
             if outcome == "updated" and not run.changed:
                 outcome = "unchanged"
+            cut = tuple(Problem(run.ledger, why) for why in run.problems)
+            yield from cut
             yield Imported(
-                outcome, run.session_id, done.source, done.source_id, run.messages, done.problems
-            )
+                outcome, run.session_id, done.source, done.source_id, run.messages,
+                done.problems + cut,
+            )  # fmt: skip
 
-    def _reap(self) -> None:
+    def reap(self) -> None:
         """Finish the removal of what was deleted: one of it is to come back under its id."""
         while True:
             unit, step = self.core.unit(), Reap()
@@ -237,8 +283,9 @@ class Importer:
         found = location.project_at(directory)
         root = item.worktree or found.root
         return Place(
-            root, found.directory, root, "worktree", item.vcs, None, item.root_commit, here=False
-        )
+            root, found.directory, root, "worktree", item.vcs, item.remote, item.root_commit,
+            here=False,
+        )  # fmt: skip
 
 
 def new_importer(
@@ -255,15 +302,24 @@ def _id_of(item: SourceSession) -> str:
 
 def _entry(found: SourceMessage) -> tuple[Entry, int]:
     blobs: list[Blob] = []
+    if found.draft.id is None:
+        raise InvalidInputError("a record needs an id, or it could not be found again")
     row = encode.encode_message(found.draft, blobs)
-    parts = tuple(encode.encode_part(part, blobs) for part in found.draft.parts)
+    made = row.time_created or 0
+    parts = tuple(
+        encode.encode_part(
+            part if part.id else replace(part, id=ids.imported_part_id(row.id, idx, made)), blobs
+        )
+        for idx, part in enumerate(found.draft.parts)
+    )
     weight = sum(blob.size for blob in blobs)
     weight += sum(len(part.text or "") + len(part.data or b"") + 200 for part in parts)
     usage_id = found.usage_id or row.response_id or row.id
     return Entry(row, parts, tuple(blobs), found.parent, usage_id, found.labels), weight
 
 
-def _columns(item: SourceSession, blobs: list[Blob]) -> dict[str, Any]:
+def columns_of(item: SourceSession, blobs: list[Blob]) -> dict[str, Any]:
+    """Return the columns of a session's row, checked; raises `InvalidInputError`."""
     packed = codec.pack_data(item.data)
     data_blob = encode.spill(packed, codec.MSGPACK, blobs)
     created = encode.whole(item.time_created, "time_created") or 0

@@ -6,10 +6,12 @@ may write; one that raises is logged and cannot undo or hide the commit.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 
 from sessiondb.model import Change
 
@@ -17,12 +19,38 @@ _log = logging.getLogger("sessiondb")
 Callback = Callable[[list[Change]], object]
 
 
-def call(callback: Callback, changes: list[Change]) -> None:
-    """Run one callback; what it raises is logged."""
+@contextmanager
+def _reported() -> Generator[None]:
     try:
-        callback(changes)
+        yield
     except Exception:
         _log.exception("a callback on_commit of sessiondb raised; the commit stands")
+
+
+class LoopNotifier:
+    """Runs callbacks of an asynchronous store on its caller's loop; awaits what is awaitable."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._running: set[asyncio.Task[None]] = set()
+
+    def tell(self, callback: Callback, changes: list[Change]) -> None:
+        """Put a call in line; never waits, and a closed loop is not told."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._run, callback, changes)
+
+    def _run(self, callback: Callback, changes: list[Change]) -> None:
+        with _reported():
+            result = callback(changes)
+            if isinstance(result, Awaitable):
+                task = self._loop.create_task(self._finish(result))
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+
+    @staticmethod
+    async def _finish(result: Awaitable[object]) -> None:
+        with _reported():
+            await result
 
 
 class Notifier:
@@ -45,4 +73,6 @@ class Notifier:
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
-            call(*item)
+            callback, changes = item
+            with _reported():
+                callback(changes)

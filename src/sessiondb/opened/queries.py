@@ -142,10 +142,15 @@ class Queries:
         found = yield from self.session(ref)
         return (yield from transcript.one_message(found.id, message_key(message)))
 
-    def path(self, ref: SessionRef, *, branches: bool = False) -> Read[tuple[str, list[int]]]:
-        """Return the id of a session and the seqs of its live path (or of all its messages)."""
+    def pages(
+        self, ref: SessionRef, *, branches: bool = False, page: int = transcript.PAGE
+    ) -> Read[tuple[str, list[list[int]]]]:
+        """Return the id of a session and the seqs of its live path (or of all) in pages.
+
+        A page has at most *page* messages and a bounded number of bytes.
+        """
         found = yield from self.session(ref)
-        return found.id, (yield from transcript.live_path(found.id, branches=branches))
+        return found.id, (yield from transcript.pages(found.id, branches=branches, size=page))
 
     def page(
         self, session_id: str, seqs: Sequence[int], *, resolve: bool = True
@@ -185,7 +190,7 @@ class Queries:
         if at is not LEAF and at is not None:
             leaf = yield from transcript.seq_of(found.id, message_key(at))
         path = yield from transcript.live_path(found.id, leaf=leaf)
-        return context_of((yield from transcript.load(found.id, path)), repair)
+        return context_of((yield from transcript.load(found.id, path, live=path)), repair)
 
     def usage(
         self,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable
+import queue
+from collections.abc import Callable
 from typing import Any
 
 from sessiondb.effects.handles import MessageHandle
-from sessiondb.effects.stream import Stream
-from sessiondb.effects.unit import Unit
+from sessiondb.effects.stream import Done, Stream
 from sessiondb.opened.sharing import Holding
 
 
@@ -40,31 +39,22 @@ class SyncStream:
 
     def flush(self) -> None:
         """Return when all that was added is committed; raises the error of the write."""
-        done = threading.Event()
-        errors: list[BaseException | None] = []
-
-        def wake(error: BaseException | None) -> None:
-            errors.append(error)
-            done.set()
-
-        self.inner.write(wake)
-        done.wait()
-        raised = self.inner.take_error() or errors[0]
+        error = self._wait(self.inner.write)
+        raised = self.inner.take_error() or error
         if raised is not None:
             raise raised
 
-    def end(
-        self, commit: Callable[[Unit], None], failure: BaseException | None, holding: Holding
-    ) -> None:
+    def end(self, failure: BaseException | None, holding: Holding) -> None:
         """Write the end of the stream; a second failure never hides the first."""
-        settled = threading.Event()
-        self.inner.write(lambda _: settled.set())
-        settled.wait()
-        try:
-            commit(self.inner.closing(failure, holding.drop))
-        except Exception:
-            if failure is None:
-                raise
+        error = self._wait(lambda wake: self.inner.close(failure, holding.drop, wake))
+        if error is not None and failure is None:
+            raise error
+
+    @staticmethod
+    def _wait(begin: Callable[[Done], None]) -> BaseException | None:
+        ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+        begin(ended.put)
+        return ended.get()
 
 
 class AsyncStream:
@@ -85,31 +75,28 @@ class AsyncStream:
 
     async def flush(self) -> None:
         """Return when all that was added is committed; raises the error of the write."""
-        error = await self._settled()
+        error = await self._wait(self.inner.write)
         raised = self.inner.take_error() or error
         if raised is not None:
             raise raised
 
-    async def _settled(self) -> BaseException | None:
+    async def end(self, failure: BaseException | None, holding: Holding) -> None:
+        """Write the end of the stream; a second failure never hides the first.
+
+        It is written even if whoever waits for it here is cancelled.
+        """
+        error = await self._wait(lambda wake: self.inner.close(failure, holding.drop, wake))
+        if error is not None and failure is None:
+            raise error
+
+    @staticmethod
+    def _wait(begin: Callable[[Done], None]) -> asyncio.Future[BaseException | None]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[BaseException | None] = loop.create_future()
 
         def wake(error: BaseException | None) -> None:
-            loop.call_soon_threadsafe(resolve, future, None, error)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(resolve, future, None, error)
 
-        self.inner.write(wake)
-        return await future
-
-    async def end(
-        self,
-        commit: Callable[[Unit], Awaitable[None]],
-        failure: BaseException | None,
-        holding: Holding,
-    ) -> None:
-        """Write the end of the stream; a second failure never hides the first."""
-        await self._settled()
-        try:
-            await commit(self.inner.closing(failure, holding.drop))
-        except Exception:
-            if failure is None:
-                raise
+        begin(wake)
+        return future

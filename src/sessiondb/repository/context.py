@@ -21,6 +21,9 @@ _NO_RESULT = "[no result: the call was interrupted]"
 
 @dataclass(slots=True)
 class _Gathered:
+    places: dict[str, int]
+    #: Where the compaction that was asked for last wants its tail to begin.
+    tail: Any = None
     messages: list[Message] = field(default_factory=list)
     system: list[str] = field(default_factory=list)
     summary: str | None = None
@@ -32,9 +35,17 @@ class _Gathered:
 
 
 def _cut(state: _Gathered, message: Message) -> None:
-    kept = message.data.get("first_kept_id") or message.data.get("tail_start_id")
-    ids = [entry.id for entry in state.messages]
-    state.messages = state.messages[ids.index(kept) :] if kept in ids else []
+    if message.error is not None or (message.role == "assistant" and not message.time_completed):
+        return
+    kept = message.data.get("first_kept_id") or message.data.get("tail_start_id") or state.tail
+    # What is kept may begin with an event, which is no message.
+    first = state.places.get(kept) if isinstance(kept, str) else None
+    if first is None:
+        if kept:
+            state.problems.append(f"message {message.seq} keeps from {kept!r}, which is not here")
+        state.messages = []
+    else:
+        state.messages = [entry for entry in state.messages if state.places[entry.id] >= first]
     state.summary = message.text or message.data.get("summary") or None
 
 
@@ -89,7 +100,7 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
     """Return the context that the messages of *path* amount to; raises `InvalidInputError`."""
     if repair not in REPAIRS:
         raise InvalidInputError(f"repair is one of {', '.join(REPAIRS)}, not {repair!r}")
-    state = _Gathered()
+    state = _Gathered({message.id: place for place, message in enumerate(path)})
     for message in path:
         if message.role == "event" or message.kind == "compaction":
             act = _EVENTS.get(message.kind or "")
@@ -97,6 +108,8 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
                 act(state, message)
         elif message.role == "system":
             state.system.append(message.text)
+        elif message.parts and all(item.type == "compaction" for item in message.parts):
+            state.tail = message.parts[0].data.get("tail_start_id")
         else:
             if message.role == "assistant":
                 _note_model(state, message.model_id)
@@ -115,31 +128,32 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
 
 
 def _repaired(state: _Gathered, repair: str) -> list[Message]:
-    answered: set[str | None] = {
-        item.call_id
-        for message in state.messages
-        for item in message.parts
-        if item.type == "tool-result" and item.call_id
-    }
-    calls: set[str | None] = {
-        item.call_id
-        for message in state.messages
-        for item in message.parts
-        if item.type == "tool" and item.call_id
-    }
-    out = []
-    for message in state.messages:
-        whole = [item for item in message.parts if not _dangling(item, calls, answered)]
-        if len(whole) == len(message.parts):
-            out.append(message)
-            continue
-        loose = [item for item in message.parts if item not in whole]
-        for item in loose:
-            state.problems.append(f"message {message.seq}: {item.type} {item.call_id} is unmatched")
-        fixed = _repair(message, whole, loose, repair)
-        if fixed is not None:
-            out.append(fixed)
-    return out
+    messages = state.messages
+    while True:
+        calls = _named(messages, "tool")
+        answered = _named(messages, "tool-result")
+        out = []
+        for message in messages:
+            whole = [item for item in message.parts if not _dangling(item, calls, answered)]
+            if len(whole) == len(message.parts):
+                out.append(message)
+                continue
+            loose = [item for item in message.parts if item not in whole]
+            for item in loose:
+                why = f"message {message.seq}: {item.type} {item.call_id} is unmatched"
+                state.problems.append(why)
+            fixed = _repair(message, whole, loose, repair)
+            if fixed is not None:
+                out.append(fixed)
+        # A message that was dropped may have held the calls of results that are still there.
+        if repair != "drop" or len(out) == len(messages):
+            return out
+        messages = out
+
+
+def _named(messages: list[Message], kind: str) -> set[str | None]:
+    parts = (item for message in messages for item in message.parts)
+    return {item.call_id for item in parts if item.type == kind and item.call_id}
 
 
 def _dangling(item: Part, calls: set[str | None], answered: set[str | None]) -> bool:

@@ -142,9 +142,9 @@ def compare(a: Session, b: Session) -> Read[Comparison]:
             if (x, id_a) != (y, id_b) and (key_a is None or key_a != key_b):
                 break
             same += 1
-    common = yield from load(a.id, path_a[:same])
-    only_a = yield from load(a.id, path_a[same:])
-    only_b = yield from load(b.id, path_b[same:])
+    common = yield from load(a.id, path_a[:same], live=path_a)
+    only_a = yield from load(a.id, path_a[same:], live=path_a)
+    only_b = yield from load(b.id, path_b[same:], live=path_b)
     return Comparison(tuple(common), tuple(only_a), tuple(only_b))
 
 

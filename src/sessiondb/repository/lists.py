@@ -23,7 +23,10 @@ _PROJECTS = Statement(
     ).order_by(project.c.worktree)
 )  # fmt: skip
 _TODOS = Statement(
-    lambda: select(todo.c.content, todo.c.status, todo.c.priority, todo.c.id)
+    lambda: select(
+        todo.c.content, todo.c.status, todo.c.priority, todo.c.id, todo.c.time_created,
+        todo.c.time_updated,
+    )
     .where(todo.c.session_id == p("sid"))
     .order_by(todo.c.position)
 )  # fmt: skip
@@ -88,7 +91,7 @@ def prompts(
     if query:
         params["match"] = match_of(query)
     if cursor is not None:
-        (params["cursor"],) = decode_cursor(cursor, 1)
+        (params["cursor"],) = decode_cursor(cursor, int)
     terms = " AND ".join(_FILTERS[name] for name in params) or "1"
     sql = f"SELECT rid, {_COLUMNS} FROM prompt WHERE {terms} ORDER BY rid DESC LIMIT :rows"
     rows = yield Statement(lambda: text(sql)), {**params, "rows": check_limit(limit) + 1}

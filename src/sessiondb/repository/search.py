@@ -108,6 +108,8 @@ def _titles(shape: tuple[str, ...]) -> Statement:
     times = {"since": "s.time_updated >= :since", "until": "s.time_updated < :until"}
     kept = tuple(name for name in shape if name not in (*times, "cursor"))
     bounds = "".join(f" AND {times[name]}" for name in shape if name in times)
+    # A session is shown for its title where no match in its parts has shown it.
+    shown = _terms(tuple(name for name in shape if name in times))
     return Statement(
         lambda: text(
             "SELECT f.rowid, s.id, (SELECT min(seq) FROM message WHERE session_id = s.id), "
@@ -116,8 +118,9 @@ def _titles(shape: tuple[str, ...]) -> Statement:
             "FROM session_search AS f CROSS JOIN session AS s ON s.rid = f.rowid "
             "WHERE f.session_search MATCH :match AND s.time_deleted IS NULL "
             "AND s.time_importing IS NULL AND s.message_count > 0 "
-            "AND NOT EXISTS (SELECT 1 FROM part AS p WHERE p.session_id = s.id AND p.rid IN "
-            "(SELECT rowid FROM part_search WHERE part_search MATCH :match))"
+            "AND NOT EXISTS (SELECT 1 FROM part AS p JOIN message AS m "
+            "ON m.session_id = p.session_id AND m.seq = p.seq WHERE p.session_id = s.id "
+            f"AND p.rid IN (SELECT rowid FROM part_search WHERE part_search MATCH :match){shown})"
             f"{_terms(kept)}{bounds} ORDER BY f.rowid DESC LIMIT :rows OFFSET :skip"
         )
     )
@@ -152,7 +155,7 @@ def search(
     params = {**_shape(filters, role, tool), "match": match_of(query)}
     state: tuple[str, int, list[str]] = ("parts", 0, [])
     if cursor is not None:
-        phase, place, seen = decode_cursor(cursor, 3)
+        phase, place, seen = decode_cursor(cursor, str, int, list)
         state = (phase, place, seen)
     found: list[tuple[Any, ...]] = []
     if state[0] == "parts":

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import and_, func, or_, select, text
+from sqlalchemy import and_, func, literal_column, or_, select, text
 
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import AmbiguousIdError, InvalidInputError, NotFoundError
@@ -79,8 +79,10 @@ class Filters:
             if not self.subagents:
                 terms.append(session.c.relation.is_distinct_from(text("'subagent'")))
         set_here = self.params()
-        same = ("project_id", "source", "agent")
-        terms += [session.c[name] == p(name) for name in same if name in set_here]
+        terms += [session.c[n] == p(n) for n in ("project_id", "agent") if n in set_here]
+        if self.source is not None:
+            # With + it is no reason to leave the index that has the order.
+            terms.append(literal_column("+session.source") == p("source"))
         if self.since is not None:
             terms.append(session.c.time_updated >= p("since"))
         if self.until is not None:
@@ -100,15 +102,16 @@ def encode_cursor(*key: Any) -> str:
     return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
 
 
-def decode_cursor(cursor: str, size: int) -> list[Any]:
-    """Return the key inside a cursor of ours; raises `InvalidInputError`."""
+def decode_cursor(cursor: str, *kinds: Any) -> list[Any]:
+    """Return the key inside a cursor of ours, of these types; raises `InvalidInputError`."""
     try:
         key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):
         key = None
-    if not isinstance(key, list) or len(key) != size:
+    known = isinstance(key, list) and len(key) == len(kinds)
+    if not known or not all(map(isinstance, key, kinds)):
         raise InvalidInputError(f"not a cursor of this list: {cursor!r}")
-    return key
+    return list(key)
 
 
 def check_limit(limit: int) -> int:
@@ -144,6 +147,15 @@ def _after(order: str) -> Any:
     return or_(column < p("after"), and_(column == p("after"), session.c.id > p("after_id")))
 
 
+def _index(shape: Filters, order: str) -> str | None:
+    """Return the index that a list walks; None is the one of the unique id."""
+    listed = not (shape.archived or shape.subagents or shape.empty)
+    place = "" if shape.project_id is None else "project_"
+    name = f"ix_session_{'listed_' if listed else ''}{place}"
+    name += "created" if order == "created" else "used"
+    return None if name == "ix_session_created" else name
+
+
 @lru_cache(maxsize=256)
 def _list(shape: Filters, order: str, after: bool) -> Statement:
     def build() -> Any:
@@ -151,6 +163,9 @@ def _list(shape: Filters, order: str, after: bool) -> Statement:
         if order == "size":
             statement = statement.add_columns(_size())
         statement = statement.where(*shape.conditions())
+        index = _index(shape, order)
+        if index is not None:
+            statement = statement.with_hint(session, f"INDEXED BY {index}", "sqlite")
         if after:
             statement = statement.where(_after(order))
             if order == "used":
@@ -185,7 +200,7 @@ def list_sessions(
         raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {order!r}")
     params: dict[str, Any] = {**filters.params(), "limit": check_limit(limit) + 1}
     if cursor is not None:
-        params["after"], params["after_id"] = decode_cursor(cursor, 2)
+        params["after"], params["after_id"] = decode_cursor(cursor, int | float, str)
     rows = yield _list(_shape(filters), order, cursor is not None), params
     more = len(rows) > limit
     sizes = [row[-1] for row in rows] if order == "size" else []

@@ -9,8 +9,7 @@ length; where an import put a message between others the whole map is read.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import func, select, text
@@ -18,19 +17,20 @@ from sqlalchemy import func, select, text
 from sessiondb.effects.tree import path_to
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import InvalidInputError, NotFoundError
-from sessiondb.model import Message, Part
+from sessiondb.model import Message
 from sessiondb.repository import Read
 from sessiondb.repository.decode import (
     SELECT_MESSAGE,
     SELECT_PART,
     message_of,
-    part_of,
     parts_by_seq,
 )
+from sessiondb.repository.results import with_results
 from sessiondb.schema import blob, label, message, part
 
-#: Messages read by one pair of statements while walking.
+#: Messages, and about how many bytes, are read by one pair of statements while walking.
 PAGE = 200
+PAGE_BYTES = 4 * 1024 * 1024
 
 _of_session = message.c.session_id == p("sid")
 _LINKS = Statement(
@@ -71,13 +71,26 @@ _SEQ_IS = Statement(lambda: select(message.c.seq).where(_of_session, message.c.s
 _LEAF_OF = Statement(
     lambda: text("SELECT leaf_seq FROM session WHERE id = :sid AND time_deleted IS NULL")
 )
-_CALLS = Statement(
-    lambda: SELECT_PART.where(
-        part.c.session_id == p("sid"),
-        part.c.type == text("'tool'"),
-        part.c.call_id.in_(select(func.json_each(p("calls")).table_valued("value").c.value)),
-    ).order_by(part.c.seq, part.c.idx)
-)
+
+
+def _weights() -> Any:
+    large = [blob.alias(name) for name in ("tb", "ib", "db")]
+    columns = (part.c.text_blob, part.c.input_blob, part.c.data_blob)
+    rows: Any = part
+    for value, column in zip(large, columns, strict=True):
+        rows = rows.outerjoin(value, value.c.hash == column)
+    sizes = [func.coalesce(value.c.size, text("0")) for value in large]
+    # A small value stands in the row: 1 KB is a guess that is never far off.
+    weight = func.sum(text("1024") + sizes[0] + sizes[1] + sizes[2])
+    return (
+        select(part.c.seq, weight)
+        .select_from(rows)
+        .where(part.c.session_id == p("sid"))
+        .group_by(part.c.seq)
+    )
+
+
+_WEIGHTS = Statement(_weights)
 _BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
 
 
@@ -119,17 +132,19 @@ def tail_path(session_id: str, last: int, below: int | None = None) -> Read[list
     """Return the last *last* seqs of the live path (those below seq *below*)."""
     leaf = yield from leaf_of(session_id)
     path: list[int] = []
-    want = leaf
+    want, met = leaf, below is None
     while want is not None and len(path) < last:
         rows = yield _DOWN, {"sid": session_id, "top": want, "rows": last + 16}
         before = want
         for seq, parent in rows:
             if seq != want:
                 continue
-            if below is None or seq < below:
+            if met:
                 path.append(seq)
-            if parent is not None and parent >= seq:
-                return _cut((yield from live_path(session_id, leaf=leaf)), last, below)
+            met = met or seq == below
+            if (parent is not None and parent >= seq) or not (met or seq > (below or 0)):
+                whole = yield from live_path(session_id, leaf=leaf)
+                return _slice(whole, None, below)[-last:]
             want = parent
             if want is None or len(path) == last:
                 break
@@ -138,14 +153,19 @@ def tail_path(session_id: str, last: int, below: int | None = None) -> Read[list
     return path[::-1]
 
 
-def _cut(path: Sequence[int], last: int, below: int | None) -> list[int]:
-    if below is not None and below in path:
-        path = path[: path.index(below)]
-    return list(path[-last:])
+def load(
+    session_id: str,
+    path: Sequence[int],
+    *,
+    resolve: bool = True,
+    live: Sequence[int] | None = None,
+) -> Read[list[Message]]:
+    """Return the messages at *path*, in its order, with their parts.
 
-
-def load(session_id: str, path: Sequence[int], *, resolve: bool = True) -> Read[list[Message]]:
-    """Return the messages at *path*, in its order, with their parts."""
+    With *resolve* a call is shown with its last result on the path *live*
+    (default: that of the session), and a result whose text stands with its call
+    with that text.
+    """
     if not path:
         return []
     low, high = min(path), max(path)
@@ -163,38 +183,14 @@ def load(session_id: str, path: Sequence[int], *, resolve: bool = True) -> Read[
         row[1]: message_of(row, tuple(parts.get(row[1], ()))) for row in rows if row[1] in wanted
     }
     messages = [found[seq] for seq in path if seq in found]
-    if resolve and any(item.type == "tool-result" for items in parts.values() for item in items):
-        messages = yield from _resolve(session_id, messages)
+    if resolve:
+        whole = None if live is None else list(live)
+        messages = yield from with_results(session_id, messages, lambda: _known(session_id, whole))
     return messages
 
 
-def _resolve(session_id: str, messages: list[Message]) -> Read[list[Message]]:
-    """Show each call with the last result on the path, and each result that stands there."""
-    results = {
-        item.call_id: item.text
-        for entry in messages
-        for item in entry.parts
-        if item.type == "tool-result" and item.text is not None and item.call_id
-    }
-    bare = {
-        item.call_id
-        for entry in messages
-        for item in entry.parts
-        if item.type == "tool-result" and item.text is None and item.call_id
-    }
-    calls: dict[str | None, str | None] = {}
-    if bare:
-        rows = yield _CALLS, {"sid": session_id, "calls": json.dumps(sorted(bare))}
-        calls = {call.call_id: call.text for call in map(part_of, rows)}
-
-    def shown(item: Part) -> Part:
-        if item.type == "tool" and item.call_id in results:
-            return replace(item, text=results[item.call_id])
-        if item.type == "tool-result" and item.text is None and item.call_id in calls:
-            return replace(item, text=calls[item.call_id])
-        return item
-
-    return [replace(entry, parts=tuple(map(shown, entry.parts))) for entry in messages]
+def _known(session_id: str, path: list[int] | None) -> Read[list[int]]:
+    return path if path is not None else (yield from live_path(session_id))
 
 
 def _slice(path: list[int], after: int | None, before: int | None) -> list[int]:
@@ -251,9 +247,21 @@ def blob_bytes(name: str) -> Read[bytes]:
     return bytes(rows[0][0])
 
 
-def pages(path: Sequence[int], size: int = PAGE) -> Iterable[Sequence[int]]:
-    """Return *path* in pieces of *size*."""
-    return (path[start : start + size] for start in range(0, len(path), size))
+def pages(session_id: str, *, branches: bool = False, size: int = PAGE) -> Read[list[list[int]]]:
+    """Return the live path (or all seqs) in pages of *size* messages and about `PAGE_BYTES`."""
+    if type(size) is not int or size < 1:
+        raise InvalidInputError(f"a page has 1 message or more, not {size!r}")
+    path = yield from live_path(session_id, branches=branches)
+    weights: dict[int, int] = dict((yield _WEIGHTS, {"sid": session_id}))
+    found: list[list[int]] = [[]]
+    weight = 0
+    for seq in path:
+        weight += weights.get(seq, 0)
+        if found[-1] and (len(found[-1]) == size or weight > PAGE_BYTES):
+            found.append([])
+            weight = weights.get(seq, 0)
+        found[-1].append(seq)
+    return found if path else []
 
 
 _COMMON = Statement(

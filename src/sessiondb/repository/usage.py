@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -61,7 +62,7 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
             "ON t.session_id = m.session_id AND t.seq = m.seq"
         )
     sql = (
-        f"SELECT m.model_id, group_concat(DISTINCT s.id), count(*), sum(m.cost), {sums}, {bare}, "
+        f"SELECT m.model_id, json_group_array(DISTINCT s.id), count(*), sum(m.cost), {sums}, {bare}, "
         f"{keys} FROM message AS m JOIN session AS s ON s.id = m.session_id "
         f"JOIN project AS j ON j.id = s.project_id{tools} "
         "WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL "
@@ -108,7 +109,7 @@ def _row(key: dict[str, Any], rows: list[tuple[Any, ...]], prices: Prices | None
                 estimated.append(count * rates[name] / 1e6)
             elif count:
                 unpriced += count
-    sessions = {sid for row in rows for sid in row[1].split(",")}
+    sessions = {sid for row in rows for sid in json.loads(row[1])}
     tokens = Tokens(*(_plus([row[index] for row in rows]) for index in range(4, 9)))
     cost = _plus([row[3] for row in rows])
     messages = sum(row[2] for row in rows)

@@ -153,11 +153,12 @@ def _state(state: dict[str, Any]) -> dict[str, Any]:
     if result is not None and type(state.get(result)) is str:
         found["text"] = state.pop(result)
     if status == "error":
-        found["outcome"] = _outcome(found.get("text", ""), state.get("metadata"))
+        found["outcome"] = outcome(found.get("text", ""), state.get("metadata"))
     return found
 
 
-def _outcome(error: str, details: Any) -> str:
+def outcome(error: str, details: Any) -> str:
+    """Return what became of a call that ended with *error*."""
     if _DENIED.match(error):
         return "denied"
     interrupted = type(details) is dict and details.get("interrupted") is True

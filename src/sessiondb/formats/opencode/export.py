@@ -36,7 +36,7 @@ def export_json(
 
     Messages of a role that OpenCode 1.x does not have are left out.
     """
-    name = _name(session)
+    name = session_name(session)
     entries = []
     for message in messages:
         info = message_info(message, name)
@@ -48,16 +48,16 @@ def export_json(
 
 def session_info(session: Session | SourceSession) -> dict[str, Any]:
     """Return a session's own record."""
-    info: dict[str, Any] = {"id": _name(session)}
+    info: dict[str, Any] = {"id": session_name(session)}
     if isinstance(session, Session):
         info.update(slug=session.slug, projectID=session.project_id)
     put(info, fields.SESSION, session)
-    info["metadata"] = _without(_SECRET, session.metadata)
+    info["metadata"] = without(_SECRET, session.metadata)
     if not info["metadata"]:
         del info["metadata"]
     if session.relation == "subagent" and session.parent_source_id is not None:
         info["parentID"] = session.parent_source_id
-    return overlay(info, _without(_NOT_OF_SESSION, session.data))
+    return overlay(info, without(_NOT_OF_SESSION, session.data))
 
 
 def message_info(message: Message | MessageDraft, session_id: str) -> dict[str, Any] | None:
@@ -90,7 +90,7 @@ def part_json(part: Part | PartDraft, message_id: str, session_id: str) -> dict[
         overlay(record, {"state": state})
     elif part.text is not None:
         record["text"] = part.text
-    return overlay(record, _without(_NOT_OF_PART, part.data))
+    return overlay(record, without(_NOT_OF_PART, part.data))
 
 
 def _state(part: Part | PartDraft) -> dict[str, Any]:
@@ -124,10 +124,12 @@ def _diff(rest: dict[str, Any], known: dict[str, FileDiff]) -> dict[str, Any]:
     return overlay(item, rest)
 
 
-def _name(session: Session | SourceSession) -> str:
+def session_name(session: Session | SourceSession) -> str:
+    """Return the id that a session has in its own store, else the one it has here."""
     own = session.id if isinstance(session, Session) else ""
     return session.source_id or own
 
 
-def _without(keys: frozenset[str], data: Mapping[str, Any]) -> dict[str, Any]:
+def without(keys: frozenset[str], data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *data* without *keys*."""
     return {key: value for key, value in data.items() if key not in keys}

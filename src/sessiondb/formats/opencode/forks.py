@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from itertools import takewhile
-from typing import Any
+from typing import Any, TypeAlias
 
 from sessiondb.formats.opencode.records import Head, OddRecordError, Opened, Records, load_object
 
@@ -26,25 +26,34 @@ _FORKED = re.compile(r"(?P<title>.+) \(fork #(?P<number>\d{1,9})\)", re.DOTALL)
 class Fork:
     """Where a session was forked from.
 
+    ``cut`` is the last message of the original that was copied, None is unknown.
     ``copies`` maps the id of each copied message to the id it has in the
     original, ``roots`` to the one it has where it was written first; both in order.
     """
 
     original: str
+    cut: str | None
     copies: dict[str, str]
     roots: dict[str, str]
 
-    @property
-    def cut(self) -> str:
-        """The last message of the original that was copied."""
-        return next(reversed(self.copies.values()))
+
+#: What a copy of a message has in common with it: (records, session id, message id).
+Shared: TypeAlias = "Callable[[Records, str, str], list[Any]]"
+
+
+def shared(records: Records, session: str, message: str) -> list[Any]:
+    """Return what a copy of a message of 1.x has in common with it; raises `OddRecordError`."""
+    info = load_object(records.message(session, message))
+    contents = [_content(load_object(part.raw)) for part in records.parts(session, message)]
+    return [*(info.get(key) for key in ("role", "time", "cost", "tokens")), contents]
 
 
 class _Contents:
     """The messages of one session, read only as far as they are compared."""
 
-    def __init__(self, records: Records, head: Head) -> None:
+    def __init__(self, records: Records, head: Head, shared: Shared) -> None:
         self._records = records
+        self._shared = shared
         self.head = head
         self._digests: list[bytes | None] = []
 
@@ -62,13 +71,10 @@ class _Contents:
 
     def _digest(self, message: str) -> bytes | None:
         try:
-            info = load_object(self._records.message(self.head.id, message))
-            parts = self._records.parts(self.head.id, message)
-            contents = [_content(load_object(part.raw)) for part in parts]
+            common = self._shared(self._records, self.head.id, message)
         except OddRecordError:
             return None
-        shared = [*(info.get(key) for key in ("role", "time", "cost", "tokens")), contents]
-        return blake2b(json.dumps(shared, sort_keys=True).encode(), digest_size=16).digest()
+        return blake2b(json.dumps(common, sort_keys=True).encode(), digest_size=16).digest()
 
 
 def _content(part: dict[str, Any]) -> dict[str, Any]:
@@ -81,19 +87,24 @@ def _content(part: dict[str, Any]) -> dict[str, Any]:
     return part
 
 
-def recognise(records: Records, heads: Iterable[Head]) -> dict[str, Fork]:
-    """Return the forks among *heads* by session id, with their originals."""
+def recognise(
+    records: Records,
+    heads: Iterable[Head],
+    known: Mapping[str, Fork] | None = None,
+    shared: Shared = shared,
+) -> dict[str, Fork]:
+    """Return the forks among *heads* by session id, with their originals, besides those *known*."""
     first = records.first_times()
     together: dict[int, list[Head]] = {}
     for head in sorted(heads, key=lambda head: (head.time_created, head.id)):
         if head.id in first:
             together.setdefault(first[head.id], []).append(head)
-    forks: dict[str, Fork] = {}
+    forks = dict(known or {})
     for alike in together.values():
         if len(alike) < 2:
             continue
         beginnings: dict[bytes | None, list[_Contents]] = {}
-        for session in (_Contents(records, head) for head in alike):
+        for session in (_Contents(records, head, shared) for head in alike):
             beginnings.setdefault(session.digest(0), []).append(session)
         for sessions in beginnings.values():
             _recognise_among(sessions, forks)
@@ -102,7 +113,7 @@ def recognise(records: Records, heads: Iterable[Head]) -> dict[str, Fork]:
 
 def _recognise_among(sessions: list[_Contents], forks: dict[str, Fork]) -> None:
     for index, session in enumerate(sessions):
-        if session.head.parent is not None:
+        if session.head.parent is not None or session.head.id in forks:
             continue
         older = [s for s in sessions[:index] if s.head.time_created < session.head.time_created]
         original, length = _original(session, older)
@@ -159,4 +170,4 @@ def _fork(session: _Contents, original: _Contents, length: int, forks: dict[str,
         copy: older.roots.get(source, source) if older else source
         for copy, source in copies.items()
     }
-    return Fork(original.head.id, copies, roots)
+    return Fork(original.head.id, next(reversed(copies.values())), copies, roots)

@@ -7,18 +7,28 @@ says what it is; an older one adds only what the newer ones lack.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.opencode.reader import SOURCE, read
-from sessiondb.formats.opencode.sqlite import SQLiteRecords, is_store
+from sessiondb.formats.foreign import ForeignDatabase
+from sessiondb.formats.opencode.database import Database
+from sessiondb.formats.opencode.exported import Exported, Exported2, is_export
+from sessiondb.formats.opencode.reader import FIRST, SECOND, SOURCE, Generation, read
+from sessiondb.formats.opencode.sqlite import SQLiteRecords
+from sessiondb.formats.opencode.sqlite2 import Records2
 from sessiondb.formats.opencode.tree import TREE_05, TREE_1, TreeRecords, layout_of
 from sessiondb.formats.store import Store
 from sessiondb.model import Problem, SourceSession
 
 #: Endings of files that are asked whether they are a store.
-SUFFIXES = frozenset({".db"})
+SUFFIXES = frozenset({".db", ".json"})
+_GENERATIONS: tuple[tuple[Any, Generation], ...] = (
+    (Records2, SECOND),
+    (SQLiteRecords, FIRST),
+)
 
 
 def at(path: Path) -> Iterator[Store]:
@@ -26,6 +36,8 @@ def at(path: Path) -> Iterator[Store]:
     if path.is_file():
         if is_store(path):
             yield Store(SOURCE, path, _read_sqlite)
+        elif is_export(path):
+            yield Store(SOURCE, path, _read_export)
     elif layout_of(path) is not None:
         yield Store(SOURCE, path, _read_tree)
 
@@ -44,13 +56,41 @@ def default_locations(env: Mapping[str, str]) -> list[Path]:
         path = Path(named)
         if path.is_absolute():
             found.append(path)
-        elif path.suffix not in SUFFIXES:  # else it is found inside the data directory
+        elif path.suffix != ".db" or ".." in path.parts:  # else it is found inside
             found += [folder / path for folder in found]
     return found
 
 
+def is_store(path: Path) -> bool:
+    """Return whether the file at *path* is such a database: asked of SQLite, by its tables.
+
+    A file that has the name of one and cannot be read counts, so that reading it says why.
+    """
+    file = ForeignDatabase(path, glance=True)
+    try:
+        with file.reading():
+            return any(kind(path, file).there() for kind, _ in _GENERATIONS)
+    except (SourceError, sqlite3.Error):
+        return path.name.startswith("opencode") and path.suffix == ".db"
+
+
 def _read_sqlite(path: Path) -> Iterator[SourceSession | Problem]:
-    return read(SQLiteRecords(path))
+    """Read a database; where it holds both generations, the newer one goes first."""
+    file = ForeignDatabase(path)
+    newer: set[str] = set()
+    with file.reading():
+        for kind, generation in _GENERATIONS:
+            records = kind(path, file)
+            if records.there():
+                yield from read(records, generation, without=newer)
+                newer |= _ids(records)
+
+
+def _read_export(path: Path) -> Iterator[SourceSession | Problem]:
+    records = Exported(path)
+    with records.reading():
+        second = records.second
+    yield from read(Exported2(path), SECOND) if second else read(records)
 
 
 def _read_tree(path: Path) -> Iterator[SourceSession | Problem]:
@@ -61,13 +101,20 @@ def _read_tree(path: Path) -> Iterator[SourceSession | Problem]:
     without: set[str] = set()
     for database in sorted(records.home.glob("*.db")):
         if is_store(database):
-            without |= _ids(SQLiteRecords(database))
+            without |= _ids_in(database)
     newer = records.home / "storage"
     if layout is TREE_05 and layout_of(newer) is TREE_1:
         without |= _ids(TreeRecords(newer, TREE_1))
     yield from read(records, without=without)
 
 
-def _ids(records: SQLiteRecords | TreeRecords) -> set[str]:
+def _ids(records: Database | TreeRecords) -> set[str]:
     with records.reading():
         return {head.id for head in records.heads() if not isinstance(head, Problem)}
+
+
+def _ids_in(database: Path) -> set[str]:
+    file = ForeignDatabase(database)
+    with file.reading():
+        kinds = (kind(database, file) for kind, _ in _GENERATIONS)
+        return set[str]().union(*(_ids(records) for records in kinds if records.there()))

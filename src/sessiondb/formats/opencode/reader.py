@@ -1,4 +1,4 @@
-"""One store of generation 1 as sessions: parents and originals first.
+"""One store of either generation as sessions: parents and originals first.
 
 Nothing here raises but `SourceError` for a store that cannot be opened; a record
 that cannot be read is a `Problem`, and the rest goes on.
@@ -10,13 +10,15 @@ import hashlib
 import json
 import re
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from sessiondb.formats.opencode import convert
+from sessiondb.formats.opencode import convert, convert2, forks2
 from sessiondb.formats.opencode.fields import word
 from sessiondb.formats.opencode.forks import Fork, recognise
 from sessiondb.formats.opencode.messages import Messages
+from sessiondb.formats.opencode.messages2 import Messages2
 from sessiondb.formats.opencode.records import (
     Head,
     OddRecordError,
@@ -32,22 +34,42 @@ _COMMIT = re.compile(r"[0-9a-f]{40}")
 _NOWHERE = "/"
 
 
-def read(records: Records, *, without: Collection[str] = ()) -> Iterator[SourceSession | Problem]:
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """How the records of a generation become sessions, messages and forks.
+
+    ``messages`` makes them of (records, session id, fork), ``forks`` of
+    (records, heads).
+    """
+
+    session_fields: Callable[[dict[str, Any], str], dict[str, Any]]
+    messages: Callable[[Any, str, Fork | None], Any]
+    forks: Callable[[Any, Collection[Head]], dict[str, Fork]]
+
+
+FIRST = Generation(convert.session_fields, Messages, recognise)
+SECOND = Generation(convert2.session_fields, Messages2, forks2.forks)
+
+
+def read(
+    records: Records, generation: Generation = FIRST, *, without: Collection[str] = ()
+) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a store and what is wrong with it, originals and parents first.
 
     Sessions named in *without* are left out. Raises `SourceError`.
     """
     with records.reading():
         try:
-            yield from _Reading(records).sessions(without)
+            yield from _Reading(records, generation).sessions(without)
             yield from records.orphans()
         except (sqlite3.Error, OddRecordError) as error:
             yield Problem(str(records.path), f"the rest cannot be read: {error}")
 
 
 class _Reading:
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, generation: Generation) -> None:
         self._records = records
+        self._generation = generation
         self._path = str(records.path)
         self._calls: dict[str, dict[str, tuple[str, str | None]]] = {}
         self._forks: dict[str, Fork] = {}
@@ -59,7 +81,7 @@ class _Reading:
                 yield head
             else:
                 heads[head.id] = head
-        self._forks = recognise(self._records, heads.values())
+        self._forks = self._generation.forks(self._records, heads.values())
         for head in self._in_order(heads):
             if isinstance(head, Problem):
                 yield head
@@ -89,14 +111,15 @@ class _Reading:
     def _session(self, head: Head) -> Iterator[SourceSession | Problem]:
         try:
             record = self._records.session(head)
-            found = convert.session_fields(record.info, head.id)
+            found = self._generation.session_fields(record.info, head.id)
+            found.update(record.columns)
             _put_beside(found, record)
         except OddRecordError as error:
             yield Problem(str(self._records.where(head.id)), f"session {head.id!r} {error}")
             return
         yield from record.problems
         fork = self._forks.get(head.id)
-        messages = Messages(self._records, head.id, fork)
+        messages = self._generation.messages(self._records, head.id, fork)
         _put_place(found, record, messages)
         if fork is not None:
             found.update(relation="fork", parent_source_id=fork.original, parent_message=fork.cut)
@@ -139,18 +162,18 @@ def _children(part: dict[str, Any]) -> Iterator[str]:
     details = state.get("metadata") if type(state) is dict else None
     if type(details) is not dict:
         return
-    named = [details.get("sessionId")]
+    named = [details.get("sessionId"), details.get("sessionID")]
     if type(details.get("summary")) is list:
         named += [part.get("sessionID") for part in details["summary"] if type(part) is dict]
     yield from (name for name in named if type(name) is str)
 
 
-def _digest(record: SessionRecord, lineage: list[str]) -> str:
+def _digest(record: SessionRecord, lineage: list[str | None]) -> str:
     facts = json.dumps([record.facts, lineage], sort_keys=True, default=repr)
     return hashlib.sha256(facts.encode()).hexdigest()
 
 
-def _put_place(found: dict[str, Any], record: SessionRecord, messages: Messages) -> None:
+def _put_place(found: dict[str, Any], record: SessionRecord, messages: Any) -> None:
     """Say where the session was held; versions before 0.6 say it in their answers only."""
     worktree = record.worktree
     if not found.get("directory"):

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from json.scanner import make_scanner
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from sessiondb.model import Problem
 
@@ -24,6 +24,10 @@ _LEAST, _LARGEST = -(1 << 63), (1 << 64) - 1
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,256}")
 _CLOCK = re.compile(r"[a-z]+_([0-9a-f]{12})")
 _HALF = 1 << 47
+
+
+#: A record as stored; decoded already where the store is one large document.
+Raw: TypeAlias = "bytes | dict[str, Any] | None"
 
 
 class OddRecordError(ValueError):
@@ -50,7 +54,7 @@ class RawPart(NamedTuple):
     """A part as stored; the times of its row are None where there are no rows."""
 
     id: str
-    raw: bytes | None
+    raw: Raw
     time_created: int | None = None
     time_updated: int | None = None
 
@@ -60,7 +64,8 @@ class SessionRecord:
     """A session's own record (``info``, as OpenCode exports it) and what lies beside it.
 
     ``facts`` change whenever anything of the session changed. ``todo``, ``diff``
-    and ``share`` are None where there are none.
+    and ``share`` are None where there are none, ``columns`` are fields of a
+    `SourceSession` that the record does not have.
     """
 
     info: dict[str, Any]
@@ -74,11 +79,12 @@ class SessionRecord:
     todo: list[Any] | None = None
     diff: list[Any] | None = None
     share: dict[str, Any] | None = None
+    columns: dict[str, Any] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
 
 class Records(Protocol):
-    """A store of generation 1, whichever way it is written."""
+    """A store of one generation, whichever way it is written."""
 
     path: Path
     #: The directory a store's side files are in.
@@ -102,7 +108,7 @@ class Records(Protocol):
     def messages(self, session: str) -> list[Opened]:
         """Name the messages of a session in order."""
 
-    def message(self, session: str, message: str) -> bytes | None:
+    def message(self, session: str, message: str) -> Raw:
         """Read one message as stored."""
 
     def parts(self, session: str, message: str) -> Iterable[RawPart]:
@@ -115,15 +121,23 @@ class Records(Protocol):
         """Records that belong to nothing."""
 
 
-def load(raw: bytes | None) -> Any:
+def load(raw: Raw) -> Any:
     """Decode JSON as OpenCode writes it; raises `OddRecordError`."""
     if raw is None:
         raise OddRecordError("has no content that can be read")
+    if not isinstance(raw, bytes):
+        return raw
     try:
         text = raw.decode()
-        value = _decode(text)
     except UnicodeDecodeError:
         raise OddRecordError("is not UTF-8") from None
+    return load_text(text)
+
+
+def load_text(text: str) -> Any:
+    """Decode JSON; raises `OddRecordError`."""
+    try:
+        value = _decode(text)
     except RecursionError:
         raise OddRecordError("is nested too deeply") from None
     except ValueError as error:
@@ -134,7 +148,7 @@ def load(raw: bytes | None) -> Any:
     return value
 
 
-def load_object(raw: bytes | None) -> dict[str, Any]:
+def load_object(raw: Raw) -> dict[str, Any]:
     """Decode a JSON object; raises `OddRecordError`."""
     value = load(raw)
     if type(value) is not dict:
@@ -148,6 +162,10 @@ def _refuse(constant: str) -> Any:
 
 _decoder = json.JSONDecoder(parse_constant=_refuse)
 _scan = make_scanner(cast(Any, _decoder))
+
+
+#: Decodes the value at a place of a text, returns it and where it ends; raises ValueError.
+piece = _decoder.raw_decode
 
 
 def _decode(text: str) -> Any:

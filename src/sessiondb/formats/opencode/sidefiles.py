@@ -13,7 +13,8 @@ from sessiondb.model import Problem
 
 #: A file larger than this stays where it is, in bytes.
 MAX_FILE = 64 << 20
-_OUTPUTS = "tool-output"
+#: Folders of a data directory that hold such outputs.
+_OUTPUTS = ("tool-output", "shell")
 # No symlink, and no waiting for whoever writes to a fifo. Windows knows only the last of them.
 _NO_TRICKS: int = sum(getattr(os, f, 0) for f in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
 
@@ -66,10 +67,11 @@ def cut_output(home: Path, named: Any) -> dict[str, Any] | None:
     It is looked for by the tail of its path, inside the store's own outputs and
     through no symlink; None where it is not there or larger than `MAX_FILE`.
     """
-    if type(named) is not str or _OUTPUTS not in (steps := re.split(r"[/\\]", named)):
+    if type(named) is not str:
         return None
-    last = len(steps) - 1 - steps[::-1].index(_OUTPUTS)
-    tail = steps[last:]
+    steps = re.split(r"[/\\]", named)
+    starts = [index for index, step in enumerate(steps) if step in _OUTPUTS]
+    tail = steps[starts[-1] :] if starts else [""]
     if any(step in (".", "..") or not usable_id(step) for step in tail):
         return None
     path = home

@@ -7,35 +7,16 @@ OpenCode makes it. Everything is read in one read transaction.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from sessiondb.errors import SourceError
-from sessiondb.formats.foreign import ForeignDatabase, columns
 from sessiondb.formats.opencode.convert import ROW_REST
-from sessiondb.formats.opencode.records import (
-    Head,
-    OddRecordError,
-    Opened,
-    RawPart,
-    SessionRecord,
-    load,
-    unwrapped,
-    usable_id,
-)
+from sessiondb.formats.opencode.database import Database
+from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord, unwrapped
 from sessiondb.formats.opencode.sidefiles import read_json, stamp
 from sessiondb.model import Problem
 
-_REQUIRED = {
-    "session": {"id"},
-    "message": {"id", "session_id", "time_created", "data"},
-    "part": {"id", "message_id", "session_id", "data"},
-}
-_COUNTED = ("message", "part", "todo")
 #: Columns of a session row that its record names in another way.
 _PLAIN = {
     "id": "id",
@@ -58,75 +39,27 @@ _TIMES = ("time_created", "time_updated", "time_compacting", "time_archived")
 _KNOWN = {*_PLAIN, *_JSON, *_SUMMARY.values(), *_TOKENS, *_CACHE, *_TIMES, "cost", "share_url"}
 
 
-def is_store(path: Path) -> bool:
-    """Return whether the file at *path* is such a database: asked of SQLite, by its tables.
-
-    A file that has the name of one and cannot be read counts, so that reading it says why.
-    """
-    try:
-        with ForeignDatabase(path, glance=True).reading() as connection:
-            return all(needed <= columns(connection, table) for table, needed in _REQUIRED.items())
-    except (SourceError, sqlite3.Error):
-        return path.name.startswith("opencode") and path.suffix == ".db"
-
-
-class SQLiteRecords:
+class SQLiteRecords(Database):
     """One database, read once; see `records.Records`."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.home = path.parent
-        self._file = ForeignDatabase(path)
-
-    def where(self, *_: str) -> Path:
-        """Everything is in one file."""
-        return self.path
-
-    def reading(self) -> AbstractContextManager[object]:
-        """Hold one read transaction; raises `SourceError`."""
-        return self._file.reading()
-
-    def _rows(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        return self._file.connection.execute(statement, values)
-
-    def _records(self, statement: str, *values: Any) -> Iterator[dict[str, Any]]:
-        cursor = self._rows(statement, *values)
-        names = [column[0] for column in cursor.description]
-        return (dict(zip(names, row, strict=True)) for row in cursor)
-
-    @cached_property
-    def _tables(self) -> dict[str, frozenset[str]]:
-        names = ("session", "message", "part", "todo", "project", "session_share")
-        return {name: columns(self._file.connection, name) for name in names}
-
-    def heads(self) -> Iterator[Head | Problem]:
-        """All sessions, in any order."""
-        have = self._tables["session"]
-        wanted = ("id", "parent_id", "time_created", "title")
-        chosen = ", ".join(name if name in have else "NULL" for name in wanted)
-        for name, parent, created, title in self._rows(f"SELECT {chosen} FROM session"):
-            if not usable_id(name):
-                yield Problem(str(self.path), f"session {name!r} has no usable id")
-                continue
-            yield Head(
-                name,
-                parent if usable_id(parent) else None,
-                created if type(created) is int else 0,
-                title if type(title) is str else "",
-            )
+    SESSIONS = "session"
+    COUNTED = ("message", "part", "todo")
+    REQUIRED: ClassVar = {
+        "session": {"id"},
+        "message": {"id", "session_id", "time_created", "data"},
+        "part": {"id", "message_id", "session_id", "data"},
+    }
 
     def session(self, head: Head) -> SessionRecord:
         """Read one session; raises `OddRecordError`."""
-        row = next(self._records("SELECT * FROM session WHERE id = ?", head.id), None)
-        if row is None:
-            raise OddRecordError("is gone")
-        project = self._projects.get(str(row.get("project_id")), {})
-        size, modified = self._stat
+        row = self.row(head.id)
+        project = self.projects.get(str(row.get("project_id")), {})
+        size, modified = self.stat
         # The name alone: an id in a hostile database may be a path to somewhere else.
         diff = self.home / "storage" / "session_diff" / Path(f"{head.id}.json").name
         record = SessionRecord(
             info={},
-            facts=[dict(row), project, self._changes.get(head.id), stamp(diff)],
+            facts=[dict(row), project, self.changes.get(head.id), stamp(diff)],
             path=self.path,
             size=size,
             mtime_ns=modified,
@@ -142,75 +75,37 @@ class SQLiteRecords:
         return record
 
     def _fill(self, record: SessionRecord, row: dict[str, Any]) -> None:
-        for column in _JSON:
-            if row.get(column) is not None:
-                row[column] = self._json(row, column, record.problems)
+        self.decode(row, _JSON, record.problems)
         record.info = info_of(row)
         other = {k: v for k, v in row.items() if k not in _KNOWN and v is not None}
         if other:
             record.info[ROW_REST] = other
 
-    def _json(self, row: dict[str, Any], column: str, problems: list[Problem]) -> Any:
-        try:
-            return load(str(row[column]).encode("utf-8", "surrogateescape"))
-        except OddRecordError as error:
-            problems.append(Problem(str(self.path), f"session {row['id']}: {column} {error}"))
-            return row[column]
-
-    @cached_property
-    def _stat(self) -> tuple[int | None, int | None]:
-        return stamp(self.path) or (None, None)
-
-    @cached_property
-    def _projects(self) -> dict[str, dict[str, Any]]:
-        if not {"id", "worktree", "vcs"} <= self._tables["project"]:
-            return {}
-        rows = self._records("SELECT id, worktree, vcs FROM project")
-        return {row["id"]: row for row in rows}
-
-    @cached_property
-    def _changes(self) -> dict[str, list[Any]]:
-        """What changes when a session does: for each, three numbers of each table."""
-        found: dict[str, list[Any]] = {}
-        for table in _COUNTED:
-            if "time_updated" not in self._tables[table]:
-                continue
-            # "+" keeps SQLite from fetching the rows one by one in the order of an index.
-            rows = self._rows(
-                "SELECT session_id, count(*), max(time_updated), sum(time_updated & 16777215)"
-                f" FROM {table} GROUP BY +session_id"
-            )
-            for name, *numbers in rows:
-                found.setdefault(name, []).append([table, *numbers])
-        return found
-
     def _todo(self, session: str) -> list[Any] | None:
-        if not {"content", "status", "priority", "position"} <= self._tables["todo"]:
+        if not {"content", "status", "priority", "position"} <= self.columns("todo"):
             return None
-        rows = self._records(
+        rows = self.records(
             "SELECT content, status, priority FROM todo WHERE session_id = ? ORDER BY position",
             session,
         )
         return list(rows)
 
     def _share(self, session: str) -> dict[str, Any] | None:
-        if not {"session_id", "id", "secret", "url"} <= self._tables["session_share"]:
+        if not {"session_id", "id", "secret", "url"} <= self.columns("session_share"):
             return None
         return next(
-            self._records(
-                "SELECT id, secret, url FROM session_share WHERE session_id = ?", session
-            ),
+            self.records("SELECT id, secret, url FROM session_share WHERE session_id = ?", session),
             None,
         )
 
     def first_times(self) -> dict[str, int]:
         """When the first message of each session was created; the index answers it."""
-        rows = self._rows("SELECT session_id, min(time_created) FROM message GROUP BY session_id")
+        rows = self.rows("SELECT session_id, min(time_created) FROM message GROUP BY session_id")
         return {name: time for name, time in rows if type(time) is int}
 
     def messages(self, session: str) -> list[Opened]:
         """Name the messages of a session in order."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT time_created, id FROM message WHERE session_id = ? ORDER BY time_created, id",
             session,
         )
@@ -218,7 +113,7 @@ class SQLiteRecords:
 
     def message(self, session: str, message: str) -> bytes | None:
         """Read one message as stored."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT CAST(data AS BLOB) FROM message WHERE id = ? AND session_id = ?",
             message,
             session,
@@ -227,7 +122,7 @@ class SQLiteRecords:
 
     def parts(self, session: str, message: str) -> list[RawPart]:  # noqa: ARG002 - the tree's key
         """Read the parts of a message as stored, by id."""
-        rows = self._rows(
+        rows = self.rows(
             "SELECT id, CAST(data AS BLOB), time_created, time_updated FROM part"
             " WHERE message_id = ? ORDER BY id",
             message,
@@ -240,7 +135,7 @@ class SQLiteRecords:
 
     def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
         """Message id and stored form of the parts that may name a child session."""
-        return self._rows(
+        return self.rows(
             "SELECT message_id, CAST(data AS BLOB) FROM part"
             " WHERE session_id = ? AND instr(data, '\"sessionI') ORDER BY time_created, id",
             session,
@@ -248,17 +143,8 @@ class SQLiteRecords:
 
     def orphans(self) -> Iterator[Problem]:
         """Messages without their session, parts without their message."""
-        for table, key, owner in (
-            ("message", "session_id", "session"),
-            ("part", "message_id", "message"),
-        ):
-            rows = self._rows(
-                f"SELECT {key}, count(*) FROM {table} WHERE NOT EXISTS"
-                f" (SELECT 1 FROM {owner} WHERE {owner}.id = {table}.{key}) GROUP BY {key}"
-            )
-            for name, number in rows:
-                why = f"{number} {table}(s) of {owner} {name!r}, which is not there"
-                yield Problem(str(self.path), why)
+        yield from self.lost("message", "session_id", "session")
+        yield from self.lost("part", "message_id", "message")
 
 
 def info_of(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,53 @@
+"""``sync``: sessions of a project exchanged through files that a team commits."""
+
+from __future__ import annotations
+
+import click
+
+from sessiondb.cli import options as shared
+from sessiondb.cli import output
+from sessiondb.cli.opening import Options, open_store, say
+from sessiondb.cli.text import count, one_line
+
+PROBLEMS_FOUND = 4
+
+
+@click.command("sync")
+@shared.as_json
+@click.pass_obj
+def sync_command(options: Options, *, as_json: bool) -> int:
+    """Read and write `.sessiondb/sessions`: one log for each session, made for git.
+
+    Changed sessions are written, those of others are read; two branches that
+    touched the same session merge line by line. Nothing is deleted.
+    """
+    from sessiondb.maintenance.sync import sync
+
+    with open_store(options, writing=True) as store:
+        done = sync(store)
+    found = {
+        name: sum(item.outcome == name for item in done.read)
+        for name in ("imported", "updated", "unchanged", "deleted")
+    }
+    if as_json:
+        problems = [{"source": p.source, "line": p.line, "why": p.why} for p in done.problems]
+        lists = {"written": done.written, "missing": done.missing, "problems": problems}
+        output.write_json({"folder": str(done.folder), **found, **lists})
+    else:
+        words = [f"{number} {name}" for name, number in found.items() if number]
+        said = ", ".join([*words, f"{len(done.written)} written"])
+        output.write(f"{said} · {done.folder}\n")
+    if found["deleted"]:
+        say(
+            f"{count(found['deleted'], 'session')} removed here still stand there: remove the "
+            "files, or bring them back with `import --restore`"
+        )
+    if done.missing:
+        say(
+            f"{count(len(done.missing), 'file')} removed there, the sessions stay here: "
+            "`rm` removes them, `export --to jsonl -o` writes them again"
+        )
+    for problem in done.problems:
+        line = f":{problem.line}" if problem.line else ""
+        say(f"  {problem.source}{line}: {one_line(problem.why)}")
+    return PROBLEMS_FOUND if done.problems else 0

@@ -1,0 +1,117 @@
+"""Effects of a stream on the parts of its open message: text that grows, and its final form.
+
+Both say what the part holds afterwards, so that a write whose outcome is
+unknown can be made again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import and_, func, select, text
+
+from sessiondb.effects.encode import Blob
+from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.errors import ConflictError, NotFoundError
+from sessiondb.schema import message, part
+
+_ROW = Statement(
+    lambda: (
+        select(
+            part.c.rid,
+            part.c.seq,
+            message.c.time_completed,
+            func.length(func.coalesce(part.c.text, text("''"))),
+            part.c.text_blob,
+            part.c.data_blob,
+        )
+        .join(message, and_(message.c.session_id == part.c.session_id, message.c.seq == part.c.seq))
+        .where(part.c.session_id == p("sid"), part.c.id == p("pid"), message.c.id == p("mid"))
+    )
+)
+_GROW = Statement(
+    lambda: (
+        part.update()
+        .where(part.c.rid == p("row"))
+        .values(text=text("coalesce(part.text, '') || :delta"), time_updated=text(":now"))
+    )
+)
+_SEAL = update_of(
+    part, "text text_blob data data_blob time_updated time_ended", part.c.rid == p("row")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """A part of an open message, by ids."""
+
+    session_id: str
+    message_id: str
+    part_id: str
+
+    def row(self, tx: Transaction) -> Any:
+        """Return the stored part; raises `NotFoundError` and `ConflictError`."""
+        found = tx.one(_ROW, sid=self.session_id, mid=self.message_id, pid=self.part_id)
+        if found is None:
+            raise NotFoundError(f"part {self.part_id} is not in session {self.session_id}")
+        if found[2] is not None:
+            raise ConflictError(f"message {self.message_id} was finished by somebody else")
+        return found
+
+    def touch(self, tx: Transaction, state: SessionState, seq: int) -> None:
+        """Note that the part changed."""
+        state.first_new_seq = min(state.first_new_seq or seq, seq)
+        tx.used(state)
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """Add text to a part that holds *at* characters."""
+
+    verb = "stream"
+    part: Growing
+    delta: str
+    at: int
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it, once; raises `NotFoundError` and `ConflictError`."""
+        state = tx.peek(self.part.session_id)
+        rid, seq, _, length, _, _ = self.part.row(tx)
+        if length == self.at + len(self.delta):
+            return
+        if length != self.at:
+            raise ConflictError(f"part {self.part.part_id} was changed by somebody else")
+        tx.run(_GROW, row=rid, delta=self.delta, now=tx.now)
+        self.part.touch(tx, state, seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Give a part its columns whole: text that needs an exact form, or that is complete."""
+
+    verb = "stream"
+    part: Growing
+    columns: tuple[str | None, str | None, bytes | None, str | None]
+    blobs: tuple[Blob, ...]
+    ended: bool
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; raises `NotFoundError` and `ConflictError`."""
+        state = tx.peek(self.part.session_id)
+        rid, seq, _, _, *replaced = self.part.row(tx)
+        tx.insert_blobs(self.blobs)
+        tx.loose.update(name for name in replaced if name)
+        shown, shown_blob, data, data_blob = self.columns
+        tx.run(
+            _SEAL,
+            row=rid,
+            text=shown,
+            text_blob=shown_blob,
+            data=data,
+            data_blob=data_blob,
+            time_updated=tx.now,
+            time_ended=tx.now if self.ended else None,
+        )
+        self.part.touch(tx, state, seq)

@@ -1,0 +1,335 @@
+"""Effects of an import from a log of ours: rows as they were, two states of one session joined.
+
+A session that is not here becomes the same rows. One that is here is known by
+its id; its messages are joined by theirs, so a branch from each side stays.
+Where both sides have something, the one with the higher revision holds, but what
+is finished here never opens again, and a leaf moves along its branch only. What
+a file lacks is not removed here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import func, select, text
+
+from sessiondb.effects import ownership
+from sessiondb.effects.encode import Blob, PartRow
+from sessiondb.effects.ingest import Entry, Run, above
+from sessiondb.effects.message import MESSAGE, PART, insert_message, insert_part
+from sessiondb.effects.project import Place, project_of, stored
+from sessiondb.effects.results import filled_call
+from sessiondb.effects.session import MAX_CHAIN, SESSION, free_slug
+from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.model import StoredMessage, StoredSession
+from sessiondb.schema import message, part, session, tombstone
+
+_FOUND = Statement(
+    lambda: select(session.c.id, session.c.revision, session.c.time_importing).where(
+        session.c.id == p("sid"), session.c.time_deleted.is_(None)
+    )
+)
+_FOUND_BY_SOURCE = Statement(
+    lambda: select(session.c.id, session.c.revision, session.c.time_importing).where(
+        session.c.source == p("source"),
+        session.c.source_id == p("source_id"),
+        session.c.time_deleted.is_(None),
+    )
+)
+_FAMILY = Statement(
+    lambda: select(session.c.root_id).where(
+        session.c.id == p("sid"), session.c.time_deleted.is_(None)
+    )
+)
+_SLUG = Statement(
+    lambda: select(session.c.id).where(
+        session.c.project_id == p("pid"), session.c.slug == p("slug")
+    )
+)
+_MERGED = (
+    "title title_source version agent provider_id model_id summary_additions summary_deletions "
+    "summary_files summary_diffs share_url revert permission metadata time_compacting "
+    "time_archived data data_blob"
+).split()
+_STORED = Statement(
+    lambda: select(*(session.c[name] for name in _MERGED)).where(session.c.id == p("sid"))
+)
+_MERGE = update_of(session, " ".join(_MERGED), session.c.id == p("sid"))
+_PLACED = update_of(session, "parent_seq", session.c.id == p("sid"))
+_UNBURY = Statement(
+    lambda: tombstone.delete().where(
+        tombstone.c.source == p("source"), tombstone.c.source_id == p("source_id")
+    )
+)
+_at = (message.c.session_id == p("sid"), message.c.seq == p("at"))
+_MATCH = Statement(
+    lambda: select(*(message.c[name] for name in MESSAGE)).where(
+        message.c.session_id == p("sid"), message.c.id == p("mid")
+    )
+)
+_PARTS = Statement(
+    lambda: (
+        select(*(part.c[name] for name in PART))
+        .where(part.c.session_id == p("sid"), part.c.seq == p("at"))
+        .order_by(part.c.idx)
+    )
+)
+_OWN = ("session_id", "seq", "id", "parent_seq", "inherited")
+_REPLACE = update_of(message, " ".join(name for name in MESSAGE if name not in _OWN), *_at)
+_DROP_PARTS = Statement(
+    lambda: part.delete().where(part.c.session_id == p("sid"), part.c.seq == p("at"))
+)
+_SEQ = Statement(
+    lambda: select(message.c.seq).where(message.c.session_id == p("sid"), message.c.id == p("mid"))
+)
+_SHARED_KEYS = Statement(
+    lambda: (
+        select(message.c.usage_key)
+        .where(
+            message.c.usage_key.in_(select(func.json_each(p("keys")).table_valued("value").c.value))
+        )
+        .group_by(message.c.usage_key)
+        .having(func.count() > text("1"))
+    )
+)
+
+
+@dataclass(slots=True)
+class Restoration(Run):
+    """The import of one session of ours, over as many transactions as it takes.
+
+    ``newer``: the file's state is newer than ours, or ours is not whole.
+    ``revision`` is ours before it began. ``pending`` are (seq, id of the parent)
+    of messages whose parent comes later; ``seqs`` maps the file's seqs to ours.
+    """
+
+    stored: StoredSession = field(kw_only=True)
+    newer: bool = True
+    revision: int = 0
+    pending: dict[int, str] = field(default_factory=dict)
+    seqs: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRestore:
+    """Make the row of a session as it was, or bring the one that is here up to date."""
+
+    verb = "import"
+    run: Restoration
+    place: Place
+    columns: dict[str, Any]
+    blobs: tuple[Blob, ...]
+    parent_source_id: str | None
+    relation: str | None
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it."""
+        run = self.run
+        tx.insert_blobs(self.blobs)
+        tx.run(_UNBURY, source=run.source, source_id=run.source_id)
+        found = tx.one(_FOUND, sid=run.stored.id)
+        if found is None and not run.stored.native:
+            found = tx.one(_FOUND_BY_SOURCE, source=run.source, source_id=run.source_id)
+        run.fresh = found is None
+        if found is None:
+            run.session_id = run.stored.id
+            self._make(tx)
+            return
+        run.session_id, run.revision = found[:2]
+        run.newer = run.stored.revision > run.revision or found[2] is not None
+        if run.newer:
+            self._merge(tx)
+
+    def _make(self, tx: Transaction) -> None:
+        run, of = self.run, self.run.stored
+        project_id = project_of(tx, self.place)
+        parent_id = self._parent(tx)
+        above_it = None if parent_id is None else tx.one(_FAMILY, sid=parent_id)[0]
+        slug = of.slug
+        if slug is None or tx.one(_SLUG, pid=project_id, slug=slug) is not None:
+            slug = free_slug(tx, project_id, run.session_id)
+        named = self.parent_source_id
+        if named is None and parent_id is None:
+            named = of.parent_id  # until it comes: see `LinkRestored`
+        values = {
+            **self.columns,
+            "id": run.session_id,
+            "project_id": project_id,
+            "parent_id": parent_id,
+            "relation": self.relation,
+            "parent_seq": None,
+            "parent_source_id": named,
+            "root_id": above_it or of.root_id or run.session_id,
+            "slug": slug,
+            "directory": stored(self.place.directory, tx.root),
+            "source": run.source,
+            "source_id": None if of.native else run.source_id,
+            "time_importing": tx.now,
+        }
+        tx.insert(session, SESSION, tuple(values[name] for name in SESSION))
+        tx.run(_PLACED, sid=run.session_id, parent_seq=of.parent_seq)
+        run.changed = True
+
+    def _parent(self, tx: Transaction) -> str | None:
+        parent = self.run.stored.parent_id
+        if parent is None or parent == self.run.session_id:
+            return None
+        row = tx.one(_FAMILY, sid=parent)
+        return parent if row is not None and len(above(tx, parent)) < MAX_CHAIN else None
+
+    def _merge(self, tx: Transaction) -> None:
+        run = self.run
+        old = dict(zip(_MERGED, tx.one(_STORED, sid=run.session_id), strict=True))
+        new = {name: self.columns[name] for name in _MERGED}
+        if old["title_source"] == "user" and new["title_source"] != "user":
+            new["title"], new["title_source"] = old["title"], old["title_source"]
+        share = json.loads(old["metadata"]).get("share")
+        if share is not None:
+            new["metadata"] = json.dumps({**json.loads(new["metadata"]), "share": share})
+        if _same_columns(old, new):
+            return
+        if old["data_blob"] and old["data_blob"] != new["data_blob"]:
+            tx.loose.add(old["data_blob"])
+        tx.run(_MERGE, sid=run.session_id, **new)
+        tx.session(run.session_id)
+        if run.session_id in tx.states:
+            state = tx.states[run.session_id]
+            state.title, state.title_source = new["title"], new["title_source"]
+        run.changed = True
+
+
+def _same_columns(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    return {**old, "metadata": json.loads(old["metadata"])} == {
+        **new, "metadata": json.loads(new["metadata"]),
+    }  # fmt: skip
+
+
+@dataclass(slots=True)
+class WriteRows:
+    """Write some messages as they were; *stored* says by id what an entry does not."""
+
+    verb = "import"
+    run: Restoration
+    entries: tuple[Entry, ...]
+    stored: Mapping[str, StoredMessage]
+    _begun: tuple[int, tuple[int | None, str | None]] | None = None
+
+    def apply(self, tx: Transaction) -> None:
+        """Write them; what is here is brought up to date."""
+        run = self.run
+        self._begun = self._begun or (run.messages, run.last)
+        run.messages, run.last = self._begun
+        state = tx.peek(run.session_id)
+        touched: list[ownership.Lost] = []
+        keys: dict[str, ownership.Lost] = {}
+        for entry in self.entries:
+            kept = self.stored[entry.row.id]
+            match = None if run.fresh else tx.one(_MATCH, sid=state.id, mid=entry.row.id)
+            if match is None:
+                seq = self._insert(tx, state, entry, kept)
+            else:
+                seq = match[1]
+                self._update(tx, state, entry, kept, dict(zip(MESSAGE, match, strict=True)))
+            run.seqs[kept.seq] = seq
+            when = entry.row.time_created or 0
+            lost = ownership.Lost(state.root_id, seq, entry.row.id, when, kept.usage_key)
+            if kept.inherited or (kept.usage_key and not run.fresh):
+                touched.append(lost)
+            elif kept.usage_key:
+                keys[kept.usage_key] = lost
+            run.last = (seq, entry.row.turn_id)
+            run.messages += 1
+        shared = tx.run(_SHARED_KEYS, keys=json.dumps(list(keys))).fetchall()
+        touched += [keys[key] for (key,) in shared]
+        ownership.recount(tx, ownership.settle(tx, touched))
+
+    def _insert(
+        self, tx: Transaction, state: SessionState, entry: Entry, kept: StoredMessage
+    ) -> int:
+        run, row = self.run, entry.row
+        seq = kept.seq if kept.seq > state.last_seq else state.last_seq + 1
+        parent = None
+        if entry.parent is not None:
+            above_it = tx.one(_SEQ, sid=state.id, mid=entry.parent)
+            parent = above_it[0] if above_it else run.last[0]
+            if above_it is None:
+                run.pending[seq] = entry.parent
+        tx.insert_blobs(entry.blobs)
+        insert_message(
+            tx, state.id, seq, row, parent_seq=parent, turn_id=row.turn_id, key=kept.usage_key,
+            inherited=int(kept.inherited),
+        )  # fmt: skip
+        self._insert_parts(tx, entry, seq, int(kept.inherited))
+        tx.session(state.id)
+        state.last_seq = seq
+        state.first_new_seq = state.first_new_seq or seq
+        run.changed = True
+        return seq
+
+    def _insert_parts(self, tx: Transaction, entry: Entry, seq: int, inherited: int) -> None:
+        complete = entry.row.time_completed is not None
+        for idx, given in enumerate(entry.parts):
+            item = given
+            # A text that SQLite cannot show is told by its exact form, also where it stands
+            # with the call.
+            if _is_exact(item) and filled_call(tx, self.run.session_id, item):
+                item = item._replace(text=None, text_blob=None)
+            insert_part(
+                tx, self.run.session_id, seq, idx, item, complete=complete, inherited=inherited
+            )
+
+    def _update(
+        self,
+        tx: Transaction,
+        state: SessionState,
+        entry: Entry,
+        kept: StoredMessage,
+        old: dict[str, Any],
+    ) -> None:
+        row, seq = entry.row, old["seq"]
+        values = (
+            state.id, seq, row.id, None, row.turn_id, row.role, row.kind, row.agent,
+            row.provider_id, row.model_id, row.response_id, kept.usage_key, row.cost, *row.tokens,
+            row.finish, row.error, None, row.time_created, row.time_completed, row.data,
+            row.data_blob,
+        )  # fmt: skip
+        new = {n: v for n, v in zip(MESSAGE, values, strict=True) if n not in _OWN}
+        rows = tx.run(_PARTS, sid=state.id, at=seq).fetchall()
+        parts = [PartRow(*r[4:17], *r[19:23]) for r in rows]
+        if {n: old[n] for n in new} == new and _alike(parts, entry.parts):
+            return
+        here = _open_ends(old["time_completed"], parts)
+        there = _open_ends(row.time_completed, entry.parts)
+        if there > here or (there == here and not self.run.newer):
+            return
+        hashes = [h for r in parts for h in (r.text_blob, r.input_blob, r.data_blob)]
+        tx.loose.update(h for h in (old["data_blob"], *hashes) if h)
+        tx.insert_blobs(entry.blobs)
+        tx.run(_REPLACE, sid=state.id, at=seq, **new)
+        tx.run(_DROP_PARTS, sid=state.id, at=seq)
+        tx.forget_rids()
+        self._insert_parts(tx, entry, seq, old["inherited"])
+        tx.session(state.id)
+        state.first_new_seq = min(state.first_new_seq or seq, seq)
+        self.run.changed = True
+
+
+def _is_exact(row: PartRow) -> bool:
+    """Return whether a result's exact text is in its data, wherever its text stands."""
+    return row.type == "tool-result" and b"text_exact" in (row.data or b"")
+
+
+def _alike(here: Iterable[PartRow], there: Iterable[PartRow]) -> bool:
+    def shown(row: PartRow) -> PartRow:
+        return row._replace(text=None, text_blob=None) if _is_exact(row) else row
+
+    return list(map(shown, here)) == list(map(shown, there))
+
+
+def _open_ends(completed: int | None, parts: Iterable[PartRow]) -> int:
+    """Return how much of a message is still open: it, and its calls."""
+    return (completed is None) + sum(item.status in ("pending", "running") for item in parts)

@@ -1,0 +1,156 @@
+"""The parts of a stream: text that grows, and calls whose arguments do."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sessiondb import codec
+from sessiondb.effects import encode
+from sessiondb.effects.calls import Settle, Start
+from sessiondb.effects.encode import Blob
+from sessiondb.effects.handles import PartHandle
+from sessiondb.errors import InvalidInputError
+from sessiondb.model.draft import NO_INPUT
+
+if TYPE_CHECKING:
+    from sessiondb.effects.stream import Stream
+    from sessiondb.effects.unit import Effect
+
+
+class StreamPart:
+    """A part that grows. ``add`` is in memory; ``id`` names the part."""
+
+    def __init__(self, stream: Stream, handle: PartHandle) -> None:
+        self._stream, self._handle = stream, handle
+        self._pieces: list[str] = []
+        self._unwritten: list[str] = []
+        #: Characters that are in the file.
+        self.written = 0
+        #: True once a piece needed an exact form beside its readable one.
+        self.inexact = False
+
+    @property
+    def id(self) -> str:
+        """The id of the part."""
+        return self._handle.id
+
+    @property
+    def handle(self) -> PartHandle:
+        """The handle of the part, for `settle` in a later unit."""
+        return self._handle
+
+    def add(self, delta: str) -> None:
+        """Add a piece of text, or of a call's arguments as JSON text; never waits.
+
+        Raises the error of an earlier write that failed, once; the piece is kept
+        all the same, and written with what could not be.
+        """
+        if not isinstance(delta, str):
+            raise InvalidInputError(f"a delta is a string, not {delta!r}")
+        failed: BaseException | None = None
+        try:
+            self._stream.check()
+        except InvalidInputError:
+            raise
+        except Exception as error:  # noqa: BLE001  raised below, when the piece is safe
+            failed = error
+        with self._stream.lock:
+            self._pieces.append(delta)
+            self._unwritten.append(delta)
+        self._stream.grown(len(delta))
+        if failed is not None:
+            raise failed
+
+    @property
+    def content(self) -> str:
+        """Everything that was added."""
+        return "".join(self._pieces)
+
+    @property
+    def unwritten(self) -> bool:
+        """True while there is something that was not sent to the writer."""
+        return bool(self._unwritten)
+
+    def take(self) -> str:
+        """Return what was added since the last write (with the stream's lock held)."""
+        delta, self._unwritten = "".join(self._unwritten), []
+        return delta
+
+    def put_back(self, delta: str) -> None:
+        """Take back a piece whose write failed."""
+        self._unwritten.insert(0, delta)
+
+
+class StreamCall(StreamPart):
+    """A tool call that is being made: arguments first, then the result."""
+
+    def __init__(self, stream: Stream, handle: PartHandle) -> None:
+        super().__init__(stream, handle)
+        self.started = self.settled = False
+
+    def add(self, delta: str) -> None:
+        """Add a piece of the arguments, as JSON text; not after `start`."""
+        if self.started or self.settled:
+            raise InvalidInputError(f"call {self.id} has its arguments already")
+        super().add(delta)
+
+    def arguments(self, *, partial: bool = True) -> Any:
+        """Return the arguments that were streamed, decoded.
+
+        What is no JSON value is text if *partial*, else NO_INPUT, as nothing is.
+        """
+        content = self.content
+        if not content:
+            return NO_INPUT
+        try:
+            value = json.loads(content)
+            codec.json_text(value)
+        except (ValueError, RecursionError):
+            return content if partial else NO_INPUT
+        return value
+
+    def start(self, input: Any = NO_INPUT) -> None:
+        """Note that the call is running, with *input* or with what was streamed."""
+        if self.started or self.settled:
+            raise InvalidInputError(f"call {self.id} was started already")
+        given = self.arguments() if input is NO_INPUT else input
+        sid, handle = self._handle.session_id, self._handle
+        self._stream.queue(lambda unit: unit.start(sid, handle, input=given))
+        self.started = True
+
+    def settle(
+        self,
+        *,
+        output: str | None = None,
+        error: str | None = None,
+        outcome: str | None = None,
+        title: str | None = None,
+        **data: Any,
+    ) -> None:
+        """Write the result of the call with the next flush."""
+        if self.settled:
+            raise InvalidInputError(f"call {self.id} is settled already")
+        if self._pieces and not self.started:
+            self.start()
+        result = {"output": output, "error": error, "outcome": outcome, "title": title}
+        sid, handle = self._handle.session_id, self._handle
+        self._stream.queue(lambda unit: unit.settle(sid, handle, **result, **data))
+        self.settled = True
+
+    def noted(self, *, partial: bool) -> list[Effect]:
+        """Return the effect that writes the arguments of a call that has not started."""
+        given = NO_INPUT if self.started or self.settled else self.arguments(partial=partial)
+        if given is NO_INPUT:
+            return []
+        blobs: list[Blob] = []
+        columns = encode.input_columns(given, blobs)
+        return [Start(self._handle.session_id, self.id, *columns, tuple(blobs), status="pending")]
+
+    def interrupted(self) -> list[Effect]:
+        """Return the effect that ends a call nobody settled."""
+        if self.settled:
+            return []
+        sid = self._handle.session_id
+        end = Settle(sid, self.id, "error", "interrupted", None, None, None, {}, (), if_open=True)
+        return [end]

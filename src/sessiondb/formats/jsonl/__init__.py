@@ -1,0 +1,21 @@
+"""jsonl, our own log: one record a line, lossless both ways; see docs/JSONL.md.
+
+`records` says what a session is made of, `values` writes a record as a line and
+reads it, `writer` makes files and bundles, `scan` and `reader` read them.
+"""
+
+from sessiondb.formats.jsonl.reader import SUFFIXES, at, default_locations, read
+from sessiondb.formats.jsonl.writer import (
+    DETAILS,
+    READ,
+    TOGETHER,
+    file_name,
+    lines,
+    record_lines,
+    write,
+)
+
+__all__ = [
+    "DETAILS", "READ", "SUFFIXES", "TOGETHER", "at", "default_locations", "file_name", "lines",
+    "read", "record_lines", "write",
+]  # fmt: skip

@@ -1,0 +1,316 @@
+"""Lines to sessions, exactly as they were, parents first.
+
+A file that does not fit together is read as far as it does: a message whose
+first line is lost is a problem, what hangs below it stays. Of what may change
+about a session the records of its highest ``revision`` hold, and those that name
+none; among these the last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from sessiondb.formats.jsonl import records
+from sessiondb.formats.jsonl.records import Record
+from sessiondb.formats.jsonl.scan import Found, Line, Scan, checked, opened
+from sessiondb.formats.jsonl.values import record_of
+from sessiondb.formats.store import Store
+from sessiondb.model import (
+    FileDiff,
+    MessageDraft,
+    PartDraft,
+    Problem,
+    SourceMessage,
+    SourceSession,
+    StoredMessage,
+    StoredSession,
+    Todo,
+    Tokens,
+)
+
+SOURCE = "jsonl"
+SUFFIXES = frozenset({".jsonl", ".gz"})
+#: Lines that are looked at to see whether a file is ours.
+_GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 16
+#: Where `sync` keeps files: directories in them are relative to the project.
+SYNC_FOLDER = (".sessiondb", "sessions")
+
+
+def at(path: Path) -> Iterator[Store]:
+    """Yield the file at *path* if it is a log of ours."""
+    if path.suffix in SUFFIXES and path.is_file() and _is_ours(path):
+        yield Store(SOURCE, path, read)
+
+
+def default_locations(env: Any) -> list[Path]:  # noqa: ARG001
+    """Return nothing: logs are where somebody put them."""
+    return []
+
+
+def _is_ours(path: Path) -> bool:
+    try:
+        with _glancing(path) as file:
+            for _ in range(_GLANCE_LINES):
+                line = file.readline(_GLANCE_BYTES)
+                try:
+                    checked(record_of(line, lambda _: b""))
+                except (ValueError, RecursionError):
+                    # A longer line is cut, but our envelope comes first.
+                    if line.startswith(b'{"schema_version":') and b'"session_id":' in line[:400]:
+                        return True
+                    continue
+                return True
+    except (OSError, EOFError):
+        pass
+    return False
+
+
+def _glancing(path: Path) -> Any:
+    if path.suffix == ".gz":
+        import gzip
+
+        return gzip.open(path)
+    return path.open("rb")
+
+
+def read(path: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of a file, parents first; raises `SourceError`."""
+    with opened(path) as file:
+        stat = os.fstat(file.fileno())
+        scan = Scan(path, file)
+        yield from scan.problems
+        for found in _parents_first(scan.sessions):
+            if found.meta is None:
+                why = f"session {found.id!r:.80} has no session_meta"
+                yield scan.problem(why, found.first)
+                continue
+            try:
+                yield _session(scan, found, found.meta, stat)
+            except (ValueError, TypeError, AttributeError, KeyError) as error:
+                yield scan.problem(f"session {found.id!r:.80}: {error}", found.first)
+
+
+def _parents_first(sessions: dict[str, Found]) -> Iterator[Found]:
+    done: set[str] = set()
+    for found in sessions.values():
+        chain: list[Found] = []
+        above: Found | None = found
+        while above is not None and above.id not in done:
+            done.add(above.id)
+            chain.append(above)
+            parent = above.lineage.get("parent_id")
+            above = sessions.get(parent) if isinstance(parent, str) else None
+        yield from reversed(chain)
+
+
+class _State:
+    """What the records about a session say in the end."""
+
+    def __init__(self, found: Found) -> None:
+        given = [record for _, record in found.state]
+        self.revision = max((r["revision"] for r in given if type(r.get("revision")) is int),
+                            default=0)  # fmt: skip
+        self._given = [r for r in given if r.get("revision", self.revision) == self.revision]
+
+    def all(self, kind: str) -> list[Record]:
+        """Return the records of a type that hold."""
+        return [record for record in self._given if record["type"] == kind]
+
+    def last(self, kind: str) -> Record:
+        """Return the last one of a type, empty if there is none."""
+        return (self.all(kind) or [{}])[-1]
+
+
+def _session(scan: Scan, found: Found, meta: Record, stat: os.stat_result) -> SourceSession:
+    state = _State(found)
+    rest, named = state.last("session_state"), state.last("session_renamed")
+    lineage, project = found.lineage, _object(meta.get("project"))
+    base = _base(scan.path)
+    data = dict(_object(rest.get("data")))
+    if found.unknown:
+        data[records.UNKNOWN] = found.unknown
+    source_id = meta.get("source_id")
+    todos = [Todo(**_picked(x, records.TODO_FIELDS)) for x in state.last("todos").get("todos", ())]
+    return SourceSession(
+        source=_text(meta["source"]),
+        source_id=found.id if source_id is None else _text(source_id),
+        path=str(scan.path),
+        digest=found.digest.hexdigest(),
+        messages=_messages(scan, found),
+        title=named.get("title", ""),
+        title_source=named.get("title_source", "derived"),
+        directory=_absolute(meta.get("directory", ""), base),
+        worktree=_absolute(project.get("worktree"), base),
+        vcs=project.get("vcs"),
+        root_commit=project.get("root_commit"),
+        remote=project.get("remote"),
+        parent_source_id=lineage.get("parent_source_id"),
+        relation=lineage.get("relation"),
+        call_id=lineage.get("call_id"),
+        metadata=_object(rest.get("metadata")),
+        todos=tuple(todos),
+        diffs=tuple(_diff(scan, record) for record in state.all("file_changed")),
+        time_created=meta["time"],
+        time_archived=state.last("archived").get("time"),
+        size=stat.st_size,
+        mtime_ns=stat.st_mtime_ns,
+        data=data,
+        stored=_stored(found, state, meta),
+        **_picked(meta, ("version", "agent", "provider_id", "model_id")),
+        **_picked(rest, (n for n in records.STATE_FIELDS if n not in _OF_STORED)),
+    )
+
+
+_OF_STORED = ("last_seq", "time_detached")
+
+
+def _stored(found: Found, state: _State, meta: Record) -> StoredSession:
+    rest, lineage = state.last("session_state"), found.lineage
+    last = next(reversed(found.messages), None)
+    return StoredSession(
+        id=found.id,
+        native=meta.get("source_id") is None,
+        slug=meta.get("slug"),
+        leaf=rest.get("leaf_id") if "leaf_id" in rest else last,
+        revision=state.revision,
+        labels=tuple((_text(r["message_id"]), _text(r["label"])) for r in state.all("labeled")),
+        **_picked(lineage, ("root_id", "parent_id", "parent_seq")),
+        **_picked(rest, _OF_STORED),
+    )
+
+
+def _base(path: Path) -> str | None:
+    absolute = path.absolute()
+    is_synced = absolute.parent.parts[-2:] == SYNC_FOLDER
+    return str(absolute.parents[2]) if is_synced else None
+
+
+def _absolute(directory: Any, base: str | None) -> Any:
+    if base is None or not isinstance(directory, str) or not directory:
+        return directory
+    return os.path.normpath(Path(base, directory))
+
+
+def _diff(scan: Scan, record: Record) -> FileDiff:
+    sides = {
+        side: scan.blob(record[f"{side}_blob"])
+        for side in ("before", "after")
+        if f"{side}_blob" in record
+    }
+    known = _picked(record, records.DIFF_FIELDS)
+    if "patch_blob" in record:
+        known["patch"] = _text_of(scan, record["patch_blob"])
+    return FileDiff(seq=record.get("message_seq", 0), **known, **sides)
+
+
+def _messages(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:
+    for message_id, lines in found.messages.items():
+        try:
+            yield _message(message_id, list(_whole(scan, lines)))
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+            yield scan.problem(f"message {message_id!r:.80}: {error}", lines[0].number)
+
+
+def _whole(scan: Scan, lines: Iterable[Line]) -> Iterator[Record]:
+    """Yield the records of a message, blobs put in, those that end something last."""
+    found = [scan.read(line)[1] for line in lines]
+    for record in sorted(found, key=lambda r: r["type"] in records.ENDING_TYPES):
+        _fill(scan, record)
+        for part in record.get("parts", ()):
+            _fill(scan, part)
+        yield record
+
+
+def _fill(scan: Scan, record: Record) -> None:
+    if "text_blob" in record:
+        record["text"] = _text_of(scan, record["text_blob"])
+    if "input_blob" in record:
+        record["input"] = json.loads(scan.blob(record["input_blob"]))
+
+
+def _text_of(scan: Scan, name: Any) -> str:
+    return scan.blob(name).decode("utf-8", "surrogatepass")
+
+
+def _message(message_id: str, given: list[Record]) -> SourceMessage:
+    head: Record = {}
+    end: Record = {}
+    parts: dict[str, Record] = {}
+    for record in given:
+        kind = record["type"]
+        if kind in records.MESSAGE_TYPES:
+            head |= record
+            for part in record.get("parts", ()):
+                parts[_text(part["part_id"])] = {**part, "idx": len(parts)}
+        elif kind == "relinked":
+            head["parent_id"] = record["parent_id"]
+        elif kind == "assistant_finished":
+            end = {**record, "time_completed": record["time"]}
+        else:
+            _add_part(parts, record)
+    if "type" not in head:
+        raise ValueError("its first record is missing")
+    role = records.MESSAGE_TYPES[head["type"]]
+    if head["type"] in records.EVENT_TYPES:
+        head["kind"] = head["type"]
+    closing = {**head, **end}
+    tokens = closing.get("tokens")
+    draft = MessageDraft(
+        role=role,
+        id=message_id,
+        parts=tuple(map(_part, sorted(parts.values(), key=lambda part: part.get("idx", 0)))),
+        tokens=None if tokens is None else Tokens(**_picked(tokens, Tokens.__slots__)),
+        time_created=head["time"],
+        data=_object(head.get("data")),
+        **_picked(head, (n for n in records.MESSAGE_FIELDS if n != "usage_key")),
+        **_picked(closing, (*records.END_FIELDS, "time_completed")),
+    )
+    key = head.get("usage_key")
+    stored = StoredMessage(head["seq"], key, head.get("inherited") is True)
+    return SourceMessage(draft, parent=head["parent_id"], stored=stored)
+
+
+def _add_part(parts: dict[str, Record], record: Record) -> None:
+    part_id = _text(record["part_id"])
+    if record["type"] == "tool_finished":
+        begun = parts.get(part_id)
+        if begun is None:
+            raise ValueError(f"a result without its call {part_id!r:.80}")
+        ended = ("text", "data", "time_updated", *records.RESULT_FIELDS)
+        parts[part_id] = {**begun, **_picked(record, ended)}
+        return
+    kind = record["type"].partition("_")[0]
+    parts[part_id] = {"part_type": kind, **record}
+
+
+def _part(record: Record) -> PartDraft:
+    names = ("input", "text", "time_updated", *records.PART_FIELDS, *records.RESULT_FIELDS)
+    return PartDraft(
+        type=record["part_type"],
+        id=record["part_id"],
+        data=_object(record.get("data")),
+        time_created=record["time"],
+        **_picked(record, names),
+    )
+
+
+def _picked(record: Record, names: Iterable[str]) -> dict[str, Any]:
+    return {name: record[name] for name in names if name in record}
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError(f"expected an object, not {value!r:.80}")  # noqa: TRY004
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected a text, not {value!r:.80}")  # noqa: TRY004
+    return value

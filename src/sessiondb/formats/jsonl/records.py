@@ -1,0 +1,213 @@
+"""Which records a session is, and which fields each of them has.
+
+A record holds what a row of the database holds, under the names of its columns;
+what is NULL or empty is left out. ``time`` of the envelope is the row's time of
+creation, or when something ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sessiondb.model import Export, FileDiff, Message, Part, Session
+from sessiondb.model.records import Tokens
+
+SCHEMA_VERSION = 1
+#: A text, an input or bytes of this many bytes are a blob: a record of its own, once per file.
+BLOB_BYTES = 4096
+
+#: Role and kind of a message → type of its record; another kind of event is an ``event``.
+ROLE_TYPES = {
+    "user": "user",
+    "assistant": "assistant_started",
+    "tool": "tool_message",
+    "system": "system",
+    "event": "event",
+}
+EVENT_TYPES = ("context", "cancelled", "failed")
+MESSAGE_TYPES = {kind: role for role, kind in ROLE_TYPES.items()} | dict.fromkeys(
+    EVENT_TYPES, "event"
+)
+#: Records that add to a message: those that begin or are a part, and those that end something.
+PART_TYPES = ("text_finished", "reasoning_finished", "tool_started", "part")
+ENDING_TYPES = ("tool_finished", "assistant_finished", "relinked")
+#: Records of what may change about a session; they carry its ``revision``.
+STATE_TYPES = (
+    "session_renamed", "archived", "labeled", "todos", "file_changed", "session_state",
+)  # fmt: skip
+HEAD_TYPES = ("session_meta", "forked", "spawned")
+
+MESSAGE_FIELDS = (
+    "turn_id", "kind", "agent", "provider_id", "model_id", "response_id", "usage_key",
+)  # fmt: skip
+END_FIELDS = ("cost", "finish", "error")
+PART_FIELDS = ("tool", "call_id", "time_started")
+RESULT_FIELDS = ("status", "outcome", "title", "time_ended")
+META_FIELDS = ("source", "source_id", "slug", "version", "agent", "provider_id", "model_id")
+LINEAGE_FIELDS = (
+    "relation", "parent_id", "parent_seq", "parent_source_id", "root_id", "call_id",
+)  # fmt: skip
+STATE_FIELDS = (
+    "last_seq", "share_url", "revert", "permission", "summary_additions", "summary_deletions",
+    "summary_files", "summary_diffs", "time_updated", "time_compacting", "time_detached",
+)  # fmt: skip
+PROJECT_FIELDS = ("worktree", "vcs", "remote", "root_commit")
+TODO_FIELDS = ("content", "status", "priority", "id", "time_created", "time_updated")
+DIFF_FIELDS = ("path", "patch", "additions", "deletions")
+#: ``data`` of a session: records of a type that we do not know, to be written back.
+UNKNOWN = "jsonl_records"
+
+Record = dict[str, Any]
+
+
+def _known(of: Any, names: Iterable[str]) -> Record:
+    return {name: value for name in names if (value := getattr(of, name)) is not None}
+
+
+def envelope(kind: str, session_id: str, seq: int, time: int) -> Record:
+    """Return the beginning of a record."""
+    return {
+        "schema_version": SCHEMA_VERSION, "seq": seq, "time": time, "type": kind,
+        "session_id": session_id,
+    }  # fmt: skip
+
+
+def head(export: Export) -> Iterator[Record]:
+    """Yield what a session is from its beginning."""
+    session, project = export.session, export.project
+    record = envelope("session_meta", session.id, 0, session.time_created)
+    record |= _known(session, META_FIELDS) | {"directory": session.directory}
+    if project is not None:
+        record["project"] = _known(project, PROJECT_FIELDS)
+    yield record
+    lineage = _known(session, LINEAGE_FIELDS)
+    if lineage.get("root_id") == session.id:
+        del lineage["root_id"]
+    if lineage:
+        kind = "spawned" if session.relation == "subagent" else "forked"
+        yield envelope(kind, session.id, 0, session.time_created) | lineage
+
+
+def message_records(message: Message, parent_id: str | None) -> Iterator[Record]:
+    """Yield a message: one record, an assistant's one for each step."""
+    kind = ROLE_TYPES[message.role]
+    fields = _known(message, MESSAGE_FIELDS)
+    if kind == "event" and message.kind in EVENT_TYPES:
+        kind = fields.pop("kind")
+    sid, seq = message.session_id, message.seq
+    record = envelope(kind, sid, seq, message.time_created)
+    record |= {"message_id": message.id, "parent_id": parent_id, **fields}
+    if message.inherited:
+        record["inherited"] = True
+    if message.data:
+        record["data"] = message.data
+    end = _known(message, END_FIELDS)
+    if message.tokens is not None:
+        end["tokens"] = _known(message.tokens, Tokens.__slots__)
+    completed = message.time_completed
+    if message.role == "assistant":
+        yield record | (end if completed is None else {})
+        for part in message.parts:
+            yield from _steps(message, part)
+        if completed is not None:
+            finished = envelope("assistant_finished", sid, seq, completed)
+            yield finished | {"message_id": message.id, **end}
+        return
+    record |= end
+    if completed is not None:
+        record["time_completed"] = completed
+    if message.parts:
+        record["parts"] = [
+            {"part_id": p.id, "part_type": p.type, "time": p.time_created, **_call(p), **_result(p)}
+            for p in message.parts
+        ]
+    yield record
+
+
+def _steps(message: Message, part: Part) -> Iterator[Record]:
+    settled = part.type == "tool" and part.status not in (None, "pending", "running")
+    where = message.session_id, message.seq
+    names = {"message_id": message.id, "part_id": part.id}
+    kind = "part"
+    if part.type == "tool":
+        kind = "tool_started"
+    elif message.time_completed is not None and part.type in ("text", "reasoning"):
+        kind = f"{part.type}_finished"
+    begun = envelope(kind, *where, part.time_created) | names | {"idx": part.idx}
+    if kind == "part":
+        begun["part_type"] = part.type
+    yield begun | _call(part) | ({} if settled else _result(part))
+    if settled:
+        when = part.time_updated if part.time_ended is None else part.time_ended
+        ended = envelope("tool_finished", *where, when) | names
+        yield ended | _known(part, ("call_id",)) | _result(part)
+
+
+def _call(part: Part) -> Record:
+    record = _known(part, PART_FIELDS)
+    if part.input_json is not None:
+        if len(part.input_json.encode()) >= BLOB_BYTES:
+            record["input_blob"] = part.input_json
+        else:
+            record["input"] = json.loads(part.input_json)
+    return record
+
+
+def _result(part: Part) -> Record:
+    record = _known(part, RESULT_FIELDS)
+    if part.text is not None:
+        record["text"] = part.text
+    if part.data:
+        record["data"] = part.data
+    if part.time_updated != part.time_created:
+        record["time_updated"] = part.time_updated
+    return record
+
+
+def state(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
+    """Yield what may change about a session; *ids* maps the seq of a message to its id."""
+    session = export.session
+
+    def record(kind: str, time: int, seq: int = session.last_seq) -> Record:
+        return envelope(kind, session.id, seq, time) | {"revision": session.revision}
+
+    used = session.time_updated
+    if session.title or session.title_source != "derived":
+        named = {"title": session.title, "title_source": session.title_source}
+        yield record("session_renamed", used) | named
+    if session.time_archived is not None:
+        yield record("archived", session.time_archived)
+    for label in export.labels:
+        if label.seq in ids:
+            yield record("labeled", used) | {"label": label.label, "message_id": ids[label.seq]}
+    if export.todos:
+        todos = [_known(todo, TODO_FIELDS) for todo in export.todos]
+        yield record("todos", used) | {"todos": todos}
+    for diff in export.diffs:
+        yield record("file_changed", used) | _diff(diff)
+    yield record("session_state", used) | _rest(session, ids)
+
+
+def _diff(diff: FileDiff) -> Record:
+    record = _known(diff, DIFF_FIELDS)
+    if diff.seq:
+        record["message_seq"] = diff.seq
+    for side in ("before", "after"):
+        if (content := getattr(diff, side)) is not None:
+            record[f"{side}_blob"] = content
+    return record
+
+
+def _rest(session: Session, ids: Mapping[int, str]) -> Record:
+    record = _known(session, STATE_FIELDS)
+    record["leaf_id"] = None if session.leaf_seq is None else ids.get(session.leaf_seq)
+    # The secret of a share ends it: it stays where it was made.
+    metadata = {key: value for key, value in session.metadata.items() if key != "share"}
+    data = {key: value for key, value in session.data.items() if key != UNKNOWN}
+    if metadata:
+        record["metadata"] = metadata
+    if data:
+        record["data"] = data
+    return record

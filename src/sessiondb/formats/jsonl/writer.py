@@ -1,0 +1,153 @@
+"""Sessions to lines: the same session always to the same bytes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from sessiondb.formats.jsonl import records
+from sessiondb.formats.jsonl.records import BLOB_BYTES, Record
+from sessiondb.formats.jsonl.values import line_of
+from sessiondb.model import Document, Export, Loss
+
+READ = {"branches": True, "resolve": False}
+TOGETHER = True
+DETAILS = ("full",)
+#: Fields that are texts or bytes; the name of the blob stands in their place.
+_LARGE = ("text", "patch")
+_ALWAYS = ("input_blob", "before_blob", "after_blob")
+
+
+def write(
+    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
+) -> Iterator[Document | Loss]:
+    """Yield a file for each session; *together* they are one, a bundle, parents first."""
+    del detail  # nothing can be left out of our own log
+    seen: set[str] = set()
+    for export in sessions:
+        name = file_name(export.session.id)
+        yield Document(name, lines(export, seen if together else set()))
+
+
+def file_name(session_id: str) -> str:
+    """Return the name of a session's file; ids that agents brought may be no name of a file."""
+    name = quote(session_id, safe="")
+    if len(name) > 200 or name.startswith("."):
+        name = f"{name[:160].lstrip('.')}~{hashlib.sha256(session_id.encode()).hexdigest()[:16]}"
+    return f"{name}.jsonl"
+
+
+def lines(
+    export: Export, seen: set[str] | None = None, *, base: str | None = None
+) -> Iterator[str]:
+    """Yield the lines of one session.
+
+    *seen* are the blobs that the file has already. Directories below *base* are
+    written relative to it.
+    """
+    seen = set() if seen is None else seen
+    unknown: Any = export.session.data.get(records.UNKNOWN, ())
+    for record in unknown:
+        yield line_of(record, lambda _: None)
+    for record in _records(_relative(export, base)):
+        yield from record_lines(record, seen)
+
+
+def record_lines(record: Record, seen: set[str]) -> list[str]:
+    """Return the lines of one record: the blobs that are not in *seen* yet, and its own."""
+    blobs = _Blobs(seen)
+    own = blobs.line(record)
+    return [*blobs.new, own]
+
+
+def _relative(export: Export, base: str | None) -> Export:
+    if base is None:
+        return export
+    session = replace(export.session, directory=_below(export.session.directory, base))
+    project = export.project and replace(
+        export.project, worktree=_below(export.project.worktree, base)
+    )
+    return replace(export, session=session, project=project)
+
+
+def _below(path: str, base: str) -> str:
+    inside = path == base or path.startswith(base.rstrip(os.sep) + os.sep)
+    return os.path.relpath(path, base) if inside else path
+
+
+def _records(export: Export) -> Iterator[Record]:
+    yield from records.head(export)
+    ids: dict[int, str] = {}
+    later: list[tuple[int, int]] = []
+    for message in export.messages:
+        ids[message.seq] = message.id
+        above = message.parent_seq
+        if above is not None and above not in ids:
+            later.append((message.seq, above))
+        yield from records.message_records(message, None if above is None else ids.get(above))
+    session = export.session
+    for seq, above in later:
+        if above in ids:
+            record = records.envelope("relinked", session.id, seq, session.time_updated)
+            yield record | {"message_id": ids[seq], "parent_id": ids[above]}
+    yield from records.state(export, ids)
+
+
+class _Blobs:
+    """Takes large values out of records; ``new`` are the lines that must come before the record."""
+
+    def __init__(self, seen: set[str]) -> None:
+        self._seen = seen
+        self.new: list[str] = []
+
+    def line(self, record: Record) -> str:
+        """Return the line of a record."""
+
+        def keep(value: bytes) -> str | None:
+            return self._name(record, value) if len(value) >= BLOB_BYTES else None
+
+        return line_of(self._lifted(record, record), keep)
+
+    def _lifted(self, of: Record, record: Record) -> Record:
+        for name in _LARGE:
+            value = of.get(name)
+            if isinstance(value, str) and len(value) * 4 >= BLOB_BYTES:
+                raw = value.encode("utf-8", "surrogatepass")
+                if len(raw) >= BLOB_BYTES:
+                    of = {k: v for k, v in of.items() if k != name}
+                    of[f"{name}_blob"] = self._name(record, raw)
+        for name in _ALWAYS:
+            if name in of:
+                of[name] = self._name(record, of[name])
+        if isinstance(of.get("parts"), list):
+            of["parts"] = [self._lifted(part, record) for part in of["parts"]]
+        return of
+
+    def _name(self, record: Mapping[str, Any], value: bytes | str) -> str:
+        raw = value.encode() if isinstance(value, str) else value
+        name = hashlib.sha256(raw).hexdigest()
+        if name not in self._seen:
+            self._seen.add(name)
+            where = (record[key] for key in ("session_id", "seq", "time"))
+            self.new.append(line_of(_blob(name, raw, *where), lambda _: None))
+        return name
+
+
+_PLAIN_TEXT = re.compile("[^\x00-\x08\x0e-\x1f]*")
+
+
+def _blob(name: str, raw: bytes, session_id: str, seq: int, time: int) -> Record:
+    record = records.envelope("blob", session_id, seq, time) | {"hash": name, "size": len(raw)}
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        text = None
+    if text is not None and _PLAIN_TEXT.fullmatch(text):
+        return record | {"encoding": "utf-8", "data": text}
+    return record | {"encoding": "base64", "data": base64.b64encode(raw).decode()}

@@ -1,0 +1,135 @@
+"""What the databases of both generations have in common.
+
+One file may hold both, so what reads them may share one read transaction.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sessiondb.formats.foreign import ForeignDatabase, columns
+from sessiondb.formats.opencode.records import Head, OddRecordError, load, usable_id
+from sessiondb.formats.opencode.sidefiles import stamp
+from sessiondb.model import Problem
+
+
+class Database:
+    """One database file; *file* lets two readers look at the same snapshot."""
+
+    #: The table of sessions, and those whose rows count as a change of theirs.
+    SESSIONS: ClassVar[str]
+    COUNTED: ClassVar[tuple[str, ...]]
+    #: The tables that a database of this generation has, and columns that it needs.
+    REQUIRED: ClassVar[Mapping[str, set[str]]]
+
+    def __init__(self, path: Path, file: ForeignDatabase | None = None) -> None:
+        self.path = path
+        self.home = path.parent
+        self.file = file or ForeignDatabase(path)
+        self._tables: dict[str, frozenset[str]] = {}
+
+    def there(self) -> bool:
+        """Return whether the file has this generation; only while it is read."""
+        return all(needed <= self.columns(table) for table, needed in self.REQUIRED.items())
+
+    def where(self, *_: str) -> Path:
+        """Everything is in one file."""
+        return self.path
+
+    def reading(self) -> AbstractContextManager[object]:
+        """Hold one read transaction; raises `SourceError`."""
+        return self.file.reading()
+
+    def rows(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        """Run a statement."""
+        return self.file.connection.execute(statement, values)
+
+    def records(self, statement: str, *values: Any) -> Iterator[dict[str, Any]]:
+        """Run a statement and yield its rows by column."""
+        cursor = self.rows(statement, *values)
+        names = [column[0] for column in cursor.description]
+        return (dict(zip(names, row, strict=True)) for row in cursor)
+
+    def columns(self, table: str) -> frozenset[str]:
+        """Return the columns of a table; empty where there is none."""
+        if table not in self._tables:
+            self._tables[table] = columns(self.file.connection, table)
+        return self._tables[table]
+
+    def heads(self) -> Iterator[Head | Problem]:
+        """All sessions, in any order."""
+        have = self.columns(self.SESSIONS)
+        wanted = ("id", "parent_id", "time_created", "title")
+        chosen = ", ".join(name if name in have else "NULL" for name in wanted)
+        for name, parent, created, title in self.rows(f"SELECT {chosen} FROM {self.SESSIONS}"):
+            if not usable_id(name):
+                yield Problem(str(self.path), f"session {name!r} has no usable id")
+                continue
+            yield Head(
+                name,
+                parent if usable_id(parent) else None,
+                created if type(created) is int else 0,
+                title if type(title) is str else "",
+            )
+
+    def row(self, session: str) -> dict[str, Any]:
+        """Return the row of a session; raises `OddRecordError` where it is gone."""
+        found = self.records(f"SELECT * FROM {self.SESSIONS} WHERE id = ?", session)
+        row = next(found, None)
+        if row is None:
+            raise OddRecordError("is gone")
+        return row
+
+    def decode(self, row: dict[str, Any], names: tuple[str, ...], problems: list[Problem]) -> None:
+        """Decode the JSON columns *names* of a session's *row* in place; what is odd stays."""
+        for name in names:
+            if row.get(name) is None:
+                continue
+            try:
+                row[name] = load(str(row[name]).encode("utf-8", "surrogateescape"))
+            except OddRecordError as error:
+                why = f"session {row['id']}: {name} {error}"
+                problems.append(Problem(str(self.path), why))
+
+    @cached_property
+    def stat(self) -> tuple[int | None, int | None]:
+        """Size and modification time (ns) of the file."""
+        return stamp(self.path) or (None, None)
+
+    @cached_property
+    def projects(self) -> dict[str, dict[str, Any]]:
+        """The projects by id."""
+        if not {"id", "worktree", "vcs"} <= self.columns("project"):
+            return {}
+        return {row["id"]: row for row in self.records("SELECT id, worktree, vcs FROM project")}
+
+    @cached_property
+    def changes(self) -> dict[str, list[Any]]:
+        """What changes when a session does: for each, three numbers of each table."""
+        found: dict[str, list[Any]] = {}
+        for table in self.COUNTED:
+            if "time_updated" not in self.columns(table):
+                continue
+            # "+" keeps SQLite from fetching the rows one by one in the order of an index.
+            rows = self.rows(
+                "SELECT session_id, count(*), max(time_updated), sum(time_updated & 16777215)"
+                f" FROM {table} GROUP BY +session_id"
+            )
+            for name, *numbers in rows:
+                found.setdefault(name, []).append([table, *numbers])
+        return found
+
+    def lost(self, table: str, key: str, owner: str) -> Iterator[Problem]:
+        """Rows of *table* whose *owner* is not there."""
+        rows = self.rows(
+            f"SELECT {key}, count(*) FROM {table} WHERE NOT EXISTS"
+            f" (SELECT 1 FROM {owner} WHERE {owner}.id = {table}.{key}) GROUP BY {key}"
+        )
+        for name, number in rows:
+            why = f"{number} {table}(s) of {owner} {name!r}, which is not there"
+            yield Problem(str(self.path), why)

@@ -1,0 +1,80 @@
+"""Where the records of OpenCode 2 keep what has a column here; see `fields`.
+
+A message is one record: its ``content`` becomes parts, and of the types that
+nobody said the rest stands under ``type`` in the data of an event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sessiondb.formats.opencode.fields import (
+    TOKENS,
+    Fields,
+    amount,
+    integer,
+    metadata,
+    name,
+    structure,
+    text,
+    word,
+)
+
+MODEL: Fields = {"model": {"providerID": ("provider_id", word), "id": ("model_id", word)}}
+SESSION: Fields = {
+    "title": ("title", name),
+    "agent": ("agent", word),
+    **MODEL,
+    "location": {"directory": ("directory", word)},
+    "revert": ("revert", structure),
+    "permissions": ("permission", structure),
+    "metadata": ("metadata", metadata),
+    "time": {
+        "created": ("time_created", integer),
+        "updated": ("time_updated", integer),
+        "archived": ("time_archived", integer),
+    },
+}
+_CREATED: Fields = {"time": {"created": ("time_created", integer)}}
+_SPENT: Fields = {**_CREATED, **MODEL, "cost": ("cost", amount), "error": ("error", structure)}
+#: Columns of a message by the type of its record; any other type has only its time.
+MESSAGE: Mapping[str, Fields] = {
+    "user": _CREATED,
+    "system": _CREATED,
+    "assistant": {
+        **_SPENT,
+        "time": {"created": ("time_created", integer), "completed": ("time_completed", integer)},
+        "agent": ("agent", word),
+    },
+    "compaction": _SPENT,
+    "agent-switched": {**_CREATED, "agent": ("agent", word)},
+    "model-switched": {**_CREATED, **MODEL},
+}
+OTHER = _CREATED
+#: Types whose records count tokens.
+COUNTED = frozenset({"assistant", "compaction"})
+USAGE = TOKENS
+#: Columns of a part by the type of a piece of content.
+PART: Mapping[str, Fields] = {
+    "text": {"text": ("text", text)},
+    "reasoning": {
+        "text": ("text", text),
+        "time": {"created": ("time_started", integer), "completed": ("time_ended", integer)},
+    },
+    "tool": {
+        "id": ("call_id", word),
+        "name": ("tool", name),
+        "time": {
+            "created": ("time_created", integer),
+            "ran": ("time_started", integer),
+            "completed": ("time_ended", integer),
+        },
+    },
+}
+STATUS = {"streaming": "pending", "running": "running", "completed": "completed", "error": "error"}
+#: What became of a call by the type of its error; anything else failed.
+OUTCOME = {
+    "permission.rejected": "denied",
+    "aborted": "interrupted",
+    "tool.interrupted": "interrupted",
+}

@@ -1,0 +1,53 @@
+"""The forks in a store of OpenCode 2: marked by their session, or made by 1.x and only alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from sessiondb.formats.opencode.forks import Fork, recognise
+from sessiondb.formats.opencode.records import Head, Records, load_object, usable_id
+from sessiondb.formats.opencode.sqlite2 import Records2
+
+#: How many forks of forks are followed to where a message was written first.
+_DEPTH = 500
+
+
+def forks(records: Records2, heads: Collection[Head]) -> dict[str, Fork]:
+    """Return the forks among *heads* by session id, with their originals."""
+    marked = {}
+    for name, original, boundary in records.marks():
+        copies = dict(records.copies(name, original, boundary))
+        cut = next(reversed(copies.values()), None) or _through(boundary)
+        marked[name] = Fork(original, cut, copies, {})
+    found = recognise(records, heads, marked, _shared)
+    return {name: replace(fork, roots=_roots(name, found)) for name, fork in found.items()}
+
+
+def _through(boundary: Any) -> str | None:
+    if type(boundary) is dict and boundary.get("type") != "before":
+        cut = boundary.get("messageID")
+        return cut if usable_id(cut) else None
+    return None
+
+
+def _shared(records: Records, session: str, message: str) -> list[Any]:
+    record = load_object(records.message(session, message))
+    # The upgrade from 1.x takes it from the row, which a copy of 1.x wrote anew.
+    if type(record.get("time")) is dict:
+        record["time"].pop("completed", None)
+    return [record]
+
+
+def _roots(session: str, forks: dict[str, Fork]) -> dict[str, str]:
+    roots = {}
+    for copy in forks[session].copies:
+        place, name = session, copy
+        for _ in range(_DEPTH):
+            fork = forks.get(place)
+            if fork is None or name not in fork.copies:
+                break
+            place, name = fork.original, fork.copies[name]
+        roots[copy] = name
+    return roots

@@ -1,0 +1,123 @@
+"""What both generations want to know of a message that neither of them wrote."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import urllib.parse
+from typing import Any, NamedTuple
+
+from sessiondb.formats.opencode.convert2 import GENERATION
+from sessiondb.formats.opencode.names import is_native
+from sessiondb.formats.opencode.reader import SOURCE
+from sessiondb.model import Message, Part, Session
+
+#: What stands for an agent, provider or model that nobody named.
+AGENT, UNKNOWN = "build", "unknown"
+#: Events whose text a model is shown as if the user had said it.
+TOLD = frozenset({"custom_message", "branch_summary"})
+#: Events that no format of OpenCode has, and that say nothing a session's total does not.
+SILENT = frozenset({"usage"})
+
+
+class Model(NamedTuple):
+    """Which model answers."""
+
+    provider: str
+    id: str
+
+
+class File(NamedTuple):
+    """A file of a message: its content in base64, or an address."""
+
+    mime: str
+    name: str | None
+    data: str | None
+    url: str | None
+
+
+def generation(session: Session) -> int:
+    """Return which OpenCode wrote a session; 0 is none."""
+    if session.source != SOURCE:
+        return 0
+    return 2 if session.data.get(GENERATION) == 2 else 1
+
+
+def wrote(session: Session, message: Message) -> int:
+    """Return which OpenCode wrote a message; 0 is none, also where it was appended here."""
+    return 0 if is_native(message.id) else generation(session)
+
+
+def text_of(message: Message, *, synthetic: bool = False) -> str:
+    """Return the texts of a message that were said by whom it is from, or else put in."""
+    return "\n".join(
+        part.text
+        for part in message.parts
+        if part.type == "text"
+        and part.text
+        and not part.data.get("ignored")
+        and bool(part.data.get("synthetic")) is synthetic
+    )
+
+
+def model_of(messages: list[Message], index: int, session: Session) -> tuple[str, Model]:
+    """Return agent and model of a message: its own, else those of the answer to it, or before."""
+    agent = provider = model = None
+    near = [*messages[index:], *reversed(messages[:index])]
+    for message in near:
+        agent = agent or message.agent
+        if model is None and message.model_id:
+            provider, model = message.provider_id, message.model_id
+        if agent and model:
+            break
+    return agent or session.agent or AGENT, Model(
+        provider or session.provider_id or UNKNOWN, model or session.model_id or UNKNOWN
+    )
+
+
+def file_of(part: Part) -> File:
+    """Return a file, wherever its content stands."""
+    data = part.data
+    mime, name, url = (data.get(key) for key in ("mime", "filename", "url"))
+    content = data.get("content")
+    encoded = base64.b64encode(content).decode() if isinstance(content, bytes) else None
+    url = url if isinstance(url, str) else None
+    if encoded is None and url is not None and url.startswith("data:"):
+        encoded = _inline(url)
+    return File(
+        mime if isinstance(mime, str) else "application/octet-stream",
+        name if isinstance(name, str) else None,
+        encoded,
+        url,
+    )
+
+
+def _inline(url: str) -> str | None:
+    head, comma, body = url.partition(",")
+    if not comma:
+        return None
+    if not head.endswith(";base64"):
+        return base64.b64encode(urllib.parse.unquote_to_bytes(body)).decode()
+    try:
+        return base64.b64encode(base64.b64decode(body, validate=True)).decode()
+    except (binascii.Error, ValueError):
+        return None
+
+
+def arguments(part: Part) -> dict[str, Any]:
+    """Return the arguments of a call as an object; anything else stands under ``value``."""
+    given = part.input
+    if given is None:
+        return {}
+    return given if type(given) is dict else {"value": given}
+
+
+def error_text(error: Any) -> str:
+    """Return what an error says, whoever wrote it down."""
+    if isinstance(error, dict):
+        inner = error.get("data")
+        for place in (error, inner if isinstance(inner, dict) else {}):
+            if isinstance(place.get("message"), str):
+                return str(place["message"])
+        return str(error.get("name") or error.get("type") or "")
+    return str(error)

@@ -1,0 +1,128 @@
+"""Secrets taken out of a session before it is written in any format.
+
+Known shapes of keys, tokens and passwords are replaced by ``[redacted]`` in every
+text, input, title, patch and value of ``data``. It knows shapes, not meanings: a
+secret that looks like a word stays, and so does what is inside bytes (whole
+files, images). Read what you hand out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sessiondb.model import Export, FileDiff, Message, Part, Session
+
+PLACE = "[redacted]"
+_NAMED = (
+    r"(?i:[\w-]{0,40}(?:api[_-]?key|secret|token|passw(?:or)?d|passphrase|private[_-]?key"
+    r"|credentials?|authorization)[\w-]{0,40})"
+)
+_PATTERNS = [
+    re.compile(pattern)
+    for pattern in (
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+        r"\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}",
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,})",
+        r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
+        r"\bAIza[\w-]{30,}",
+        r"\bxox[abeprs]-[\w-]{10,}",
+        r"\b(?:npm_|pypi-|hf_)[\w-]{16,}",
+        r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
+        r"(?<=://)[^\s/:@]+:[^\s/@]+(?=@)",
+        r"(?i:(?<=bearer )|(?<=basic ))[\w.~+/=-]{12,}",
+    )
+]
+_VALUE = r"""("[^"\n]{4,}"|'[^'\n]{4,}'|[^\s"',;]{6,})"""
+_ASSIGNED = re.compile(rf"({_NAMED}[\"']?\s*[:=]\s*)" + _VALUE)
+_NAME = re.compile(_NAMED)
+#: A count of tokens is no secret.
+_COUNTS = re.compile(r"(?i)((max|input|output|total|prompt|completion)_?)*tokens?(_count)?")
+
+
+def redacted(export: Export) -> Export:
+    """Return *export* without what looks like a secret."""
+    return replace(
+        export,
+        session=_session(export.session),
+        messages=_messages(export),
+        todos=tuple(replace(todo, content=clean(todo.content)) for todo in export.todos),
+        diffs=tuple(map(_diff, export.diffs)),
+    )
+
+
+def clean(text: str) -> str:
+    """Return *text* without what looks like a secret."""
+    for pattern in _PATTERNS:
+        text = pattern.sub(PLACE, text)
+
+    def assigned(match: re.Match[str]) -> str:
+        value = match[2]
+        quote = value[0] if value[0] in "\"'" else ""
+        return f"{match[1]}{quote}{PLACE}{quote}"
+
+    return _ASSIGNED.sub(assigned, text)
+
+
+def clean_value(value: Any) -> Any:
+    """Return plain data without what looks like a secret."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list | tuple):
+        return [clean_value(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _field(key, item) for key, item in value.items()}
+    return value
+
+
+def _field(name: str, value: Any) -> Any:
+    if isinstance(value, str) and len(value) >= 4 and _NAME.search(name):
+        return value if _COUNTS.fullmatch(name) else PLACE
+    return clean_value(value)
+
+
+def _session(session: Session) -> Session:
+    names = ("summary_diffs", "revert", "permission", "metadata", "data")
+    return replace(
+        session,
+        title=clean(session.title),
+        share_url=None,
+        **{name: clean_value(getattr(session, name)) for name in names},
+    )
+
+
+def _messages(export: Export) -> Iterator[Message]:
+    for message in export.messages:
+        yield replace(
+            message,
+            error=clean_value(message.error),
+            data=clean_value(message.data),
+            parts=tuple(map(_part, message.parts)),
+        )
+
+
+def _part(part: Part) -> Part:
+    given = part.input_json
+    if given is not None:
+        given = json.dumps(clean_value(json.loads(given)), separators=(",", ":"))
+    return replace(
+        part,
+        title=part.title and clean(part.title),
+        text=part.text and clean(part.text),
+        input_json=given,
+        data=clean_value(part.data),
+    )
+
+
+def _diff(diff: FileDiff) -> FileDiff:
+    def side(content: bytes | None) -> bytes | None:
+        try:
+            return content and clean(content.decode()).encode()
+        except UnicodeDecodeError:
+            return content
+
+    patch = diff.patch and clean(diff.patch)
+    return replace(diff, patch=patch, before=side(diff.before), after=side(diff.after))

@@ -1,0 +1,106 @@
+"""Calls and their results, shown together.
+
+The text of a result stands once, mostly with its call. A call is shown with the
+last result of it on the path, else with its own text; a result whose record has
+no text is shown with that of the call before it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+
+from sqlalchemy import and_, func, or_, select, text
+
+from sessiondb.engine.sql import Statement, p
+from sessiondb.model import Message, Part
+from sessiondb.repository import Read
+from sessiondb.repository.decode import SELECT_PART, part_of
+from sessiondb.schema import part
+
+_of_calls = and_(
+    part.c.session_id == p("sid"),
+    part.c.call_id.in_(select(func.json_each(p("calls")).table_valued("value").c.value)),
+)
+_BY_CALL = (part, "INDEXED BY ix_part_call_id", "sqlite")
+_CALLS = Statement(
+    lambda: SELECT_PART.with_hint(*_BY_CALL).where(_of_calls, part.c.type == text("'tool'"))
+)
+_RESULTS = Statement(
+    lambda: SELECT_PART.with_hint(*_BY_CALL).where(
+        _of_calls,
+        part.c.type == text("'tool-result'"),
+        or_(part.c.text.is_not(None), part.c.text_blob.is_not(None)),
+    )
+)
+
+#: call id → (where it stands, its text), in order.
+Texts = dict[str | None, list[tuple[int, str | None]]]
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What is known of the calls in some messages: seqs of calls, places on the path of results."""
+
+    calls: Texts = field(default_factory=dict)
+    results: Texts = field(default_factory=dict)
+    places: dict[int, int] = field(default_factory=dict)
+    bare: set[str | None] = field(default_factory=set)
+
+    def note(self, messages: list[Message]) -> None:
+        """Find the calls, and the results without a text of their own."""
+        for entry in messages:
+            for item in entry.parts:
+                if item.type == "tool" and item.call_id:
+                    self.calls.setdefault(item.call_id, []).append((entry.seq, item.text))
+                elif _is_bare(item):
+                    self.bare.add(item.call_id)
+
+    def part(self, seq: int, item: Part) -> Part:
+        """Return a part of message *seq* with the text that belongs to it."""
+        if item.type == "tool" and item.call_id in self.results and seq in self.places:
+            return self._call(self.places[seq], item)
+        if _is_bare(item) and item.call_id in self.calls:
+            known = self.calls[item.call_id]
+            before = [entry for entry in known if entry[0] < seq]
+            return replace(item, text=(before or known)[-1][1])
+        return item
+
+    def _call(self, here: int, item: Part) -> Part:
+        # An id that is used for every call anew ends the search at the next call.
+        again = [self.places.get(seq, -1) for seq, _ in self.calls[item.call_id]]
+        end = min((place for place in again if place > here), default=len(self.places))
+        found = [entry for entry in self.results[item.call_id] if here < entry[0] < end]
+        return replace(item, text=max(found, key=itemgetter(0))[1]) if found else item
+
+
+def _is_bare(item: Part) -> bool:
+    return item.type == "tool-result" and item.text is None and bool(item.call_id)
+
+
+def with_results(
+    session_id: str, messages: list[Message], path: Callable[[], Read[Sequence[int]]]
+) -> Read[list[Message]]:
+    """Return *messages* with calls and results resolved; *path* says what is live."""
+    shown = _Shown()
+    shown.note(messages)
+    wanted = shown.bare.union(shown.calls)
+    if not wanted:
+        return messages
+    results = yield _RESULTS, {"sid": session_id, "calls": json.dumps(sorted(map(str, wanted)))}
+    if not results and not shown.bare:
+        return messages
+    if elsewhere := shown.bare.difference(shown.calls):
+        where = {"sid": session_id, "calls": json.dumps(sorted(map(str, elsewhere)))}
+        for row in sorted((yield _CALLS, where), key=itemgetter(0, 1)):
+            item = part_of(row)
+            shown.calls.setdefault(item.call_id, []).append((row[0], item.text))
+    if results:
+        shown.places = {seq: place for place, seq in enumerate((yield from path()))}
+    for row in sorted(results, key=itemgetter(0, 1)):
+        if row[0] in shown.places:
+            item = part_of(row)
+            shown.results.setdefault(item.call_id, []).append((shown.places[row[0]], item.text))
+    return [replace(m, parts=tuple(shown.part(m.seq, item) for item in m.parts)) for m in messages]

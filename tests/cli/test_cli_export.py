@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from command_line import SAMPLE, Run, Story
+
+from sessiondb import Store, assistant, text, tool, user
+from sessiondb.cli.following import follow
+
+
+def types(log: str) -> list[str]:
+    return [json.loads(line)["type"] for line in log.splitlines()]
+
+
+def test_one_session_goes_to_stdout(sessiondb: Run, story: Story) -> None:
+    ran = sessiondb("export", story.parser, "--to", "jsonl")
+    assert (ran.code, ran.err) == (0, "")
+    assert types(ran.out)[0] == "session_meta"
+    assert {json.loads(line)["session_id"] for line in ran.out.splitlines()} == {story.parser}
+
+
+def test_a_family_moves_to_another_machine_in_one_file(
+    sessiondb: Run, story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "family.jsonl.gz"
+    ran = sessiondb("export", story.parser, "--to", "jsonl", "--with-children", "-o", str(bundle))
+    assert (ran.code, ran.out) == (0, "")
+    assert bundle.stat().st_mode & 0o777 == 0o600
+    before = sessiondb("show", story.fork, "--json").json
+    monkeypatch.setenv("SESSIONDB_PATH", str(tmp_path / "laptop.db"))
+    brought = sessiondb("import", str(bundle), "--json")
+    assert (brought.code, brought.json["imported"]) == (0, 3)
+    after = sessiondb("show", story.fork, "--json").json
+    assert after == before
+    assert sessiondb("import", str(bundle), "--json").json["unchanged"] == 3
+    assert sessiondb("check").code == 0
+
+
+def test_several_sessions_go_to_a_folder(sessiondb: Run, story: Story, tmp_path: Path) -> None:
+    ran = sessiondb("export", "-a", "--to", "jsonl", "-o", f"{tmp_path}/out/")
+    assert ran.code == 0, ran.err
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {f"{name}.jsonl" for name in (story.parser, story.fork, story.other)}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("--to", "jsonl"),
+        ("@",),
+        ("@", "--to", "telegram"),
+        ("@", "-a", "--to", "jsonl"),
+        ("--archived", "--to", "jsonl"),
+        ("@", "--to", "jsonl", "--detail", "some"),
+    ],
+)
+def test_an_export_of_nothing_in_particular_is_refused(
+    sessiondb: Run, story: Story, args: tuple[str, ...]
+) -> None:
+    ran = sessiondb("export", *args)
+    assert (ran.code, ran.out) == (2, "")
+
+
+def test_what_is_removed_with_a_bundle_comes_back(
+    sessiondb: Run, story: Story, tmp_path: Path
+) -> None:
+    bundle = str(tmp_path / "gone.jsonl")
+    before = sessiondb("show", story.fork, "--json").json
+    assert sessiondb("rm", story.parser, "--yes", "--bundle", bundle).code == 0
+    assert sessiondb("show", story.fork).code == 3
+    assert sessiondb("import", bundle, "--json").json["deleted"] == 3
+    assert sessiondb("import", bundle, "--restore", "--json").json["imported"] == 3
+    assert sessiondb("show", story.fork, "--json").json == before
+
+
+def test_sessions_of_other_agents_keep_their_origin(
+    sessiondb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessiondb("import", str(SAMPLE))
+    bundle = str(tmp_path / "all.jsonl")
+    assert sessiondb("export", "-a", "--subagents", "--to", "jsonl", "-o", bundle).code == 0
+    listed = sessiondb("list", "-a", "--subagents", "--json").json["sessions"]
+    monkeypatch.setenv("SESSIONDB_PATH", str(tmp_path / "laptop.db"))
+    assert sessiondb("import", bundle).code == 0
+    assert sessiondb("list", "-a", "--subagents", "--json").json["sessions"] == listed
+    assert sessiondb("import", str(SAMPLE), "--json").json["imported"] == 0
+
+
+def test_secrets_of_known_shapes_are_redacted(
+    sessiondb: Run, store: Store, project: Path
+) -> None:
+    session = store.create_session(title="Deploy with ghp_" + "a1" * 18)
+    secrets = [
+        "sk-ant-api03-" + "Zz9" * 12, "AKIA" + "B2" * 8, "hunter2-long", "postgres-pw-1",
+        "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
+    ]  # fmt: skip
+    said = f"use {secrets[0]} and {secrets[1]}, PASSWORD={secrets[2]}"
+    call = tool("http", {"api_key": secrets[2], "url": f"postgres://me:{secrets[3]}@db/x"})
+    store.append(session, user(text(said)))
+    store.append(session, assistant(call, text(f"Bearer {secrets[4]}"), note={"token": secrets[2]}),
+                 tokens={"input": 7})  # fmt: skip
+    plain = sessiondb("export", session.id, "--to", "jsonl").out
+    ran = sessiondb("export", session.id, "--to", "jsonl", "--redact")
+    assert all(secret in plain for secret in secrets)
+    assert not any(secret in ran.out for secret in [*secrets, "a1a1a1"])
+    assert '"tokens":{"input":7}' in ran.out
+    assert "postgres://" in ran.out
+
+
+def test_a_project_syncs_through_its_folder(
+    sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SESSIONDB_PATH")
+    refused = sessiondb("sync")
+    assert refused.code == 2
+    assert "init --local" in refused.err
+    assert sessiondb("init", "--local").code == 0
+    with Store.open() as store:
+        name = store.create_session(title="Ours").id
+        store.append(name, user("hello"))
+    assert sessiondb("sync", "--json").json["written"] == [name]
+    assert sessiondb("sync", "--json").json["written"] == []
+    assert (project / ".sessiondb" / "sessions" / f"{name}.jsonl").is_file()
+
+
+def test_tail_tells_each_step_as_a_log_that_can_be_read(store: Store, tmp_path: Path) -> None:
+    session = store.create_session(title="Live")
+    store.append(session, user("go"))
+    stop = threading.Event()
+    said: list[str] = []
+    lines = follow(store, store.session(session), as_jsonl=True, stop=stop)
+    while "user" not in types("".join(said)):
+        said.append(next(lines))
+    message = store.append(session, assistant(tool("bash", {}, call_id="c")), open=True)
+    store.settle(session, message.parts[0].id, output="ok")
+    store.finish(session, message.id)
+    store.set_title(session, "Named")
+    while "session_renamed" not in types("".join(said))[-1:]:
+        said.append(next(lines))
+    stop.set()
+    found = types("".join(said))
+    steps = ["assistant_started", "tool_started", "tool_finished", "assistant_finished"]
+    assert [kind for kind in found if kind in steps] == steps
+    (tmp_path / "live.jsonl").write_text("".join(said))
+    with Store.open(tmp_path / "other.db") as other:
+        from sessiondb.formats import find
+
+        for source in find(tmp_path / "live.jsonl"):
+            assert all(not hasattr(item, "why") for item in other.ingest(source.read()))
+        assert other.session(session.id).title == "Named"
+        assert other.messages(session.id)[-1].parts[0].text == "ok"

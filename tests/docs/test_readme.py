@@ -1,0 +1,165 @@
+"""What README says: commands and what they print, queries and what they find, Python that runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from docs_blocks import EXAMPLES, Block, blocks, page
+from docs_console import fresh_terminal, masked, run, typed
+
+from sessiondb import ALL, Store
+from sessiondb.cli.app import COMMANDS, Commands, app
+
+README = page("README.md")
+QUERIES = blocks(README, "sql")
+Rows = list[dict[str, Any]]
+
+
+def _descending(rows: Rows, name: str) -> bool:
+    values = [row[name] for row in rows]
+    return values == sorted(values, reverse=True)
+
+
+#: What the rows of a query must be like, by the first words of the sentence before it.
+SENSIBLE: dict[str, Callable[[Rows], bool]] = {
+    "Newest sessions": lambda rows: _descending(rows, "updated") and bool(rows[0]["title"]),
+    "One transcript": lambda rows: rows[0]["role"] == "user" and _ascending_seq(rows),
+    "Cost by model": lambda rows: _descending(rows, "usd") and rows[0]["answers"] > 0,
+    "Slowest tool": lambda rows: _descending(rows, "seconds") and rows[0]["seconds"] > 0,
+    "Failed tools": lambda rows: all(row["outcome"] and row["said"] for row in rows),
+    "Biggest": lambda rows: _descending(rows, "characters") and rows[0]["characters"] > 2_000,
+    "The tree": lambda rows: any(
+        row["relation"] == "fork" and row["title"].startswith("  ") for row in rows
+    ),
+    "Search": lambda rows: all("[" in row["found"] for row in rows),
+    "Everything I": lambda rows: _descending(rows, "time") and bool(rows[0]["prompt"]),
+    "The files": lambda rows: "/" in rows[0]["file"] and _descending(rows, "edits"),
+}
+
+
+def _ascending_seq(rows: Rows) -> bool:
+    seqs = [row["seq"] for row in rows]
+    return seqs == sorted(seqs) and len(set(seqs)) > 1
+
+
+def _ask(shell: str, path: Path, sql: str) -> Rows:
+    done = subprocess.run(
+        [shell, "-readonly", "-json", str(path), sql], check=False, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, ""), sql
+    return json.loads(done.stdout or "[]")  # type: ignore[no-any-return]
+
+
+def _check_queries(shell: str, path: Path, word: str) -> None:
+    for query in QUERIES:
+        sql = query.text.replace("'timer'", f"'{word}'")
+        assert "data" not in re.findall(r"\w+", sql), "no query needs MessagePack"
+        rows = _ask(shell, path, sql)
+        (sensible,) = (check for name, check in SENSIBLE.items() if query.before.startswith(name))
+        assert rows, query.before
+        assert sensible(rows), (query.before, rows)
+
+
+def test_every_query_answers_in_the_plain_shell(sqlite3_shell: str, sample: Path) -> None:
+    assert len(QUERIES) == len(SENSIBLE) >= 8
+    _check_queries(sqlite3_shell, sample, "timer")
+
+
+def test_every_query_answers_on_sessions_of_the_real_opencode(
+    sqlite3_shell: str, database: Callable[[Path], Path], real_store: Callable[[str], Path]
+) -> None:
+    path = database(real_store("opencode-1.18.33") / "data")
+    with Store.open(path, read_only=True) as store:
+        newest = store.sessions(project=ALL, source="opencode", limit=1).items[0]
+        texts = (message.text for message in store.walk(newest))
+        word = next(word for text in texts for word in re.findall(r"[^\W\d_]{4,}", text))
+    _check_queries(sqlite3_shell, path, word)
+
+
+def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
+    """After a change on purpose: python tests/docs/docs_console.py README.md."""
+    pairs = [(c, shown) for c, shown in typed(README) if not c.startswith("python")]
+    assert len(pairs) > 8
+    with fresh_terminal(tmp_path / "sessions.db"):
+        for command, shown in pairs:
+            assert masked(run(command)) == masked(shown), command
+
+
+def test_every_command_has_its_line_and_no_line_names_another() -> None:
+    table = re.findall(r"(?m)^\| (`sessiondb .*?`) \|", README)
+    listed = re.findall(r"`sessiondb ([a-z]+)", " ".join(table))
+    assert sorted(listed) == sorted(COMMANDS)
+    assert set(re.findall(r"sessiondb (?:--\S+ )*([a-z]+)\b(?=[^a-z])", _code(README))) <= {
+        *COMMANDS
+    }
+
+
+def test_every_name_of_a_session_that_the_page_shows_finds_it(sample: Path) -> None:
+    table = README.partition("| REF | example |")[2].partition("\n\n")[0]
+    names = [n for n in re.findall(r"`([^`]+)`", table) if not n.startswith("@")]
+    assert len(names) >= 5
+    with Store.open(sample, read_only=True) as store:
+        assert all(store.session(name).source_id for name in names)
+
+
+def test_every_option_that_the_page_names_is_in_the_help_of_some_command() -> None:
+    assert isinstance(app, Commands)
+    known = {"--help", "--version"}
+    for command in (app, *filter(None, (app.get_command(_context(), name) for name in COMMANDS))):
+        for parameter in command.params:
+            known |= {*parameter.opts, *parameter.secondary_opts}
+    named = re.findall(r"(?<!\S)--[a-z-]+", re.sub(r"[`\[\]]", " ", _code(_without_sh(README))))
+    assert set(named) <= known
+
+
+def _context() -> Any:
+    return app.make_context("sessiondb", ["list"], resilient_parsing=True)
+
+
+def _code(text: str) -> str:
+    """Return what a page shows as code: `spans`, and lines that are typed."""
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"(?ms)^```.*?^```$", "", text))
+    lines = [command for command, _ in typed(text)]
+    return "\n".join([*spans, *lines, ""])
+
+
+def _without_sh(text: str) -> str:
+    # What is not there yet is named with its options.
+    return text.partition("## What is not there yet")[0]
+
+
+def _is_whole(block: Block) -> bool:
+    return not block.before.startswith("<!-- examples/")
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/LIBRARY.md"])
+def test_the_python_of_a_page_runs(
+    name: str, reader: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = [block for block in blocks(page(name), "python") if _is_whole(block)]
+    assert whole
+    for block in whole:
+        exec(compile(block.text, f"{name}:{block.line}", "exec"), {"__name__": "reader"})
+    if name == "README.md":
+        (shown,) = blocks(README, "text")
+        assert capsys.readouterr().out == shown.text
+
+
+def test_what_is_shown_of_an_example_stands_in_it() -> None:
+    shown = [block for block in blocks(README, "python") if not _is_whole(block)]
+    sources = {re.search(r"examples/\w+\.py", block.before)[0] for block in shown}  # type: ignore[index]
+    assert sources == {f"examples/{name}.py" for name in EXAMPLES}
+    for block in shown:
+        source = page(re.search(r"examples/\w+\.py", block.before)[0])  # type: ignore[index]
+        indents = {" " * n for n in range(0, 20, 4)}
+        assert any(_indented(block.text, by) in source for by in indents), block.text
+
+
+def _indented(text: str, by: str) -> str:
+    return re.sub(r"(?m)^(?=.)", by, text)

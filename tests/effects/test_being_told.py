@@ -1,0 +1,295 @@
+"""Then tell: callbacks and changes come after the commit, and say where to read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from facades import AwaitedStore, Contract, eventually
+from processes import Connection, ran
+
+from sessiondb import (
+    AsyncStore,
+    Change,
+    InvalidInputError,
+    Message,
+    NotFoundError,
+    SessionHandle,
+    Store,
+    StoreClosedError,
+    assistant,
+    tool,
+    tool_result,
+    user,
+)
+
+
+def newest(contract: Contract) -> int:
+    return int(contract.rows("SELECT value FROM meta WHERE key = 'change'")[0][0])
+
+
+async def test_callbacks_run_on_the_callers_loop_or_a_thread_of_their_own(
+    contract: Contract, session: SessionHandle
+) -> None:
+    threads: list[threading.Thread] = []
+    contract.store.on_commit(lambda _: threads.append(threading.current_thread()))
+    await contract.store.append(session, user("Hello"))
+    await eventually(lambda: threads)
+    own = threading.current_thread()
+    assert [thread is own for thread in set(threads)] == [contract.kind == "async"]
+
+
+async def test_a_callback_may_write(contract: Contract, session: SessionHandle) -> None:
+    log = await contract.store.create_session(id="log", directory="/tmp")
+    store = contract.store.inner
+
+    def wanted(changes: list[Change]) -> bool:
+        return any(change.session_id == session.id for change in changes)
+
+    def write(changes: list[Change]) -> None:
+        if wanted(changes):
+            store.append(log, user("told"))
+
+    async def write_async(changes: list[Change]) -> None:
+        if wanted(changes):
+            await store.append(log, user("told"))
+
+    contract.store.on_commit(write if contract.kind == "sync" else write_async)
+    await contract.store.append(session, user("Hello"))
+    sql = "SELECT count(*) FROM message WHERE session_id = 'log'"
+    await eventually(lambda: contract.rows(sql) == [(1,)])
+
+
+async def test_a_callback_that_raises_is_reported_and_hides_nothing(
+    contract: Contract, session: SessionHandle, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[list[Change]] = []
+
+    def broken(_: list[Change]) -> None:
+        raise RuntimeError("a broken callback")
+
+    async def broken_later(_: list[Change]) -> None:
+        await asyncio.sleep(0)
+        raise RuntimeError("a broken callback")
+
+    contract.store.on_commit(broken if contract.kind == "sync" else broken_later)
+    contract.store.on_commit(told.append)
+    with caplog.at_level(logging.ERROR, logger="sessiondb"):
+        await contract.store.append(session, user("Hello"))
+        await contract.store.append(session, user("Hello again"))
+        await eventually(lambda: len(told) >= 2 and len(caplog.records) >= 2)
+    assert "a broken callback" in caplog.text
+    assert len(await contract.store.messages(session)) == 2
+
+
+async def test_callbacks_are_told_in_the_order_of_commits_until_they_end(
+    contract: Contract, session: SessionHandle
+) -> None:
+    told: list[Change] = []
+    end = contract.store.on_commit(told.extend)
+    with Store.open(contract.path, durability="normal") as other:
+        mine = [contract.store.append(session, user("x")) for _ in range(20)]
+        theirs = [asyncio.to_thread(other.append, session.id, user("y")) for _ in range(20)]
+        await asyncio.gather(*mine, *theirs)
+        await eventually(lambda: told and told[-1].last_seq == 40)
+    assert [c.change for c in told] == sorted({c.change for c in told})
+    end()
+    end()
+    await contract.store.append(session, user("not told"))
+    await asyncio.sleep(0.02)
+    assert told[-1].last_seq == 40
+
+
+async def test_nothing_is_told_of_what_was_not_committed(
+    contract: Contract, session: SessionHandle
+) -> None:
+    told: list[Change] = []
+    contract.store.on_commit(told.extend)
+    with pytest.raises(NotFoundError):
+        async with contract.store.effects() as fx:
+            fx.append(session, user("x"))
+            fx.append("ses_nowhere", user("y"))
+    last = await contract.store.append(session, user("z"))
+    await eventually(lambda: any(c.last_seq == last.seq for c in told))
+    assert [c.last_seq for c in told if c.session_id == session.id and c.last_seq] == [1]
+
+
+async def test_a_change_says_which_messages_to_read_again(
+    contract: Contract, session: SessionHandle
+) -> None:
+    async with contract.store.effects() as fx:
+        fx.append(session, user("one"))
+        a = fx.append(session, assistant(tool("t", call_id="c1"), tool("t", call_id="c2")))
+        fx.append(session, user("three"))
+    told: list[Change] = []
+    contract.store.on_commit(told.extend)
+
+    async def since(wanted: int) -> int:
+        await eventually(lambda: told and told[-1].revision == wanted)
+        return told[-1].since_seq
+
+    await contract.store.append(session, user("four"))
+    assert await since(3) == 3
+    await contract.store.settle(session, a.parts[0], output="x")
+    assert await since(4) == a.seq - 1
+    await contract.store.append(session, user(tool_result("c2", "y")))
+    assert await since(5) == a.seq - 1
+    await contract.store.set_title(session, "No message changed")
+    assert await since(6) == 5
+
+
+@asynccontextmanager
+async def following(store: AwaitedStore, *args: Any, **how: Any) -> AsyncGenerator[list[Change]]:
+    """What a follower was told so far, while it follows."""
+    found: list[Change] = []
+    stop = threading.Event()
+    more = {"stop": stop} if isinstance(store.inner, Store) else {}
+
+    async def follow() -> None:
+        async with aclosing(store.changes(*args, **how, **more)) as changes:
+            async for change in changes:
+                found.append(change)  # noqa: PERF401  it is read meanwhile
+
+    task = asyncio.ensure_future(follow())
+    try:
+        yield found
+    finally:
+        stop.set()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def append_three(_: Connection, path: Path, session: str) -> None:
+    with Store.open(path, durability="normal") as store:
+        for n in range(3):
+            store.append(session, user(f"from elsewhere {n}"))
+
+
+async def test_changes_of_another_process_are_found(
+    contract: Contract, session: SessionHandle
+) -> None:
+    start = newest(contract)
+    async with following(contract.store, since=start) as found:
+        ran(append_three, contract.path, session.id)
+        await eventually(lambda: found and found[-1].last_seq == 3)
+    assert found[0].change > start
+    assert {change.session_id for change in found} == {session.id}
+
+
+async def test_changes_begin_with_what_comes_next(
+    contract: Contract, session: SessionHandle
+) -> None:
+    await contract.store.append(session, user("before"))
+    async with following(contract.store) as found:
+        await asyncio.sleep(0.1)
+        assert found == []
+        await contract.store.append(session, user("after"))
+        await eventually(lambda: found)
+    assert [change.last_seq for change in found] == [2]
+
+
+async def test_changes_go_on_after_any_one_of_them(contract: Contract) -> None:
+    """Also after one of several sessions that one commit touched."""
+    async with contract.store.effects() as fx:
+        made = [fx.create_session(directory="/tmp").id for _ in range(5)]
+    async with following(contract.store, since=0) as found:
+        await eventually(lambda: len(found) == 5)
+    assert [change.session_id for change in found] == made
+    for number, change in enumerate(found):
+        async with following(contract.store, since=change.change) as rest:
+            await eventually(lambda n=number, rest=rest: len(rest) == 4 - n)
+        assert rest == found[number + 1 :]
+
+
+async def test_changes_find_more_sessions_than_they_read_at_once(contract: Contract) -> None:
+    for size in (64, 300, 350):
+        async with contract.store.effects() as fx:
+            for _ in range(size):
+                fx.create_session(directory="/tmp")
+    async with following(contract.store, since=0) as found:
+        await eventually(lambda: len(found) == 714)
+    assert len({change.session_id for change in found}) == 714
+
+
+async def test_changes_of_one_session_leave_the_others_out(
+    contract: Contract, session: SessionHandle
+) -> None:
+    other = await contract.store.create_session(directory="/tmp")
+    start = newest(contract)
+    async with following(contract.store, session, since=start) as found:
+        await contract.store.append(other, user("x"))
+        await contract.store.append(session, user("x"))
+        await eventually(lambda: found)
+    assert {change.session_id for change in found} == {session.id}
+
+
+async def test_a_deleted_session_and_what_was_below_it_are_told_of(
+    contract: Contract, session: SessionHandle
+) -> None:
+    below = await contract.store.create_session(parent=session)
+    fork = await contract.store.fork(session)
+    start = newest(contract)
+    async with following(contract.store, since=start) as found:
+        await contract.store.delete(session, keep_forks=True)
+        await eventually(lambda: len(found) == 3)
+    assert {c.session_id: c.deleted for c in found} == {
+        session.id: True,
+        below.id: True,
+        fork.id: False,
+    }
+
+
+async def test_whoever_reads_after_what_changes_say_has_everything(
+    contract: Contract, session: SessionHandle
+) -> None:
+    """Text that grows, calls that are settled late, results of their own: in old messages too."""
+    copy: dict[int, Message] = {}
+    other = await contract.open()
+
+    async def read(change: Change) -> None:
+        after = await other.messages(session, branches=True)
+        copy.update({m.seq: m for m in after if m.seq > change.since_seq})
+
+    async def follow() -> None:
+        async with aclosing(other.changes(session, since=0)) as changes:
+            async for change in changes:
+                await read(change)
+
+    task = asyncio.ensure_future(follow())
+    a = await contract.store.append(session, assistant(tool("t", call_id="c1"), tool("u")))
+    await contract.store.append(session, user("meanwhile"))
+    async with contract.store.stream(session) as out:
+        said = out.text()
+        for n in range(4):
+            said.add(f"{n} ")
+            await out.flush()
+            await asyncio.sleep(0.03)
+    await contract.store.settle(session, a.parts[1], output="late")
+    await asyncio.sleep(0.03)
+    await contract.store.append(session, user(tool_result("c1", "later")))
+    truth = {m.seq: m for m in await contract.store.messages(session, branches=True)}
+    await eventually(lambda: copy == truth)
+    task.cancel()
+    await other.close()
+    with pytest.raises((asyncio.CancelledError, StoreClosedError)):
+        await task
+
+
+async def test_changes_refuse_what_names_no_session(contract: Contract) -> None:
+    for bad in ({"session": 3}, {"since": "now"}, {"since": 1 << 70}):
+        with pytest.raises(InvalidInputError):
+            await anext(contract.store.changes(**bad))
+
+
+async def test_a_store_closes_while_somebody_follows(tmp_path: Path) -> None:
+    async with AsyncStore.open(tmp_path / "s.db") as store:
+        task = asyncio.ensure_future(anext(store.changes(poll=0.01)))
+        await asyncio.sleep(0.05)
+    with pytest.raises(StoreClosedError):
+        await asyncio.wait_for(task, 5)

@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from jsonl_tables import bundle, differences, log, outcomes, read_into
+
+from sessiondb import Store, assistant, text, tool, user
+from sessiondb.formats import find, jsonl
+from sessiondb.location import init_local
+from sessiondb.maintenance import check
+from sessiondb.maintenance.sync import sync
+
+Opened = Callable[[str], Store]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    stores: list[Store] = []
+
+    def open_(name: str) -> Store:
+        stores.append(Store.open(tmp_path / f"{name}.db", durability="normal"))
+        return stores[-1]
+
+    yield open_
+    for store in stores:
+        store.close()
+
+
+def story(store: Store) -> list[str]:
+    """A session, its fork, its subagent and a fork of the fork."""
+    top = store.create_session(title="Fix the parser").id
+    store.append(top, user("Fix the off-by-one"))
+    call = tool("bash", {"command": "ls"}, call_id="c1", output="x" * 6000)
+    store.append(top, assistant("Done.", call), cost=0.5, model="m", tokens={"input": 3})
+    helper = store.create_session(parent=top, call_id="c1").id
+    store.append(helper, user("Where is the lexer?"))
+    fork = store.fork(top).id
+    store.append(fork, user("Another idea"))
+    deep = store.fork(fork).id
+    store.append(deep, user("Deeper"))
+    return [top, helper, fork, deep]
+
+
+def write(path: Path, content: str) -> Path:
+    path.write_bytes(content.encode())
+    return path
+
+
+def test_children_that_come_before_their_parents_are_linked(
+    opened: Opened, tmp_path: Path
+) -> None:
+    here, there = opened("a"), opened("b")
+    for name in reversed(story(here)):
+        read_into(there, write(tmp_path / f"{name}.jsonl", log(here, name)))
+    assert differences(tmp_path / "a.db", tmp_path / "b.db") == []
+    assert check(there) == []
+
+
+def test_a_fork_alone_owns_what_it_inherited(opened: Opened, tmp_path: Path) -> None:
+    here, there = opened("a"), opened("b")
+    fork = story(here)[2]
+    read_into(there, write(tmp_path / "f.jsonl", log(here, fork)))
+    assert [m.inherited for m in there.messages(fork)] == [False] * 3
+    assert there.session(fork).cost == 0.5
+    assert check(there) == []
+
+
+def test_a_bundle_keeps_each_blob_once_and_parents_first(opened: Opened, tmp_path: Path) -> None:
+    here = opened("a")
+    names = story(here)
+    records = [json.loads(line) for line in bundle(here, names).splitlines()]
+    assert [r["type"] for r in records].count("blob") == 1
+    backwards = "".join(bundle(here, [name]) for name in reversed(names))
+    (store,) = find(write(tmp_path / "b.jsonl", backwards))
+    assert {x.stored.id for x in list(store.read())[:1]} == {names[0]}
+
+
+def test_what_goes_on_elsewhere_is_brought_along(opened: Opened, tmp_path: Path) -> None:
+    here, there = opened("a"), opened("b")
+    top = story(here)[0]
+    path = tmp_path / "s.jsonl"
+    read_into(there, write(path, log(here, top)))
+    here.append(top, user("More"))
+    here.set_title(top, "Renamed")
+    assert outcomes(read_into(there, write(path, log(here, top)))) == ["updated"]
+    assert log(there, top) == log(here, top)
+    assert outcomes(read_into(there, path)) == ["unchanged"]
+
+
+def test_branches_of_two_sides_are_both_kept_and_the_leaf_stays_here(
+    opened: Opened, tmp_path: Path
+) -> None:
+    here, there = opened("a"), opened("b")
+    top = story(here)[0]
+    path = tmp_path / "s.jsonl"
+    read_into(there, write(path, log(here, top)))
+    here.append(top, user("From here"))
+    there.append(top, user("From there"))
+    assert outcomes(read_into(there, write(path, log(here, top)))) == ["updated"]
+    assert [m.text for m in there.messages(top)][-1] == "From there"
+    assert {m.text for m in there.messages(top, branches=True)} >= {"From here", "From there"}
+    assert check(there) == []
+    assert outcomes(read_into(here, write(path, log(there, top)))) == ["updated"]
+    assert [m.text for m in here.messages(top, branches=True)][-2:] == ["From here", "From there"]
+
+
+def test_an_open_message_is_finished_by_the_other_side_and_never_opens_again(
+    opened: Opened, tmp_path: Path
+) -> None:
+    here, there = opened("a"), opened("b")
+    top = here.create_session().id
+    message = here.append(top, assistant(tool("bash", {}, call_id="c")), open=True)
+    before = write(tmp_path / "old.jsonl", log(here, top))
+    read_into(there, before)
+    assert there.messages(top)[0].time_completed is None
+    here.settle(top, message.parts[0].id, output="ok")
+    here.finish(top, message.id)
+    read_into(there, write(tmp_path / "new.jsonl", log(here, top)))
+    read_into(there, before)
+    assert there.messages(top)[0].parts[0].text == "ok"
+    assert there.messages(top)[0].time_completed is not None
+
+
+def test_what_was_removed_here_comes_back_only_when_asked(opened: Opened, tmp_path: Path) -> None:
+    here = opened("a")
+    names = story(here)
+    path = write(tmp_path / "all.jsonl", bundle(here, names))
+    here.delete(names[0])
+    assert outcomes(read_into(here, path)) == ["deleted"] * 4
+    assert set(outcomes(read_into(here, path, restore=True))) == {"imported"}
+    assert bundle(here, names) == path.read_text()
+    assert check(here) == []
+
+
+@pytest.mark.parametrize("cut", [1, 40, 120])
+def test_a_torn_line_costs_that_line(opened: Opened, tmp_path: Path, cut: int) -> None:
+    here, there = opened("a"), opened("b")
+    top = here.create_session(title="T").id
+    here.append(top, user("one"))
+    here.append(top, user("two"))
+    whole = log(here, top)
+    path = write(tmp_path / "torn.jsonl", whole[:-cut])
+    problem, *_ = read_into(there, path)
+    lines = len(whole[:-cut].splitlines())
+    if cut > 1:
+        assert (problem.source, problem.line) == (str(path), lines)
+        assert "the file ends inside of it" in problem.why
+    assert [m.text for m in there.messages(top)] == ["one", "two"]
+
+
+HOSTILE = [
+    "null", "[]", '"x"', "{", "{}", "[" * 5000, '{"schema_version":1}', "1e999", "\x00",
+    '{"schema_version":99,"seq":1,"time":1,"type":"user","session_id":"s","message_id":"m"}',
+    '{"schema_version":1,"seq":true,"time":1,"type":"user","session_id":"s","message_id":"m"}',
+    '{"schema_version":1,"seq":1,"time":1,"type":"user","session_id":"s","message_id":7}',
+    '{"schema_version":1,"seq":9,"time":1,"type":"user","session_id":"ID","message_id":"h1",'
+    '"parent_id":null,"parts":[7]}',
+    '{"schema_version":1,"seq":-9,"time":1,"type":"user","session_id":"ID","message_id":"h2",'
+    '"parent_id":null}',
+    '{"schema_version":1,"seq":9,"time":1,"type":"user","session_id":"ID","message_id":"h3",'
+    '"parent_id":{"$float":"x"}}',
+    '{"schema_version":1,"seq":9,"time":1,"type":"user","session_id":"ID","message_id":"h4",'
+    '"parent_id":null,"parts":[{"part_id":"p","part_type":"text","time":1,"text_blob":"00"}]}',
+    '{"schema_version":1,"seq":9,"time":1,"type":"tool_finished","session_id":"ID",'
+    '"message_id":"h5","part_id":"p"}',
+    '{"schema_version":1,"seq":9,"time":1,"type":"user","session_id":"ID","message_id":"\\u0000",'
+    '"parent_id":null}',
+    '{"schema_version":1,"seq":9,"time":1,"type":"user","session_id":"ID","message_id":"h6",'
+    '"parent_id":null,"cost":"free"}',
+    '{"schema_version":1,"seq":1,"time":1,"type":"user","session_id":"lost","message_id":"m",'
+    '"parent_id":null}',
+]  # fmt: skip
+
+
+def test_hostile_lines_are_problems_with_their_line_and_the_rest_is_read(
+    opened: Opened, tmp_path: Path
+) -> None:
+    here, there = opened("a"), opened("b")
+    top = here.create_session(title="T").id
+    here.append(top, user("one"))
+    lines = [line.replace("ID", top) for line in HOSTILE]
+    path = write(tmp_path / "hostile.jsonl", log(here, top) + "\n".join(lines))
+    with path.open("ab") as file:
+        file.write(b"\n\xff\xfe\n")
+    *problems, done = read_into(there, path)
+    assert done.outcome == "imported"
+    assert len(problems) == len(HOSTILE) + 1
+    assert {m.text for m in there.messages(top, branches=True)} == {"one"}
+    assert check(there) == []
+
+
+def test_a_record_of_a_type_we_do_not_know_is_kept_and_written_back(
+    opened: Opened, tmp_path: Path
+) -> None:
+    here, there = opened("a"), opened("b")
+    top = here.create_session().id
+    strange = {
+        "schema_version": 1, "seq": 0, "time": 1, "type": "weather", "session_id": top, "text": "hm"
+    }  # fmt: skip
+    path = write(tmp_path / "s.jsonl", json.dumps(strange) + "\n" + log(here, top))
+    read_into(there, path)
+    assert json.loads(log(there, top).splitlines()[0]) == strange
+
+
+def test_a_packed_log_is_read(opened: Opened, tmp_path: Path) -> None:
+    import gzip
+
+    here, there = opened("a"), opened("b")
+    top = story(here)[0]
+    path = tmp_path / "s.jsonl.gz"
+    path.write_bytes(gzip.compress(log(here, top).encode()))
+    assert outcomes(read_into(there, path)) == ["imported"]
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", ".hidden", "a/b", "x" * 256, "é b"])
+def test_the_name_of_a_file_stays_in_its_folder(name: str) -> None:
+    found = jsonl.file_name(name)
+    assert "/" not in found
+    assert not found.startswith(".")
+    assert len(found.encode()) < 255
+
+
+def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.chdir(folder)
+    return Store.open(init_local().path, durability="normal")
+
+
+def run_git(folder: Path, *args: str) -> None:
+    subprocess.run(["git", "-C", str(folder), *args], check=True, capture_output=True)
+
+
+def test_a_second_sync_writes_nothing_and_directories_are_relative(
+    git: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "p"
+    (folder / "sub").mkdir(parents=True)
+    run_git(folder, "init", "-q")
+    with project(folder, monkeypatch) as store:
+        name = store.create_session(title="T", directory=str(folder / "sub")).id
+        store.append(name, user("hello"))
+        assert sync(store).written == [name]
+        path = folder / ".sessiondb" / "sessions" / f"{name}.jsonl"
+        meta = json.loads(path.read_text().splitlines()[0])
+        assert (meta["directory"], meta["project"]["worktree"]) == ("sub", ".")
+        before = path.stat().st_mtime_ns
+        again = sync(store)
+        assert (again.written, [x.outcome for x in again.read]) == ([], ["unchanged"])
+        assert path.stat().st_mtime_ns == before
+        path.unlink()
+        assert sync(store).missing == [name]
+        assert not path.exists()
+
+
+def test_a_session_removed_here_is_not_brought_back_by_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "p"
+    folder.mkdir()
+    with project(folder, monkeypatch) as store:
+        name = store.create_session(title="T").id
+        store.append(name, user("hello"))
+        sync(store)
+        store.delete(name)
+        assert [x.outcome for x in sync(store).read] == ["deleted"]
+        store.reap()
+        assert [x.outcome for x in sync(store).read] == ["deleted"]
+
+
+def test_two_people_merge_one_session_with_git(
+    git: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada, bob = tmp_path / "ada", tmp_path / "bob"
+    ada.mkdir()
+    run_git(ada, "init", "-q", "-b", "main")
+    with project(ada, monkeypatch) as store:
+        name = store.create_session(title="Shared").id
+        store.append(name, user("start"))
+        sync(store)
+        run_git(ada, "add", "-A")
+        run_git(ada, "commit", "-qm", "one")
+        run_git(tmp_path, "clone", "-q", str(ada), str(bob))
+        with project(bob, monkeypatch) as other:
+            assert [x.outcome for x in sync(other).read] == ["imported"]
+            assert other.session(name).directory == str(bob)
+            other.append(name, user("from bob"))
+            mine = other.create_session(title="Bob's own").id
+            other.append(mine, user("alone"))
+            sync(other)
+            run_git(bob, "add", "-A")
+            run_git(bob, "commit", "-qm", "bob")
+            store.append(name, user("from ada"))
+            store.append(store.create_session(title="Ada's own"), user("alone"))
+            sync(store)
+            run_git(ada, "add", "-A")
+            run_git(ada, "commit", "-qm", "ada")
+            run_git(bob, "pull", "-q", "--no-rebase", "--no-edit", "origin", "main")
+            done = sync(other)
+            assert done.problems == []
+            assert sorted(x.outcome for x in done.read) == ["imported", "unchanged", "updated"]
+            texts = {m.text for m in other.messages(name, branches=True)}
+            assert texts == {"start", "from ada", "from bob"}
+            assert other.messages(name)[-1].text == "from bob"
+            run_git(bob, "add", "-A")
+            run_git(bob, "commit", "-qm", "merged")
+            run_git(ada, "pull", "-q", "--no-rebase", "--no-edit", str(bob), "main")
+            assert sync(store).problems == []
+            assert {m.text for m in store.messages(name, branches=True)} == texts
+            assert store.session(mine).title == "Bob's own"
+            assert check(store) == check(other) == []
+            assert sync(store).written == sync(other).written == []

@@ -1,0 +1,179 @@
+"""`context()`: what a model should be sent, with nothing rewritten for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sessiondb import Store, assistant, event, part, system, text, tool, tool_result, user
+from sessiondb.errors import InvalidInputError
+from sessiondb.model import MessageDraft
+
+
+def result(*results: tuple[str, str]) -> MessageDraft:
+    """Results that are records of their own."""
+    return MessageDraft("tool", tuple(tool_result(call, output) for call, output in results))
+
+
+def talk(store: Store, *messages: MessageDraft) -> str:
+    session = store.create_session()
+    with store.effects() as fx:
+        for message in messages:
+            fx.append(session, message)
+    return session.id
+
+
+def sent(store: Store, session: str, **how: Any) -> list[str]:
+    return [item.text for item in store.context(session, **how).messages]
+
+
+def test_what_was_said_is_sent_and_what_happened_is_not(store: Store) -> None:
+    session = talk(
+        store, user("ask"), event("session_init"), event("usage"), event("label"),
+        event("something unknown"), event("custom", "not for the model"),
+        event("custom_message", "for the model"), event("branch_summary", "what the branch did"),
+        event("branch_summary"), assistant("answer"), event("failed"),
+    )  # fmt: skip
+    assert sent(store, session) == ["ask", "for the model", "what the branch did", "answer"]
+    assert store.context(session).problems == ()
+
+
+def test_states_are_the_last_of_their_name(store: Store) -> None:
+    session = talk(
+        store, event("model_change", model_id="one"), event("thinking_level_change", level="low"),
+        event("mode_change", mode="plan"), event("rules", allow=["bash"]), user("go"),
+        event("thinking_level_change", level="high"), event("mode_change", mode="build"),
+        event("rules", allow=[]),
+    )  # fmt: skip
+    store.append(session, assistant("done"), model="two")
+    context = store.context(session)
+    assert context.models == ("one", "two")
+    assert (context.thinking, context.mode, context.rules) == ("high", "build", ({"allow": []},))
+    before = store.context(session, at=5)
+    assert (before.models, before.thinking, before.mode) == (("one",), "low", "plan")
+    assert before.rules == ({"allow": ["bash"]},)
+
+
+def test_a_reset_cuts_everything_before_it(store: Store) -> None:
+    session = talk(store, user("old"), assistant("older"), event("reset"), user("new"))
+    assert sent(store, session) == ["new"]
+    assert sent(store, session, at=2) == ["old", "older"]
+
+
+def test_a_compaction_stands_for_what_it_summarises(store: Store) -> None:
+    session = talk(store, user("a"), assistant("b"), event("compaction", "so far"), user("c"))
+    context = store.context(session)
+    assert ([item.text for item in context.messages], context.summary) == (["c"], "so far")
+    store.append(session, event("compaction", "later", first_kept_id="none such"))
+    store.append(session, user("d"))
+    context = store.context(session)
+    assert ([item.text for item in context.messages], context.summary) == (["d"], "later")
+    assert context.problems != ()
+
+
+def test_a_compaction_keeps_the_tail_it_names_also_when_that_begins_with_an_event(
+    store: Store,
+) -> None:
+    session = talk(store, user("a"), assistant("b"))
+    first = store.append(session, event("mode_change", mode="plan"))
+    store.append(session, user("c"))
+    store.append(session, event("compaction", "so far", first_kept_id=first.id))
+    store.append(session, user("d"))
+    context = store.context(session)
+    assert ([item.text for item in context.messages], context.summary) == (["c", "d"], "so far")
+    assert context.problems == ()
+
+
+def test_a_compaction_that_was_asked_for_keeps_the_tail_that_was_asked_for(store: Store) -> None:
+    session = talk(store, user("a"), assistant("b"))
+    tail = store.append(session, user("c"))
+    store.append(session, MessageDraft("user", (part("compaction", tail_start_id=tail.id),)))
+    store.append(session, MessageDraft("assistant", (text("so far"),), kind="compaction"))
+    store.append(session, user("d"))
+    context = store.context(session)
+    assert ([item.text for item in context.messages], context.summary) == (["c", "d"], "so far")
+
+
+def test_a_compaction_that_failed_or_is_not_over_cuts_nothing(store: Store) -> None:
+    session = talk(store, user("a"))
+    summary = MessageDraft("assistant", (text("half"),), kind="compaction")
+    store.append(session, summary, error={"name": "Overloaded"}, finish="error")
+    store.append(session, summary, open=True)
+    assert sent(store, session) == ["a"]
+    assert store.context(session).summary is None
+
+
+def test_system_texts_add_up_until_a_new_epoch_begins(store: Store) -> None:
+    session = talk(store, system("be kind"), user("a"), system("be brief"))
+    assert store.context(session).system == ("be kind", "be brief")
+    epoch = event("context", text("AGENTS.md", kind="file"), text("date"))
+    store.append(session, epoch)
+    assert store.context(session).system == ("AGENTS.md", "date")
+    store.append(session, system("and polite"))
+    assert store.context(session).system == ("AGENTS.md", "date", "and polite")
+
+
+def test_only_the_live_path_counts(store: Store) -> None:
+    session = talk(store, user("a"), assistant("b"), event("reset"), user("c"))
+    store.append(session, user("d"), after=2)
+    assert sent(store, session) == ["a", "b", "d"]
+    assert sent(store, session, at=4) == ["c"]
+
+
+@pytest.fixture
+def dangling(store: Store) -> str:
+    """One message with a call that ended and two that never did, and its result node."""
+    calls = (tool("a", {}, call_id="1"), tool("b", {}, call_id="2"), tool("c", {}))
+    return talk(
+        store, user("ask"), assistant("trying", *calls), result(("1", "fine")),
+        assistant(tool("d", {}, call_id="4")), user("go on"),
+    )  # fmt: skip
+
+
+def test_a_call_without_result_gets_one_that_says_so(store: Store, dangling: str) -> None:
+    context = store.context(dangling)
+    assert len(context.problems) == 3
+    _, trying, node, alone, _ = context.messages
+    states = [(item.status, item.outcome) for item in trying.parts if item.type == "tool"]
+    assert states == [("completed", None), ("error", "interrupted"), ("error", "interrupted")]
+    assert all(item.text for item in (*trying.parts, *alone.parts))
+    assert node.parts[0].text == "fine"
+    stored = store.messages(dangling)
+    assert [item.status for item in stored[1].parts] == [None, "completed", "pending", "pending"]
+
+
+def test_a_call_without_result_can_be_left_out(store: Store, dangling: str) -> None:
+    context = store.context(dangling, repair="strip")
+    shapes = [[(i.type, i.call_id) for i in message.parts] for message in context.messages]
+    assert shapes == [
+        [("text", None)],
+        [("text", None), ("tool", "1")],
+        [("tool-result", "1")],
+        [("text", None)],
+    ]
+
+
+def test_a_message_with_such_a_call_can_be_left_out_with_the_results_it_had(
+    store: Store, dangling: str
+) -> None:
+    context = store.context(dangling, repair="drop")
+    assert [item.text for item in context.messages] == ["ask", "go on"]
+
+
+def test_nothing_is_repaired_when_nobody_wants_it(store: Store, dangling: str) -> None:
+    context = store.context(dangling, repair="none")
+    assert list(context.messages) == store.messages(dangling)
+    assert len(context.problems) == 3
+    with pytest.raises(InvalidInputError):
+        store.context(dangling, repair="guess")
+
+
+def test_a_result_whose_call_was_cut_away_is_not_sent(store: Store) -> None:
+    session = talk(store, user("a"), assistant(tool("a", {}, call_id="1")))
+    node = store.append(session, result(("1", "fine")))
+    store.append(session, event("compaction", "so far", first_kept_id=node.id))
+    store.append(session, user("b"))
+    for repair in ("synthesise", "strip", "drop"):
+        assert sent(store, session, repair=repair) == ["b"]
+    assert len(store.context(session, repair="none").messages) == 2

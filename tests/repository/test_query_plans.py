@@ -1,0 +1,182 @@
+"""How SQLite answers: every documented order comes from an index, at any depth and size."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pytest
+
+from sessiondb import ALL, Store, assistant, tool, user
+
+FLAGS = ("archived", "subagents", "empty")
+SORTED_BY_HAND = "USE TEMP B-TREE FOR ORDER BY"
+
+
+@contextmanager
+def statements(store: Store) -> Iterator[list[str]]:
+    """Note every statement that reads run, with its values."""
+    connection, noted = store._core.checkout(), []
+    connection.set_trace_callback(noted.append)
+    store._core.give_back(connection)
+    yield noted
+    connection.set_trace_callback(None)
+
+
+def plans(store: Store, read: Callable[[], Any]) -> dict[str, str]:
+    """Return the plan of each SELECT that *read* makes."""
+    with statements(store) as noted:
+        read()
+    found = {}
+    with closing(sqlite3.connect(store.path)) as connection:
+        for sql in noted:
+            if sql.startswith("SELECT"):
+                rows = connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
+                # What belongs to a subquery is set in: a preview may sort the parts of a message.
+                found[sql] = "\n".join("  " * (row[1] > 0) + row[-1] for row in rows)
+    assert found
+    return found
+
+
+def list_plan(store: Store, **arguments: Any) -> str:
+    made = plans(store, lambda: store.sessions(**arguments))
+    (plan,) = [plan for sql, plan in made.items() if "ORDER BY session." in sql]
+    return plan
+
+
+@pytest.fixture
+def listed(store: Store) -> Store:
+    """A store with a few sessions, and their project in the current directory."""
+    for number in range(4):
+        store.append(store.create_session(title=f"t{number}"), user("x"))
+    return store
+
+
+@pytest.mark.parametrize("order", ["used", "created"])
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_every_order_of_a_list_comes_from_an_index(
+    listed: Store, order: str, deep: bool, everywhere: bool
+) -> None:
+    project: Any = ALL if everywhere else "."
+    where: dict[str, Any] = {"project": project, "order": order, "limit": 2}
+    if deep:
+        where["cursor"] = listed.sessions(**where).next_cursor
+        assert where["cursor"]
+    for size in range(4):
+        for flags in itertools.combinations(FLAGS, size):
+            plan = list_plan(listed, **where, **dict.fromkeys(flags, True))
+            assert SORTED_BY_HAND not in plan
+            index = "ix_session_" + ("listed_" if not flags else "")
+            index += "" if everywhere else "project_"
+            # The primary order of all sessions is the one of the unique id.
+            named = f"{index}{order}"
+            if everywhere and order == "created" and flags:
+                named = "sqlite_autoindex_session_1"
+            assert f"USING INDEX {named}" in plan
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [{"source": "sessiondb"}, {"agent": "build"}, {"title": "t"}, {"since": 1}, {"until": 1 << 50}],
+)
+@pytest.mark.parametrize("order", ["used", "created"])
+def test_filters_keep_the_order_of_the_index(listed: Store, filters: Any, order: str) -> None:
+    plan = list_plan(listed, project=ALL, order=order, **filters)
+    assert SORTED_BY_HAND not in plan
+    assert f"ix_session_listed_{order}" in plan
+
+
+def test_the_pages_of_a_session_are_range_scans(listed: Store) -> None:
+    session = listed.sessions(project=ALL).items[0]
+    for number in range(30):
+        listed.append(session, assistant(f"{number}", tool("a", {}, call_id=f"c{number}")))
+    reads: dict[str, Callable[[], Any]] = {
+        "all": lambda: listed.messages(session),
+        "tail": lambda: listed.messages(session, last=5),
+        "walk": lambda: list(listed.walk(session, page=7)),
+        "branches": lambda: listed.messages(session, branches=True, limit=3),
+        "tree": lambda: listed.tree(session),
+        "labels": lambda: listed.labels(session),
+        "todos": lambda: listed.todos(session),
+        "context": lambda: listed.context(session),
+    }
+    for name, read in reads.items():
+        for sql, plan in plans(listed, read).items():
+            lines = plan.splitlines()
+            assert SORTED_BY_HAND not in lines or "FROM session" in sql, (name, sql, plan)
+            scans = [line for line in lines if line.strip().startswith("SCAN ")]
+            assert all("VIRTUAL TABLE" in line for line in scans), (name, sql, plan)
+            if "json_each" in sql:
+                assert "autoindex_part_1 (session_id=?)" not in plan, (name, sql, plan)
+
+
+def test_messages_take_two_range_scans_however_many_there_are(listed: Store) -> None:
+    session = listed.create_session()
+    counts = []
+    for size in (5, 40):
+        with listed.effects() as fx:
+            for number in range(size):
+                fx.append(session, assistant(f"{number}"))
+        with statements(listed) as noted:
+            listed.messages(session.id)
+        counts.append(len([sql for sql in noted if sql.startswith("SELECT")]))
+    assert counts[0] == counts[1]
+
+
+def fill(store: Store, parent: str, number: int) -> None:
+    """Put subagents in front of everything, as only a very busy parent would."""
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        names = [row[1] for row in connection.execute("PRAGMA table_info(session)")][1:]
+        kept = [name for name in names if name not in ("id", "slug", "parent_id", "relation")]
+        connection.execute(
+            f"INSERT INTO session (id, slug, parent_id, relation, {', '.join(kept)}) "
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
+            f"SELECT printf('ses_0%025d', i), printf('s%d', i), id, 'subagent', {', '.join(kept)} "
+            "FROM n, session WHERE id = ?",
+            (number, parent),
+        )
+
+
+@pytest.mark.parametrize("order", ["used", "created"])
+def test_a_list_behind_many_subagents_costs_what_it_costs_without(
+    listed: Store, order: str
+) -> None:
+    def work() -> int:
+        connection, steps = listed._core.checkout(), [0]
+
+        def count() -> int:
+            steps[0] += 1
+            return 0
+
+        connection.set_progress_handler(count, 10)
+        listed._core.give_back(connection)
+        assert len(listed.sessions(project=ALL, order=order, limit=50)) == 4
+        assert len(listed.sessions(project=".", order=order, limit=50)) == 4
+        connection.set_progress_handler(None, 10)
+        return steps[0]
+
+    alone = work()
+    fill(listed, listed.sessions(project=ALL).items[0].id, 3000)
+    assert len(listed.sessions(project=ALL, subagents=True, limit=5000)) == 3004
+    assert work() <= alone * 1.3
+
+
+def test_the_last_messages_cost_the_same_in_a_session_of_any_length(listed: Store) -> None:
+    session = listed.create_session()
+
+    def work(number: int) -> int:
+        with listed.effects() as fx:
+            for _ in range(number):
+                fx.append(session, user("x"))
+        connection, steps = listed._core.checkout(), [0]
+        connection.set_progress_handler(lambda: steps.__setitem__(0, steps[0] + 1), 10)
+        listed._core.give_back(connection)
+        assert len(listed.messages(session.id, last=20)) == 20
+        connection.set_progress_handler(None, 10)
+        return steps[0]
+
+    assert work(40) * 1.2 >= work(1000)

@@ -1,0 +1,249 @@
+"""The messages of a session: live path, branches, tail, pages, one by name."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from contextlib import closing
+
+import pytest
+from foreign_sessions import said, session_of, take_in
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sessiondb import Store, assistant, event, text, tool, tool_result, user
+from sessiondb.errors import InvalidInputError, NotFoundError
+from sessiondb.model import Message, MessageDraft
+
+
+def seqs(messages: list[Message]) -> list[int]:
+    return [item.seq for item in messages]
+
+
+def words(messages: list[Message]) -> list[str]:
+    return [item.text for item in messages]
+
+
+def result(call_id: str, output: str) -> MessageDraft:
+    """A result that is a record of its own."""
+    return MessageDraft("tool", (tool_result(call_id, output),))
+
+
+@pytest.fixture
+def branched(store: Store) -> str:
+    """A session with two branches: 1 2 3 4, and 1 2 5 6 which is live."""
+    session = store.create_session(title="branched")
+    for number in range(1, 5):
+        store.append(session, user(f"m{number}"))
+    store.append(session, user("m5"), after=2)
+    store.append(session, user("m6"))
+    return session.id
+
+
+@pytest.fixture
+def inserted(store: Store) -> str:
+    """An import whose source put messages in between: the live path is 1 5 2 3 6 4."""
+    told = [said(name) for name in ("a", "b", "c", "d")]
+    take_in(store, session_of("s", *told))
+    told[1:1] = [said("between a and b")]
+    told[4:4] = [said("between c and d")]
+    (result,) = take_in(store, session_of("s", *told))
+    return result.id
+
+
+def test_the_live_path_is_what_leads_to_the_leaf(store: Store, branched: str) -> None:
+    assert seqs(store.messages(branched)) == [1, 2, 5, 6]
+    assert seqs(store.messages(branched, branches=True)) == [1, 2, 3, 4, 5, 6]
+    store.set_leaf(branched, 4)
+    assert seqs(store.messages(branched)) == [1, 2, 3, 4]
+    store.set_leaf(branched, None)
+    assert store.messages(branched) == []
+    assert len(store.messages(branched, branches=True)) == 6
+
+
+def test_an_import_that_inserted_in_the_middle_reads_in_the_order_of_its_tree(
+    store: Store, inserted: str
+) -> None:
+    path = [1, 5, 2, 3, 6, 4]
+    assert seqs(store.messages(inserted)) == path
+    assert words(store.messages(inserted))[1::3] == ["between a and b", "between c and d"]
+    assert seqs(list(store.walk(inserted, page=2))) == path
+    for last in range(1, 8):
+        assert seqs(store.messages(inserted, last=last)) == path[-last:]
+        for place, before in enumerate(path):
+            found = store.messages(inserted, last=last, before=before)
+            assert seqs(found) == path[max(0, place - last) : place]
+
+
+def test_a_range_is_cut_by_after_and_before_both_exclusive(store: Store, branched: str) -> None:
+    assert seqs(store.messages(branched, after=1)) == [2, 5, 6]
+    assert seqs(store.messages(branched, before=5)) == [1, 2]
+    assert seqs(store.messages(branched, after=1, before=6)) == [2, 5]
+    assert seqs(store.messages(branched, after=1, limit=1)) == [2]
+    assert seqs(store.messages(branched, after=1, last=1)) == [6]
+    assert seqs(store.messages(branched, limit=2)) == [1, 2]
+    assert seqs(store.messages(branched, branches=True, after=2, before=5)) == [3, 4]
+    # A message of another branch cuts where it would stand.
+    assert seqs(store.messages(branched, after=3)) == [5, 6]
+    assert seqs(store.messages(branched, before=4, last=1)) == [2]
+    first = store.messages(branched)[0]
+    assert seqs(store.messages(branched, after=first, before="6")) == [2, 5]
+
+
+@given(data=st.data())
+@settings(max_examples=12, deadline=None)
+def test_pages_put_together_are_the_whole_session(data: st.DataObject) -> None:
+    with Store.open(":memory:", durability="normal") as store:
+        session = store.create_session()
+        with store.effects() as fx:
+            handles = []
+            for number in range(data.draw(st.integers(1, 30))):
+                after = data.draw(st.sampled_from([None, None, *handles[-4:]]))
+                more = {} if after is None else {"after": after}
+                handles.append(fx.append(session, user(f"{number}"), **more))
+        whole = seqs(store.messages(session))
+        size = data.draw(st.integers(1, 9))
+        assert seqs(list(store.walk(session, page=size))) == whole
+        everything = seqs(store.messages(session, branches=True))
+        assert seqs(list(store.walk(session, page=size, branches=True))) == everything
+        forward: list[int] = []
+        while page := seqs(store.messages(session, limit=size, after=(forward or [None])[-1])):
+            forward += page
+        assert forward == whole
+        backward: list[int] = []
+        while page := seqs(store.messages(session, last=size, before=(backward or [None])[0])):
+            backward = page + backward
+        assert backward == whole
+
+
+def test_a_message_is_found_by_id_by_seq_and_by_label(store: Store, branched: str) -> None:
+    off = store.message(branched, 3)
+    assert off.text == "m3"
+    assert store.message(branched, off.id) == off == store.message(branched, "3")
+    store.label(branched, 3, "good idea")
+    assert store.message(branched, "good idea") == off
+    assert [(item.seq, item.label) for item in store.labels(branched)] == [(3, "good idea")]
+    for nothing in ("no such", 99, "0"):
+        with pytest.raises(NotFoundError):
+            store.message(branched, nothing)
+
+
+def test_a_label_moves_to_the_message_that_got_it_last(store: Store, branched: str) -> None:
+    store.label(branched, 3, "here")
+    store.label(branched, 3, "also")
+    store.label(branched, 5, "here")
+    assert [(item.seq, item.label) for item in store.labels(branched)] == [(3, "also"), (5, "here")]
+    store.label(branched, 3, None)
+    assert [(item.seq, item.label) for item in store.labels(branched)] == [(5, "here")]
+
+
+def test_large_values_come_back_whole_and_once_as_a_blob(store: Store) -> None:
+    session = store.create_session()
+    large = "ä" * 5000
+    store.append(session, assistant(text(large), tool("cat", {"of": large}, output=large)))
+    words_part, call = store.messages(session)[0].parts
+    assert words_part.text == call.text == large
+    assert call.input == {"of": large}
+    name = hashlib.sha256(large.encode()).hexdigest()
+    assert store.blob(name) == large.encode()
+    with pytest.raises(NotFoundError):
+        store.blob("0" * 64)
+
+
+def test_the_tree_shows_the_family_and_the_messages_of_the_one_asked_for(
+    store: Store, branched: str
+) -> None:
+    store.label(branched, 3, "x")
+    helper = store.create_session(parent=branched, title="helper")
+    fork = store.fork(branched)
+    below = store.fork(fork, at=2)
+    tree = store.tree(fork)
+    assert tree.session.id == branched
+    assert [child.session.id for child in tree.children] == [helper.id, fork.id]
+    (copy,) = [child for child in tree.children if child.session.id == fork.id]
+    assert [child.session.id for child in copy.children] == [below.id]
+    assert tree.messages == ()
+    assert [(n.seq, n.preview) for n in copy.messages] == [(s, f"m{s}") for s in (1, 2, 5, 6)]
+    nodes = store.tree(branched).messages
+    assert [(n.seq, n.parent_seq, n.on_path) for n in nodes] == [
+        (1, None, True), (2, 1, True), (3, 2, False), (4, 3, False), (5, 2, True), (6, 5, True),
+    ]  # fmt: skip
+    assert [n.labels for n in nodes if n.labels] == [("x",)]
+
+
+def test_a_family_as_deep_as_it_may_be_is_shown_and_deeper_is_refused(store: Store) -> None:
+    session = store.create_session()
+    above = store.create_session(parent=session)
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        row = connection.execute("SELECT * FROM session WHERE id = ?", (above.id,))
+        names = [column[0] for column in row.description]
+        values = dict(zip(names, row.fetchone(), strict=True))
+        marks = ", ".join("?" * len(names))
+        for number in range(498):
+            values["parent_id"], values["rid"] = values["id"], None
+            values["id"] = values["slug"] = f"ses_{number:026}"
+            connection.execute(f"INSERT INTO session VALUES ({marks})", list(values.values()))
+    above = store.session(values["id"])
+    tree, depth = store.tree(above), 1
+    while tree.children:
+        (tree,), depth = tree.children, depth + 1
+    assert depth == 500
+    last = store.create_session(parent=above)
+    with pytest.raises(InvalidInputError, match="ancestors"):
+        store.create_session(parent=last)
+    store.delete(session)
+    store.reap()
+    assert list(store.sessions(project="/", empty=True, subagents=True)) == []
+
+
+def test_a_call_is_shown_with_its_last_result_on_the_path(store: Store) -> None:
+    session = store.create_session()
+    call = store.append(session, assistant(tool("bash", {}, call_id="c")))
+    first = store.append(session, result("c", "first"))
+    store.append(session, result("c", "second"))
+    assert store.messages(session)[0].parts[0].text == "second"
+    assert store.messages(session)[1].parts[0].text == "first"
+    other = store.append(session, result("c", "on another branch"), after=call)
+    assert store.messages(session)[0].parts[0].text == "on another branch"
+    store.set_leaf(session, first)
+    assert store.messages(session)[0].parts[0].text == "first"
+    assert store.message(session, other).parts[0].text == "on another branch"
+    assert store.message(session, call).parts[0].text == "first"
+    assert [m.parts[0].text for m in store.walk(session, page=1)] == ["first", "first"]
+
+
+def test_a_call_id_that_is_used_again_never_mixes_two_results(store: Store) -> None:
+    session = store.create_session()
+    for output in ("one", "two", "three"):
+        store.append(session, assistant(tool("bash", {}, call_id="call_0")))
+        store.append(session, result("call_0", output))
+    shown = [item.parts[0].text for item in store.messages(session)]
+    assert shown == ["one", "one", "two", "two", "three", "three"]
+    assert [item.parts[0].text for item in store.messages(session, last=1)] == ["three"]
+    assert store.message(session, 2).parts[0].text == "one"
+
+
+def test_walking_goes_on_while_others_write_and_leaves_out_what_was_removed(store: Store) -> None:
+    session = store.create_session()
+    with store.effects() as fx:
+        for number in range(10):
+            fx.append(session, user(f"{number}"))
+    walk = store.walk(session, page=4)
+    seen = [next(walk).text]
+    store.append(session, event("custom"))
+    store.truncate(session, after=6)
+    seen += [item.text for item in walk]
+    assert seen == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_reading_what_is_not_there_is_said(store: Store, branched: str) -> None:
+    for read in (store.messages, store.tree, store.context, store.todos, store.plan_delete):
+        with pytest.raises(NotFoundError):
+            read("ses_nowhere")
+    with pytest.raises(NotFoundError):
+        store.messages(branched, after="nothing")
+    for wrong in ({"last": 0}, {"limit": -1}, {"last": True}):
+        with pytest.raises(InvalidInputError):
+            store.messages(branched, **wrong)
+    with pytest.raises(InvalidInputError):
+        next(store.walk(branched, page=0))

@@ -1,0 +1,282 @@
+"""Search: words and nothing but words, one hit per session, always what the rows say."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hand_clock import Clock
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sessiondb import ALL, Store, assistant, reasoning, system, text, tool, tool_result, user
+from sessiondb.errors import InvalidInputError
+from sessiondb.maintenance import check
+from sessiondb.model import Hit, MessageDraft, Page
+from sessiondb.repository.search import MARKS
+
+
+def titles(found: Page[Hit]) -> list[str]:
+    return [hit.session.title for hit in found]
+
+
+def talk(store: Store, title: str, *messages: MessageDraft | str, **fields: Any) -> str:
+    with store.effects() as fx:
+        handle = fx.create_session(title=title, **fields)
+        for message in messages:
+            fx.append(handle, user(message) if isinstance(message, str) else message)
+    return handle.id
+
+
+def all_pages(store: Store, query: str, **how: Any) -> list[Hit]:
+    found: list[Hit] = []
+    cursor = None
+    while True:
+        page = store.search(query, cursor=cursor, **how)
+        found += page
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("foo-bar", ["dashed"]),
+        ("C++", ["language"]),
+        ('"', None),
+        ('say "hello', ["quoted"]),
+        ("AND", ["logic"]),
+        ("this AND that", ["logic"]),
+        ("NOT this", []),
+        ("col:x", ["column"]),
+        ("text:x", []),
+        ("text : this", []),
+        ("-this", ["logic"]),
+        ("^this", ["logic"]),
+        ("{text} this", []),
+        ("(this", ["logic"]),
+        ("NEAR(this that)", []),
+        ("tha*", ["logic"]),
+        ("t*s", []),
+        ("*", None),
+        ("", None),
+        ("   ", None),
+        ("ünïcode", ["accents"]),
+        ("UNICODE", ["accents"]),
+        ("日本", []),
+        ("日本語のテキスト", ["script"]),
+        ("this\0that", ["logic"]),
+    ],
+)
+def test_a_query_is_words_and_no_syntax(store: Store, query: str, found: list[str] | None) -> None:
+    for title, said in {
+        "dashed": "a foo-bar thing", "language": "written in C++ mostly",
+        "quoted": 'they say "hello" here', "logic": "this AND that",
+        "column": "the col:x is set", "accents": "Ünïcödé Ünïcode", "script": "日本語のテキスト",
+        "nothing": "bar foo",
+    }.items():  # fmt: skip
+        talk(store, title, said)
+    if found is None:
+        with pytest.raises(InvalidInputError):
+            store.search(query)
+    else:
+        assert titles(store.search(query)) == found
+
+
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    where: Path = tmp_path_factory.mktemp("search") / "sessions.db"
+    with Store.open(where, durability="normal") as store:
+        talk(store, "title", "some text", assistant(tool("t", {"a": "b"}, output="c")))
+        yield store
+
+
+@given(query=st.text() | st.text(st.sampled_from('"*:^-+(){}ANDORTNE a\0'), max_size=30))
+@example(query="a " * 5000)
+@example(query='"' * 999 + "a")
+@example(query="\ud800")
+@settings(max_examples=150, deadline=None)
+def test_no_query_raises_anything_but_that_it_has_no_words(searched: Store, query: str) -> None:
+    for order in ("newest", "rank"):
+        with suppress(InvalidInputError):
+            searched.search(query, order=order)
+        with suppress(InvalidInputError):
+            searched.prompts(query)
+
+
+def test_everything_people_read_is_found(store: Store) -> None:
+    call = tool("bash", {"cmd": "inputword"}, output="outputword", title="callword")
+    session = talk(
+        store, "x", "textword", assistant(reasoning("thoughtword"), call),
+        assistant(text("largeword " * 500)), assistant(tool("b", {"c": "biginput " * 500})),
+        MessageDraft("tool", (tool_result("none", "orphanword"),)), system("systemword"),
+        assistant(tool("w", {"lines": "one\nnewlineword\ttabword"})),
+    )  # fmt: skip
+    store.set_title(session, "titleword")
+    for word in (
+        "textword thoughtword inputword outputword callword largeword biginput orphanword "
+        "systemword newlineword tabword titleword"
+    ).split():
+        assert titles(store.search(word)) == ["titleword"], word
+    assert titles(store.search("nowhere")) == []
+
+
+def test_one_hit_per_session_unless_all_are_wanted(store: Store) -> None:
+    talk(store, "one", *["word"] * 3)
+    talk(store, "two", *["word"] * 2)
+    assert titles(store.search("word")) == ["two", "one"]
+    assert [hit.seq for hit in store.search("word")] == [2, 3]
+    assert titles(store.search("word", all_hits=True)) == ["two"] * 2 + ["one"] * 3
+
+
+@pytest.mark.parametrize("order", ["newest", "time", "rank"])
+@pytest.mark.parametrize("all_hits", [False, True])
+@pytest.mark.parametrize("limit", [1, 4, 50])
+def test_pages_of_hits_leave_no_gap_and_repeat_nothing(
+    store: Store, order: str, all_hits: bool, limit: int
+) -> None:
+    for number in range(7):
+        talk(store, f"s{number}", *[f"word {n}" for n in range(1 + number % 3)])
+    for number in range(3):
+        talk(store, f"word in title {number}", "else")
+    found = all_pages(store, "word", order=order, all_hits=all_hits, limit=limit)
+    keys = [(hit.session.id, hit.seq) for hit in found]
+    assert len(set(keys)) == len(keys) == (7 + 6 if all_hits else 7) + 3
+    assert len({hit.session.id for hit in found}) == 10
+    whole = store.search("word", order=order, all_hits=all_hits, limit=1000)
+    assert [(hit.session.id, hit.seq) for hit in whole] == keys
+
+
+def test_many_hits_of_one_session_hide_no_other(store: Store) -> None:
+    talk(store, "rare", "word")
+    talk(store, "full", *["word"] * 450)
+    assert titles(store.search("word", limit=2)) == ["full", "rare"]
+    page = store.search("word", limit=1)
+    assert titles(store.search("word", limit=1, cursor=page.next_cursor)) == ["rare"]
+
+
+def test_filters_narrow_what_is_found(store: Store, set_clock: Clock, tmp_path: Path) -> None:
+    start = set_clock.now
+    old = talk(store, "old", "word", agent="plan", directory=str(tmp_path))
+    set_clock.now += 100
+    parent = talk(store, "new", assistant("word", tool("bash", {}, output="word")), agent="build")
+    talk(store, "helper", "word", parent=parent)
+    store.archive(talk(store, "archived", "word"))
+    found = {
+        "all": {}, "old": {"until": start + 1}, "since": {"since": start + 1},
+        "agent": {"agent": "plan"}, "title": {"title": "ne"}, "role": {"role": "user"},
+        "tool": {"tool": "bash"}, "own": {"subagents": False}, "archived": {"archived": True},
+        "here": {"project": str(tmp_path)}, "source": {"source": "elsewhere"},
+        "nowhere": {"project": str(tmp_path / "never")},
+    }  # fmt: skip
+    assert {name: titles(store.search("word", **how)) for name, how in found.items()} == {
+        "all": ["helper", "new", "old"], "old": ["old"], "since": ["helper", "new"],
+        "agent": ["old"], "title": ["new"], "role": ["helper", "old"], "tool": ["new"],
+        "own": ["new", "old"], "archived": ["archived", "helper", "new", "old"], "here": ["old"],
+        "source": [], "nowhere": [],
+    }  # fmt: skip
+    # The title of a session counts where its words, by their time, do not.
+    store.set_title(old, "word")
+    set_clock.now += 100
+    store.append(old, user("more"))
+    assert titles(store.search("word", since=set_clock.now)) == ["word"]
+
+
+def test_orders_are_newest_written_time_and_rank(store: Store, set_clock: Clock) -> None:
+    first = talk(store, "first", "other")
+    second = talk(store, "second", "word " + "padding " * 40)
+    set_clock.now += 100
+    store.append(second, user("x"))
+    store.append(first, user("word"), time=set_clock.now - 50_000)
+    assert titles(store.search("word")) == ["first", "second"]
+    assert titles(store.search("word", order="time")) == ["second", "first"]
+    assert titles(store.search("word", order="rank")) == ["first", "second"]
+    with pytest.raises(InvalidInputError):
+        store.search("word", order="age")
+
+
+def test_a_snippet_shows_where_the_word_stands(store: Store) -> None:
+    session = talk(store, "x", "before " * 30 + "needle " + "after " * 30)
+    (hit,) = store.search("needle")
+    assert f"{MARKS[0]}needle{MARKS[1]}" in hit.snippet
+    assert len(hit.snippet) < 200
+    assert store.message(session, hit.message_id).seq == hit.seq == 1  # type: ignore[arg-type]
+
+
+def test_an_answer_is_found_when_it_is_complete_and_a_call_when_it_is_settled(
+    store: Store,
+) -> None:
+    session = talk(store, "x", "ask")
+    call = tool("bash", {"cmd": "inputword"}, call_id="c")
+    message = store.append(session, assistant("halfword", call), open=True)
+    assert titles(store.search("halfword")) == []
+    store.settle(session, "c", output="outputword")
+    assert titles(store.search("outputword")) == ["x"]
+    assert titles(store.search("halfword")) == []
+    store.finish(session, message)
+    assert titles(store.search("halfword")) == ["x"]
+    assert check(store) == []
+
+
+def test_what_a_fork_inherited_is_found_once_and_what_it_took_over_still(store: Store) -> None:
+    original = talk(store, "original", "word", assistant(text("large " * 500)))
+    fork = store.fork(original, title="copy")
+    deep = store.fork(fork, title="copy of the copy")
+    assert titles(store.search("word")) == titles(store.search("large")) == ["original"]
+    assert len(store.search("word", all_hits=True)) == 1
+    store.append(deep, user("word"))
+    assert titles(store.search("word")) == ["copy of the copy", "original"]
+    for session, left in ((original, "copy"), (fork.id, "copy of the copy")):
+        store.delete(session, keep_forks=True)
+        assert titles(store.search("large")) == [left]
+        assert len(store.search("word", all_hits=True)) == 2
+        store.reap()
+        assert check(store) == []
+
+
+def test_renaming_and_changing_is_followed(store: Store) -> None:
+    session = talk(store, "firstname", "x")
+    store.set_title(session, "secondname")
+    assert titles(store.search("firstname")) == []
+    assert titles(store.search("secondname")) == ["secondname"]
+    store.truncate(session, after=None)
+    assert titles(store.search("x")) == []
+
+
+def test_the_index_can_be_checked_and_rebuilt_at_any_time(store: Store) -> None:
+    one = talk(store, "one", "word", assistant(tool("b", {"c": "large " * 400}, output="out")))
+    fork = store.fork(one)
+    store.append(fork, assistant("half"), open=True)
+    store.add_prompt("a prompt", session=one)
+    store.delete(talk(store, "two", "word"))
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        for table in ("part_search", "session_search", "prompt_search"):
+            for command in ("('integrity-check', 1)", "('rebuild', 0)", "('integrity-check', 1)"):
+                connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES {command}")
+    assert titles(store.search("word")) == ["one"]
+    assert titles(store.search("large")) == ["one"]
+    assert check(store) == []
+
+
+def test_prompts_are_found_by_their_words_and_paged(store: Store, tmp_path: Path) -> None:
+    for number in range(5):
+        store.add_prompt(f"fix number {number}", directory=str(tmp_path))
+    store.add_prompt("write C++ tests")
+    assert next(iter(store.prompts())).text == "write C++ tests"
+    assert [item.text for item in store.prompts("C++")] == ["write C++ tests"]
+    assert len(store.prompts("fix", project=str(tmp_path))) == 5
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = store.prompts("fix", limit=2, cursor=cursor)
+        seen += [item.text for item in page]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert seen == [f"fix number {number}" for number in (4, 3, 2, 1, 0)]
+    assert list(store.prompts("fix", project=ALL, since=1 << 50)) == []

@@ -1,0 +1,139 @@
+"""The views, as somebody with a plain ``sqlite3`` shell sees them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from foreign_sessions import T0, said, session_of, take_in
+
+from sessiondb import Store, assistant, tool, tool_result, user
+from sessiondb.model import MessageDraft
+
+Ask = Callable[[str], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def ask(store: Store, sqlite3_shell: str) -> Ask:
+    """Ask the shell a question and return its rows."""
+
+    def run(sql: str) -> list[dict[str, Any]]:
+        command = [sqlite3_shell, "-readonly", "-json", str(store.path), sql]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        found: list[dict[str, Any]] = json.loads(done.stdout or "[]")
+        return found
+
+    return run
+
+
+def talk(store: Store) -> str:
+    with store.effects() as fx:
+        session = fx.create_session(title="Build", directory="/", agent="build")
+        fx.append(session, user("please"), time=T0)
+        call = tool("bash", {"cmd": "make"}, call_id="c", output="x" * 5000, title="Make")
+        fx.append(session, assistant("sure", call), model="m", provider="p", cost=0.5,
+                  tokens={"input": 3, "cache_read": 4}, time=T0)  # fmt: skip
+    return session.id
+
+
+def test_session_list_shows_what_a_list_shows_and_times_a_person_can_read(
+    store: Store, ask: Ask
+) -> None:
+    session = talk(store)
+    (row,) = ask("SELECT * FROM session_list")
+    assert (row["id"], row["title"], row["project"]) == (session, "Build", "/")
+    assert (row["message_count"], row["cost"], row["tokens"]) == (2, 0.5, 7)
+    assert row["created"][:2] == "20"
+    assert row["archived"] is None
+    assert row["time_updated"] == store.session(session).time_updated
+
+
+def test_transcript_is_a_readable_row_per_part_with_large_values_resolved(
+    store: Store, ask: Ask
+) -> None:
+    session = talk(store)
+    rows = ask(f"SELECT * FROM transcript WHERE session_id = '{session}' ORDER BY seq, idx")
+    shown = [(row["seq"], row["role"], row["type"], row["tool"], row["text"]) for row in rows]
+    assert shown == [
+        (1, "user", "text", None, "please"),
+        (2, "assistant", "text", None, "sure"),
+        (2, "assistant", "tool", "bash", "x" * 5000),
+    ]
+    assert rows[2]["input"] == '{"cmd":"make"}'
+    assert rows[0]["time"] == "2023-11-14 22:13:20"
+
+
+def test_transcript_and_tool_call_show_results_that_are_records_of_their_own(
+    store: Store, ask: Ask
+) -> None:
+    session = store.create_session()
+    store.append(session, assistant(tool("bash", {}, call_id="1"), tool("bash", {}, call_id="2")))
+    store.append(session, MessageDraft("tool", (tool_result("1", "one"), tool_result("2", "two"))))
+    rows = ask("SELECT type, text FROM transcript ORDER BY seq, idx")
+    assert [row["text"] for row in rows] == ["one", "two", "one", "two"]
+    store.append(session, MessageDraft("tool", (tool_result("1", "again"),)))
+    rows = ask("SELECT call_id, status, output FROM tool_call ORDER BY idx")
+    assert [tuple(row.values()) for row in rows] == [
+        ("1", "completed", "again"),
+        ("2", "completed", "two"),
+    ]
+
+
+def test_tool_call_says_how_long_and_how_it_ended(store: Store, ask: Ask) -> None:
+    session = talk(store)
+    store.append(session, assistant(tool("edit", {}, call_id="d")), open=True)
+    store.start(session, "d")
+    store.settle(session, "d", error="no such file")
+    rows = ask("SELECT * FROM tool_call ORDER BY seq")
+    assert [(row["tool"], row["status"], row["outcome"]) for row in rows] == [
+        ("bash", "completed", None),
+        ("edit", "error", "failed"),
+    ]
+    assert (rows[0]["title"], rows[0]["input"]) == ("Make", '{"cmd":"make"}')
+    assert rows[1]["output"] == "no such file"
+    assert rows[1]["seconds"] >= 0
+
+
+def test_usage_views_count_once_and_leave_unknown_unknown(store: Store, ask: Ask) -> None:
+    session = talk(store)
+    store.fork(session)
+    take_in(store, session_of("s", said("m", tokens=9, at=86_400_000)))
+    days = ask("SELECT day, source, model_id, messages, cost, tokens_input FROM usage_by_day")
+    assert [tuple(row.values()) for row in days] == [
+        ("2023-11-14", "sessiondb", "m", 1, 0.5, 3),
+        ("2023-11-15", "elsewhere", None, 1, None, 9),
+    ]
+    models = ask("SELECT model_id, sessions, messages, cost FROM usage_by_model ORDER BY 1")
+    assert [tuple(row.values()) for row in models] == [(None, 1, 1, None), ("m", 1, 1, 0.5)]
+
+
+def test_session_tree_shows_families_from_the_top(store: Store, ask: Ask) -> None:
+    session = talk(store)
+    fork = store.fork(session)
+    helper = store.create_session(parent=fork, title="helper")
+    rows = ask("SELECT depth, id, title, relation, root_id FROM session_tree ORDER BY path")
+    assert [tuple(row.values()) for row in rows] == [
+        (0, session, "Build", None, session),
+        (1, fork.id, "  Build (fork #1)", "fork", session),
+        (2, helper.id, "    helper", "subagent", session),
+    ]
+
+
+def test_no_view_shows_what_was_deleted(store: Store, ask: Ask) -> None:
+    store.delete(talk(store))
+    for (
+        view
+    ) in "session_list transcript tool_call usage_by_day usage_by_model session_tree".split():
+        assert ask(f"SELECT * FROM {view}") == [], view
+
+
+def test_the_index_of_words_can_be_asked_in_the_shell(store: Store, ask: Ask) -> None:
+    session = talk(store)
+    rows = ask(
+        "SELECT p.session_id, p.seq FROM part_search AS f JOIN part AS p ON p.rid = f.rowid "
+        "WHERE part_search MATCH 'please'"
+    )
+    assert rows == [{"session_id": session, "seq": 1}]
