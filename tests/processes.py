@@ -14,7 +14,8 @@ SRC = Path(__file__).resolve().parent.parent / "src"
 def environment(**more: str) -> dict[str, str]:
     """Return the environment of a child: this one's, with sessiondb and the tests importable."""
     places = [str(SRC), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places)), **more}
+    places.append(more.pop("PYTHONPATH", ""))
+    return {**os.environ, **more, "PYTHONPATH": os.pathsep.join(filter(None, places))}
 
 
 def start(code: str, *args: object, flags: tuple[str, ...] = ()) -> subprocess.Popen[str]:

@@ -342,15 +342,22 @@ SELECT p.session_id, p.seq, p.idx, strftime('%Y-%m-%d %H:%M:%S', m.time_created 
        coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
        CASE WHEN p.type = 'tool' AND p.call_id IS NOT NULL
             THEN coalesce((SELECT coalesce(r.text, CAST(rb.data AS TEXT))
-          FROM part AS r LEFT JOIN blob AS rb ON rb.hash = r.text_blob
+          FROM part AS r INDEXED BY ix_part_call_id LEFT JOIN blob AS rb ON rb.hash = r.text_blob
          WHERE r.session_id = p.session_id AND r.call_id = p.call_id AND r.type = 'tool-result'
            AND (r.text IS NOT NULL OR r.text_blob IS NOT NULL)
+           AND r.seq IN (WITH RECURSIVE path (seq) AS (
+               SELECT s.leaf_seq
+                UNION
+               SELECT a.parent_seq FROM message AS a JOIN path ON a.seq = path.seq
+                WHERE a.session_id = s.id)
+             SELECT seq FROM path)
          ORDER BY r.seq DESC, r.idx DESC LIMIT 1), p.text, CAST(tb.data AS TEXT))
             WHEN p.type = 'tool-result'
             THEN coalesce(p.text, CAST(tb.data AS TEXT), (SELECT coalesce(c.text, CAST(cb.data AS TEXT))
-          FROM part AS c LEFT JOIN blob AS cb ON cb.hash = c.text_blob
+          FROM part AS c INDEXED BY ix_part_call_id LEFT JOIN blob AS cb ON cb.hash = c.text_blob
          WHERE c.session_id = p.session_id AND c.call_id = p.call_id AND c.type = 'tool'
-         ORDER BY c.seq, c.idx LIMIT 1))
+           AND c.seq < p.seq
+         ORDER BY c.seq DESC, c.idx DESC LIMIT 1))
             ELSE coalesce(p.text, CAST(tb.data AS TEXT)) END AS text, m.id AS message_id, p.id AS part_id, m.turn_id, m.inherited, m.time_created
   FROM session AS s
   JOIN message AS m ON m.session_id = s.id
@@ -363,15 +370,22 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
        coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
        CASE WHEN p.type = 'tool' AND p.call_id IS NOT NULL
             THEN coalesce((SELECT coalesce(r.text, CAST(rb.data AS TEXT))
-          FROM part AS r LEFT JOIN blob AS rb ON rb.hash = r.text_blob
+          FROM part AS r INDEXED BY ix_part_call_id LEFT JOIN blob AS rb ON rb.hash = r.text_blob
          WHERE r.session_id = p.session_id AND r.call_id = p.call_id AND r.type = 'tool-result'
            AND (r.text IS NOT NULL OR r.text_blob IS NOT NULL)
+           AND r.seq IN (WITH RECURSIVE path (seq) AS (
+               SELECT s.leaf_seq
+                UNION
+               SELECT a.parent_seq FROM message AS a JOIN path ON a.seq = path.seq
+                WHERE a.session_id = s.id)
+             SELECT seq FROM path)
          ORDER BY r.seq DESC, r.idx DESC LIMIT 1), p.text, CAST(tb.data AS TEXT))
             WHEN p.type = 'tool-result'
             THEN coalesce(p.text, CAST(tb.data AS TEXT), (SELECT coalesce(c.text, CAST(cb.data AS TEXT))
-          FROM part AS c LEFT JOIN blob AS cb ON cb.hash = c.text_blob
+          FROM part AS c INDEXED BY ix_part_call_id LEFT JOIN blob AS cb ON cb.hash = c.text_blob
          WHERE c.session_id = p.session_id AND c.call_id = p.call_id AND c.type = 'tool'
-         ORDER BY c.seq, c.idx LIMIT 1))
+           AND c.seq < p.seq
+         ORDER BY c.seq DESC, c.idx DESC LIMIT 1))
             ELSE coalesce(p.text, CAST(tb.data AS TEXT)) END AS output, (p.time_ended - p.time_started) / 1000.0 AS seconds,
        p.call_id, p.id AS part_id, strftime('%Y-%m-%d %H:%M:%S', coalesce(p.time_started, p.time_created) / 1000, 'unixepoch') AS time,
        p.inherited, s.source, s.project_id
@@ -385,14 +399,14 @@ SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source
        m.model_id, count(*) AS messages, sum(m.cost) AS cost, sum(m.tokens_input) AS tokens_input, sum(m.tokens_output) AS tokens_output, sum(m.tokens_reasoning) AS tokens_reasoning, sum(m.tokens_cache_read) AS tokens_cache_read, sum(m.tokens_cache_write) AS tokens_cache_write
   FROM message AS m JOIN session AS s ON s.id = m.session_id
  WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL
-   AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL)
+   AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL OR m.tokens_reasoning IS NOT NULL OR m.tokens_cache_read IS NOT NULL OR m.tokens_cache_write IS NOT NULL)
  GROUP BY 1, 2, 3, 4""",
     """CREATE VIEW usage_by_model AS
 SELECT m.provider_id, m.model_id, count(*) AS messages, count(DISTINCT s.id) AS sessions,
        sum(m.cost) AS cost, sum(m.tokens_input) AS tokens_input, sum(m.tokens_output) AS tokens_output, sum(m.tokens_reasoning) AS tokens_reasoning, sum(m.tokens_cache_read) AS tokens_cache_read, sum(m.tokens_cache_write) AS tokens_cache_write
   FROM message AS m JOIN session AS s ON s.id = m.session_id
  WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL
-   AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL)
+   AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL OR m.tokens_reasoning IS NOT NULL OR m.tokens_cache_read IS NOT NULL OR m.tokens_cache_write IS NOT NULL)
  GROUP BY 1, 2""",
     """CREATE VIEW session_tree AS
 WITH RECURSIVE tree (id, depth, path) AS (

@@ -17,7 +17,7 @@ from collections.abc import (
     Generator,
     Iterable,
 )
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
@@ -27,9 +27,9 @@ from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
 from sessiondb.effects.recover import Recover
 from sessiondb.effects.writer import Job
+from sessiondb.errors import StoreClosedError
 from sessiondb.model import Change, Imported, Problem, SourceSession
 from sessiondb.opened.core import Core
-from sessiondb.opened.importing import new_importer
 from sessiondb.opened.notifier import Callback, LoopNotifier
 from sessiondb.opened.queries import Queries
 from sessiondb.opened.readers import Readers
@@ -271,7 +271,8 @@ class AsyncStore:
             yield holding
         finally:
             holding.given_back()
-            await self.commit(holding.unit(holding.drop))
+            with suppress(StoreClosedError):
+                await self.commit(holding.unit(holding.drop))
 
     @asynccontextmanager
     async def stream(
@@ -328,6 +329,9 @@ class AsyncStore:
         project_root: str | None = None,
     ) -> AsyncIterator[Imported | Problem]:
         """Write what a reader of `sessiondb.formats` yields, in a thread: see `Store.ingest`."""
+        # Not at the top: a command that only reads starts faster without it.
+        from sessiondb.opened.importing import new_importer
+
         importer = new_importer(self._core, restore, as_fork, dry_run, project_root)
         results = importer.run(found)
         while (result := await asyncio.to_thread(next, results, None)) is not None:

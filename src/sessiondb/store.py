@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -19,9 +19,9 @@ from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
 from sessiondb.effects.recover import Recover
+from sessiondb.errors import StoreClosedError
 from sessiondb.model import Change, Export, Imported, Problem, SourceSession
 from sessiondb.opened.core import Core
-from sessiondb.opened.importing import new_importer
 from sessiondb.opened.notifier import Callback
 from sessiondb.opened.queries import Queries
 from sessiondb.opened.sharing import Holding, new_stream
@@ -243,7 +243,9 @@ class Store:
             yield holding
         finally:
             holding.given_back()
-            self._core.commit(holding.unit(holding.drop))
+            # Of a store that was closed inside the block the lease expires by itself.
+            with suppress(StoreClosedError):
+                self._core.commit(holding.unit(holding.drop))
 
     @contextmanager
     def stream(
@@ -305,6 +307,9 @@ class Store:
         *dry_run* writes nothing. *project_root* takes only sessions of that
         project, as a project-local database always does.
         """
+        # Not at the top: a command that only reads starts faster without it.
+        from sessiondb.opened.importing import new_importer
+
         importer = new_importer(self._core, restore, as_fork, dry_run, project_root)
         return importer.run(found)
 

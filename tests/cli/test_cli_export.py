@@ -89,9 +89,7 @@ def test_sessions_of_other_agents_keep_their_origin(
     assert sessiondb("import", str(SAMPLE), "--json").json["imported"] == 0
 
 
-def test_secrets_of_known_shapes_are_redacted(
-    sessiondb: Run, store: Store, project: Path
-) -> None:
+def test_secrets_of_known_shapes_are_redacted(sessiondb: Run, store: Store, project: Path) -> None:
     session = store.create_session(title="Deploy with ghp_" + "a1" * 18)
     secrets = [
         "sk-ant-api03-" + "Zz9" * 12, "AKIA" + "B2" * 8, "hunter2-long", "postgres-pw-1",

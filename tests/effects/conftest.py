@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -9,13 +10,24 @@ import pytest
 import pytest_asyncio
 from facades import Contract
 
-from sessiondb import SessionHandle
+from sessiondb import SessionHandle, Store
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database without a session, to begin from."""
+    path = tmp_path_factory.mktemp("empty") / "sessions.db"
+    Store.open(path).close()
+    return path
 
 
 @pytest_asyncio.fixture(params=["sync", "async"])
-async def contract(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncGenerator[Contract]:
+async def contract(
+    request: pytest.FixtureRequest, tmp_path: Path, empty: Path
+) -> AsyncGenerator[Contract]:
     """A fresh database file with an open store of one of the two façades."""
     made = Contract(request.param, tmp_path / "sessions.db")
+    shutil.copy(empty, made.path)
     made.store = await made.open()
     yield made
     await made.close()

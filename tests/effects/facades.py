@@ -110,6 +110,11 @@ class Contract:
         """Return what another connection sees."""
         return rows(self.path, sql, *params)
 
+    def execute(self, sql: str) -> None:
+        """Write as another program would."""
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+            connection.execute(sql)
+
     def check(self) -> None:
         """The file, its search index and its counters are whole."""
         whole(self.path)

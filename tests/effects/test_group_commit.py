@@ -310,6 +310,23 @@ def test_an_interrupt_in_the_writing_thread_leaves_nobody_waiting(tmp_path: Path
         assert [message.text for message in store.messages(s)] == ["neighbour"]
 
 
+async def test_no_loop_waits_for_the_database(tmp_path: Path) -> None:
+    async with AsyncStore.open(tmp_path / "s.db", durability="normal") as store:
+        s = await store.create_session(directory="/tmp")
+        loop = asyncio.get_running_loop()
+        with locked(store.path):
+            waiting = asyncio.ensure_future(store.append(s, user("later")))
+            slowest = 0.0
+            for _ in range(50):
+                begun = loop.time()
+                await asyncio.sleep(0)
+                slowest = max(slowest, loop.time() - begun)
+                assert await store.messages(s) == []
+            assert not waiting.done()
+        await waiting
+    assert slowest < 0.5
+
+
 async def test_whoever_cannot_get_the_lock_in_time_is_told_so(
     contract: Contract, session: SessionHandle
 ) -> None:

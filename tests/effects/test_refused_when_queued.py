@@ -142,7 +142,6 @@ def test_a_bad_value_is_refused_at_the_verb_and_leaves_the_unit_as_it_was(
     assert refused.value.exit_code == 2
 
 
-
 BAD_IDS = ["", "a\nb", "a\0", "\x7f", "\x85", "\ud800", "é" * 129, None, 7, b"id"]
 TAKERS: dict[str, Callable[[Unit, Any], object]] = {
     "session": lambda fx, bad: fx.create_session(id=bad if bad is not None else ""),
@@ -159,9 +158,7 @@ TAKERS: dict[str, Callable[[Unit, Any], object]] = {
 
 @pytest.mark.parametrize("taker", TAKERS)
 @pytest.mark.parametrize("bad", BAD_IDS, ids=ascii)
-def test_an_id_is_a_printable_string_of_at_most_256_bytes(
-    unit: Unit, taker: str, bad: Any
-) -> None:
+def test_an_id_is_a_printable_string_of_at_most_256_bytes(unit: Unit, taker: str, bad: Any) -> None:
     with pytest.raises(InvalidInputError):
         TAKERS[taker](unit, bad)
     assert unit.effects == []

@@ -189,9 +189,7 @@ async def with_content(store: AwaitedStore) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-async def test_other_content_under_a_known_id_is_a_conflict(
-    contract: Contract, name: str
-) -> None:
+async def test_other_content_under_a_known_id_is_a_conflict(contract: Contract, name: str) -> None:
     await with_content(contract.store)
     before = everything(contract)
     with pytest.raises(ConflictError) as refused:

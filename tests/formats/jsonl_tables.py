@@ -49,9 +49,7 @@ def bundle(store: Store, ids: Iterable[str]) -> str:
     """Return several sessions as one log."""
     exports = [store.export(name, **jsonl.READ) for name in ids]
     documents = jsonl.write(exports, together=True)
-    return "".join(
-        "".join(item.chunks) for item in documents if isinstance(item, Document)
-    )
+    return "".join("".join(item.chunks) for item in documents if isinstance(item, Document))
 
 
 def log(store: Store, name: str) -> str:

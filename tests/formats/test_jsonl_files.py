@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from jsonl_tables import bundle, differences, log, outcomes, read_into
 
-from sessiondb import Store, assistant, text, tool, user
+from sessiondb import Store, assistant, tool, user
 from sessiondb.formats import find, jsonl
 from sessiondb.location import init_local
 from sessiondb.maintenance import check
@@ -50,9 +50,7 @@ def write(path: Path, content: str) -> Path:
     return path
 
 
-def test_children_that_come_before_their_parents_are_linked(
-    opened: Opened, tmp_path: Path
-) -> None:
+def test_children_that_come_before_their_parents_are_linked(opened: Opened, tmp_path: Path) -> None:
     here, there = opened("a"), opened("b")
     for name in reversed(story(here)):
         read_into(there, write(tmp_path / f"{name}.jsonl", log(here, name)))
@@ -190,6 +188,50 @@ def test_hostile_lines_are_problems_with_their_line_and_the_rest_is_read(
     assert done.outcome == "imported"
     assert len(problems) == len(HOSTILE) + 1
     assert {m.text for m in there.messages(top, branches=True)} == {"one"}
+    assert check(there) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("session_meta", "source", 5),
+        ("session_meta", "source", "a\u0000b"),
+        ("session_meta", "slug", []),
+        ("session_meta", "directory", 7),
+        ("session_meta", "directory", "/a\0b"),
+        ("session_meta", "project", "x"),
+        ("session_meta", "time", 1 << 62),
+        ("session_renamed", "title", {}),
+        ("session_renamed", "title_source", "nobody"),
+        ("session_state", "last_seq", -1),
+        ("session_state", "leaf_id", 3),
+        ("session_state", "metadata", []),
+        ("session_state", "data", 1),
+        ("session_state", "time_updated", "late"),
+        ("todos", "todos", [{"content": 1}]),
+        ("todos", "todos", 3),
+        ("forked", "parent_id", {"a": 1}),
+        ("forked", "relation", "cousin"),
+        ("forked", "parent_seq", "x"),
+    ],
+)
+def test_a_session_that_cannot_be_is_a_problem_and_the_next_one_is_read(
+    opened: Opened, tmp_path: Path, kind: str, field: str, value: object
+) -> None:
+    here, there = opened("a"), opened("b")
+    top = here.create_session(title="T").id
+    fork = here.fork(top).id
+    here.set_todos(fork, ["a"])
+    here.append(fork, user("one"))
+    good = here.create_session(title="Good").id
+    lines = [json.loads(line) for line in log(here, fork).splitlines()]
+    for line in lines:
+        if line["type"] == kind:
+            line[field] = value
+    content = "\n".join(map(json.dumps, lines)) + "\n" + log(here, good)
+    *problems, done = read_into(there, write(tmp_path / "s.jsonl", content))
+    assert done.id == good
+    assert problems
     assert check(there) == []
 
 

@@ -33,7 +33,7 @@ from sessiondb.maintenance import check
 # Characters that break naive writers: controls, separators, surrogates alone and as a pair.
 nasty = st.text(
     st.sampled_from(
-        "ab {}\"\\$\0\n\r\t\x1b\x7f\x85\u2028\u2029\u202e\ufeff\ud83d\ude00\U0001f600\u00e9"
+        'ab {}"\\$\0\n\r\t\x1b\x7f\x85\u2028\u2029\u202e\ufeff\ud83d\ude00\U0001f600\u00e9'
     ),
     max_size=12,
 )
@@ -81,7 +81,7 @@ def test_a_line_holds_any_value_exactly_and_no_control_character(record: dict[st
 
 
 @st.composite
-def parts(draw: st.DrawFn) -> PartDraft:
+def parts(draw: st.DrawFn) -> PartDraft:  # noqa: PLR0911  one for each kind
     words = draw(nasty) * draw(st.sampled_from([1, 1, 1, 800]))
     more = {f"d{k}": v for k, v in draw(data).items()}
     kind = draw(st.integers(0, 6))

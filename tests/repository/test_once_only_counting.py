@@ -308,8 +308,8 @@ class Counting(RuleBasedStateMachine):
 
 
 Counting.TestCase.settings = settings(
-    max_examples=400 if LONG else 12,
-    stateful_step_count=60 if LONG else 25,
+    max_examples=150 if LONG else 12,
+    stateful_step_count=50 if LONG else 25,
     deadline=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),

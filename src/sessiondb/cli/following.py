@@ -58,17 +58,15 @@ def follow(
 
 
 def _newest(store: Store) -> int:
-    from sqlalchemy import text
-
     with store.connection() as connection:
-        found = connection.execute(text("SELECT value FROM meta WHERE key = 'change'"))
+        found = connection.exec_driver_sql("SELECT value FROM meta WHERE key = 'change'")
         return int(found.scalar_one())
 
 
 def _touched(store: Store, change: Change, first: int) -> list[Message]:
     """Return the messages that a change may have touched, from seq *first* on."""
     try:
-        found = store.messages(change.session_id, branches=True, after=change.since_seq)
+        found = store.messages(change.session_id, branches=True, after=change.since_seq or None)
     except NotFoundError:  # nothing was there before, or it is gone
         found = store.messages(change.session_id, branches=True)
     return [message for message in found if message.seq >= first]
@@ -133,7 +131,8 @@ class _Log:
             above = message.parent_seq
             if above is not None and above not in self._ids:
                 self._ids[above] = self._store.message(self._id, above).id
-            for record in records.message_records(message, above and self._ids[above]):
+            parent = None if above is None else self._ids[above]
+            for record in records.message_records(message, parent):
                 name = record["type"], str(record.get("part_id", record["message_id"]))
                 growing = record["type"] == "part" and message.time_completed is None
                 half = message.role != "assistant" and message.time_completed is None

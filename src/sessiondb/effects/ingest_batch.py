@@ -174,6 +174,9 @@ class WriteBatch:
     ) -> Iterable[str]:
         """Bring a stored record up to date."""
         sid, seq = self.run.session_id, old["seq"]
+        if old["inherited"] and old["usage_key"] and entry.usage_id == old["id"]:
+            # Who reads a copy without its original does not know that it is one.
+            placed = replace(placed, key=old["usage_key"])
         new = dict(zip(MESSAGE, placed.values(sid, seq, old["inherited"]), strict=True))
         rows = tx.run(_MATCH_PARTS, sid=sid, at=seq).fetchall()
         stored = [PartRow(*row[4:17], *row[19:23]) for row in rows]

@@ -269,10 +269,18 @@ class Append:
     def _name(self, tx: Transaction, state: SessionState) -> None:
         if self.row.role != "user" or state.title or state.title_source != "derived":
             return
-        words = next((r.text for r in self.parts if r.type == "text" and r.text), None)
-        if words and (title := " ".join(words[: TITLE_LENGTH * 4].split())):
+        rows = (row for row in self.parts if row.type == "text")
+        if title := next(filter(None, map(self._words, rows)), None):
             state.title = title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 1] + "…"
             tx.run(_TITLE, sid=state.id, title=state.title)
+
+
+    def _words(self, row: PartRow) -> str:
+        words = row.text or ""
+        if row.text_blob:
+            whole = next(item.data for item in self.blobs if item.hash == row.text_blob)
+            words = whole[: TITLE_LENGTH * 16].decode(errors="ignore")
+        return " ".join(words[: TITLE_LENGTH * 4].split())
 
 
 _TWIN = Statement(

@@ -241,7 +241,7 @@ class WriteRows:
                 touched.append(lost)
             elif kept.usage_key:
                 keys[kept.usage_key] = lost
-            run.last = (seq, entry.row.turn_id)
+            run.last = run.places[entry.row.id] = (seq, entry.row.turn_id)
             run.messages += 1
         shared = tx.run(_SHARED_KEYS, keys=json.dumps(list(keys))).fetchall()
         touched += [keys[key] for (key,) in shared]
@@ -254,9 +254,9 @@ class WriteRows:
         seq = kept.seq if kept.seq > state.last_seq else state.last_seq + 1
         parent = None
         if entry.parent is not None:
-            above_it = tx.one(_SEQ, sid=state.id, mid=entry.parent)
-            parent = above_it[0] if above_it else run.last[0]
-            if above_it is None:
+            parent = self._seq(tx, entry.parent)
+            if parent is None:
+                parent = run.last[0]
                 run.pending[seq] = entry.parent
         tx.insert_blobs(entry.blobs)
         insert_message(
@@ -269,6 +269,12 @@ class WriteRows:
         state.first_new_seq = state.first_new_seq or seq
         run.changed = True
         return seq
+
+    def _seq(self, tx: Transaction, message_id: str) -> int | None:
+        if message_id in self.run.places:
+            return self.run.places[message_id][0]
+        row = None if self.run.fresh else tx.one(_SEQ, sid=self.run.session_id, mid=message_id)
+        return row[0] if row else None
 
     def _insert_parts(self, tx: Transaction, entry: Entry, seq: int, inherited: int) -> None:
         complete = entry.row.time_completed is not None

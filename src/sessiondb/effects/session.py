@@ -154,7 +154,15 @@ class SetColumns:
         values = dict(self.values)
         if values.get("time_archived") == "now":
             values["time_archived"] = tx.now
+        if "metadata" in values:
+            values["metadata"] = _still_shared(tx, state.id, values["metadata"])
         tx.run(_SETTERS[" ".join(values)], sid=state.id, **values)
+
+
+def _still_shared(tx: Transaction, session_id: str, metadata: str) -> str:
+    """Return new metadata with the secret that ends a share, which only `set_share` forgets."""
+    share = json.loads(tx.one(_METADATA, sid=session_id)[0]).get("share")
+    return metadata if share is None else json.dumps({**json.loads(metadata), "share": share})
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,6 @@ _PATTERNS = [
 _VALUE = r"""("[^"\n]{4,}"|'[^'\n]{4,}'|[^\s"',;]{6,})"""
 _ASSIGNED = re.compile(rf"({_NAMED}[\"']?\s*[:=]\s*)" + _VALUE)
 _NAME = re.compile(_NAMED)
-#: A count of tokens is no secret.
-_COUNTS = re.compile(r"(?i)((max|input|output|total|prompt|completion)_?)*tokens?(_count)?")
 
 
 def redacted(export: Export) -> Export:
@@ -61,6 +59,8 @@ def clean(text: str) -> str:
 
     def assigned(match: re.Match[str]) -> str:
         value = match[2]
+        if value.isdecimal():  # a count of tokens is no secret
+            return match[0]
         quote = value[0] if value[0] in "\"'" else ""
         return f"{match[1]}{quote}{PLACE}{quote}"
 
@@ -80,7 +80,7 @@ def clean_value(value: Any) -> Any:
 
 def _field(name: str, value: Any) -> Any:
     if isinstance(value, str) and len(value) >= 4 and _NAME.search(name):
-        return value if _COUNTS.fullmatch(name) else PLACE
+        return PLACE
     return clean_value(value)
 
 

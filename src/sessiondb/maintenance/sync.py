@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sqlalchemy import text
-
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats import find, jsonl
 from sessiondb.model import Imported, Problem, Session, SourceSession
@@ -89,9 +87,9 @@ def _read(store: Store, done: Synced, paths: list[Path], *, note: bool = False) 
 
 def _write(store: Store, done: Synced, root: str) -> None:
     with store.connection() as connection:
-        query = text("SELECT path FROM import_ledger WHERE substr(path, 1, :n) = :folder")
-        folder = f"{done.folder}{os.sep}"
-        known = {row[0] for row in connection.execute(query, {"n": len(folder), "folder": folder})}
+        query = "SELECT path FROM import_ledger WHERE substr(path, 1, length(?1)) = ?1"
+        rows = connection.exec_driver_sql(query, (f"{done.folder}{os.sep}",))
+        known = {path for (path,) in rows}
     changed: list[Path] = []
     for session in _all(store):
         path = done.folder / jsonl.file_name(session.id)

@@ -69,7 +69,7 @@ class SourceMessage:
     """
 
     draft: MessageDraft
-    parent: str | None | Any = ...
+    parent: str | Any | None = ...
     copied_from: tuple[str, str] | None = None
     usage_id: str | None = None
     labels: tuple[str, ...] = ()

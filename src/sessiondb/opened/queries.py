@@ -305,6 +305,7 @@ class Queries:
             tuple((yield from lists.todos(found.id))),
             tuple((yield from lists.diffs(found.id))),
             tuple((yield from family.labels(found.id))),
+            (yield from self.session(found.parent_id)) if found.parent_id else None,
         )
 
     def unfinished(self) -> Read[list[Unfinished]]:

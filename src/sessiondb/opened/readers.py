@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import queue
+import sqlite3
 import threading
 from collections import deque
-from functools import partial
 from typing import Any, TypeVar
 
 import aiosqlite
@@ -23,101 +23,101 @@ MAX_READERS = 4
 
 
 class Readers:
-    """aiosqlite connections that wait for work, handed out one caller at a time.
+    """aiosqlite connections that wait for work, lent to one read at a time.
 
-    Callers may be on different loops, so who waits is told through its own loop.
+    Callers may be on different loops, and a loop may end in the middle: a connection
+    is given back by its own thread, and whoever waits for one is woken to try again.
     """
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._lock = threading.Lock()
         self._idle: deque[aiosqlite.Connection] = deque()
-        self._waiting: deque[asyncio.Future[aiosqlite.Connection]] = deque()
+        self._waiting: list[asyncio.Future[None]] = []
         self._count = 0
-
-    async def acquire(self) -> aiosqlite.Connection:
-        """Return a connection that nobody else uses; hand it to `release`."""
-        self._core.check_readable()
-        future: asyncio.Future[aiosqlite.Connection] | None = None
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
-            if self._count >= MAX_READERS:
-                future = asyncio.get_running_loop().create_future()
-                self._waiting.append(future)
-            else:
-                self._count += 1
-        if future is not None:
-            try:
-                return await future
-            except asyncio.CancelledError:
-                if future.done() and not future.cancelled():
-                    self.release(future.result())
-                raise
-        try:
-            return await self._connect()
-        except BaseException:
-            self._count -= 1
-            raise
 
     async def read(self, query: Read[T]) -> T:
         """Run a read in one snapshot and one hop, and return its value.
 
-        A caller who is cancelled, or whose loop ends, leaves nothing half-way: the
-        thread goes on to the end of the snapshot.
+        A caller who is cancelled leaves nothing half-way: the thread goes on to the
+        end of the snapshot.
         """
-        connection = await self.acquire()
+        connection = await self._acquire()
+
+        def run() -> T:
+            try:
+                return read_on(connection._conn, query)
+            finally:
+                self._release(connection)
+
+        value: T = await connection._execute(run)  # type: ignore[no-untyped-call]
+        return value
+
+    async def _acquire(self) -> aiosqlite.Connection:
+        while True:
+            self._core.check_readable()
+            with self._lock:
+                if self._idle:
+                    return self._idle.pop()
+                if self._count < MAX_READERS:
+                    self._count += 1
+                    break
+                turn = asyncio.get_running_loop().create_future()
+                self._waiting.append(turn)
+            await turn
         try:
-            run = partial(read_on, connection._conn, query)
-            value: T = await connection._execute(run)  # type: ignore[no-untyped-call]
-            return value
-        finally:
-            self.release(connection)
+            return await self._connect()
+        except BaseException:
+            self._forget(1)
+            raise
 
     async def _connect(self) -> aiosqlite.Connection:
-        connection = aiosqlite.Connection(self._core.connect_reader, iter_chunk_size=64)
+        raw: list[sqlite3.Connection] = []
+
+        def connect() -> sqlite3.Connection:
+            raw.append(self._core.connect_reader())
+            return raw[0]
+
+        connection = aiosqlite.Connection(connect, iter_chunk_size=64)
         # aiosqlite's own threads would keep a process with an unclosed store alive, and end
         # when somebody's loop does.
         connection._thread = threading.Thread(
-            target=_serve, args=(connection._tx,), name="sessiondb-reader", daemon=True
+            target=_serve, args=(connection._tx, raw), name="sessiondb-reader", daemon=True
         )
         opened: aiosqlite.Connection = await connection
         return opened
 
-    def release(self, connection: aiosqlite.Connection) -> None:
-        """Hand a connection to whoever waits, or keep it."""
+    def _release(self, connection: aiosqlite.Connection) -> None:
         with self._lock:
-            while self._waiting:
-                future = self._waiting.popleft()
-                try:
-                    future.get_loop().call_soon_threadsafe(self._hand, future, connection)
-                except RuntimeError:
-                    continue  # that loop is closed, and nobody waits on it any more
-                return
-            if not self._core.closed:
+            kept = not self._core.closed
+            if kept:
                 self._idle.append(connection)
-                return
-        connection.stop()
+        if not kept:
+            _end(connection)
+        self._forget(0 if kept else 1)
 
-    def _hand(
-        self, future: asyncio.Future[aiosqlite.Connection], connection: aiosqlite.Connection
-    ) -> None:
-        if future.done():
-            self.release(connection)
-        else:
-            future.set_result(connection)
+    def _forget(self, count: int) -> None:
+        """Note that connections are gone, and let everybody who waits for one look again."""
+        with self._lock:
+            self._count -= count
+            waiting, self._waiting = self._waiting, []
+        for turn in waiting:
+            # A loop that is closed has nobody who waits.
+            with contextlib.suppress(RuntimeError):
+                turn.get_loop().call_soon_threadsafe(resolve, turn, None)
 
     def stop(self) -> None:
         """End the threads of all idle connections, without a loop."""
         with self._lock:
             idle, self._idle = self._idle, deque()
-            self._count -= len(idle)
         for connection in idle:
-            stop(connection)
+            _end(connection)
+            connection._thread.join()
+        self._forget(len(idle))
 
 
-def _serve(work: queue.SimpleQueue[Any]) -> None:
-    """Do the work of one connection, as aiosqlite's worker does."""
+def _serve(work: queue.SimpleQueue[Any], raw: list[sqlite3.Connection]) -> None:
+    """Do the work of one connection, as aiosqlite's worker does, and close it at the end."""
     last = False
     while not last:
         future, function = work.get()
@@ -127,23 +127,16 @@ def _serve(work: queue.SimpleQueue[Any]) -> None:
         except BaseException as raised:
             error = raised
         if future is not None:
-            # A loop that is closed has nobody who waits.
             with contextlib.suppress(RuntimeError):
                 future.get_loop().call_soon_threadsafe(resolve, future, error, value)
         last = value is aiosqlite.core._STOP_RUNNING_SENTINEL
         # Until the next call comes they would keep alive what was read.
         del future, function, value, error
+    for connection in raw:
+        connection.close()
 
 
-def stop(connection: aiosqlite.Connection) -> None:
-    """Close a connection and end its thread, from anywhere."""
-    raw, connection._connection = connection._connection, None
-
-    def last() -> Any:
-        if raw is not None:
-            raw.close()
-        return aiosqlite.core._STOP_RUNNING_SENTINEL
-
-    connection._running = False
-    connection._tx.put_nowait((None, last))
-    connection._thread.join()
+def _end(connection: aiosqlite.Connection) -> None:
+    """Let a connection be closed by its thread, which ends with it."""
+    connection._running, connection._connection = False, None
+    connection._tx.put_nowait((None, lambda: aiosqlite.core._STOP_RUNNING_SENTINEL))

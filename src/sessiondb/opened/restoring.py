@@ -30,16 +30,18 @@ from sessiondb.repository import Read
 from sessiondb.schema import import_ledger, session, tombstone
 
 _KNOWN = Statement(
-    lambda: select(
-        session.c.id, session.c.time_deleted, session.c.time_importing, session.c.message_count
-    )
-    .where(
-        or_(
-            session.c.id == p("sid"),
-            (session.c.source == p("source")) & (session.c.source_id == p("source_id")),
+    lambda: (
+        select(
+            session.c.id, session.c.time_deleted, session.c.time_importing, session.c.message_count
         )
+        .where(
+            or_(
+                session.c.id == p("sid"),
+                (session.c.source == p("source")) & (session.c.source_id == p("source_id")),
+            )
+        )
+        .order_by(session.c.id != p("sid"))
     )
-    .order_by(session.c.id != p("sid"))
 )
 _BURIED = Statement(
     lambda: select(tombstone.c.time_deleted).where(
@@ -130,9 +132,7 @@ def _write(
     columns = importing.columns_of(item, blobs)
     columns["title_source"] = item.title_source
     closing = _close(item, run)
-    opening = OpenRestore(
-        run, place, columns, tuple(blobs), item.parent_source_id, item.relation
-    )
+    opening = OpenRestore(run, place, columns, tuple(blobs), item.parent_source_id, item.relation)
     importer.queue(opening, 0, sum(blob.size for blob in blobs))
     problems: list[Problem] = []
     kept: dict[str, StoredMessage] = {}

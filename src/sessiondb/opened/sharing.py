@@ -17,7 +17,7 @@ class Holding:
     """A lease that this program has, from `taken` until `given_back`."""
 
     def __init__(self, core: Core, session_id: str, ttl: float) -> None:
-        if not isinstance(ttl, int | float) or not 0 < ttl <= 86_400:
+        if type(ttl) not in (int, float) or not 0 < ttl <= 86_400:
             raise InvalidInputError(f"ttl is a number of seconds up to a day, not {ttl!r}")
         self._core = core
         self.session_id = session_id

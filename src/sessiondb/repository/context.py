@@ -76,7 +76,7 @@ def _thinking(state: _Gathered, message: Message) -> None:
 
 
 def _mode(state: _Gathered, message: Message) -> None:
-    state.mode = message.data.get("mode") or message.text or None
+    state.mode = message.data.get("mode") or message.agent or message.text or None
 
 
 def _rules(state: _Gathered, message: Message) -> None:

@@ -53,6 +53,7 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
     keys = ", ".join(_KEYS[name] for name in by) or "NULL"
     # Groups by model even where it is not asked for: prices are per model.
     sums = ", ".join(f"sum(m.tokens_{name})" for name in _TOKENS)
+    known = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
     bare = ", ".join(f"sum(CASE WHEN m.cost IS NULL THEN m.tokens_{name} END)" for name in _TOKENS)
     tools = ""
     if "tool" in by:
@@ -66,7 +67,7 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
         f"{keys} FROM message AS m JOIN session AS s ON s.id = m.session_id "
         f"JOIN project AS j ON j.id = s.project_id{tools} "
         "WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL "
-        "AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL) "
+        f"AND (m.cost IS NOT NULL OR {known}) "
         f"{_terms(shape)} GROUP BY m.model_id, {keys} ORDER BY {keys}"
     )
     return Statement(lambda: text(sql))

@@ -7,15 +7,25 @@ hide sessions that are deleted or still being imported.
 from __future__ import annotations
 
 _ALIVE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
-_RESULT = """(SELECT coalesce(r.text, CAST(rb.data AS TEXT))
-          FROM part AS r LEFT JOIN blob AS rb ON rb.hash = r.text_blob
+# For the order the planner would rather walk the whole session, once for each call.
+_BY_CALL = "INDEXED BY ix_part_call_id"
+_PATH = """(WITH RECURSIVE path (seq) AS (
+               SELECT s.leaf_seq
+                UNION
+               SELECT a.parent_seq FROM message AS a JOIN path ON a.seq = path.seq
+                WHERE a.session_id = s.id)
+             SELECT seq FROM path)"""
+_RESULT = f"""(SELECT coalesce(r.text, CAST(rb.data AS TEXT))
+          FROM part AS r {_BY_CALL} LEFT JOIN blob AS rb ON rb.hash = r.text_blob
          WHERE r.session_id = p.session_id AND r.call_id = p.call_id AND r.type = 'tool-result'
            AND (r.text IS NOT NULL OR r.text_blob IS NOT NULL)
+           AND r.seq IN {_PATH}
          ORDER BY r.seq DESC, r.idx DESC LIMIT 1)"""
-_CALL = """(SELECT coalesce(c.text, CAST(cb.data AS TEXT))
-          FROM part AS c LEFT JOIN blob AS cb ON cb.hash = c.text_blob
+_CALL = f"""(SELECT coalesce(c.text, CAST(cb.data AS TEXT))
+          FROM part AS c {_BY_CALL} LEFT JOIN blob AS cb ON cb.hash = c.text_blob
          WHERE c.session_id = p.session_id AND c.call_id = p.call_id AND c.type = 'tool'
-         ORDER BY c.seq, c.idx LIMIT 1)"""
+           AND c.seq < p.seq
+         ORDER BY c.seq DESC, c.idx DESC LIMIT 1)"""
 _TEXT = f"""CASE WHEN p.type = 'tool' AND p.call_id IS NOT NULL
             THEN coalesce({_RESULT}, p.text, CAST(tb.data AS TEXT))
             WHEN p.type = 'tool-result'
@@ -67,14 +77,13 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
  WHERE p.type = 'tool' AND {_ALIVE}
 """.strip()
 
-_SUMS = ", ".join(
-    f"sum(m.tokens_{name}) AS tokens_{name}"
-    for name in ("input", "output", "reasoning", "cache_read", "cache_write")
-)
+_TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
+_SUMS = ", ".join(f"sum(m.tokens_{name}) AS tokens_{name}" for name in _TOKENS)
+_KNOWN = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
 _COUNTED = f"""
   FROM message AS m JOIN session AS s ON s.id = m.session_id
  WHERE m.inherited = 0 AND {_ALIVE}
-   AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL)
+   AND (m.cost IS NOT NULL OR {_KNOWN})
 """.rstrip()
 
 USAGE_BY_DAY = f"""

@@ -190,13 +190,15 @@ def _base(path: Path) -> str | None:
 
 
 def _absolute(directory: Any, base: str | None) -> Any:
-    if base is None or not isinstance(directory, str) or not directory:
+    if directory is None or directory == "":
         return directory
-    return os.path.normpath(Path(base, directory))
+    if "\0" in _text(directory):
+        raise ValueError(f"not a directory: {directory!r:.80}")
+    return directory if base is None else os.path.normpath(Path(base, directory))
 
 
 def _diff(scan: Scan, record: Record) -> FileDiff:
-    sides = {
+    sides: dict[str, Any] = {
         side: scan.blob(record[f"{side}_blob"])
         for side in ("before", "after")
         if f"{side}_blob" in record

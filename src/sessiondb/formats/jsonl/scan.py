@@ -126,7 +126,7 @@ class Scan:
     def read(self, line: Line) -> tuple[int, Record]:
         """Return the number and the record of a line that was good before."""
         self._file.seek(line.offset)
-        return line.number, checked(record_of(self._file.readline(), self.blob))
+        return line.number, record_of(self._file.readline(), self.blob)
 
     def blob(self, name: Any) -> bytes:
         """Return a blob by its hash; raises ValueError where it is not in the file."""

@@ -24,6 +24,12 @@ _TRICKY = re.compile(
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is not JSON")
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse)
 Keep = Callable[[bytes], str | None]
 
 
@@ -73,12 +79,8 @@ def record_of(line: bytes, blob: Callable[[str], bytes]) -> Any:
 
     Raises ValueError (also for what is no JSON), RecursionError.
     """
-    value = json.loads(line.decode(), parse_constant=_refuse)
+    value = _decoder.decode(line.decode())
     return exact(value, blob) if b'"$' in line else value
-
-
-def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is not JSON")
 
 
 def exact(value: Any, blob: Callable[[str], bytes]) -> Any:

@@ -262,3 +262,5 @@ _MAKERS: dict[str, Callable[[dict[str, Any], Found], list[Found]]] = {
     "model-switched": _model,
     "idle": _idle,
 }
+#: The types of records that are events here.
+TYPES = frozenset(_MAKERS) - {"user", "assistant", "system"} | {"location-switched"}

@@ -89,7 +89,9 @@ class Messages2:
             draft = convert2.message_draft(row.type, record, row.id, time_created=row.time_created)
         except OddRecordError as error:
             return self._problem(f"message {row.id!r} {error}")
-        draft = replace(draft, parts=tuple(self._with_output(part, draft) for part in draft.parts))
+        parts = [self._with_output(part, draft) for part in draft.parts]
+        if any(new is not old for new, old in zip(parts, draft.parts, strict=True)):
+            draft = replace(draft, parts=tuple(parts))
         fork = self._fork
         copied = (fork.original, fork.copies[row.id]) if fork and row.id in fork.copies else None
         usage = fork.roots.get(row.id, row.id) if fork else row.id

@@ -30,14 +30,14 @@ def own_id(session: Session) -> str:
     return session.id
 
 
-def minted(prefix: str, time: int, *facts: Any) -> str:
-    """Return an id as OpenCode makes them: 48 bits of time (ms * 4096), then 14 characters."""
+def minted(prefix: str, time: int, step: int, *facts: Any) -> str:
+    """Return an id as OpenCode makes them: 48 bits of time (ms * 4096 + step), 14 characters."""
     digest = hashlib.sha256("\0".join(map(str, facts)).encode("utf-8", "surrogatepass")).digest()
     number, tail = int.from_bytes(digest), ""
     for _ in range(14):
         number, digit = divmod(number, 62)
         tail += _BASE62[digit]
-    return f"{prefix}{(time << 12) & (1 << 48) - 1:012x}{tail}"
+    return f"{prefix}{((time << 12) + (step & 4095)) & (1 << 48) - 1:012x}{tail}"
 
 
 class Names:
@@ -58,7 +58,7 @@ class Names:
         name = message.id
         own = is_native(name) and not message.inherited
         if not own and not (self._theirs and name.startswith("msg_")):
-            name = minted("msg_", message.time_created, self.session, message.seq, name)
+            name = minted("msg_", message.time_created, message.seq, self.session, name)
         self._known[message.id] = name
         return name
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import base64
 import binascii
 import urllib.parse
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from sessiondb.formats.opencode.convert2 import GENERATION
+from sessiondb.formats.opencode.convert2 import GENERATION, TYPES
 from sessiondb.formats.opencode.names import is_native
 from sessiondb.formats.opencode.reader import SOURCE
 from sessiondb.model import Message, Part, Session
 
 #: What stands for an agent, provider or model that nobody named.
 AGENT, UNKNOWN = "build", "unknown"
+#: What is lost of a call whose output was cut and lies in a file.
+WHOLE_OUTPUT = "the file with the whole output of a call"
 #: Events whose text a model is shown as if the user had said it.
 TOLD = frozenset({"custom_message", "branch_summary"})
 #: Events that no format of OpenCode has, and that say nothing a session's total does not.
@@ -36,16 +39,26 @@ class File(NamedTuple):
     url: str | None
 
 
-def generation(session: Session) -> int:
-    """Return which OpenCode wrote a session; 0 is none."""
-    if session.source != SOURCE:
+def generation(session: Session, messages: Iterable[Message]) -> int:
+    """Return which OpenCode wrote a session; 0 is none. A fork of ours is what it copied."""
+    if session.source == SOURCE:
+        return 2 if session.data.get(GENERATION) == 2 else 1
+    return next((found for message in messages if (found := _shape(message))), 0)
+
+
+def _shape(message: Message) -> int:
+    data = message.data
+    if is_native(message.id):
         return 0
-    return 2 if session.data.get(GENERATION) == 2 else 1
-
-
-def wrote(session: Session, message: Message) -> int:
-    """Return which OpenCode wrote a message; 0 is none, also where it was appended here."""
-    return 0 if is_native(message.id) else generation(session)
+    if message.role == "event":
+        return 2 if data.get("type") in TYPES else 0
+    path, time = data.get("path"), data.get("time")
+    if message.role != "assistant":
+        return 0
+    if isinstance(path, dict) and "cwd" in path and "mode" in data:
+        return 1
+    streamed = isinstance(time, dict) and "streamed" in time
+    return 2 if streamed or "rawFinish" in data or isinstance(data.get("snapshot"), dict) else 0
 
 
 def text_of(message: Message, *, synthetic: bool = False) -> str:

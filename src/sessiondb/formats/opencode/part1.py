@@ -1,0 +1,139 @@
+"""Parts of any message as OpenCode 1.x has them; their ids are given later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sessiondb.formats.opencode.convert import OUTPUT_FILE
+from sessiondb.formats.opencode.export2 import part_json
+from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT, arguments, file_of
+from sessiondb.model import Message, Part
+
+if TYPE_CHECKING:
+    from sessiondb.formats.opencode.to1 import First
+
+Record = dict[str, Any]
+#: Parts that 1.x has under the same name, with what they must have.
+_SAME = {"patch": ("hash", "files"), "snapshot": ("snapshot",), "agent": ("name",)}
+
+
+def parts_of(to: First, message: Message) -> list[Record]:
+    """Return the parts of a message; what 1.x has no part for is lost."""
+    parts = []
+    for part in message.parts:
+        record = _record(to, message, part)
+        if record is None:
+            to.lose(f"part {part.type}", message)
+        else:
+            parts.append(record)
+    snapshot = message.data.get("snapshot")
+    return _stepped(message, parts, snapshot) if isinstance(snapshot, dict) else parts
+
+
+def _record(to: First, message: Message, part: Part) -> Record | None:
+    if part.type == "text":
+        return {"type": "text", "text": part.text or "", **_flags(part), **_time(part)}
+    if part.type == "reasoning":
+        times = _time(part) or {"time": {"start": message.time_created}}
+        return {"type": "reasoning", "text": part.text or "", **times}
+    if part.type == "tool":
+        return _tool(to, message, part)
+    if part.type == "file":
+        return _file(part)
+    needed = _SAME.get(part.type)
+    if needed and all(isinstance(part.data.get(key), str | list) for key in needed):
+        return {"type": part.type, **{key: part.data[key] for key in needed}}
+    return None
+
+
+def _flags(part: Part) -> Record:
+    return {key: True for key in ("synthetic", "ignored") if part.data.get(key) is True}
+
+
+def _time(part: Part) -> Record:
+    if part.time_started is None:
+        return {}
+    end = {} if part.time_ended is None else {"end": part.time_ended}
+    return {"time": {"start": part.time_started, **end}}
+
+
+def _file(part: Part) -> Record | None:
+    file = file_of(part)
+    url = f"data:{file.mime};base64,{file.data}" if file.data is not None else file.url
+    if url is None:
+        return None
+    name = {} if file.name is None else {"filename": file.name}
+    return {"type": "file", "mime": file.mime, "url": url, **name}
+
+
+def _tool(to: First, message: Message, part: Part) -> Record:
+    call_id = part.call_id or f"call_{part.id}"
+    to.called(part.call_id, part.text)
+    if OUTPUT_FILE in part.data:
+        to.lose(WHOLE_OUTPUT, message)
+    return {
+        "type": "tool",
+        "tool": part.tool or "unknown",
+        "callID": call_id,
+        "state": _state(to, message, part),
+    }
+
+
+def _state(to: First, message: Message, part: Part) -> Record:
+    if part.input is not None and not isinstance(part.input, dict):
+        to.lose(f"that the input of call {part.call_id} is no object", message)
+    status = part.status or "pending"
+    state: Record = {"status": status, "input": arguments(part)}
+    if status == "pending":
+        return {**state, "raw": ""}
+    start = part.time_started or part.time_created
+    state["time"] = {"start": start}
+    source = part_json(part).get("state", {})
+    details = source.get("metadata") if "state" in part.data else _plain(part)
+    if isinstance(details, dict):
+        state["metadata"] = details
+    if status == "running":
+        return state
+    state["time"]["end"] = part.time_ended or start
+    if status == "error":
+        return {**state, "error": part.text or part.outcome or "failed"}
+    files = [_attachment(item) for item in source.get("content", ()) if item.get("type") == "file"]
+    if files:
+        state["attachments"] = files
+    state.setdefault("metadata", {})
+    return {**state, "output": part.text or "", "title": part.title or ""}
+
+
+def _plain(part: Part) -> Record:
+    """What an agent of another kind keeps beside a call."""
+    return {key: value for key, value in part.data.items() if not isinstance(value, bytes | dict)}
+
+
+def _attachment(item: Record) -> Record:
+    name = {"filename": item["name"]} if isinstance(item.get("name"), str) else {}
+    return {"type": "file", "mime": item.get("mime"), "url": item.get("uri"), **name}
+
+
+def _stepped(message: Message, parts: list[Record], snapshot: Record) -> list[Record]:
+    """Put an answer between the snapshots that 2 keeps beside it."""
+    start, end, files = (snapshot.get(key) for key in ("start", "end", "files"))
+    first = {"type": "step-start", **({"snapshot": start} if isinstance(start, str) else {})}
+    last: list[Record] = []
+    tokens = message.tokens
+    if isinstance(end, str) and tokens is not None:
+        counts = [count or 0 for count in tokens.columns()]
+        last = [
+            {
+                "type": "step-finish",
+                "reason": message.finish or "unknown",
+                "snapshot": end,
+                "cost": message.cost or 0,
+                "tokens": {
+                    **dict(zip(("input", "output", "reasoning"), counts, strict=False)),
+                    "cache": {"read": counts[3], "write": counts[4]},
+                },
+            }
+        ]
+    if files and isinstance(start, str):
+        last.append({"type": "patch", "hash": start, "files": files})
+    return [first, *parts, *last]

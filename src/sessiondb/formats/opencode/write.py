@@ -1,0 +1,61 @@
+"""Sessions as ``opencode import`` takes them, one file each, in the generation they come from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+from sessiondb.formats.opencode.neutral import generation
+from sessiondb.formats.opencode.to1 import First
+from sessiondb.formats.opencode.to2 import Second
+from sessiondb.model import Document, Export, Loss, Message
+
+READ = {"branches": False}
+TOGETHER = False
+DETAILS = ("full",)
+
+
+def write(
+    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
+) -> Iterator[Document | Loss]:
+    """Yield a file for each session: of generation 2 if OpenCode 2 wrote it, else 1.x."""
+    del detail, together  # a session is a file, and nothing can be left out of it
+    return documents(sessions, as_it_was)
+
+
+def as_it_was(export: Export, messages: list[Message], losses: list[Loss]) -> dict[str, Any]:
+    """Return the JSON of a session in its own generation, 1.x for what has none."""
+    second = generation(export.session, messages) == 2
+    return (Second if second else First)(export, messages, losses).json()
+
+
+def documents(
+    sessions: Iterable[Export],
+    make: Callable[[Export, list[Message], list[Loss]], dict[str, Any]],
+) -> Iterator[Document | Loss]:
+    """Yield a file for each session, and after it what it does not hold."""
+    for export in sessions:
+        losses: list[Loss] = []
+        found = make(export, list(export.messages), losses)
+        lists_lost(export, losses)
+        yield Document(f"{quote(found['info']['id'], safe='')}.json", (text_of(found),))
+        yield from losses
+
+
+def text_of(value: Any) -> str:
+    """Return JSON as OpenCode prints it; lone surrogates are escaped."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=2, allow_nan=False)
+    return f"{text}\n"
+
+
+def lists_lost(export: Export, losses: list[Loss]) -> None:
+    """Note what lies beside a session, and that its JSON has no place for."""
+    for found, what in ((export.todos, "its todo list"), (export.diffs, "the diffs of its files")):
+        if found:
+            losses.append(Loss(export.session.id, what))

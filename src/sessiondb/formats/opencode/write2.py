@@ -1,0 +1,19 @@
+"""Sessions as ``opencode session import`` of version 2 takes them, whoever wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sessiondb.formats.opencode.to2 import Second
+from sessiondb.formats.opencode.write import DETAILS, READ, TOGETHER, documents
+from sessiondb.model import Document, Export, Loss
+
+__all__ = ["DETAILS", "READ", "TOGETHER", "write"]
+
+
+def write(
+    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
+) -> Iterator[Document | Loss]:
+    """Yield a file for each session."""
+    del detail, together  # a session is a file, and nothing can be left out of it
+    return documents(sessions, lambda *found: Second(*found).json())

@@ -1,0 +1,80 @@
+"""Sessions as the JSON tree of OpenCode 1.x before 1.2: a data directory with ``storage/``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+from sessiondb.formats.opencode.convert import OUTPUT_FILE, TODO_REST
+from sessiondb.formats.opencode.export import session_diff
+from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT
+from sessiondb.formats.opencode.to1 import First
+from sessiondb.formats.opencode.write import DETAILS, READ, TOGETHER, text_of
+from sessiondb.model import Document, Export, Loss, Message
+
+__all__ = ["DETAILS", "READ", "TOGETHER", "write"]
+
+
+def write(
+    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
+) -> Iterator[Document | Loss]:
+    """Yield the files of each session, and each project once."""
+    del detail, together  # nothing can be left out of a tree
+    projects: set[str] = set()
+    for export in sessions:
+        losses: list[Loss] = []
+        messages = list(export.messages)
+        found = First(export, messages, losses).json()
+        info = found["info"]
+        if info["projectID"] not in projects:
+            projects.add(info["projectID"])
+            yield _file("project", info["projectID"], value=_project(export, info))
+        yield _file("session", info["projectID"], info["id"], value=info)
+        for entry in found["messages"]:
+            yield _file("message", info["id"], entry["info"]["id"], value=entry["info"])
+            for part in entry["parts"]:
+                yield _file("part", part["messageID"], part["id"], value=part)
+        yield from _beside(export, info["id"])
+        yield from _outputs(messages)
+        yield from (loss for loss in losses if loss.why != WHOLE_OUTPUT)
+
+
+def _file(*steps: str, value: Any) -> Document:
+    place = "/".join(quote(step, safe="") for step in steps)
+    return Document(f"storage/{place}.json", (text_of(value),))
+
+
+def _project(export: Export, info: dict[str, Any]) -> dict[str, Any]:
+    project = export.project
+    worktree = project.worktree if project else info["directory"]
+    created = project.time_created if project else info["time"]["created"]
+    record = {"id": info["projectID"], "worktree": worktree, "time": {"created": created}}
+    return {**record, "vcs": project.vcs} if project and project.vcs else record
+
+
+def _beside(export: Export, session: str) -> Iterator[Document]:
+    data = export.session.data
+    todos = data.get(TODO_REST)
+    if todos is None and export.todos:
+        todos = [_todo(todo.id, todo.content, todo.status, todo.priority) for todo in export.todos]
+    if todos is not None:
+        yield _file("todo", session, value=todos)
+    yield _file("session_diff", session, value=session_diff(export.diffs, data))
+    if isinstance(share := export.session.metadata.get("share"), dict):
+        yield _file("session_share", session, value=share)
+
+
+def _outputs(messages: list[Message]) -> Iterator[Document]:
+    """The files that cut outputs name, beside ``storage/`` as OpenCode keeps them."""
+    for message in messages:
+        for part in message.parts:
+            if OUTPUT_FILE in part.data:
+                kept = part.data[OUTPUT_FILE]
+                yield Document(kept["name"], (kept["content"].decode("utf-8", "replace"),))
+
+
+def _todo(name: str | None, *known: str | None) -> dict[str, Any]:
+    line = dict(zip(("content", "status", "priority"), known, strict=True))
+    found = {**line, "id": name}
+    return {key: value for key, value in found.items() if value is not None}

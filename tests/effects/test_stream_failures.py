@@ -1,0 +1,241 @@
+"""A stream that fails keeps what is there; a write that fails is told once and made again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from facades import AwaitedStore, Contract, eventually
+from test_group_commit import locked
+
+from sessiondb import (
+    AsyncStore,
+    BusyError,
+    ConflictError,
+    LeaseHeldError,
+    NotFoundError,
+    SessionHandle,
+    StorageFullError,
+    Store,
+    StoreClosedError,
+    user,
+)
+
+
+@contextmanager
+def full(store: AwaitedStore) -> Generator[None]:
+    """Let the file grow no more, as a full disk does."""
+    writer = store.inner._core.writer
+    with writer._role:
+        size = writer._connection.execute("PRAGMA page_count").fetchone()[0]
+        writer._connection.execute(f"PRAGMA max_page_count={size}")
+    try:
+        yield
+    finally:
+        with writer._role:
+            writer._connection.execute("PRAGMA max_page_count=1073741823")
+
+
+@pytest.mark.parametrize(
+    ("error", "finish"),
+    [(ValueError("no\0pe"), "error"), (KeyboardInterrupt(), "cancelled")],
+    ids=["exception", "interrupt"],
+)
+async def test_an_exception_keeps_what_is_there_and_goes_on(
+    contract: Contract, session: SessionHandle, error: BaseException, finish: str
+) -> None:
+    with pytest.raises(type(error)) as raised:
+        async with contract.store.stream(session) as out:
+            said, call, done = out.text(), out.tool("sh", call_id="c"), out.tool("sh")
+            said.add("half a ")
+            call.add('{"cmd": "li')
+            done.settle(output="x")
+            await out.flush()
+            said.add("sentence")
+            raise error
+    assert raised.value is error
+    (message,) = await contract.store.messages(session)
+    assert (message.text, message.finish) == ("half a sentence", finish)
+    _, call, done = message.parts
+    assert (call.status, call.outcome, call.input) == ("error", "interrupted", '{"cmd": "li')
+    assert (done.status, done.text) == ("completed", "x")
+    known = {"name": "ValueError", "message": "no\0pe"}
+    assert message.error == (known if finish == "error" else None)
+    assert contract.rows("SELECT * FROM lease") == []
+    assert len(await contract.store.search("sentence")) == 1
+    contract.check()
+
+
+async def test_a_write_that_fails_in_the_background_is_raised_by_the_next_call_once(
+    contract: Contract, session: SessionHandle
+) -> None:
+    hasty = await contract.open(busy_timeout=0.01)
+    async with hasty.stream(session) as out:
+        said = out.text()
+        said.add("one ")
+        with locked(contract.path):
+            said.add("x" * 4096)
+            await eventually(lambda: out.inner.inner._error)
+            with pytest.raises(BusyError):
+                said.add(" two")
+            said.add(" three")
+        await eventually(lambda: contract.rows("SELECT length(text) FROM part") == [(4110,)])
+    assert (await hasty.messages(session))[0].text == "one " + "x" * 4096 + " two three"
+    contract.check()
+
+
+async def test_a_flush_raises_the_error_of_its_write_and_the_next_one_writes_all(
+    contract: Contract, session: SessionHandle
+) -> None:
+    hasty = await contract.open(busy_timeout=0.01)
+    async with hasty.stream(session) as out:
+        said, call = out.text(), out.tool("sh", call_id="c")
+        said.add("kept")
+        call.add("{}")
+        call.start()
+        with locked(contract.path):
+            for _ in range(3):
+                with pytest.raises(BusyError):
+                    await out.flush()
+        await out.flush()
+        assert contract.rows("SELECT type, text, status FROM part ORDER BY idx") == [
+            ("text", "kept", None),
+            ("tool", None, "running"),
+        ]
+        call.settle(output="x")
+
+
+async def test_a_full_disk_is_raised_and_written_when_there_is_space(
+    contract: Contract, session: SessionHandle
+) -> None:
+    async with contract.store.stream(session) as out:
+        said = out.text()
+        said.add("before ")
+        await out.flush()
+        with full(contract.store):
+            said.add("x" * 50_000)
+            with pytest.raises(StorageFullError) as told:
+                await out.flush()
+            assert told.value.retryable
+            assert (await contract.store.messages(session))[0].text == "before "
+        await out.flush()
+        assert (await contract.store.messages(session))[0].text == "before " + "x" * 50_000
+    contract.check()
+
+
+async def test_a_write_that_was_made_all_the_same_is_not_made_twice(
+    contract: Contract, session: SessionHandle
+) -> None:
+    """Its commit failed as far as anybody knows, so the same is written again."""
+    async with contract.store.stream(session) as out:
+        inner = out.inner.inner
+        grown = {out.text(): ["0 ", "1 ", "2 "], out.reasoning(): ["hm ", "\0", "hm "]}
+        call = out.tool("sh")
+        call.add("{}")
+        for n in range(3):
+            verbs, lengths = list(inner._verbs), [part.written for part in grown]
+            for part, deltas in grown.items():
+                part.add(deltas[n])
+            await out.flush()
+            with inner.lock:
+                inner._verbs = verbs
+                for (part, deltas), length in zip(grown.items(), lengths, strict=True):
+                    part.put_back(deltas[n])
+                    part.written = length
+            await out.flush()
+    (message,) = await contract.store.messages(session)
+    assert [p.text for p in message.parts] == ["0 1 2 ", "hm \0hm ", None]
+    contract.check()
+
+
+async def test_a_session_deleted_under_a_stream_is_said_and_leaves_nothing(
+    contract: Contract, session: SessionHandle
+) -> None:
+    with pytest.raises(NotFoundError):
+        async with contract.store.stream(session) as out:
+            out.text().add("x")
+            await contract.store.delete(session)
+    await contract.store.reap()
+    for table in ("session", "message", "part", "lease", "blob"):
+        assert contract.rows(f"SELECT count(*) FROM {table}") == [(0,)]
+
+
+async def test_a_message_that_somebody_else_finished_does_not_grow(
+    contract: Contract, session: SessionHandle
+) -> None:
+    with pytest.raises(ConflictError):
+        async with contract.store.stream(session) as out:
+            said = out.text()
+            said.add("mine")
+            await out.flush()
+            await contract.store.finish(session, out.message, finish="length")
+            said.add(" and more")
+    (message,) = await contract.store.messages(session)
+    assert (message.text, message.finish) == ("mine", "length")
+
+
+async def test_the_first_failure_is_the_one_that_is_raised(
+    contract: Contract, session: SessionHandle
+) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with contract.store.stream(session) as out:
+            out.text().add("x")
+            await contract.store.delete(session)
+            1 / 0  # noqa: B018
+
+
+async def test_a_stream_does_not_open_behind_another_writer(
+    contract: Contract, session: SessionHandle
+) -> None:
+    async with contract.store.lease(session):
+        with pytest.raises(LeaseHeldError):
+            async with contract.store.stream(session):
+                raise AssertionError("two writers")
+    with pytest.raises(ConflictError):
+        async with contract.store.stream(session, expect_leaf=7):
+            raise AssertionError("another leaf")
+    assert await contract.store.messages(session) == []
+    assert contract.rows("SELECT * FROM lease") == []
+
+
+async def test_a_stream_continues_from_where_it_is_told(
+    contract: Contract, session: SessionHandle
+) -> None:
+    one = await contract.store.append(session, user("one"))
+    await contract.store.append(session, user("two"))
+    async with contract.store.stream(session, after=one) as out:
+        out.text().add("instead of two")
+    assert [m.text for m in await contract.store.messages(session)] == ["one", "instead of two"]
+
+
+def test_a_store_closed_under_a_stream_is_said_and_nobody_hangs(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "s.db", durability="normal")
+    s = store.create_session(directory="/tmp")
+    begun = time.monotonic()
+    with pytest.raises(StoreClosedError), store.stream(s) as out:
+        out.text().add("kept")
+        out.flush()
+        out.text().add("lost")
+        store.close()
+    assert time.monotonic() - begun < 5
+    with Store.open(store.path) as again:
+        assert again.messages(s)[0].text == "kept"
+
+
+async def test_an_async_store_closed_under_a_stream_is_said_and_nobody_hangs(
+    tmp_path: Path,
+) -> None:
+    store = await AsyncStore.open(tmp_path / "s.db", durability="normal")
+    s = await store.create_session(directory="/tmp")
+
+    async def answer() -> None:
+        async with store.stream(s) as out:
+            out.text().add("lost")
+            await store.close()
+
+    with pytest.raises(StoreClosedError):
+        await asyncio.wait_for(answer(), 5)

@@ -1,0 +1,524 @@
+"""An import: the same twice is the same, what changed is changed, what was done here wins."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foreign_sessions import SOURCE, T0, outcomes, said, session_of, take_in
+
+from sessiondb import ALL, Store, assistant, ids, tool, tool_result, user
+from sessiondb.effects.session import MAX_CHAIN
+from sessiondb.maintenance import check
+from sessiondb.model import (
+    FileDiff,
+    Imported,
+    Problem,
+    SourceMessage,
+    SourceSession,
+    Todo,
+)
+from sessiondb.opened.importing import MAX_BYTES, MAX_RECORDS
+
+
+def texts(store: Store, name: str, **how: Any) -> list[str]:
+    return [item.text for item in store.messages(name, **how)]
+
+
+def everything(store: Store) -> list[tuple[Any, ...]]:
+    """All rows but those that say when something was looked at."""
+    with closing(sqlite3.connect(store.path)) as connection:
+        return [
+            row
+            for table in ("session", "message", "part", "blob", "todo", "file_diff", "label")
+            for row in connection.execute(f"SELECT * FROM {table} ORDER BY rid")
+        ]
+
+
+def full_session(**fields: Any) -> SourceSession:
+    call = (tool("bash", {"cmd": "ls"}, call_id="c", output="x" * 3000),)
+    return session_of(
+        "s", said("a", role="user", labels=("start",)),
+        said("b", at=1, cost=0.5, tokens=7, parts=call),
+        said("c", at=2, parts=(tool("t", call_id="d"),)),
+        said("d", role="tool", at=3, parts=(tool_result("d", "y" * 2000),)),
+        title="Told", todos=(Todo("one", "done"),), diffs=(FileDiff("a", before=b"b"),), **fields,
+    )  # fmt: skip
+
+
+def test_importing_again_changes_nothing(store: Store) -> None:
+    (first,) = take_in(store, full_session())
+    assert (first.outcome, first.messages) == ("imported", 4)
+    before = everything(store)
+    (again,) = take_in(store, full_session())
+    assert (again.outcome, again.id, again.messages) == ("unchanged", first.id, 4)
+    # Also where every record is looked at again, because the digest says so.
+    (looked,) = take_in(store, full_session(digest="another"))
+    assert (looked.outcome, looked.id) == ("unchanged", first.id)
+    assert everything(store) == before
+    assert check(store) == []
+
+
+def test_an_imported_id_is_the_same_on_every_machine(store: Store) -> None:
+    (done,) = take_in(store, session_of("s", said("a"), time_created=T0 + 5))
+    assert done.id == ids.imported_session_id(SOURCE, "s", T0 + 5)
+    assert ids.time_of(done.id) == T0 + 5
+    assert store.session("s").source_id == "s"
+
+
+def test_new_records_are_added_and_only_they(store: Store) -> None:
+    take_in(store, session_of("s", said("a"), said("b")))
+    before = store.messages("s")
+    assert outcomes(take_in(store, session_of("s", said("a"), said("b"), said("c")))) == ["updated"]
+    assert store.messages("s")[:2] == before
+    assert texts(store, "s") == ["a", "b", "c"]
+
+
+def test_changed_records_are_changed_in_place(store: Store) -> None:
+    take_in(store, session_of("s", said("a"), said("b", "old", cost=1.0), said("c")))
+    fork = store.fork(store.session("s").id)
+    changed = session_of("s", said("a"), said("b", "new " * 500, cost=2.0, tokens=5), said("c"))
+    assert outcomes(take_in(store, changed)) == ["updated"]
+    assert texts(store, "s") == ["a", "new " * 500, "c"]
+    assert [item.seq for item in store.messages("s")] == [1, 2, 3]
+    assert store.session("s").cost == 2.0
+    # What a fork copied is the fork's own, and still a copy.
+    assert texts(store, fork) == ["a", "old", "c"]
+    assert store.session(fork).cost is None
+    assert len(store.search("new")) == 1
+    assert not store.search("old")
+    assert check(store) == []
+    store.delete(store.session("s").id, keep_forks=True)
+    assert store.session(fork).cost == 1.0
+    assert check(store) == []
+
+
+def test_vanished_records_stay_off_the_live_path(store: Store) -> None:
+    take_in(store, session_of("s", said("a"), said("b"), said("c")))
+    assert outcomes(take_in(store, session_of("s", said("a"), said("c")))) == ["updated"]
+    assert texts(store, "s") == ["a", "c"]
+    assert texts(store, "s", branches=True) == ["a", "b", "c"]
+    take_in(store, session_of("s", said("a")))
+    assert texts(store, "s") == ["a"]
+    take_in(store, session_of("s", said("a"), said("b"), said("c")))
+    assert texts(store, "s") == ["a", "b", "c"]
+    assert store.session("s").last_seq == 3
+
+
+def test_a_source_that_is_gone_deletes_nothing(store: Store) -> None:
+    take_in(store, session_of("s", said("a")), session_of("t", said("b")))
+    take_in(store, session_of("t", said("b")))
+    assert len(store.sessions(project=ALL)) == 2
+
+
+def test_trees_of_the_source_are_kept_and_say_which_turn(store: Store) -> None:
+    told = [
+        said("1", role="user"), said("2"), said("3", role="user", parent="1"), said("4"),
+        said("5", role="user", parent=None), said("6", parent="2"),
+    ]  # fmt: skip
+    take_in(store, session_of("s", *told, leaf="4"))
+    assert texts(store, "s") == ["1", "3", "4"]
+    every = store.messages("s", branches=True)
+    assert [item.parent_seq for item in every] == [None, 1, 1, 3, None, 2]
+    assert [item.turn_id for item in every] == ["1", "1", "3", "3", "5", "1"]
+    assert outcomes(take_in(store, session_of("s", *told, leaf="6"))) == ["updated"]
+    assert texts(store, "s") == ["1", "2", "6"]
+
+
+def test_a_parent_that_comes_later_or_never_does_not_break_the_tree(store: Store) -> None:
+    told = (said("1", parent="3"), said("2", parent="nowhere"), said("3", parent="1"))
+    for _ in range(2):
+        take_in(store, session_of("s", *told, digest=os.urandom(4).hex()))
+        assert [item.parent_seq for item in store.messages("s", branches=True)] == [None, 1, 1]
+    assert check(store) == []
+
+
+def test_a_record_that_comes_twice_counts_once_and_is_a_problem(store: Store) -> None:
+    told = session_of("s", said("a"), said("b", "first"), said("b", "second"), said("c"))
+    *problems, done = list(store.ingest([told]))
+    assert isinstance(done, Imported)
+    assert (done.outcome, done.messages, len(problems)) == ("imported", 3, 1)
+    assert texts(store, "s") == ["a", "first", "c"]
+
+
+def test_a_record_that_cannot_be_stored_is_a_problem_and_the_rest_is_here(store: Store) -> None:
+    broken = SourceMessage(replace(said("x").draft, cost=float("nan")))
+    nameless = SourceMessage(replace(said("x").draft, id=None))
+    torn = Problem("/elsewhere/store", "torn line", 3)
+    told = session_of("s", said("a"), broken, nameless, torn, said("b"))
+    *problems, done = list(store.ingest([Problem("/elsewhere", "unreadable"), told]))
+    assert isinstance(done, Imported)
+    assert len(problems) == 4
+    assert set(done.problems) == set(problems[1:])
+    assert texts(store, "s") == ["a", "b"]
+    with closing(sqlite3.connect(store.path)) as connection:
+        (kept,) = connection.execute("SELECT problems FROM import_ledger").fetchone()
+    assert "torn line" in kept
+
+
+def test_a_result_record_fills_its_call_and_stays_with_it_when_either_changes(
+    store: Store,
+) -> None:
+    def told(cost: float | None = None, output: str = "fine " * 300, at: int = 3) -> SourceSession:
+        call = said("call", at=1, cost=cost, parts=(tool("bash", {}, call_id="c"),))
+        result = said("result", role="tool", at=at, parts=(tool_result("c", output),))
+        return session_of("s", call, result)
+
+    def shown() -> tuple[str | None, ...]:
+        call, result = (item.parts[0] for item in store.messages("s"))
+        assert call.status == "completed"
+        return call.text, result.text
+
+    def stored() -> int:
+        with closing(sqlite3.connect(store.path)) as connection:
+            sql = "SELECT count(*) FROM part WHERE text IS NOT NULL OR text_blob IS NOT NULL"
+            found: int = connection.execute(sql).fetchone()[0]
+            return found
+
+    take_in(store, told())
+    assert (shown(), stored()) == (("fine " * 300,) * 2, 1)
+    assert outcomes(take_in(store, told(cost=1.0))) == ["updated"]
+    assert (shown(), stored()) == (("fine " * 300,) * 2, 1)
+    assert outcomes(take_in(store, told(cost=1.0, at=4))) == ["updated"]
+    assert (shown(), stored()) == (("fine " * 300,) * 2, 1)
+    assert outcomes(take_in(store, told(1.0, "better", 4))) == ["updated"]
+    assert (shown(), stored()) == (("better",) * 2, 1)
+    with closing(sqlite3.connect(store.path)) as connection:
+        assert connection.execute("SELECT count(*) FROM blob").fetchone() == (0,)
+    assert len(store.search("better")) == 1
+    assert check(store) == []
+
+
+# -- what was done here --------------------------------------------------------
+
+
+def test_what_the_user_did_here_wins(store: Store) -> None:
+    (done,) = take_in(store, full_session())
+    store.set_title(done.id, "My name")
+    store.archive(done.id)
+    store.set_metadata(done.id, {"mine": True})
+    store.label(done.id, 3, "start")
+    told = full_session(metadata={"theirs": 1}, time_archived=None)
+    told = replace(told, title="Their new name", digest="2")
+    take_in(store, told)
+    kept = store.session(done.id)
+    assert (kept.title, kept.title_source) == ("My name", "user")
+    assert kept.time_archived is not None
+    assert kept.metadata == {"mine": True}
+    assert [(item.seq, item.label) for item in store.labels(done.id)] == [(3, "start")]
+
+
+def test_what_the_source_says_anew_is_taken_over(store: Store) -> None:
+    take_in(store, session_of("s", said("a"), title="Old"))
+    told = session_of(
+        "s", said("a", labels=("named",)), title="New", version="2", agent="plan", model_id="m",
+        share_url="https://example.org", todos=(Todo("x"),), diffs=(FileDiff("f"),),
+        data={"kept": "whole"}, time_updated=T0 + 99,
+    )  # fmt: skip
+    assert outcomes(take_in(store, told)) == ["updated"]
+    found = store.session("s")
+    assert (found.title, found.version, found.agent, found.model_id) == ("New", "2", "plan", "m")
+    assert (found.share_url, found.data, found.time_updated) == (
+        "https://example.org", {"kept": "whole"}, T0 + 99,
+    )  # fmt: skip
+    assert store.todos("s") == [Todo("x")]
+    assert store.diffs("s") == [FileDiff("f")]
+    assert [item.label for item in store.labels("s")] == ["named"]
+
+
+def test_a_session_continued_here_diverges_and_keeps_its_own(store: Store) -> None:
+    (done,) = take_in(store, session_of("s", said("a")))
+    store.append(done.id, user("here"))
+    assert outcomes(take_in(store, session_of("s", said("a")))) == ["unchanged"]
+    told = session_of("s", said("a"), said("b"))
+    assert outcomes(take_in(store, told)) == ["diverged"]
+    assert texts(store, done.id) == ["a", "here"]
+
+
+def test_as_fork_brings_the_other_state_and_takes_over_its_name(store: Store) -> None:
+    (done,) = take_in(store, session_of("s", said("a", cost=1.0)))
+    store.append(done.id, assistant("here"), cost=2.0)
+    told = session_of("s", said("a", cost=1.0), said("b", cost=4.0, at=1))
+    (fork,) = take_in(store, told, as_fork=True)
+    assert fork.id != done.id
+    assert texts(store, done.id) == ["a", "here"]
+    assert texts(store, fork.id) == ["a", "b"]
+    theirs = store.session("s")
+    assert (theirs.id, theirs.parent_id, theirs.relation) == (fork.id, done.id, "fork")
+    assert store.session(done.id).source_id is None
+    assert store.usage(by=())[0].cost == 7.0
+    assert [item.text for item in store.compare(done.id, fork.id).common] == ["a"]
+    # From now on it is the fork that follows the source.
+    assert outcomes(take_in(store, told)) == ["unchanged"]
+    more = session_of("s", *told.messages, said("c", at=2))
+    assert outcomes(take_in(store, more)) == ["updated"]
+    assert texts(store, fork.id) == ["a", "b", "c"]
+    assert check(store) == []
+
+
+def test_what_was_removed_here_stays_removed_until_it_is_wanted_back(store: Store) -> None:
+    told = session_of("s", said("a", cost=1.0), said("b" * 3000))
+    (done,) = take_in(store, told)
+    for reaped in (False, True):
+        store.delete(done.id)
+        if reaped:
+            store.reap()
+        assert outcomes(take_in(store, told)) == ["deleted"]
+        assert outcomes(take_in(store, told, restore=True, dry_run=True)) == ["imported"]
+        assert len(store.sessions(project=ALL)) == 0
+        (back,) = take_in(store, told, restore=True)
+        assert (back.outcome, back.id, back.messages) == ("imported", done.id, 2)
+        assert texts(store, "s")[0] == "a"
+        assert outcomes(take_in(store, told)) == ["unchanged"]
+        assert check(store) == []
+
+
+def test_a_family_that_was_removed_comes_back_whole(store: Store) -> None:
+    family = (
+        session_of("p", said("a" * 2000)),
+        session_of("c", said("b" * 2000), parent_source_id="p", relation="subagent"),
+    )
+    take_in(store, *family)
+    store.delete(store.session("p").id)
+    assert outcomes(take_in(store, *family, restore=True)) == ["imported"] * 2
+    assert store.session("c").parent_id == store.session("p").id
+    assert check(store) == []
+
+
+def test_a_restored_name_whose_id_lives_on_here_gets_an_id_of_its_own(store: Store) -> None:
+    (done,) = take_in(store, session_of("s", said("a", cost=1.0)))
+    store.append(done.id, user("here"))
+    (fork,) = take_in(store, session_of("s", said("a", cost=1.0), said("b")), as_fork=True)
+    store.delete(fork.id)
+    (back,) = take_in(store, session_of("s", said("a", cost=1.0)), restore=True)
+    assert back.id not in (done.id, fork.id)
+    assert store.usage(by=())[0].cost == 1.0
+    assert check(store) == []
+
+
+def test_a_dry_run_says_what_would_be_and_writes_nothing(store: Store) -> None:
+    take_in(store, session_of("s", said("a")))
+    before = everything(store)
+    told = (session_of("s", said("a"), said("b")), session_of("t", said("c")))
+    results = take_in(store, *told, dry_run=True)
+    assert [(r.outcome, r.messages) for r in results] == [("updated", 2), ("imported", 1)]
+    assert everything(store) == before
+
+
+# -- families --------------------------------------------------------------------
+
+
+def test_children_that_come_first_are_linked_by_the_import_that_brings_their_parent(
+    store: Store,
+) -> None:
+    deep = session_of("deep", said("d", cost=4.0), parent_source_id="child", relation="subagent")
+    child = session_of(
+        "child", said("c", cost=2.0), parent_source_id="top", relation="subagent",
+        parent_message="a2", call_id="call",
+    )  # fmt: skip
+    top = session_of("top", said("a1", cost=1.0), said("a2"), said("a3"))
+    take_in(store, deep)
+    assert store.session("deep").parent_source_id == "child"
+    native = store.fork(store.session("deep").id)
+    take_in(store, child)
+    take_in(store, top)
+    root = store.session("top").id
+    for name in ("top", "child", "deep", native.id):
+        assert store.session(name).root_id == root
+    assert store.session("child").parent_id == root
+    # Where a child was cut is known when it is read the next time.
+    take_in(store, child)
+    assert (store.session("child").parent_seq, store.session("child").call_id) == (2, "call")
+    assert outcomes(take_in(store, deep, child, top)) == ["unchanged"] * 3
+    assert store.usage(by=())[0].cost == 7.0
+    assert check(store) == []
+
+
+def test_children_and_parent_of_one_import_are_linked_in_any_order(store: Store) -> None:
+    child = session_of("c", said("x"), said("y"), parent_source_id="p", relation="fork")
+    take_in(store, child, session_of("p", said("a")))
+    assert store.session("c").parent_id == store.session("p").id
+    assert store.session("c").last_seq == 2
+    store.append(store.session("c").id, user("z"))
+    assert texts(store, "c") == ["x", "y", "z"]
+    assert check(store) == []
+
+
+def test_a_child_that_went_on_here_is_linked_and_does_not_diverge(store: Store) -> None:
+    child = session_of("c", said("x"), parent_source_id="p", relation="subagent")
+    take_in(store, child)
+    store.append(store.session("c").id, user("here"))
+    take_in(store, session_of("p", said("a")))
+    assert store.session("c").parent_id == store.session("p").id
+    assert outcomes(take_in(store, child)) == ["unchanged"]
+
+
+def test_a_circle_of_parents_is_cut_and_reported(store: Store) -> None:
+    one = session_of("1", said("a"), parent_source_id="2", relation="fork")
+    two = session_of("2", said("b"), parent_source_id="1", relation="fork")
+    own = session_of("3", said("c"), parent_source_id="3", relation="fork")
+    results = list(store.ingest([one, two, own]))
+    assert len([item for item in results if isinstance(item, Problem)]) == 2
+    done = [item for item in results if isinstance(item, Imported)]
+    assert outcomes(done) == ["imported"] * 3
+    assert store.session("2").parent_id == store.session("1").id
+    assert store.session("1").parent_id is None
+    assert store.session("3").parent_id is None
+    store.delete(store.session("1").id)
+    assert len(store.sessions(project=ALL)) == 1
+
+
+@pytest.mark.parametrize("upwards", [False, True])
+def test_a_chain_of_parents_is_never_too_long_to_be_deleted(store: Store, upwards: bool) -> None:
+    told = [
+        session_of(f"{n}", said("a"), parent_source_id=f"{n - 1}" if n else None, relation="fork")
+        for n in range(MAX_CHAIN + 20)
+    ]
+    results = list(store.ingest(told[::-1] if upwards else told))
+    assert any(isinstance(item, Problem) for item in results)
+    assert len([item for item in results if isinstance(item, Imported)]) == len(told)
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as shell:
+        shell.execute("PRAGMA foreign_keys = ON")
+        shell.execute("DELETE FROM session WHERE parent_id IS NULL")
+        assert shell.execute("SELECT count(*) FROM session").fetchone() == (0,)
+
+
+def test_a_copy_that_is_recognised_is_counted_once_in_either_order(tmp_path: Path) -> None:
+    original = session_of("o", said("m", cost=3.0, tokens=4))
+    copy = session_of("c", said("n", cost=3.0, tokens=4, usage_id="m"), time_created=T0 + 9)
+    for number, order in enumerate(((original, copy), (copy, original))):
+        with Store.open(tmp_path / f"{number}.db", durability="normal") as store:
+            take_in(store, *order)
+            assert store.session("o").cost == 3.0
+            assert (store.session("c").cost, store.session("c").cost_inherited) == (None, 3.0)
+            assert check(store) == []
+
+
+# -- how it is written -------------------------------------------------------------
+
+
+def test_a_transaction_holds_a_bounded_number_of_records_and_bytes(store: Store) -> None:
+    with closing(sqlite3.connect(store.path)) as watch:
+        told: dict[str, int] = {"records": 0, "bytes": 0}
+
+        def committed(sql: str) -> int:
+            found: int = watch.execute(sql).fetchone()[0]
+            return found
+
+        def messages() -> Iterator[SourceMessage]:
+            for number in range(1300):
+                size = 700_000 if number > 1270 else 10
+                words = f"{number:<{size}}"
+                yield said(f"m{number}", at=number, parts=(tool("t", {}, output=words),) * 2)
+                told["records"] += 3
+                told["bytes"] += size if size > 10 else 0
+                count = "SELECT (SELECT count(*) FROM message) + (SELECT count(*) FROM part)"
+                # One record more has been read than can be written.
+                assert told["records"] - committed(count) <= MAX_RECORDS + 3
+                large = committed("SELECT coalesce(sum(size), 0) FROM blob")
+                assert told["bytes"] - large <= MAX_BYTES + size
+                listed = store.sessions(project=ALL, empty=True)
+                assert not listed.items, "a session is listed when it is whole"
+
+        source = session_of("s", digest="1")
+        take_in(store, replace(source, messages=messages()))
+        assert committed("SELECT count(*) FROM message") == 1300
+        empty = (session_of(f"e{number}") for number in range(MAX_RECORDS + 100))
+        for number, _ in enumerate(store.ingest(empty)):
+            assert committed("SELECT count(*) FROM session") > number
+
+
+INTERRUPTED = """
+import os, signal, sys
+sys.path[:0] = sys.argv[2].split(os.pathsep)
+from dataclasses import replace
+from foreign_sessions import said, session_of
+from sessiondb import Store
+
+def messages():
+    for number in range(900):
+        if number == 800:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield said(f"m{number}", at=number, cost=1.0, usage_id=f"o{number % 50}-{number}")
+
+with Store.open(sys.argv[1]) as store:
+    list(store.ingest([replace(session_of("s", digest="1"), messages=messages())]))
+"""
+
+
+def test_an_import_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    def message(number: int, name: str = "m") -> SourceMessage:
+        key = f"o{number % 50}-{number}"
+        return said(f"{name}{number}", at=number, cost=1.0, usage_id=key)
+
+    path = tmp_path / "a.db"
+    with Store.open(path, durability="normal") as store:
+        # A younger copy of the same answers, which does not own them any more half-way.
+        copy = session_of("copy", *(message(n, "c") for n in range(900)), time_created=T0 + 9)
+        take_in(store, copy)
+    command = [sys.executable, "-c", INTERRUPTED, str(path), os.pathsep.join(sys.path)]
+    assert subprocess.call(command) == -signal.SIGKILL
+    with Store.open(path, durability="normal") as store:
+        assert [item.source_id for item in store.sessions(project=ALL)] == ["copy"]
+        assert check(store) == []
+        whole = session_of("s", *map(message, range(900)), digest="1")
+        (done,) = take_in(store, whole)
+        assert (done.outcome, done.messages) == ("imported", 900)
+        assert [item.seq for item in store.messages("s")] == list(range(1, 901))
+        assert (store.session("s").cost, store.session("copy").cost) == (900.0, None)
+        assert outcomes(take_in(store, whole)) == ["unchanged"]
+        assert check(store) == []
+
+
+def test_two_imports_of_the_same_at_once_write_it_once(store: Store) -> None:
+    told = session_of("s", *(said(f"m{number}", at=number) for number in range(900)), digest="1")
+
+    def interrupted() -> Iterator[SourceMessage]:
+        for number, message in enumerate(told.messages):
+            if number == 700:
+                take_in(store, told)
+            yield message  # type: ignore[misc]
+
+    take_in(store, replace(told, messages=interrupted()))
+    assert [item.seq for item in store.messages("s")] == list(range(1, 901))
+    assert check(store) == []
+
+
+def test_a_session_that_is_being_read_shows_what_it_was_until_it_is_whole(store: Store) -> None:
+    take_in(store, session_of("s", said("a"), said("b")))
+    seen: list[list[str]] = []
+
+    def more() -> Iterator[SourceMessage]:
+        yield from (said("a"), said("b"))
+        for number in range(1200):
+            yield said(f"m{number}")
+            if number % 400 == 399:
+                seen.append(texts(store, "s", limit=3))
+
+    take_in(store, replace(session_of("s", digest="2"), messages=more()))
+    assert seen == [["a", "b"]] * 3
+    assert len(store.messages("s")) == 1202
+
+
+def test_what_was_imported_is_what_was_told(store: Store) -> None:
+    told = full_session()
+    take_in(store, told)
+    drafts = [item.draft for item in told.messages if isinstance(item, SourceMessage)]
+    read = store.messages("s")
+    assert [item.id for item in read] == [draft.id for draft in drafts]
+    assert [item.role for item in read] == [draft.role for draft in drafts]
+    assert [item.cost for item in read] == [draft.cost for draft in drafts]
+    assert [item.time_created for item in read] == [draft.time_created for draft in drafts]
+    assert [[p.type for p in item.parts] for item in read] == [
+        [p.type for p in draft.parts] for draft in drafts
+    ]
+    assert read[1].parts[0].input == {"cmd": "ls"}
