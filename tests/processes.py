@@ -33,13 +33,14 @@ def run(
     flags: tuple[str, ...] = (),
     python: str = sys.executable,
     timeout: float = 60,
+    input: str = "",
     **env: str,
 ) -> subprocess.CompletedProcess[str]:
     """Run *code* in a child to its end."""
     command = [python, *flags, "-c", textwrap.dedent(code), *map(str, args)]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=timeout, env=environment(**env),
-        stdin=subprocess.DEVNULL, check=False,
+        input=input, check=False,
     )  # fmt: skip
 
 

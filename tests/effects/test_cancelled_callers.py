@@ -115,25 +115,24 @@ FROM session WHERE id LIKE ? ORDER BY id
 """
 
 
-@pytest.mark.parametrize("verb", VERBS)
-async def test_a_cancelled_verb_is_done_once_when_it_is_repeated(
-    store: AsyncStore, verb: str
-) -> None:
-    truth: list[Any] = []
-    for number, moment in enumerate([None, *MOMENTS[1::3]]):
-        name = f"v{number}-"
-        async with store.effects() as fx:
-            s = fx.create_session(id=name, title="x", directory="/tmp")
-            fx.append(s, user("Go", id="ask"))
-            fx.append(s, assistant(tool("t", id="call"), id="open"), open=True)
-        if moment is not None:
-            await cancelled(_run(VERBS[verb](store, name)), moment)
-        try:
-            await VERBS[verb](store, name)
-        except LookupError:
-            assert verb == "delete"
-        truth = truth or rows(store.path, FACTS, name + "%")
-        assert rows(store.path, FACTS, name + "%") == truth
+async def test_a_cancelled_verb_is_done_once_when_it_is_repeated(store: AsyncStore) -> None:
+    for verb, call in VERBS.items():
+        truth: list[Any] = []
+        for number, moment in enumerate([None, *MOMENTS[1::3]]):
+            name = f"{verb}-{number}-"
+            async with store.effects() as fx:
+                s = fx.create_session(id=name, title="x", directory="/tmp")
+                fx.append(s, user("Go", id="ask"))
+                fx.append(s, assistant(tool("t", id="call"), id="open"), open=True)
+            if moment is not None:
+                await cancelled(_run(call(store, name)), moment)
+            try:
+                await call(store, name)
+            except LookupError:
+                assert verb == "delete"
+            found = rows(store.path, FACTS, name + "%")
+            assert found == (truth or found), (verb, moment)
+            truth = found
 
 
 async def _run(work: Awaitable[Any]) -> None:

@@ -43,23 +43,38 @@ def locked(path: Path) -> Generator[None]:
         connection.close()
 
 
-async def together(contract: Contract, units: list[Unit]) -> list[BaseException | None]:
-    """Commit units so that all but the first meet in one batch; return how each ended."""
+async def together(
+    contract: Contract, units: list[Unit], look: Callable[[], object] = int
+) -> list[BaseException | None]:
+    """Commit units so that all but the first meet in one batch; return how each ended.
+
+    *look* is called by each caller as soon as its result arrives.
+    """
     store = contract.store.inner
     writer = store._core.writer
     with ThreadPoolExecutor(len(units)) as threads:
 
-        def begin(unit: Unit) -> asyncio.Future[None]:
-            if contract.kind == "sync":
-                loop = asyncio.get_running_loop()
-                return asyncio.ensure_future(loop.run_in_executor(threads, store.commit, unit))
-            return asyncio.ensure_future(store.commit(unit))
+        def in_a_thread(unit: Unit) -> None:
+            try:
+                store.commit(unit)
+            finally:
+                look()
+
+        async def in_the_loop(unit: Unit) -> None:
+            try:
+                if contract.kind == "sync":
+                    await asyncio.get_running_loop().run_in_executor(threads, in_a_thread, unit)
+                else:
+                    await store.commit(unit)
+            finally:
+                if contract.kind == "async":
+                    look()
 
         await eventually(lambda: not writer._role.locked())
         with locked(contract.path):
-            first = begin(units[0])
+            first = asyncio.ensure_future(in_the_loop(units[0]))
             await eventually(lambda: writer._role.locked() and not writer._queue)
-            rest = [begin(unit) for unit in units[1:]]
+            rest = [asyncio.ensure_future(in_the_loop(unit)) for unit in units[1:]]
             await eventually(lambda: len(writer._queue) == len(rest))
         ended = await asyncio.gather(first, *rest, return_exceptions=True)
     return [error if isinstance(error, BaseException) else None for error in ended]
@@ -229,6 +244,24 @@ async def test_the_strictest_durability_of_a_batch_wins(contract: Contract) -> N
     with pytest.raises(ValueError, match="durability"):
         async with contract.store.effects(durability="fast") as fx:
             fx.create_session(directory="/tmp")
+
+
+async def test_a_failure_arrives_after_the_commit_of_what_it_met(
+    contract: Contract, session: SessionHandle
+) -> None:
+    """Else whoever is told that a session is gone would still find it."""
+    first, delete, append = (contract.store.unit() for _ in range(3))
+    first.set_title(session, "first")
+    delete.delete(session)
+    append.append(session, user("too late"))
+    seen: list[object] = []
+
+    def look() -> None:
+        seen.append(contract.rows("SELECT time_deleted IS NULL FROM session")[0][0])
+
+    ended = await together(contract, [first, delete, append], look)
+    assert [type(error) for error in ended] == [type(None), type(None), NotFoundError]
+    assert seen == [1, 0, 0]
 
 
 async def test_the_same_unit_committed_twice_at_once_is_written_once(

@@ -188,15 +188,16 @@ async def with_content(store: AwaitedStore) -> None:
         fx.add_prompt("Go", id="q")
 
 
-@pytest.mark.parametrize("name", OTHERS)
-async def test_other_content_under_a_known_id_is_a_conflict(contract: Contract, name: str) -> None:
+async def test_other_content_under_a_known_id_is_a_conflict(contract: Contract) -> None:
     await with_content(contract.store)
     before = everything(contract)
-    with pytest.raises(ConflictError) as refused:
-        async with contract.store.effects() as fx:
-            OTHERS[name](fx)
-    assert refused.value.position == 0
-    assert everything(contract) == before
+    for name, queue in OTHERS.items():
+        unit = contract.store.unit()
+        queue(unit)
+        with pytest.raises(ConflictError) as refused:
+            await contract.store.commit(unit)
+        assert refused.value.position == 0, name
+        assert everything(contract) == before, name
 
 
 async def test_the_order_of_keys_and_all_times_are_no_other_content(contract: Contract) -> None:

@@ -134,7 +134,7 @@ class Model:
         """Remove what follows a message."""
         going = session.under(after)
         session.rows = {seq: row for seq, row in session.rows.items() if seq not in going}
-        if session.leaf in going or session.leaf is None:
+        if session.leaf in going:
             session.leaf = after
         if going:
             self.use(session)

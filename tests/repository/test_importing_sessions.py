@@ -17,7 +17,7 @@ import pytest
 from foreign_sessions import SOURCE, T0, outcomes, said, session_of, take_in
 
 from sessiondb import ALL, Store, assistant, ids, tool, tool_result, user
-from sessiondb.effects.session import MAX_CHAIN
+from sessiondb.effects import ingest
 from sessiondb.maintenance import check
 from sessiondb.model import (
     FileDiff,
@@ -266,7 +266,7 @@ def test_as_fork_brings_the_other_state_and_takes_over_its_name(store: Store) ->
 
 
 def test_what_was_removed_here_stays_removed_until_it_is_wanted_back(store: Store) -> None:
-    told = session_of("s", said("a", cost=1.0), said("b" * 3000))
+    told = session_of("s", said("a", cost=1.0), said("b", "b" * 3000))
     (done,) = take_in(store, told)
     for reaped in (False, True):
         store.delete(done.id)
@@ -284,8 +284,8 @@ def test_what_was_removed_here_stays_removed_until_it_is_wanted_back(store: Stor
 
 def test_a_family_that_was_removed_comes_back_whole(store: Store) -> None:
     family = (
-        session_of("p", said("a" * 2000)),
-        session_of("c", said("b" * 2000), parent_source_id="p", relation="subagent"),
+        session_of("p", said("a", "a" * 2000)),
+        session_of("c", said("b", "b" * 2000), parent_source_id="p", relation="subagent"),
     )
     take_in(store, *family)
     store.delete(store.session("p").id)
@@ -299,6 +299,7 @@ def test_a_restored_name_whose_id_lives_on_here_gets_an_id_of_its_own(store: Sto
     store.append(done.id, user("here"))
     (fork,) = take_in(store, session_of("s", said("a", cost=1.0), said("b")), as_fork=True)
     store.delete(fork.id)
+    store.reap()
     (back,) = take_in(store, session_of("s", said("a", cost=1.0)), restore=True)
     assert back.id not in (done.id, fork.id)
     assert store.usage(by=())[0].cost == 1.0
@@ -378,14 +379,19 @@ def test_a_circle_of_parents_is_cut_and_reported(store: Store) -> None:
 
 
 @pytest.mark.parametrize("upwards", [False, True])
-def test_a_chain_of_parents_is_never_too_long_to_be_deleted(store: Store, upwards: bool) -> None:
+def test_a_chain_of_parents_is_never_too_long_to_be_deleted(
+    store: Store, upwards: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "MAX_CHAIN", 20)
     told = [
         session_of(f"{n}", said("a"), parent_source_id=f"{n - 1}" if n else None, relation="fork")
-        for n in range(MAX_CHAIN + 20)
+        for n in range(50)
     ]
     results = list(store.ingest(told[::-1] if upwards else told))
     assert any(isinstance(item, Problem) for item in results)
     assert len([item for item in results if isinstance(item, Imported)]) == len(told)
+    tops = [item for item in store.sessions(project=ALL, limit=100) if item.parent_id is None]
+    assert len(tops) == 3
     with closing(sqlite3.connect(store.path, isolation_level=None)) as shell:
         shell.execute("PRAGMA foreign_keys = ON")
         shell.execute("DELETE FROM session WHERE parent_id IS NULL")
@@ -415,8 +421,8 @@ def test_a_transaction_holds_a_bounded_number_of_records_and_bytes(store: Store)
             return found
 
         def messages() -> Iterator[SourceMessage]:
-            for number in range(1300):
-                size = 700_000 if number > 1270 else 10
+            for number in range(400):
+                size = 700_000 if number >= 390 else 10
                 words = f"{number:<{size}}"
                 yield said(f"m{number}", at=number, parts=(tool("t", {}, output=words),) * 2)
                 told["records"] += 3
@@ -431,8 +437,8 @@ def test_a_transaction_holds_a_bounded_number_of_records_and_bytes(store: Store)
 
         source = session_of("s", digest="1")
         take_in(store, replace(source, messages=messages()))
-        assert committed("SELECT count(*) FROM message") == 1300
-        empty = (session_of(f"e{number}") for number in range(MAX_RECORDS + 100))
+        assert committed("SELECT count(*) FROM message") == 400
+        empty = (session_of(f"e{number}") for number in range(MAX_RECORDS + 20))
         for number, _ in enumerate(store.ingest(empty)):
             assert committed("SELECT count(*) FROM session") > number
 
@@ -445,10 +451,10 @@ from foreign_sessions import said, session_of
 from sessiondb import Store
 
 def messages():
-    for number in range(900):
-        if number == 800:
+    for number in range(300):
+        if number == 290:
             os.kill(os.getpid(), signal.SIGKILL)
-        yield said(f"m{number}", at=number, cost=1.0, usage_id=f"o{number % 50}-{number}")
+        yield said(f"m{number}", at=number, cost=1.0, usage_id=f"o{number}")
 
 with Store.open(sys.argv[1]) as store:
     list(store.ingest([replace(session_of("s", digest="1"), messages=messages())]))
@@ -457,39 +463,38 @@ with Store.open(sys.argv[1]) as store:
 
 def test_an_import_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     def message(number: int, name: str = "m") -> SourceMessage:
-        key = f"o{number % 50}-{number}"
-        return said(f"{name}{number}", at=number, cost=1.0, usage_id=key)
+        return said(f"{name}{number}", at=number, cost=1.0, usage_id=f"o{number}")
 
     path = tmp_path / "a.db"
     with Store.open(path, durability="normal") as store:
         # A younger copy of the same answers, which does not own them any more half-way.
-        copy = session_of("copy", *(message(n, "c") for n in range(900)), time_created=T0 + 9)
+        copy = session_of("copy", *(message(n, "c") for n in range(300)), time_created=T0 + 9)
         take_in(store, copy)
     command = [sys.executable, "-c", INTERRUPTED, str(path), os.pathsep.join(sys.path)]
     assert subprocess.call(command) == -signal.SIGKILL
     with Store.open(path, durability="normal") as store:
         assert [item.source_id for item in store.sessions(project=ALL)] == ["copy"]
         assert check(store) == []
-        whole = session_of("s", *map(message, range(900)), digest="1")
+        whole = session_of("s", *map(message, range(300)), digest="1")
         (done,) = take_in(store, whole)
-        assert (done.outcome, done.messages) == ("imported", 900)
-        assert [item.seq for item in store.messages("s")] == list(range(1, 901))
-        assert (store.session("s").cost, store.session("copy").cost) == (900.0, None)
+        assert (done.outcome, done.messages) == ("imported", 300)
+        assert [item.seq for item in store.messages("s")] == list(range(1, 301))
+        assert (store.session("s").cost, store.session("copy").cost) == (300.0, None)
         assert outcomes(take_in(store, whole)) == ["unchanged"]
         assert check(store) == []
 
 
 def test_two_imports_of_the_same_at_once_write_it_once(store: Store) -> None:
-    told = session_of("s", *(said(f"m{number}", at=number) for number in range(900)), digest="1")
+    told = session_of("s", *(said(f"m{number}", at=number) for number in range(600)), digest="1")
 
     def interrupted() -> Iterator[SourceMessage]:
         for number, message in enumerate(told.messages):
-            if number == 700:
+            if number == 400:
                 take_in(store, told)
             yield message  # type: ignore[misc]
 
     take_in(store, replace(told, messages=interrupted()))
-    assert [item.seq for item in store.messages("s")] == list(range(1, 901))
+    assert [item.seq for item in store.messages("s")] == list(range(1, 601))
     assert check(store) == []
 
 
@@ -499,14 +504,14 @@ def test_a_session_that_is_being_read_shows_what_it_was_until_it_is_whole(store:
 
     def more() -> Iterator[SourceMessage]:
         yield from (said("a"), said("b"))
-        for number in range(1200):
+        for number in range(600):
             yield said(f"m{number}")
-            if number % 400 == 399:
+            if number % 300 == 299:
                 seen.append(texts(store, "s", limit=3))
 
     take_in(store, replace(session_of("s", digest="2"), messages=more()))
-    assert seen == [["a", "b"]] * 3
-    assert len(store.messages("s")) == 1202
+    assert seen == [["a", "b"]] * 2
+    assert len(store.messages("s")) == 602
 
 
 def test_what_was_imported_is_what_was_told(store: Store) -> None:

@@ -29,8 +29,8 @@ INTERRUPTED, BROKEN_PIPE = 130, 141
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
         "list": ("listing", "Sessions of this project, newest first (-a: everywhere)."),
-        "tail": ("following", "Follow a session while it is written."),
         "show": ("show", "One session as text (default: the last one here)."),
+        "tail": ("following", "Follow a session while it is written."),
         "search": ("search", "Find words in everything said and run."),
         "prompts": ("listing", "What was typed, newest first."),
         "tree": ("family", "A session with its forks and subagents, drawn."),

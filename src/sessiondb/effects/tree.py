@@ -102,7 +102,7 @@ class Truncate:
         going = self._below(links(tx, state.id), after)
         if going:
             self._remove(tx, going)
-        if state.leaf_seq in going or state.leaf_seq is None:
+        if state.leaf_seq in going:
             state.leaf_seq = after
         if going:
             tx.used(state)

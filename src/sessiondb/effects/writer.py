@@ -126,7 +126,7 @@ class Writer:
             open_still = self._roll_back()
             stopped = StoreClosedError("the writing thread was interrupted; try again")
             for job in batch:
-                job.end(None if self._committing and not open_still else stopped)
+                job.end(job.error if self._committing and not open_still else stopped)
             raise error
 
     def _take_batch(self) -> list[Job]:
@@ -165,25 +165,27 @@ class Writer:
         connection.execute("BEGIN IMMEDIATE")
         self._check_version(connection)
         tx = Transaction(connection)
-        good = [job for job in batch if self._apply(tx, job, alone=len(batch) == 1)]
-        if not good:
+        good = [self._apply(tx, job, alone=len(batch) == 1) for job in batch]
+        if any(good):
+            tx.finish()
+            self._committing = True
+            connection.execute("COMMIT")
+        else:
             connection.execute("ROLLBACK")
-            return
-        tx.finish()
-        self._committing = True
-        connection.execute("COMMIT")
         for tell in tx.settled:
             tell()
-        self._told.append(list(tx.changes.values()))
-        for job in good:
-            job.end()
+        if tx.changes:
+            self._told.append(list(tx.changes.values()))
+        for job in batch:
+            # Failures too: what a unit met may be what its neighbour has only now committed.
+            job.end(job.error)
         self._checkpoint_if_large(connection)
 
     def _apply(self, tx: Transaction, job: Job, *, alone: bool) -> bool:
-        """Apply one unit; a failure ends its job and leaves the others' work as it is."""
+        """Apply one unit; a failure is noted in its job and leaves the others' work as it is."""
         connection, tried = tx.connection, job.unit.tried
         mark = tx.begin_unit(tried, job.root)
-        job.unit.tried = True
+        job.unit.tried, job.error = True, None
         if not alone:
             connection.execute("SAVEPOINT unit")
         position, verb = 0, "unit"
@@ -203,8 +205,7 @@ class Writer:
             if not alone:
                 connection.execute("ROLLBACK TO unit")
                 connection.execute("RELEASE unit")
-            job.unit.tried = tried
-            job.end(own)
+            job.unit.tried, job.error = tried, own
             return False
         if not alone:
             connection.execute("RELEASE unit")

@@ -37,7 +37,7 @@ from sessiondb.model import Problem, Tokens
 _HEAD = 256
 _BEGINNING = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"info"\s*:\s*\{')
 _SPACE = re.compile(r"\s*")
-_COPY = re.compile(r"_\d+$")
+_COPY = re.compile(r".+_.+_\d+")
 
 
 def is_export(path: Path) -> bool:
@@ -253,7 +253,7 @@ class Exported2(Exported):
         """What the session cost besides its messages; copies are known by their ids."""
         info = self.document.info
         found = self.document.messages.values()
-        own = [item for item in found if fork is None or not _COPY.search(item.id)]
+        own = [item for item in found if fork is None or not _COPY.fullmatch(item.id)]
         stated = _slice(0, 0, info)
         cost = stated.cost - sum(item.cost for item in own)
         counts = zip(stated.tokens, *(item.tokens for item in own), strict=True)

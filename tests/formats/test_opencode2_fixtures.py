@@ -1,0 +1,223 @@
+"""OpenCode 2 against stores that it wrote itself, and what they say of themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessiondb import ALL, Store
+from sessiondb.formats import find, writer
+from sessiondb.formats.opencode.export2 import export_json
+from sessiondb.model import Document, MessageDraft, Problem, SourceMessage, SourceSession
+
+RealStore = Callable[[str], Path]
+STORES = ("opencode-2.0.15", "opencode-upgraded-2.0.15")
+TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
+
+
+@pytest.fixture(params=STORES, scope="module")
+def folder(request: pytest.FixtureRequest, real_store: RealStore) -> Path:
+    return real_store(request.param)
+
+
+Found = dict[str, tuple[SourceSession, list[SourceMessage]]]
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> Found:
+    sessions: Found = {}
+    for store in find(folder / "data"):
+        for item in store.read():
+            assert isinstance(item, SourceSession), item
+            messages = list(item.messages)
+            assert not [m for m in messages if isinstance(m, Problem)]
+            sessions[item.source_id] = (item, messages)
+    return sessions
+
+
+def expected(folder: Path) -> Iterator[dict[str, Any]]:
+    truth = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+    return (item for item in truth["sessions"] if item["store"])
+
+
+def drafts_of(found: Found, item: dict[str, Any]) -> list[MessageDraft]:
+    return [m.draft for m in found[item["tool_session_id"]][1]]
+
+
+def parts_of(drafts: list[MessageDraft], kind: str, role: str = "assistant") -> list[Any]:
+    return [p for d in drafts if d.role == role for p in d.parts if p.type == kind]
+
+
+def test_every_session_is_found_with_its_title_and_place(folder: Path, found: Found) -> None:
+    truth = {item["tool_session_id"]: item["store"] for item in expected(folder)}
+    assert {name: source.title for name, (source, _) in found.items()} == {
+        name: store["title"] for name, store in truth.items()
+    }
+    for name, (source, _) in found.items():
+        assert source.worktree == "/home/dev/projects/acme"
+        assert source.directory == truth[name].get("directory", source.worktree)
+        assert source.version == truth[name]["version"]
+
+
+def test_cost_and_tokens_add_up_to_what_the_session_says(folder: Path, found: Found) -> None:
+    for item in expected(folder):
+        drafts = drafts_of(found, item)
+        if item["store"].get("only_in_v1_tables"):
+            continue
+        own = [d for d in drafts if d.kind != "usage"]
+        cost = sum(d.cost for d in own if d.cost is not None)
+        assert cost == pytest.approx(item["store"]["message_cost_sum"])
+        for kind in TOKENS:
+            counts = [getattr(d.tokens, kind) or 0 for d in own if d.tokens is not None]
+            assert sum(counts) == item["store"]["message_token_sum"].get(kind, 0)
+
+
+def test_an_import_costs_what_opencode_says_it_cost(folder: Path, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "own.db", durability="normal") as store:
+        done = [r for s in find(folder / "data") for r in store.ingest(s.read())]
+        ids = {r.source_id: r.id for r in done}  # type: ignore[union-attr]
+        for item in expected(folder):
+            session = store.session(ids[item["tool_session_id"]])
+            cost = session.cost or 0.0
+            if session.relation == "fork" and session.version == "1.18.33":
+                cost += session.cost_inherited or 0.0  # 1.x counts copies again
+            assert cost == pytest.approx(item["store"]["session_cost"])
+        again = [r for s in find(folder / "data") for r in store.ingest(s.read())]
+        assert {r.outcome for r in again} == {"unchanged"}  # type: ignore[union-attr]
+
+
+def test_records_are_all_there_once(folder: Path, found: Found) -> None:
+    for item in expected(folder):
+        if item["store"].get("only_in_v1_tables"):
+            continue
+        counts: Counter[str] = Counter()
+        source, messages = found[item["tool_session_id"]]
+        counts["inbox rows"] = len(source.data.get("inbox", ()))
+        for draft in (m.draft for m in messages if m.draft.kind != "usage"):
+            kind = draft.data.get("type") if draft.role == "event" else draft.role
+            counts[f"message:{kind}"] += 1
+            if draft.role == "assistant" and draft.time_completed is None:
+                counts["message:assistant not completed"] += 1
+            if kind == "idle":
+                counts[f"idle:{draft.data['outcome']}"] += 1
+            for part in draft.parts if draft.role == "assistant" else ():
+                counts[f"part:{part.type}"] += 1
+                if part.type == "tool":
+                    counts[f"tool:{part.tool}:{part.status}"] += 1
+        wanted = {
+            key: number
+            for key, number in item["store"]["record_counts"].items()
+            if not key.startswith(("compaction:", "message with error", "v1:"))
+        }
+        assert +counts == wanted
+
+
+def test_prompts_answers_and_reasoning_are_exact(folder: Path, found: Found) -> None:
+    for item in expected(folder):
+        drafts = drafts_of(found, item)
+        prompts = [p.text for p in parts_of(drafts, "text", "user")]
+        for prompt in item["user_prompts"]:
+            quoted = prompt["text"].replace('"', '\\"')
+            assert any(prompt["text"] in said or quoted in said for said in prompts)
+        for kind, part_type in (("assistant_texts", "text"), ("reasoning", "reasoning")):
+            texts = [p.text for p in parts_of(drafts, part_type)]
+            hashes = {hashlib.sha256(text.encode()).hexdigest() for text in texts}
+            assert {a["sha256"] for a in item[kind] if a["found_in_store"]} <= hashes
+        title = found[item["tool_session_id"]][0].title
+        everything = title + json.dumps(
+            [[d.error, d.data, [(p.text, p.data, p.input) for p in d.parts]] for d in drafts],
+            ensure_ascii=False,
+            default=repr,
+        )
+        for piece in item["unicode_must_survive"]:
+            assert piece in everything
+        for error in item["errors"]:
+            assert error["message"] in everything
+
+
+def test_calls_have_name_id_result_and_times(folder: Path, found: Found) -> None:
+    for item in expected(folder):
+        calls = {p.call_id: p for p in parts_of(drafts_of(found, item), "tool")}
+        for call in item["tool_calls"]:
+            part = calls[call["id"]]
+            assert part.tool == call["name"]
+            assert part.status in ("completed", "error")
+            assert isinstance(part.input, dict)
+            assert isinstance(part.text, str)
+            assert part.time_started <= part.time_ended
+            assert (part.outcome is not None) == (part.status == "error")
+
+
+def test_parents_and_forks_are_known(folder: Path, found: Found) -> None:
+    order = list(found)
+    for item in expected(folder):
+        source, messages = found[item["tool_session_id"]]
+        parent = item.get("parent_session_id") or item.get("fork_of_session_id")
+        assert source.parent_source_id == parent
+        if parent is None:
+            assert source.relation is None
+            continue
+        ids = [m.draft.id for m in found[parent][1]]
+        assert order.index(parent) < order.index(source.source_id)
+        assert source.parent_message in ids
+        copied = [m.copied_from for m in messages if m.copied_from is not None]
+        if "fork_of" in item:
+            assert source.relation == "fork"
+            assert copied
+            assert all(original in ids for _, original in copied)
+            assert copied[-1] == (parent, source.parent_message)
+        else:
+            assert (source.relation, copied) == ("subagent", [])
+            assert source.call_id in {p.call_id for p in parts_of(
+                [m.draft for m in found[parent][1]], "tool")}  # fmt: skip
+
+
+def test_whole_outputs_come_along(folder: Path, found: Found) -> None:
+    (large,) = [p for p in (folder / "data").rglob("*") if p.is_file() and 10**5 < p.stat().st_size
+                and p.suffix != ".db"]  # fmt: skip
+    kept = [
+        part.data["output_file"]["content"]
+        for _, messages in found.values()
+        for m in messages
+        for part in m.draft.parts
+        if "output_file" in part.data
+    ]
+    assert set(kept) == {large.read_bytes()}
+
+
+def test_a_session_is_exported_as_opencode_exports_it(folder: Path, tmp_path: Path) -> None:
+    truths = {}
+    for file in sorted((folder / "reports").glob("*export-*.out")):
+        truth = json.loads(file.read_text(encoding="utf-8"))
+        truths[truth["info"]["id"]] = truth
+    with Store.open(tmp_path / "own.db", durability="normal") as store:
+        for item in find(folder / "data"):
+            list(store.ingest(item.read()))
+        sessions = store.sessions(project=ALL, archived=True, subagents=True, limit=50)
+        exports = (store.export(session.id) for session in sessions)
+        made = list(writer("opencode").write(exports, detail="full"))
+    documents = [item for item in made if isinstance(item, Document)]
+    written = {d.name.removesuffix(".json"): json.loads("".join(d.chunks)) for d in documents}
+    assert len(truths) >= 11
+    assert {name: written[name] for name in truths} == truths
+
+
+def test_a_database_whose_rows_are_all_in_its_log_is_read(real_store: RealStore) -> None:
+    folder = real_store("opencode-2.0.15") / "data-wal"
+    before = {p.name: p.stat() for p in folder.iterdir() if not p.name.endswith("-shm")}
+    (export,) = folder.glob("export-*.out")
+    (store,) = find(folder)
+    (source,) = store.read()
+    assert isinstance(source, SourceSession)
+    drafts = [m.draft for m in source.messages if isinstance(m, SourceMessage)]
+    assert export_json(source, drafts) == json.loads(export.read_text(encoding="utf-8"))
+    after = {p.name: p.stat() for p in folder.iterdir() if not p.name.endswith("-shm")}
+    assert {n: (s.st_size, s.st_mtime_ns) for n, s in after.items()} == {
+        n: (s.st_size, s.st_mtime_ns) for n, s in before.items()
+    }

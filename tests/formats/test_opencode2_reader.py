@@ -1,0 +1,325 @@
+"""What is read of tiny stores in the format of OpenCode 2."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opencode2_store import (
+    MODEL,
+    answered,
+    asked,
+    called,
+    everything2,
+    forked2,
+    insert,
+    message,
+    message_row,
+    resulted,
+    session2,
+    sqlite2_store,
+    tokens,
+)
+from opencode_reading import drafts, one, problems_in, read
+from opencode_store import PROJECT, T0, WORKTREE, assistant, session, sqlite_store, text, user
+
+from sessiondb import Store
+from sessiondb.formats import find
+from sessiondb.formats.opencode.export2 import export_json
+from sessiondb.model import MessageDraft, SourceMessage
+
+
+def by_kind(found: list[MessageDraft]) -> dict[str | None, MessageDraft]:
+    return {draft.kind or draft.role: draft for draft in found}
+
+
+def test_every_record_of_version_2_is_exported_as_it_was(tmp_path: Path) -> None:
+    item = everything2()
+    source = one(sqlite2_store(tmp_path / "opencode.db", item))
+    assert export_json(source, drafts(source)) == item
+
+
+def test_records_of_version_2_come_back_from_the_database_as_they_were(tmp_path: Path) -> None:
+    item = everything2()
+    (found,) = find(sqlite2_store(tmp_path / "opencode.db", item))
+    with Store.open(tmp_path / "own.db", durability="normal") as store:
+        (done,) = store.ingest(found.read())
+        export = store.export(done.id)
+        assert export_json(export.session, export.messages) == item
+
+
+def test_a_session_of_version_2_has_its_own_fields(tmp_path: Path) -> None:
+    source = one(sqlite2_store(tmp_path / "opencode.db", everything2()))
+    assert (source.title, source.version, source.agent) == ("Session 1", "2.0.15", "plan")
+    assert (source.provider_id, source.model_id) == ("acme", "large")
+    assert (source.directory, source.worktree) == (f"{WORKTREE}/src", WORKTREE)
+    assert (source.time_created, source.time_archived) == (T0, T0 + 3)
+    assert source.metadata == {"ticket": "№ 7"}
+    assert source.revert["messageID"] == "msg_0002"
+
+
+def test_messages_of_version_2_have_the_roles_and_kinds_of_all_sessions(tmp_path: Path) -> None:
+    found = drafts(one(sqlite2_store(tmp_path / "opencode.db", everything2())))
+    assert [draft.kind or draft.role for draft in found] == [
+        "system", "user", "assistant", "idle", "custom_message", "custom_message", "shell",
+        "model_change", "mode_change", "location-switched", "compaction", "compaction_failed",
+        "assistant", "cancelled", "hologram",
+    ]  # fmt: skip
+    kinds = by_kind(found)
+    prompt, shell, summary = kinds["user"], kinds["shell"], kinds["compaction"]
+    assert [part.type for part in prompt.parts] == ["text", "file", "agent"]
+    assert prompt.parts[1].data["content"] == b"\x00\x01\x02"
+    assert (shell.parts[0].input, shell.parts[0].text) == ({"command": "ls"}, "a\n")
+    assert (shell.parts[0].status, shell.time_completed) == ("completed", T0 + 8)
+    assert [part.text for part in summary.parts] == ["Sum", "[User]: x"]
+    assert (summary.cost, summary.model_id) == (0.5, "large")
+    assert (kinds["mode_change"].agent, kinds["model_change"].model_id) == ("plan", "large")
+    assert kinds["compaction_failed"].error["type"] == "compaction.failed"
+    assert kinds["assistant"].finish == "cancelled"
+    assert kinds["hologram"].data == {"type": "hologram", "depth": 3}
+
+
+def test_calls_of_version_2_have_input_result_and_outcome(tmp_path: Path) -> None:
+    aborted = {"status": "error", "input": {}, "error": {"type": "aborted", "message": "x"}}
+    migrated = called("bash", "call_3", resulted({}, "a"))
+    del migrated["time"]["ran"]
+    content = (
+        called("shell", "call_1", resulted({"command": "ls"}, "a\n", "b")),
+        called("read", "call_2", aborted),
+        migrated,
+        called("read", "call_4", {"status": "streaming", "input": '{"pa'}),
+        called("read", "call_5", {"status": "running", "input": {}, "metadata": {}}),
+    )
+    item = session2(1, asked(0, "Do it"), answered(1, *content))
+    source = one(sqlite2_store(tmp_path / "opencode.db", item))
+    first, second, third, fourth, fifth = drafts(source)[-1].parts
+    assert (first.tool, first.call_id, first.input) == ("shell", "call_1", {"command": "ls"})
+    assert (first.text, first.status, first.time_started) == ("a\n\nb", "completed", T0 + 2)
+    assert (second.status, second.outcome, second.text) == ("error", "interrupted", "x")
+    assert (third.time_started, third.time_ended) == (T0 + 1, T0 + 9)
+    assert (fourth.status, fourth.input, fifth.status) == ("pending", '{"pa', "running")
+    assert export_json(source, drafts(source)) == item
+
+
+def test_messages_stand_in_the_order_of_seq_whatever_their_times_say(tmp_path: Path) -> None:
+    item = session2(1, {**asked(9, "First"), "seq": 4}, {**asked(1, "Second"), "seq": 7})
+    source = one(sqlite2_store(tmp_path / "opencode.db", item))
+    assert [draft.parts[0].text for draft in drafts(source)] == ["First", "Second"]
+
+
+def test_what_is_not_finished_is_open_and_is_not_exported(tmp_path: Path) -> None:
+    half = answered(1, {"type": "text", "text": ""})
+    del half["time"]["completed"]
+    shell = message("shell", 2, shellID="sh_1", command="ls", status="running")
+    item = session2(1, asked(0, "Do it"), half, shell)
+    source = one(sqlite2_store(tmp_path / "opencode.db", item))
+    found = drafts(source)
+    assert [draft.time_completed for draft in found] == [T0, None, None]
+    assert found[2].parts[0].status == "running"
+    assert [m["id"] for m in export_json(source, found)["messages"]] == ["msg_0000"]
+
+
+def test_a_title_that_cost_something_is_an_event_of_kind_usage_in_front(tmp_path: Path) -> None:
+    item = session2(1, asked(0, "Do it"), answered(1))
+    item["info"] |= {"cost": 0.75, "tokens": tokens(15, 2, 0, 7, 0)}
+    path = sqlite2_store(tmp_path / "opencode.db", item)
+    usage, *_ = drafts(one(path))
+    assert (usage.role, usage.kind, usage.cost) == ("event", "usage", 0.5)
+    assert usage.tokens is not None
+    assert usage.tokens.columns() == (5, None, None, 7, None)
+    assert export_json(one(path), drafts(one(path))) == item
+    with Store.open(tmp_path / "own.db", durability="normal") as store:
+        (done,) = store.ingest(one_store(path))
+        assert store.session(done.id).cost == 0.75
+
+
+def one_store(path: Path) -> Any:
+    (found,) = find(path)
+    return found.read()
+
+
+def test_a_fork_of_version_2_knows_its_copies_by_seq(tmp_path: Path) -> None:
+    original = session2(1, asked(0, "One"), answered(1), asked(2, "Two"), answered(3))
+    fork = forked2(original, 2, 3, asked(9, "Else"), answered(10))
+    again = forked2(fork, 3, 2)
+    again["info"]["fork"]["boundary"] = {"type": "before", "messageID": "msg_02f_2"}
+    path = sqlite2_store(tmp_path / "opencode.db", again, fork, original)
+    found, problems = read(path)
+    assert not problems
+    assert list(found) == ["ses_0001", "ses_0002", "ses_0003"]
+    assert [found[name].relation for name in found] == [None, "fork", "fork"]
+    assert [found[name].parent_message for name in found] == [None, "msg_0002", "msg_02f_1"]
+    copies = [m for m in found["ses_0003"].messages if isinstance(m, SourceMessage)]
+    assert [m.copied_from for m in copies] == [("ses_0002", "msg_02f_0"), ("ses_0002", "msg_02f_1")]
+    assert [m.usage_id for m in copies] == ["msg_0000", "msg_0001"]
+    with Store.open(tmp_path / "own.db", durability="normal") as store:
+        ids = {done.source_id: done.id for done in store.ingest(one_store(path))}
+        costs = {name: store.session(ids[name]).cost for name in ids}
+        assert costs == {"ses_0001": 0.5, "ses_0002": 0.25, "ses_0003": None}
+
+
+def test_a_fork_whose_original_lost_the_boundary_knows_its_copies_by_their_ids(
+    tmp_path: Path,
+) -> None:
+    original = session2(1, asked(0, "One"), answered(1), asked(2, "Two"))
+    fork = forked2(original, 2, 3, asked(3, "Else"))
+    original["messages"].pop()
+    found, _ = read(sqlite2_store(tmp_path / "opencode.db", original, fork))
+    copied = [m.copied_from for m in found["ses_0002"].messages if isinstance(m, SourceMessage)]
+    assert copied == [("ses_0001", "msg_0000"), ("ses_0001", "msg_0001"), None, None]
+
+
+def test_a_fork_that_version_1_made_is_recognised_in_the_tables_of_2(tmp_path: Path) -> None:
+    original = session2(1, asked(0, "One"), answered(1), asked(2, "Two"))
+    copy = json.loads(json.dumps(original["messages"][:2]))
+    for number, record in enumerate(copy):
+        record["id"] = f"msg_c{number}"
+    copy[1]["time"]["completed"] += 1000
+    fork = session2(2, *copy, asked(9, "Else"))
+    found, _ = read(sqlite2_store(tmp_path / "opencode.db", original, fork))
+    assert found["ses_0002"].relation == "fork"
+    assert found["ses_0002"].parent_message == "msg_0001"
+
+
+def test_a_subagent_of_version_2_knows_the_call_that_started_it(tmp_path: Path) -> None:
+    state = resulted({"prompt": "Count"}, "3", sessionID="ses_0002")
+    parent = session2(1, asked(0, "Ask"), answered(1, called("subagent", "call_1", state)))
+    child = session2(2, asked(2, "Count"), parentID="ses_0001")
+    found, _ = read(sqlite2_store(tmp_path / "opencode.db", child, parent))
+    assert list(found) == ["ses_0001", "ses_0002"]
+    source = found["ses_0002"]
+    assert (source.relation, source.parent_message, source.call_id) == (
+        "subagent", "msg_0001", "call_1",
+    )  # fmt: skip
+
+
+def test_what_waits_and_what_was_told_is_kept_in_the_data(tmp_path: Path) -> None:
+    path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "Do it")))
+    with sqlite3.connect(path) as db:
+        insert(db, "session_inbox", {
+            "id": "msg_9", "session_id": "ses_0001", "type": "user", "payload": {"text": "Later"},
+            "delivery": "queue", "enqueued_seq": 5, "time_created": T0,
+        })  # fmt: skip
+        told = {"core/date": "aa", "core/long": "bb"}
+        insert(db, "instruction_state", {
+            "session_id": "ses_0001", "epoch_start": 0, "through_seq": 0,
+            "initial_values": told, "current_values": told,
+        })  # fmt: skip
+        insert(db, "instruction_blob", {"hash": "aa", "value": '"Friday"'})
+        insert(db, "instruction_blob", {"hash": "bb", "value": "x" * 5000})
+    db.close()
+    source = one(path)
+    assert source.data["inbox"][0]["payload"] == '{"text": "Later"}'
+    assert source.data["instructions"]["instruction_blob"] == {"aa": '"Friday"'}
+    assert "inbox" not in export_json(source, [])["info"]
+
+
+def test_the_whole_output_of_a_cut_command_comes_along(tmp_path: Path) -> None:
+    file = tmp_path / "shell" / PROJECT / "sh_1.out"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"everything")
+    saved = f"part\n[full output saved to /elsewhere/shell/{PROJECT}/sh_1.out]"
+    shell = message("shell", 2, shellID="sh_1", command="ls", status="exited",
+                    output={"output": "x", "truncated": True}, time={"completed": T0 + 3})  # fmt: skip
+    outside = "[full output saved to /etc/shell/../passwd]"
+    item = session2(
+        1,
+        asked(0, "Do it"),
+        answered(1, called("shell", "call_1", resulted({}, saved, truncated=True)),
+                 called("shell", "call_2", resulted({}, saved, truncated=False)),
+                 called("shell", "call_3", resulted({}, outside, truncated=True))),
+        shell,
+    )  # fmt: skip
+    source = one(sqlite2_store(tmp_path / "opencode.db", item))
+    outputs = [p.data.get("output_file") for d in drafts(source) for p in d.parts]
+    wanted = {"name": f"shell/{PROJECT}/sh_1.out", "content": b"everything"}
+    assert outputs == [None, wanted, None, None, wanted]
+    assert export_json(source, drafts(source)) == item
+
+
+def test_a_file_of_both_generations_is_read_newer_first(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    stale = session(1, user(0, "Do it"), assistant(1, text("Old")))
+    late = session(2, user(5, "Later"), assistant(6, text("Done")), parentID="ses_0001")
+    sqlite_store(path, stale, late)
+    sqlite2_store(path, session2(1, asked(0, "Do it"), answered(1, {"type": "text", "text": "New"})))
+    found, problems = read(path)
+    assert not problems
+    assert list(found) == ["ses_0001", "ses_0002"]
+    assert drafts(found["ses_0001"])[1].parts[0].text == "New"
+    assert found["ses_0002"].parent_source_id == "ses_0001"
+    assert drafts(found["ses_0002"])[1].turn_id == "msg_0005"
+
+
+def test_a_session_is_read_from_a_log_that_was_never_written_back(tmp_path: Path) -> None:
+    path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "Do it")))
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        insert(db, "session_message", message_row("ses_0001", 5, asked(1, "More")))
+        db.commit()
+        assert [draft.parts[0].text for draft in drafts(one(path))] == ["Do it", "More"]
+    db.close()
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        ("UPDATE session_message SET data = '{' WHERE seq = 1", "message 'msg_0001' is not JSON"),
+        ("UPDATE session_message SET data = '[]' WHERE seq = 1", "is not a JSON object"),
+        ("UPDATE session_message SET type = '' WHERE seq = 1", "has no usable id"),
+        ("UPDATE session_message SET id = '' WHERE seq = 1", "has no usable id"),
+    ],
+)
+def test_a_damaged_message_is_a_problem_and_the_rest_is_read(
+    damage: str, why: str, tmp_path: Path
+) -> None:
+    item = session2(1, asked(0, "One"), asked(1, "Two"), asked(2, "Three"))
+    path = sqlite2_store(tmp_path / "opencode.db", item)
+    with sqlite3.connect(path) as db:
+        db.execute(damage)
+    db.close()
+    source = one(path)
+    assert [draft.id for draft in drafts(source)] == ["msg_0000", "msg_0002"]
+    assert why in problems_in(source)[0]
+
+
+def test_a_change_of_a_session_of_version_2_changes_its_digest(tmp_path: Path) -> None:
+    path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "One")), session2(2))
+    before = {name: source.digest for name, source in read(path)[0].items()}
+    with sqlite3.connect(path) as db:
+        insert(db, "session_message", message_row("ses_0001", 5, asked(1, "More")))
+    db.close()
+    after = {name: source.digest for name, source in read(path)[0].items()}
+    assert before["ses_0001"] != after["ses_0001"]
+    assert before["ses_0002"] == after["ses_0002"]
+
+
+def test_an_answer_that_was_open_is_completed_by_the_next_import(tmp_path: Path) -> None:
+    half = answered(1, {"type": "text", "text": ""}, cost=0, tokens=tokens(0, 0, 0, 0, 0))
+    del half["time"]["completed"]
+    path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "One"), half))
+    with Store.open(tmp_path / "own.db", durability="normal") as store:
+        (done,) = store.ingest(one_store(path))
+        whole = answered(1, {"type": "text", "text": "Done"})
+        row = message_row("ses_0001", 1, whole)
+        with sqlite3.connect(path) as db:
+            db.execute("DELETE FROM session_message WHERE seq = 1")
+            insert(db, "session_message", {**row, "time_updated": T0 + 99})
+            db.execute("UPDATE session_v2 SET cost = 0.5")
+        db.close()
+        (again,) = store.ingest(one_store(path))
+        assert (again.outcome, again.id) == ("updated", done.id)
+        usage, prompt, answer = store.messages(done.id)
+        assert (usage.kind, prompt.role, answer.text) == ("usage", "user", "Done")
+        assert store.session(done.id).cost == 0.5
+
+
+def test_an_event_of_version_2_says_what_a_model_is_sent(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "own.db", durability="normal") as store:
+        (done,) = store.ingest(one_store(sqlite2_store(tmp_path / "o.db", everything2())))
+        context = store.context(done.id)
+        assert context.summary == "Sum\n[User]: x"
+        assert (context.mode, context.models[0]) == ("plan", MODEL["id"])
