@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sqlite3
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,8 @@ class AwaitedStore(Awaited):
 
     def unit(self) -> Unit:
         """Return an empty unit, to be committed by hand."""
-        return self.inner._core.unit()
+        made: Unit = self.inner._core.unit()
+        return made
 
     def effects(self, **options: Any) -> Any:
         return entered(self.inner.effects(**options))
@@ -71,9 +72,10 @@ class AwaitedStore(Awaited):
             yield AwaitedStream(out)
 
     def on_commit(self, callback: Callable[[list[Change]], object]) -> Callable[[], None]:
-        return self.inner.on_commit(callback)
+        end: Callable[[], None] = self.inner.on_commit(callback)
+        return end
 
-    async def changes(self, *args: Any, **options: Any) -> AsyncIterator[Change]:
+    async def changes(self, *args: Any, **options: Any) -> AsyncGenerator[Change]:
         found = self.inner.changes(*args, **{"poll": 0.01, **options})
         if hasattr(found, "__anext__"):
             async for change in found:

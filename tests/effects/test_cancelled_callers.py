@@ -1,4 +1,4 @@
-"""Cancelling a caller never cancels a transaction: at whatever await, a unit is whole or not there."""
+"""Cancelling a caller never cancels a transaction: a unit is whole or not there, at any await."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results that are records of their own: their text stands once, with the call they answer first."""
+"""Results that are records of their own: the text of the first stands with its call."""
 
 from __future__ import annotations
 

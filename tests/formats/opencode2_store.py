@@ -59,7 +59,9 @@ def session2(number: int, *messages: dict[str, Any], **info: Any) -> dict[str, A
         "projectID": PROJECT,
         "title": f"Session {number}",
         "cost": sum(m["cost"] for m in spent),
-        "tokens": tokens(*(sum(m["tokens"][k] for m in spent) for k in ("input", "output")), 0, 0, 0),
+        "tokens": tokens(
+            *(sum(m["tokens"][k] for m in spent) for k in ("input", "output")), 0, 0, 0
+        ),
         "time": {"created": created, "updated": created + 500},
         "location": {"directory": WORKTREE},
     }
@@ -121,8 +123,15 @@ def everything2() -> dict[str, Any]:
             called("shell", "call_1", resulted({"command": "ls"}, "a\n", "Exited with code 3")),
             called("read", "call_2", resulted({"path": "a"}, "x", linked, "y")),
             called("read", "call_3", resulted({"path": "b"}, linked), providerState={"b": 2}),
-            called("read", "call_4", {"status": "error", "input": {}, "error": {
-                "type": "permission.rejected", "message": "No"}}),  # fmt: skip
+            called(
+                "read",
+                "call_4",
+                {
+                    "status": "error",
+                    "input": {},
+                    "error": {"type": "permission.rejected", "message": "No"},
+                },
+            ),
             {"type": "hologram", "depth": {"z": [1, None, True]}},
             snapshot={"start": "abc", "end": "abd", "files": ["a.py"]},
             finish="content-filter",
@@ -131,18 +140,43 @@ def everything2() -> dict[str, Any]:
         message("idle", 3, outcome="succeeded"),
         message("synthetic", 4, text="A note", description="note"),
         message("skill", 5, skill="tidy", name="tidy", text="One line."),
-        message("shell", 6, shellID="sh_1", command="ls", status="exited", exit=0,
-                output={"output": "a\n", "cursor": 2, "size": 2, "truncated": False},
-                time={"completed": T0 + 8}),  # fmt: skip
+        message(
+            "shell",
+            6,
+            shellID="sh_1",
+            command="ls",
+            status="exited",
+            exit=0,
+            output={"output": "a\n", "cursor": 2, "size": 2, "truncated": False},
+            time={"completed": T0 + 8},
+        ),
         message("model-switched", 7, model=MODEL, previous={"id": "s", "providerID": "acme"}),
         message("agent-switched", 8, agent="plan", previous="build"),
         message("location-switched", 9, **moved),
-        message("compaction", 10, status="completed", reason="auto", model=MODEL, summary="Sum",
-                recent="[User]: x", cost=0.5, tokens=tokens(1, 2, 0, 0, 0)),  # fmt: skip
-        message("compaction", 11, status="failed", reason="manual",
-                error={"type": "compaction.failed", "message": "x"}),  # fmt: skip
-        answered(12, {"type": "text", "text": "Half"}, finish="error",
-                 error={"type": "aborted", "message": "Step interrupted"}),  # fmt: skip
+        message(
+            "compaction",
+            10,
+            status="completed",
+            reason="auto",
+            model=MODEL,
+            summary="Sum",
+            recent="[User]: x",
+            cost=0.5,
+            tokens=tokens(1, 2, 0, 0, 0),
+        ),
+        message(
+            "compaction",
+            11,
+            status="failed",
+            reason="manual",
+            error={"type": "compaction.failed", "message": "x"},
+        ),
+        answered(
+            12,
+            {"type": "text", "text": "Half"},
+            finish="error",
+            error={"type": "aborted", "message": "Step interrupted"},
+        ),
         message("idle", 13, outcome="interrupted"),
         message("hologram", 14, depth=3),
         agent="plan",

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from odd_json import changed_anywhere, same
 from opencode2_store import (
     MODEL,
     answered,
@@ -28,8 +31,9 @@ from opencode_store import PROJECT, T0, WORKTREE, assistant, session, sqlite_sto
 
 from sessiondb import Store
 from sessiondb.formats import find
-from sessiondb.formats.opencode.export2 import export_json
-from sessiondb.model import MessageDraft, SourceMessage
+from sessiondb.formats.opencode import convert2
+from sessiondb.formats.opencode.export2 import export_json, message_json, session_info
+from sessiondb.model import MessageDraft, SourceMessage, SourceSession
 
 
 def by_kind(found: list[MessageDraft]) -> dict[str | None, MessageDraft]:
@@ -222,8 +226,8 @@ def test_the_whole_output_of_a_cut_command_comes_along(tmp_path: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_bytes(b"everything")
     saved = f"part\n[full output saved to /elsewhere/shell/{PROJECT}/sh_1.out]"
-    shell = message("shell", 2, shellID="sh_1", command="ls", status="exited",
-                    output={"output": "x", "truncated": True}, time={"completed": T0 + 3})  # fmt: skip
+    output = {"output": "x", "truncated": True}
+    shell = message("shell", 2, shellID="sh_1", command="ls", status="exited", output=output)
     outside = "[full output saved to /etc/shell/../passwd]"
     item = session2(
         1,
@@ -245,7 +249,9 @@ def test_a_file_of_both_generations_is_read_newer_first(tmp_path: Path) -> None:
     stale = session(1, user(0, "Do it"), assistant(1, text("Old")))
     late = session(2, user(5, "Later"), assistant(6, text("Done")), parentID="ses_0001")
     sqlite_store(path, stale, late)
-    sqlite2_store(path, session2(1, asked(0, "Do it"), answered(1, {"type": "text", "text": "New"})))
+    sqlite2_store(
+        path, session2(1, asked(0, "Do it"), answered(1, {"type": "text", "text": "New"}))
+    )
     found, problems = read(path)
     assert not problems
     assert list(found) == ["ses_0001", "ses_0002"]
@@ -323,3 +329,21 @@ def test_an_event_of_version_2_says_what_a_model_is_sent(tmp_path: Path) -> None
         context = store.context(done.id)
         assert context.summary == "Sum\n[User]: x"
         assert (context.mode, context.models[0]) == ("plan", MODEL["id"])
+
+
+RECORDS = [*everything2()["messages"], everything2()["info"]]
+
+
+@given(st.data())
+def test_a_record_of_version_2_is_written_as_it_was_whatever_stands_in_it(
+    data: st.DataObject,
+) -> None:
+    record, given_record = changed_anywhere(data, RECORDS, keep=("id", "type", "created"))
+    name = record.pop("id")
+    if "type" in record:
+        draft = convert2.message_draft(record.pop("type"), record, name)
+        again = message_json(draft)
+    else:
+        fields = convert2.session_fields(record, name)
+        again = session_info(SourceSession("opencode", name, "", "", (), **fields))
+    assert same(again, given_record)

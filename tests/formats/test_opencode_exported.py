@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 from opencode2_store import answered, asked, everything2, forked2, session2, tokens
 from opencode_reading import drafts, one, problems_in, read
-from opencode_store import WORKTREE, assistant, everything, forked, session, sqlite_store, text, user
+from opencode_store import (
+    WORKTREE,
+    assistant,
+    everything,
+    forked,
+    session,
+    sqlite_store,
+    text,
+    user,
+)
 
 from sessiondb import Store
 from sessiondb.formats import find

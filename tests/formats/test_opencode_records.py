@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from odd_json import changed_anywhere, same
 from opencode_reading import drafts, one, problems_in
 from opencode_store import (
     T0,
@@ -193,13 +192,6 @@ def test_values_of_another_type_are_kept_and_written_again(tmp_path: Path) -> No
     assert drafts(source)[1].parts[3].text == "lone \ud800 and \0"
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.text(max_size=3)
-    | st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from(["stop", "error", "a\0b"]),
-    lambda inner: st.lists(inner, max_size=2)
-    | st.dictionaries(st.sampled_from(["read", "time", "status", "x"]), inner, max_size=2),
-    max_leaves=6,
-)  # fmt: skip
 RECORDS = [
     record
     for message in everything()["messages"]
@@ -207,26 +199,9 @@ RECORDS = [
 ] + [everything()["info"]]
 
 
-def _places(record: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = []
-    for key, value in record.items():
-        found.append((*path, key))
-        if isinstance(value, dict):
-            found += _places(value, (*path, key))
-    return found
-
-
 @given(st.data())
 def test_a_record_is_written_as_it_was_whatever_stands_in_it(data: st.DataObject) -> None:
-    record = copy.deepcopy(data.draw(st.sampled_from(RECORDS)))
-    for place in data.draw(st.lists(st.sampled_from(_places(record)), max_size=3)):
-        if place[-1] in ("role", "type"):
-            continue
-        holder = record
-        for key in place[:-1]:
-            holder = holder[key] if isinstance(holder.get(key), dict) else {}
-        holder[place[-1]] = data.draw(JSON)
-    given_record = copy.deepcopy(record)
+    record, given_record = changed_anywhere(data, RECORDS, keep=("role", "type"))
     if "slug" in record:
         fields = convert.session_fields(record, "ses_1")
         again = session_info(SourceSession("opencode", "ses_1", "", "", (), **fields))
@@ -236,8 +211,4 @@ def test_a_record_is_written_as_it_was_whatever_stands_in_it(data: st.DataObject
     else:
         message = convert.message_draft(record, "msg_1", "ses_1")
         again = message_info(message, "ses_1") or {}
-    assert _same(again, given_record)
-
-
-def _same(a: Any, b: Any) -> bool:
-    return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
+    assert same(again, given_record)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 from foreign_sessions import SOURCE, said, session_of, take_in
+from processes import run
 
 from sessiondb import ALL, Store, assistant, part, tool, user
 from sessiondb.effects import delete as deleting
@@ -207,9 +206,8 @@ def test_a_removal_that_was_killed_half_way_goes_on(tmp_path: Path) -> None:
         with store.effects() as fx:
             for number in range(200):
                 fx.append(session, user(f"word {number} " + "b" * 1500))
-    command = [sys.executable, "-c", KILLED_WHILE_REAPING, str(path), session.id]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    assert subprocess.call(command, env=environment) == -signal.SIGKILL
+    done = run(KILLED_WHILE_REAPING, path, session.id)
+    assert done.returncode == -signal.SIGKILL, done.stderr
     with Store.open(path) as store:
         assert 0 < rows(store, "SELECT count(*) FROM part")[0][0] < 201
         assert [item.title for item in store.sessions(project=ALL)] == ["kept"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -15,6 +13,7 @@ from typing import Any
 
 import pytest
 from foreign_sessions import SOURCE, T0, outcomes, said, session_of, take_in
+from processes import run
 
 from sessiondb import ALL, Store, assistant, ids, tool, tool_result, user
 from sessiondb.effects import ingest
@@ -445,7 +444,6 @@ def test_a_transaction_holds_a_bounded_number_of_records_and_bytes(store: Store)
 
 INTERRUPTED = """
 import os, signal, sys
-sys.path[:0] = sys.argv[2].split(os.pathsep)
 from dataclasses import replace
 from foreign_sessions import said, session_of
 from sessiondb import Store
@@ -470,8 +468,8 @@ def test_an_import_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         # A younger copy of the same answers, which does not own them any more half-way.
         copy = session_of("copy", *(message(n, "c") for n in range(300)), time_created=T0 + 9)
         take_in(store, copy)
-    command = [sys.executable, "-c", INTERRUPTED, str(path), os.pathsep.join(sys.path)]
-    assert subprocess.call(command) == -signal.SIGKILL
+    done = run(INTERRUPTED, path, PYTHONPATH=str(Path(__file__).parent))
+    assert done.returncode == -signal.SIGKILL, done.stderr
     with Store.open(path, durability="normal") as store:
         assert [item.source_id for item in store.sessions(project=ALL)] == ["copy"]
         assert check(store) == []

@@ -16,7 +16,7 @@ import pytest
 from processes import start
 
 PROCESSES = 8
-ROUNDS = 400 if os.environ.get("SESSIONDB_LONG") else 5
+ROUNDS = 400 if os.environ.get("SESSIONDB_LONG") else 4
 
 # Each line of input is a round: the place to open. The process stays, the file is always new.
 _WORKER = """

@@ -212,6 +212,9 @@ class Writer:
         return True
 
     def _ready(self, batch: list[Job]) -> sqlite3.Connection:
+        if not self._in_place():
+            # Empties the -wal, which the new file would otherwise take for its own.
+            self._hang_up()
         self.check_in_place()
         if self._connection is None:
             if not self.users:

@@ -66,6 +66,11 @@ class _Known:
     again: bool = False
     messages: int = 0
 
+    @property
+    def new(self) -> bool:
+        """Nothing that anybody sees is here: also where an import or a removal is not over."""
+        return self.session_id is None or self.leaving or not self.whole
+
 
 def _look_up(source: SourceSession, ledger: str) -> Read[_Known]:
     key = {"source": source.source, "source_id": source.source_id}
@@ -149,7 +154,7 @@ class Importer:
     def _outcome(self, item: SourceSession, known: _Known) -> str:
         if (known.buried or known.leaving) and not self.restore:
             return "deleted"
-        if known.session_id is None or known.leaving or not known.whole:
+        if known.new:
             return "write"
         if known.digest == item.digest and (known.detached or not known.again):
             return "unchanged"
@@ -159,7 +164,7 @@ class Importer:
 
     def _counted(self, item: SourceSession, known: _Known) -> Imported:
         count = sum(1 for entry in item.messages if isinstance(entry, SourceMessage))
-        outcome = "imported" if known.session_id is None else "updated"
+        outcome = "imported" if known.new else "updated"
         sid = known.session_id or _id_of(item)
         return Imported(outcome, sid, item.source, item.source_id, count)
 
@@ -186,8 +191,7 @@ class Importer:
                 yield from self.commit()
         yield from problems
         self.queue(_close(item, run, problems), 1, 0)
-        new = known.session_id is None or known.leaving or not known.whole
-        outcome = "imported" if new else "updated"
+        outcome = "imported" if known.new else "updated"
         done = Imported(outcome, sid, item.source, item.source_id, 0, tuple(problems))
         self._results.append((run, done))
         if self._records >= MAX_RECORDS:
