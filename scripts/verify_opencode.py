@@ -44,9 +44,9 @@ BINARIES = {
     "1.x": "node_modules/opencode-ai/bin/opencode.exe",
     "2.x": "node_modules/@opencode/cli-linux-x64-baseline/bin/opencode",
 }
-#: What an import sets anew, or forgets.
+#: What an import sets anew, or forgets; 1.18 has no contents in the diffs of a prompt any more.
 ANEW = {
-    "1.x": {"projectID", "directory", "path"},
+    "1.x": {"projectID", "directory", "path", "messages[].info.summary.diffs[]"},
     "2.x": {"projectID", "location", "subpath", "fork", "revert", "time.updated"},
 }
 NOTHING = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
@@ -85,11 +85,17 @@ class Tool:
         self._run("git", "init", "-q")
         self._run("git", *author, "commit", "-q", "--allow-empty", "-m", "begin")
 
-    def _run(self, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command, cwd=self._project, env=self._env, check=check, capture_output=True,
-            text=True, timeout=120,
-        )  # fmt: skip
+    def _run(self, *command: str, check: bool = True) -> str:
+        """Run a command and return what it printed, errors last."""
+        # Not through pipes: version 1 exits before a long export has left.
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+            subprocess.run(
+                command, cwd=self._project, env=self._env, check=check, stdout=out,
+                stderr=errors, timeout=120,
+            )  # fmt: skip
+            out.seek(0)
+            errors.seek(0)
+            return out.read() or errors.read()
 
     def round_trip(self, name: str, document: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
         """Import and export a session; None and why where the tool does not take it."""
@@ -102,12 +108,12 @@ class Tool:
             where = ("--directory", str(self._project))
             done = self._run(self._program, "session", "import", *where, str(path), check=False)
             again = self._run(self._program, "session", "export", name, check=False)
-        if f"Imported session: {name}" not in done.stdout:
-            return None, " ".join((done.stdout + done.stderr).split())[:300]
+        if f"Imported session: {name}" not in done:
+            return None, " ".join(done.split())[:300]
         try:
-            found: dict[str, Any] = json.loads(again.stdout)
+            found: dict[str, Any] = json.loads(again)
         except ValueError:
-            return None, " ".join((again.stdout + again.stderr).split())[:300]
+            return None, " ".join(again.split())[:300]
         return found, ""
 
     def stop(self) -> None:
@@ -144,11 +150,11 @@ def differences(mine: Any, theirs: Any, path: str = "") -> Iterator[str]:
         yield path.removeprefix(".")
 
 
-def real_differences(generation: str, mine: dict[str, Any], theirs: dict[str, Any]) -> set[str]:
-    """Return what of a session's record came back changed, besides what an import sets anew."""
-    if generation == "1.x":  # it writes 0 where nothing is stated
+def real_differences(generation: str, mine: Any, theirs: Any, path: str = "") -> set[str]:
+    """Return what came back changed, besides what an import sets anew."""
+    if generation == "1.x" and not path:  # it writes 0 where nothing is stated
         mine = {"cost": 0, "tokens": NOTHING, **mine}
-    found = set(differences(mine, theirs))
+    found = set(differences(mine, theirs, path))
     return {place for place in found if not any(
         place == known or place.startswith(f"{known}.") for known in ANEW[generation]
     )}  # fmt: skip
@@ -176,7 +182,8 @@ def check(program: Tool, row: Row, store: Store, make: Callable[..., Any]) -> No
             row.differences[f"refused: {why}"] += 1
             continue
         row.imported += 1
-        changed = set(differences(document["messages"], found["messages"], "messages"))
+        records = [both["messages"] for both in (document, found)]
+        changed = real_differences(program.generation, *records, "messages")
         info = real_differences(program.generation, document["info"], found["info"])
         row.messages += not changed
         row.info += not info

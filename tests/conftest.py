@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from audit import audited as audited
+from audit import audited  # noqa: F401  a fixture
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent

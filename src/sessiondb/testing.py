@@ -1,11 +1,11 @@
 """Fixtures for the tests of programs that store sessions here.
 
-    # conftest.py
-    pytest_plugins = ["sessiondb.testing"]
+# conftest.py
+pytest_plugins = ["sessiondb.testing"]
 
-    def test_my_agent(session_store):
-        my_agent.run(store=session_store)
-        assert session_store.sessions(project=ALL)
+def test_my_agent(session_store):
+    my_agent.run(store=session_store)
+    assert session_store.sessions(project=ALL)
 """
 
 from __future__ import annotations

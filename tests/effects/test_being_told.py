@@ -1,7 +1,5 @@
 """Then tell: callbacks and changes come after the commit, and say where to read."""
 
-# ruff: noqa: PT012  what raises is a block of several verbs, that is the point
-
 from __future__ import annotations
 
 import asyncio

@@ -1,7 +1,5 @@
 """Nothing acknowledged is lost: by a full disk, or by SIGKILL in the middle of commits."""
 
-# ruff: noqa: PT012  what raises is a block of several verbs, that is the point
-
 from __future__ import annotations
 
 import asyncio

@@ -1,7 +1,5 @@
 """Handles: an id at once, a seq after the commit; effects take them, objects and full ids."""
 
-# ruff: noqa: PT012  what raises is a block of several verbs, that is the point
-
 from __future__ import annotations
 
 import pytest

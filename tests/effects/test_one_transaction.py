@@ -1,7 +1,5 @@
 """One transaction: a unit is written in order and whole, or not at all."""
 
-# ruff: noqa: PT012  what raises is a block of several verbs, that is the point
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Validated when queued: what cannot be stored is refused at the verb, before any write."""
 
-# ruff: noqa: PT012  what raises is a block of several verbs, that is the point
-
 from __future__ import annotations
 
 import math

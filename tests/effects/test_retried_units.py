@@ -1,7 +1,5 @@
 """Units are retried whole: what is there is known again, and other content is a conflict."""
 
-# ruff: noqa: PT012  what raises is a block of several verbs, that is the point
-
 from __future__ import annotations
 
 from collections.abc import Callable

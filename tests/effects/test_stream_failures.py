@@ -1,7 +1,5 @@
 """A stream that fails keeps what is there; a write that fails is told once and made again."""
 
-# ruff: noqa: PT012  what raises is a block of several verbs, that is the point
-
 from __future__ import annotations
 
 import asyncio

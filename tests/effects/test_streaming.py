@@ -1,7 +1,5 @@
 """Streaming: an answer is written while it is given, in few writes, and whole at its end."""
 
-# ruff: noqa: PT012  what raises is a block of several verbs, that is the point
-
 from __future__ import annotations
 
 import asyncio

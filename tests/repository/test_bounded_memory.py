@@ -1,4 +1,4 @@
-"""A session of 120 MB is never whole in memory, whatever is done with it."""
+"""A session of 64 MB is never whole in memory, whatever is done with it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from processes import run, said
 from sessiondb import Store, user
 from sessiondb.maintenance import check
 
-MESSAGES = 120
+MESSAGES = 64
 #: What a connection may keep of the file, and a page of messages, twice.
-BOUND = 48 * 1024
+BOUND = 32 * 1024
 
 NUMBERS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) "
 LARGE = (
@@ -56,7 +56,7 @@ print(json.dumps({
     "fork": grown(lambda: store.session(store.fork(session)).message_count),
     "plan": grown(lambda: store.plan_delete(session).bytes // 2**20),
     "delete": grown(lambda: store.delete(session)),
-    "reap": grown(lambda: store.reap() > 120 // 4),
+    "reap": grown(lambda: store.reap() > 64 // 4),
 }))
 store.close()
 """

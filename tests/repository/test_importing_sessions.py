@@ -482,6 +482,21 @@ def test_an_import_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         assert check(store) == []
 
 
+def test_a_session_that_is_deleted_while_it_is_imported_hinders_nobody(store: Store) -> None:
+    def messages() -> Iterator[SourceMessage]:
+        for number in range(600):
+            if number == 400:
+                store.delete(ids.imported_session_id(SOURCE, "s", T0))
+            yield said(f"m{number}")
+
+    told = replace(session_of("s", digest="1"), messages=messages())
+    results = take_in(store, told, session_of("t", said("a")))
+    assert outcomes(results) == ["deleted", "imported"]
+    assert [item.source_id for item in store.sessions(project=ALL)] == ["t"]
+    store.reap()
+    assert check(store) == []
+
+
 def test_two_imports_of_the_same_at_once_write_it_once(store: Store) -> None:
     told = session_of("s", *(said(f"m{number}", at=number) for number in range(600)), digest="1")
 

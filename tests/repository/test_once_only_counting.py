@@ -310,7 +310,7 @@ class Counting(RuleBasedStateMachine):
 
 
 Counting.TestCase.settings = settings(
-    max_examples=150 if LONG else 12,
+    max_examples=150 if LONG else 10,
     stateful_step_count=50 if LONG else 25,
     deadline=None,
     phases=[Phase.generate, Phase.shrink],

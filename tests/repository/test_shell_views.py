@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -80,6 +82,30 @@ def test_transcript_and_tool_call_show_results_that_are_records_of_their_own(
         ("1", "completed", "again"),
         ("2", "completed", "two"),
     ]
+
+
+def test_results_of_other_branches_and_of_other_calls_are_not_mixed_in(
+    store: Store, ask: Ask
+) -> None:
+    session = store.create_session()
+    for output in ("one", "two"):
+        store.append(session, assistant(tool("bash", {}, call_id="call_0")))
+        store.append(session, MessageDraft("tool", (tool_result("call_0", output),)))
+    store.append(session, MessageDraft("tool", (tool_result("call_0", "elsewhere"),)), after=3)
+    store.set_leaf(session, 4)
+    rows = ask("SELECT text FROM transcript WHERE seq < 5 ORDER BY seq")
+    assert [row["text"] for row in rows] == ["one", "one", "two", "two"]
+    assert [row["output"] for row in ask("SELECT * FROM tool_call")] == ["one", "two"]
+
+
+def test_a_transcript_costs_what_is_shown_and_not_its_square(store: Store) -> None:
+    session = talk(store)
+    for view in ("transcript", "tool_call"):
+        sql = f"EXPLAIN QUERY PLAN SELECT * FROM {view} WHERE session_id = '{session}'"
+        with closing(sqlite3.connect(store.path)) as connection:
+            plan = [row[3] for row in connection.execute(sql)]
+        assert "SEARCH r USING INDEX ix_part_call_id (session_id=? AND call_id=?)" in plan
+        assert not [step for step in plan if step.startswith("SCAN") and step != "SCAN path"]
 
 
 def test_tool_call_says_how_long_and_how_it_ended(store: Store, ask: Ask) -> None:

@@ -76,13 +76,15 @@ def test_a_child_cannot_use_what_it_inherited_and_the_parent_goes_on(
         uses: list[Callable[[], object]] = [
             lambda: store.append(session, user("no")),
             lambda: store.messages(session),
-            lambda: store.connection(),
+            store.connection,
             lambda: next(pages),
             lambda: store.on_commit(print),
             lambda: next(store.changes()),
             lambda: store.stream(session).__enter__(),
             lambda: store.lease(session).__enter__(),
-            lambda: unit.__enter__().append(session, user("no")) and unit.__exit__(None, None, None),
+            lambda: (
+                unit.__enter__().append(session, user("no")) and unit.__exit__(None, None, None)
+            ),
         ]
         for use in uses:
             with pytest.raises(StoreClosedError, match="fork"):

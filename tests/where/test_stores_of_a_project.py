@@ -121,7 +121,8 @@ def test_directories_are_stored_relative_and_come_along_when_the_folder_moves(
     with closing(sqlite3.connect(project / ".sessiondb" / "sessions.db")) as connection:
         stored = dict(connection.execute("SELECT title, directory FROM session"))
         assert stored == {"root": ".", "src": "src", "out": str(tmp_path)}
-        assert connection.execute("SELECT worktree FROM project ORDER BY rowid").fetchone() == (".",)
+        worktree = connection.execute("SELECT worktree FROM project ORDER BY rowid").fetchone()
+        assert worktree == (".",)
         assert connection.execute("SELECT directory FROM prompt").fetchone() == ("src",)
 
     moved = tmp_path / "moved"
@@ -290,4 +291,4 @@ def test_a_path_that_another_worktree_had_gets_a_project_of_its_own(
     assert one != two
     assert _titles(store, str(first)) == ["two"]
     assert _titles(store, str(moved)) == ["one"]
-    assert os.path.isdir(first)  # noqa: PTH112
+    assert os.path.isdir(first)

@@ -38,7 +38,7 @@ def test_one_store_is_written_and_read_from_many_threads(path: Path) -> None:
             written = list(pool.map(work, range(THREADS)))
         assert written == [[f"{t} {n}" for n in range(EACH)] for t in range(THREADS)]
         seen = [str(message.text) for message in store.messages(shared)]
-        assert sorted(seen) == sorted(sum(written, []))
+        assert sorted(seen) == sorted(text for texts in written for text in texts)
         for name in range(THREADS):
             of_one = [text for text in seen if text.startswith(f"{name} ")]
             assert of_one == written[name], "what a thread wrote stands in the order it wrote it"

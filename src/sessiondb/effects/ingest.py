@@ -51,7 +51,7 @@ class Run:
     ``fresh``: nothing of it was here before, so no record needs to be looked up.
     ``last`` is the (seq, turn_id) of the record written or met last, ``places``
     those of all of this run, by id. ``tail`` is the session's last_seq as this
-    run left it: another process may import the same.
+    run left it: another process may import the same. ``gone``: it was deleted meanwhile.
     """
 
     session_id: str
@@ -64,6 +64,7 @@ class Run:
     last: tuple[int | None, str | None] = (None, None)
     places: dict[str, tuple[int | None, str | None]] = field(default_factory=dict)
     tail: int = 0
+    gone: bool = False
     problems: list[str] = field(default_factory=list)
 
 

@@ -101,6 +101,9 @@ class WriteBatch:
     def apply(self, tx: Transaction) -> None:
         """Write them; changed records are updated in place."""
         run = self.run
+        run.gone = run.gone or not tx.exists(run.session_id)
+        if run.gone:
+            return
         # The run moves along while it writes; a batch that is tried again begins where it began.
         self._begun = self._begun or (run.messages, run.last)
         run.messages, run.last = self._begun

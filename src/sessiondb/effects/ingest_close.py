@@ -69,6 +69,9 @@ class CloseImport:
     def apply(self, tx: Transaction) -> None:
         """Write it."""
         run = self.run
+        run.gone = run.gone or not tx.exists(run.session_id)
+        if run.gone:
+            return
         state = tx.session(run.session_id)
         tx.insert_blobs(self.blobs)
         self._lists(tx)

@@ -205,9 +205,10 @@ class Append:
             row = row._replace(time_completed=created)
         key = usage_key(state.source, row.response_id or row.id, row, created)
         insert_message(tx, state.id, seq, row, parent_seq=parent, turn_id=turn, key=key)
-        for idx, item in enumerate(self.parts):
-            if item.type == "tool-result":
-                item = fill_call(tx, state, parent, item)
+        for idx, given in enumerate(self.parts):
+            item = given
+            if given.type == "tool-result":
+                item = fill_call(tx, state, parent, given)
             insert_part(tx, state.id, seq, idx, item, complete=not self.open)
         return key
 
@@ -273,7 +274,6 @@ class Append:
         if title := next(filter(None, map(self._words, rows)), None):
             state.title = title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 1] + "…"
             tx.run(_TITLE, sid=state.id, title=state.title)
-
 
     def _words(self, row: PartRow) -> str:
         words = row.text or ""

@@ -69,9 +69,9 @@ class Service:
             self._stopped = True
             self._wake.notify()
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
-            if os.getpid() == self._pid:
-                thread.join()
+        ours = thread is not threading.current_thread() and os.getpid() == self._pid
+        if thread is not None and ours:
+            thread.join()
         self._thread = None
 
     def _start(self) -> None:

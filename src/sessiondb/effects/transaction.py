@@ -267,6 +267,7 @@ class Transaction:
         revision: int,
         last_seq: int,
         first_new: int,
+        *,
         deleted: bool = False,
     ) -> None:
         """Note what to tell after the commit."""

@@ -267,7 +267,7 @@ class Unit:
         self._queue(UseTerminal(self._live(session), name, where))
 
     def relink(self, old: str, new: str) -> Relink:
-        """Note that the folder *old* is at *new* now; ``.moved`` counts sessions after the commit."""
+        """Note that a folder is at *new* now; ``.moved`` counts its sessions after the commit."""
         effect = Relink(self._find_place(old).directory, self._locate(new))
         self._queue(effect)
         return effect
@@ -343,7 +343,7 @@ class Unit:
         title: str | None = None,
         **data: Any,
     ) -> None:
-        """Write the result of a call: *output*, or *error* and *outcome*. Keywords join ``data``."""
+        """Write a call's result: *output*, or *error* and *outcome*. Keywords join ``data``."""
         if output is not None and error is not None:
             raise InvalidInputError("a call ends with output or with error, not both")
         encode.one_of(outcome, OUTCOMES, "outcome")

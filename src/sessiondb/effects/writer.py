@@ -66,7 +66,7 @@ class Job:
             return
         try:
             self.notify(self)
-        except Exception:  # noqa: BLE001  its loop or store is closed: nobody waits for it
+        except Exception:
             _log.debug("nobody waits for a unit of sessiondb any more", exc_info=True)
 
 
@@ -190,11 +190,11 @@ class Writer:
             connection.execute("SAVEPOINT unit")
         position, verb = 0, "unit"
         try:
-            for position, effect in enumerate(job.unit.effects):
+            for position, effect in enumerate(job.unit.effects):  # noqa: B007  named by errors
                 verb = effect.verb
                 effect.apply(tx)
             tx.flush()
-        except Exception as error:  # noqa: BLE001  whatever it is, the neighbours go on
+        except Exception as error:
             own = translate(error) if isinstance(error, sqlite3.Error) else error
             own.__cause__ = None if own is error else error
             if isinstance(own, SessionDBError) and own.effect is None:

@@ -68,7 +68,7 @@ def connect(
         return _connect(path, uri, mode, busy_timeout, durability)
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if mode != "ro" or code != sqlite3.SQLITE_CANTOPEN:
+        if mode != "ro" or code not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise translate(error) from error
         _check_at_rest(path)
     try:

@@ -224,7 +224,18 @@ def _exists(path: Path, read_only: bool) -> bool:
     if _POSIX and not read_only and facts.st_uid != os.geteuid():
         # SQLite would leave a -wal that the owner cannot write.
         raise ReadOnlyError(f"{path} belongs to another user", hint="use it as that user")
+    if _POSIX and not read_only:
+        _align(path, facts)
     return True
+
+
+def _align(path: Path, facts: os.stat_result) -> None:
+    """Give what lies beside the database its mode; a reader of a 0400 file left them read-only."""
+    for side in ("-wal", "-shm"):
+        with contextlib.suppress(OSError):
+            beside = os.lstat(f"{path}{side}")
+            if stat.S_ISREG(beside.st_mode) and beside.st_mode != facts.st_mode:
+                Path(f"{path}{side}").chmod(stat.S_IMODE(facts.st_mode))
 
 
 def make_folder(folder: Path) -> None:

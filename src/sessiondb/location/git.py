@@ -181,7 +181,7 @@ def _is_file(path: Path) -> bool:
 
 
 def _is_dir(path: Path) -> bool:
-    return os.path.isdir(path)  # noqa: PTH112
+    return os.path.isdir(path)
 
 
 def _real(path: str | Path) -> Path:

@@ -53,7 +53,7 @@ def project_at(directory: str | os.PathLike[str], *, resolve_git: bool = True) -
         here = Path(written).absolute()
     except FileNotFoundError as error:
         raise NotFoundError("the current directory is gone") from error
-    if not os.path.isdir(here):  # noqa: PTH112  Path.is_dir() raises without permission
+    if not os.path.isdir(here):
         path = os.path.normpath(here)
         return Place(path, path, path)
     path = os.path.realpath(here)

@@ -11,8 +11,8 @@ from typing import Any
 from sessiondb.model.records import Hit, Message, Part, Session, Tokens
 
 _SESSION_FIELDS = (
-    "id slug title directory project_id parent_id parent_seq relation root_id source source_id version "
-    "agent provider_id model_id message_count cost cost_inherited".split()
+    "id slug title directory project_id parent_id parent_seq relation root_id source source_id "
+    "version agent provider_id model_id message_count cost cost_inherited".split()
 )
 _SESSION_TIMES = ("time_created", "time_updated", "time_archived")
 _MESSAGE_FIELDS = "seq id parent_seq turn_id role kind agent provider_id model_id cost".split()

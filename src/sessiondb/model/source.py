@@ -17,7 +17,7 @@ from sessiondb.model.records import FileDiff, Todo
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a source that could not be read; ``line`` counts from 1, None for a whole file."""
+    """Something in a source that could not be read; ``line`` is None for a whole file."""
 
     source: str
     why: str

@@ -262,7 +262,9 @@ class Importer:
                 self._results.append((run, done))
                 continue
             outcome = done.outcome
-            if outcome == "updated" and not run.changed:
+            if run.gone:
+                outcome = "deleted"
+            elif outcome == "updated" and not run.changed:
                 outcome = "unchanged"
             cut = tuple(Problem(run.ledger, why) for why in run.problems)
             yield from cut

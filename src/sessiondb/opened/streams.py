@@ -13,6 +13,7 @@ from sessiondb.opened.sharing import Holding
 
 
 def resolve(future: asyncio.Future[Any], error: BaseException | None, value: Any = None) -> None:
+    """Settle a future that may have been cancelled meanwhile."""
     if future.done():
         return
     if error is None:

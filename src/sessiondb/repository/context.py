@@ -49,7 +49,7 @@ def _cut(state: _Gathered, message: Message) -> None:
     state.summary = message.text or message.data.get("summary") or None
 
 
-def _reset(state: _Gathered, message: Message) -> None:
+def _reset(state: _Gathered, _: Message) -> None:
     state.messages, state.summary = [], None
 
 

@@ -89,7 +89,7 @@ def nodes(session_id: str) -> Read[tuple[MessageNode, ...]]:
             row[0] in path,
             row[5] or "",
             tuple(names.get(row[0], ())),
-        )  # fmt: skip
+        )
         for row in rows
     )
 

@@ -63,8 +63,8 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
             "ON t.session_id = m.session_id AND t.seq = m.seq"
         )
     sql = (
-        f"SELECT m.model_id, json_group_array(DISTINCT s.id), count(*), sum(m.cost), {sums}, {bare}, "
-        f"{keys} FROM message AS m JOIN session AS s ON s.id = m.session_id "
+        "SELECT m.model_id, json_group_array(DISTINCT s.id), count(*), sum(m.cost), "
+        f"{sums}, {bare}, {keys} FROM message AS m JOIN session AS s ON s.id = m.session_id "
         f"JOIN project AS j ON j.id = s.project_id{tools} "
         "WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL "
         f"AND (m.cost IS NOT NULL OR {known}) "

@@ -59,7 +59,7 @@ class First:
     def _entries(self, index: int) -> Iterator[Entry]:
         message = self.messages[index]
         if self._generation == 1 and not is_native(message.id):
-            entry = self._exact(message)
+            entry = self._exact(message, index)
             if entry is not None:
                 yield entry
         elif message.role == "assistant":
@@ -76,7 +76,7 @@ class First:
         elif message.kind not in SILENT:
             self.lose(f"event {message.kind}", message)
 
-    def _exact(self, message: Message) -> Entry | None:
+    def _exact(self, message: Message, index: int) -> Entry | None:
         info = exact.message_info(message, self.names.session)
         if info is None:
             self.lose(f"role {message.role}", message)
@@ -85,17 +85,26 @@ class First:
         parts = [exact.part_json(part, name, self.names.session) for part in message.parts]
         if name != message.id:
             info["id"] = name
-            for index, part in enumerate(parts):
-                part["id"] = self._part_id(name, index)
+            for place, part in enumerate(parts):
+                part["id"] = self._part_id(name, place)
         for record, key in ((info, "parentID"), *((part, "tail_start_id") for part in parts)):
             if key in record:
                 record[key] = self.names.of(record[key])
         if any(OUTPUT_FILE in part.data for part in message.parts):
             self.lose(WHOLE_OUTPUT, message)
         self._last = (message.time_created, name)
-        if message.role == "user":
-            self._turns[message.id] = self._turns[""] = name
+        self._complete(message, info, index)
         return {"info": info, "parts": parts}
+
+    def _complete(self, message: Message, info: Entry, index: int) -> None:
+        """Fill in what the versions before 1.0 did not write and 1.x asks for."""
+        agent, model = model_of(self.messages, index, self.session)
+        info.setdefault("agent", agent)
+        if message.role == "user":
+            self._turns[message.id] = self._turns[""] = info["id"]
+            info.setdefault("model", {"providerID": model.provider, "modelID": model.id})
+        elif message.role == "assistant":
+            info.setdefault("parentID", self._turns.get("", info["id"]))
 
     def _prompt(self, message: Message, index: int, parts: list[Entry]) -> Entry:
         agent, model = model_of(self.messages, index, self.session)
