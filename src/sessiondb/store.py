@@ -254,8 +254,9 @@ class Store:
         """Write an answer while it is being given: see `effects.stream.Stream`.
 
         Opens an assistant message at once, under a lease. Leaving the block
-        finishes it; an exception keeps what is there, makes open calls
-        interrupted, and goes on. *fields* are those of `append`.
+        finishes it, and calls without a result may be settled later; an exception
+        keeps what is there, makes open calls interrupted, and goes on. *fields*
+        are those of `append`.
         """
         holding = Holding(self._core, session_key(session), ttl)
         out = SyncStream(new_stream(self._core, holding.session_id))

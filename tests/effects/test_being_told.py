@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from facades import AwaitedStore, Contract, eventually
-from processes import Connection, ran
+from peers import Connection, ran
 
 from sessiondb import (
     AsyncStore,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from facades import Contract, rows, whole
-from processes import Connection, other
+from peers import Connection, other
 from test_stream_failures import full
 
 from sessiondb import (

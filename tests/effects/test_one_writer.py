@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from facades import Contract, eventually
-from processes import Connection, other
+from peers import Connection, other
 
 from sessiondb import (
     ConflictError,

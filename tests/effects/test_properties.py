@@ -83,7 +83,7 @@ class Plain:
         going = set(self.parents) if after is None else self.below(after)
         self.parents = {s: p for s, p in self.parents.items() if s not in going}
         self.labels = {n: s for n, s in self.labels.items() if s not in going}
-        if self.leaf in going or self.leaf is None:
+        if self.leaf in going:
             self.leaf = after
 
     def path(self) -> list[int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from facades import AwaitedStore, Contract, eventually
-from processes import Connection, other
+from peers import Connection, other
 
 from sessiondb import (
     LeaseHeldError,

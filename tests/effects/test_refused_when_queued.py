@@ -12,7 +12,7 @@ from typing import Any
 import msgpack
 import pytest
 from facades import Contract
-from processes import Connection, other, ran
+from peers import Connection, other, ran
 
 from sessiondb import (
     CodecError,

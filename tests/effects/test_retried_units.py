@@ -197,7 +197,7 @@ async def test_other_content_under_a_known_id_is_a_conflict(contract: Contract) 
         with pytest.raises(ConflictError) as refused:
             await contract.store.commit(unit)
         assert refused.value.position == 0, name
-        assert everything(contract) == before, name
+    assert everything(contract) == before
 
 
 async def test_the_order_of_keys_and_all_times_are_no_other_content(contract: Contract) -> None:

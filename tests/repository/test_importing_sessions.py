@@ -253,6 +253,7 @@ def test_as_fork_brings_the_other_state_and_takes_over_its_name(store: Store) ->
     assert texts(store, fork.id) == ["a", "b"]
     theirs = store.session("s")
     assert (theirs.id, theirs.parent_id, theirs.relation) == (fork.id, done.id, "fork")
+    assert theirs.parent_seq == 1
     assert store.session(done.id).source_id is None
     assert store.usage(by=())[0].cost == 7.0
     assert [item.text for item in store.compare(done.id, fork.id).common] == ["a"]

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import and_, delete, func, select
 
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob
@@ -18,6 +18,14 @@ from sessiondb.schema import file_diff, import_ledger, message, session, todo
 
 _SEQ = Statement(
     lambda: select(message.c.seq).where(message.c.session_id == p("sid"), message.c.id == p("mid"))
+)
+_there = message.alias("there")
+_COMMON = Statement(
+    lambda: (
+        select(func.max(message.c.seq))
+        .join(_there, and_(_there.c.seq == message.c.seq, _there.c.id == message.c.id))
+        .where(message.c.session_id == p("sid"), _there.c.session_id == p("above"))
+    )
 )
 _CLOSE = update_of(
     session,
@@ -93,10 +101,13 @@ class CloseImport:
         self._note(tx)
 
     def _cut(self, tx: Transaction, old: tuple[Any, ...]) -> int | None:
-        if old[0] is None or self.parent_message is None:
-            return old[1]  # type: ignore[no-any-return]
-        row = tx.one(_SEQ, sid=old[0], mid=self.parent_message)
-        cut: int | None = row[0] if row else old[1]
+        """Return the parent's message that this session begins after."""
+        cut: int | None = old[1]
+        if old[0] is not None and self.parent_message is not None:
+            row = tx.one(_SEQ, sid=old[0], mid=self.parent_message)
+            cut = row[0] if row else cut
+        if cut is None and tx.session(self.run.session_id).relation == "fork":
+            cut = tx.one(_COMMON, sid=self.run.session_id, above=old[0])[0]
         return cut
 
     def _used(self, tx: Transaction, old: tuple[Any, ...]) -> int:

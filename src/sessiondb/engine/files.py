@@ -221,6 +221,9 @@ def _exists(path: Path, read_only: bool) -> bool:
     if not stat.S_ISREG(facts.st_mode):
         what = "a link" if stat.S_ISLNK(facts.st_mode) else "not a file"
         raise NotADatabaseError(f"{path} is {what}", hint="name the database file itself")
+    if facts.st_size == 1:
+        # SQLite takes it for an empty one.
+        raise NotADatabaseError(f"{path} is not a database", hint="choose another path")
     if _POSIX and not read_only and facts.st_uid != os.geteuid():
         # SQLite would leave a -wal that the owner cannot write.
         raise ReadOnlyError(f"{path} belongs to another user", hint="use it as that user")

@@ -19,6 +19,7 @@ from sessiondb.schema.ddl import VERSION, tidy
 from sessiondb.schema.tables import metadata
 
 _CALLED = re.compile(r'(\w+)["`\]]?\s*\(')
+_ODD = re.compile(r"generated|/\*|--")
 _HARMLESS = set("json_valid check key unique in varchar".split())
 _HINT = "if the file is yours, export its sessions with the release that wrote it"
 
@@ -67,15 +68,16 @@ def _check_functions(connection: sqlite3.Connection) -> None:
         "SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'index') "
         f"AND sql IS NOT NULL AND tbl_name IN ({marks})",
         tables,
-    )
+    ).fetchall()  # a cursor in the traceback would keep the file open
     for name, sql in rows:
         called = (
             {word.lower() for word in _CALLED.findall(sql)} - _HARMLESS - {*tables, name.lower()}
         )
-        if called or "generated" in sql.lower().split():
-            raise UntrustedDatabaseError(
-                f"{name} calls {', '.join(sorted(called)) or 'generated columns'}", hint=_HINT
-            )
+        # A comment could stand between a function and its parenthesis.
+        odd = called | set(_ODD.findall(sql.lower()))
+        if odd:
+            what = ", ".join(sorted(odd))
+            raise UntrustedDatabaseError(f"{name} of the schema uses {what}", hint=_HINT)
 
 
 def _require_same(kind: str, expected: dict[str, str], found: dict[str, str]) -> None:
@@ -90,7 +92,7 @@ def _check_columns(connection: sqlite3.Connection, version: int) -> None:
         'SELECT m.name, c.name, c.type, c."notnull" FROM sqlite_schema AS m '
         "JOIN pragma_table_xinfo(m.name) AS c WHERE m.type = 'table' AND m.name IN "
         f"({', '.join(repr(t.name) for t in metadata.sorted_tables)})"
-    )
+    ).fetchall()
     found: dict[str, dict[str, tuple[str, int]]] = {}
     for table, column, kind, required in rows:
         found.setdefault(table, {})[column] = (kind, required)

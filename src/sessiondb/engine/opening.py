@@ -21,6 +21,9 @@ from sessiondb.engine.fingerprint import check_schema
 from sessiondb.errors import BusyError, NotADatabaseError, NotFoundError, SchemaVersionError
 from sessiondb.schema.ddl import APPLICATION_ID, HEAD, VERSION, statements
 
+#: Seconds that the look at a file waits before it is repeated under the lock.
+_FIRST_LOOK = 1.0
+
 
 def ensure(
     path: Path,
@@ -46,7 +49,7 @@ def ensure(
         )
     journal = "wal" if network is None else "delete"
     try:
-        if _is_current(path, busy_timeout, read_only, journal):
+        if _is_current(path, min(busy_timeout, _FIRST_LOOK), read_only, journal):
             return
     except BusyError:
         # Another process is inside the switch to WAL: wait for it at the lock.
@@ -91,7 +94,9 @@ def identity_of(connection: sqlite3.Connection) -> tuple[int, int]:
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
     row = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    return bool(row[0] == 0 and identity_of(connection) == (0, 0))
+    # Texts are stored as blobs too, and read back by SQL in the encoding of the file.
+    encoding = connection.execute("PRAGMA encoding").fetchone()[0]
+    return bool(row[0] == 0 and identity_of(connection) == (0, 0) and encoding == "UTF-8")
 
 
 def _refuse(path: Path, version: int, how: str) -> None:

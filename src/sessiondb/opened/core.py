@@ -56,8 +56,9 @@ def read_on(connection: sqlite3.Connection, query: Read[T]) -> T:
     except sqlite3.Error as error:
         raise translate(error) from error
     finally:
+        # Not COMMIT, which fails once more on a damaged file.
         if connection.in_transaction:
-            connection.execute("COMMIT")
+            connection.execute("ROLLBACK")
 
 
 class Core:

@@ -1,8 +1,12 @@
-"""OpenCode of generation 1: SQLite 1.2 and later, JSON trees 1.x and 0.5, export JSON.
+"""OpenCode: JSON trees 0.5 and 1.x, SQLite 1.x and 2.x (also both in one file), export JSON of both.
 
-`records` says what both kinds of store hold, `sqlite` and `tree` read it,
-`convert` makes drafts of it and `export` makes it again; `forks` finds the
-forks that OpenCode does not mark, `reader` puts all together.
+`records` says what every store holds, whichever way it is written; `tree`,
+`sqlite`, `sqlite2` and `exported` read it. Of each generation there is a table of
+`fields`, a `convert` that makes drafts, an `export` that makes the same records
+again, and `forks` and `messages`; `reader` puts all together.
+
+`to1` and `to2` write any session for a generation, with ids from `names`:
+`write`, `write2` and `write_tree` are the formats.
 """
 
 from sessiondb.formats.opencode.export import export_json, session_diff

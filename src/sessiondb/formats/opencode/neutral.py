@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import urllib.parse
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from sessiondb.formats.opencode.convert import OUTPUT_FILE
 from sessiondb.formats.opencode.convert2 import GENERATION, TYPES
 from sessiondb.formats.opencode.names import is_native
 from sessiondb.formats.opencode.reader import SOURCE
@@ -123,6 +125,20 @@ def arguments(part: Part) -> dict[str, Any]:
     if given is None:
         return {}
     return given if type(given) is dict else {"value": given}
+
+
+def details_of(part: Part) -> dict[str, Any]:
+    """Return what an agent of another kind keeps beside a call, as far as JSON can say it."""
+    return {k: v for k, v in part.data.items() if k != OUTPUT_FILE and is_json(v)}
+
+
+def is_json(value: Any) -> bool:
+    """Return whether JSON can say *value*: no bytes, no NaN."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def error_text(error: Any) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessiondb.formats.opencode.convert import OUTPUT_FILE
 from sessiondb.formats.opencode.export2 import part_json
-from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT, arguments, file_of
+from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT, arguments, details_of, file_of, is_json
 from sessiondb.model import Message, Part
 
 if TYPE_CHECKING:
@@ -41,9 +41,13 @@ def _record(to: First, message: Message, part: Part) -> Record | None:
     if part.type == "file":
         return _file(part)
     needed = _SAME.get(part.type)
-    if needed and all(isinstance(part.data.get(key), str | list) for key in needed):
+    if needed and all(_fits(part.data.get(key)) for key in needed):
         return {"type": part.type, **{key: part.data[key] for key in needed}}
     return None
+
+
+def _fits(value: Any) -> bool:
+    return isinstance(value, str | list) and is_json(value)
 
 
 def _flags(part: Part) -> Record:
@@ -89,7 +93,7 @@ def _state(to: First, message: Message, part: Part) -> Record:
     start = part.time_started or part.time_created
     state["time"] = {"start": start}
     source = part_json(part).get("state", {})
-    details = source.get("metadata") if "state" in part.data else _plain(part)
+    details = source.get("metadata") if "state" in part.data else details_of(part)
     if isinstance(details, dict):
         state["metadata"] = details
     if status == "running":
@@ -102,11 +106,6 @@ def _state(to: First, message: Message, part: Part) -> Record:
         state["attachments"] = files
     state.setdefault("metadata", {})
     return {**state, "output": part.text or "", "title": part.title or ""}
-
-
-def _plain(part: Part) -> Record:
-    """What an agent of another kind keeps beside a call."""
-    return {key: value for key, value in part.data.items() if not isinstance(value, bytes | dict)}
 
 
 def _attachment(item: Record) -> Record:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.formats.opencode.convert import OUTPUT_FILE
-from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT, arguments
+from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT, arguments, details_of
 from sessiondb.model import Message, Part
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _state(to: Second, message: Message, part: Part, source: Record) -> Record:
         to.lose(f"that the input of call {part.call_id} is no object", message)
     details = source.get("metadata")
     if not isinstance(details, dict):
-        details = None if part.data.get("state") else _plain(part) or None
+        details = None if part.data.get("state") else details_of(part) or None
     found: Record = {"input": arguments(part)} | ({} if details is None else {"metadata": details})
     if part.status == "completed":
         return {"status": "completed", **found, "content": _content(part, source)}
@@ -122,8 +122,3 @@ def _content(part: Part, source: Record) -> list[Record]:
         if isinstance(item, dict)
     ]
     return [{"type": "text", "text": part.text or ""}, *attached]
-
-
-def _plain(part: Part) -> Record:
-    """What an agent of another kind keeps beside a call."""
-    return {key: value for key, value in part.data.items() if not isinstance(value, bytes | dict)}

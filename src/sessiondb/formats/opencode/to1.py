@@ -27,6 +27,9 @@ from sessiondb.model import Export, Loss, Message
 
 Entry = dict[str, Any]
 _ERRORS = {"aborted": "MessageAbortedError", "provider.auth": "ProviderAuthError"}
+#: What a prompt of 1.x has, and what only answers before 1.0 had.
+_NEEDED = {"agent", "model"}
+_OLD = "system"
 _RULE = ("permission", "pattern", "action")
 
 
@@ -58,10 +61,9 @@ class First:
 
     def _entries(self, index: int) -> Iterator[Entry]:
         message = self.messages[index]
-        if self._generation == 1 and not is_native(message.id):
-            entry = self._exact(message, index)
-            if entry is not None:
-                yield entry
+        entry = self._exact(message) if self._generation == 1 else None
+        if entry is not None:
+            yield entry
         elif message.role == "assistant":
             yield self._answer(message, index)
         elif message.kind == "compaction":
@@ -76,10 +78,14 @@ class First:
         elif message.kind not in SILENT:
             self.lose(f"event {message.kind}", message)
 
-    def _exact(self, message: Message, index: int) -> Entry | None:
+    def _exact(self, message: Message) -> Entry | None:
+        """Return a message as 1.x wrote it; None where it did not: 1.x does not take older ones."""
         info = exact.message_info(message, self.names.session)
-        if info is None:
-            self.lose(f"role {message.role}", message)
+        if info is None or is_native(message.id):
+            return None
+        if (message.role == "user" and not info.keys() >= _NEEDED) or (
+            message.role == "assistant" and _OLD in info
+        ):
             return None
         name = self.names.message(message)
         parts = [exact.part_json(part, name, self.names.session) for part in message.parts]
@@ -93,18 +99,9 @@ class First:
         if any(OUTPUT_FILE in part.data for part in message.parts):
             self.lose(WHOLE_OUTPUT, message)
         self._last = (message.time_created, name)
-        self._complete(message, info, index)
-        return {"info": info, "parts": parts}
-
-    def _complete(self, message: Message, info: Entry, index: int) -> None:
-        """Fill in what the versions before 1.0 did not write and 1.x asks for."""
-        agent, model = model_of(self.messages, index, self.session)
-        info.setdefault("agent", agent)
         if message.role == "user":
-            self._turns[message.id] = self._turns[""] = info["id"]
-            info.setdefault("model", {"providerID": model.provider, "modelID": model.id})
-        elif message.role == "assistant":
-            info.setdefault("parentID", self._turns.get("", info["id"]))
+            self._turns[message.id] = self._turns[""] = name
+        return {"info": info, "parts": parts}
 
     def _prompt(self, message: Message, index: int, parts: list[Entry]) -> Entry:
         agent, model = model_of(self.messages, index, self.session)

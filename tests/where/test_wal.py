@@ -1,0 +1,124 @@
+"""The write-ahead log stays small: emptied above 4 MB, when nobody writes, and at the end."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sessiondb import AsyncStore, Store, user
+
+MEGABYTE = 1024 * 1024
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "sessions.db"
+
+
+def _size(path: Path) -> int:
+    wal = path.with_name(path.name + "-wal")
+    return wal.stat().st_size if wal.exists() else 0
+
+
+def _until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_the_log_stays_bounded_while_much_is_written(path: Path) -> None:
+    largest = 0
+    with Store.open(path, durability="normal") as store:
+        session = store.create_session()
+        for _ in range(40):
+            store.append(session, user(os.urandom(250_000).hex()))
+            largest = max(largest, _size(path))
+    assert path.stat().st_size > 20 * MEGABYTE
+    assert largest <= 6 * MEGABYTE
+
+
+def test_a_reader_in_an_old_snapshot_delays_it_and_breaks_nothing(path: Path) -> None:
+    with Store.open(path, durability="normal") as store:
+        session = store.create_session()
+        store.append(session, user("first"))
+        with store.connection() as reading:
+            reading.exec_driver_sql("BEGIN")
+            before = reading.exec_driver_sql("SELECT count(*) FROM message").scalar()
+            for _ in range(12):
+                store.append(session, user(os.urandom(250_000).hex()))
+            assert reading.exec_driver_sql("SELECT count(*) FROM message").scalar() == before
+            assert _size(path) > 4 * MEGABYTE
+        store.append(session, user("last"))
+        assert _size(path) <= MEGABYTE
+
+
+def test_a_store_that_is_left_alone_empties_it(path: Path) -> None:
+    with Store.open(path) as store:
+        store.append(store.create_session(), user("Hello"))
+        assert _size(path) > 0
+        _until(lambda: _size(path) == 0)
+        store.create_session()
+        assert _size(path) > 0
+        _until(lambda: _size(path) == 0)
+
+
+async def test_an_async_store_that_is_left_alone_empties_it(path: Path) -> None:
+    async with AsyncStore.open(path) as store:
+        await store.append(await store.create_session(), user("Hello"))
+        assert _size(path) > 0
+        _until(lambda: _size(path) == 0)
+
+
+def test_nothing_but_the_database_and_its_lock_remains_after_the_last_one_closed(
+    path: Path,
+) -> None:
+    with Store.open(path) as one, Store.open(path) as two:
+        one.append(two.create_session(), user("Hello"))
+    assert {file.name for file in path.parent.iterdir()} == {"sessions.db", "sessions.db.lock"}
+
+
+def test_what_a_crash_left_in_it_is_there_at_the_next_start(path: Path, tmp_path: Path) -> None:
+    crashed = tmp_path / "crashed.db"
+    with Store.open(path) as store:
+        session = store.create_session()
+        store.append(session, user("acknowledged"))
+        for suffix in ("", "-wal"):
+            subprocess.run(["cp", f"{path}{suffix}", f"{crashed}{suffix}"], check=True)
+    assert _size(crashed) > 0
+    with Store.open(crashed) as store:
+        assert [message.text for message in store.messages(session.id)] == ["acknowledged"]
+
+
+@pytest.mark.parametrize(("durability", "level"), [("full", 2), ("normal", 1)])
+def test_durability_and_the_other_settings_are_what_was_asked_for(
+    path: Path, durability: str, level: int
+) -> None:
+    with Store.open(path, durability=durability) as store:
+        store.create_session()
+        connection = store._core.writer._connection
+        assert connection is not None
+
+        def pragma(name: str) -> object:
+            return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+        assert pragma("synchronous") == level
+        assert (pragma("journal_mode"), pragma("foreign_keys")) == ("wal", 1)
+        assert (pragma("busy_timeout"), pragma("mmap_size")) == (10_000, 0)
+        assert pragma("journal_size_limit") == 16 * MEGABYTE
+        with store.effects(durability="full") as unit:
+            unit.create_session()
+        assert pragma("synchronous") == 2, "the strictest of a batch wins"
+
+
+def test_a_database_in_wal_mode_stays_one_for_plain_sqlite3(path: Path) -> None:
+    Store.open(path).close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
