@@ -173,7 +173,7 @@ def _plant_only(path: Path, statement: str) -> None:
 def test_a_reader_of_ours_cannot_be_made_to_write(path: Path) -> None:
     with Store.open(path) as store, store.connection() as connection:
         for statement in ("DELETE FROM session", "CREATE TABLE t (a)", "PRAGMA user_version=9"):
-            with pytest.raises(Exception, match="readonly|query_only|attempt to write"):
+            with pytest.raises(Exception, match=r"readonly|query_only|attempt to write"):
                 connection.exec_driver_sql(statement)
     assert Store.open(path).sessions(project=ALL).items
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import warnings
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -15,12 +14,12 @@ from sessiondb.engine import files
 
 
 @pytest.fixture
-def mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a file that says what is mounted where; at first all is local."""
     table = tmp_path / "mountinfo"
     table.write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
     monkeypatch.setattr(files, "_MOUNTINFO", table)
-    yield table
+    return table
 
 
 @pytest.fixture
