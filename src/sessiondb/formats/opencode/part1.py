@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from sessiondb.formats.opencode.convert import OUTPUT_FILE
 from sessiondb.formats.opencode.export2 import part_json
 from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT, arguments, details_of, file_of, is_json
-from sessiondb.formats.opencode.writing import counts_of
 from sessiondb.model import Message, Part
 
 if TYPE_CHECKING:
@@ -119,9 +118,21 @@ def _stepped(message: Message, parts: list[Record], snapshot: Record) -> list[Re
     start, end, files = (snapshot.get(key) for key in ("start", "end", "files"))
     first = {"type": "step-start", **({"snapshot": start} if isinstance(start, str) else {})}
     last: list[Record] = []
-    if isinstance(end, str):
-        step = {"type": "step-finish", "reason": message.finish or "unknown", "snapshot": end}
-        last = [{**step, "cost": message.cost or 0, "tokens": counts_of(message.tokens)}]
+    tokens = message.tokens
+    if isinstance(end, str) and tokens is not None:
+        counts = [count or 0 for count in tokens.columns()]
+        last = [
+            {
+                "type": "step-finish",
+                "reason": message.finish or "unknown",
+                "snapshot": end,
+                "cost": message.cost or 0,
+                "tokens": {
+                    **dict(zip(("input", "output", "reasoning"), counts, strict=False)),
+                    "cache": {"read": counts[3], "write": counts[4]},
+                },
+            }
+        ]
     if files and isinstance(start, str):
         last.append({"type": "patch", "hash": start, "files": files})
     return [first, *parts, *last]

@@ -12,17 +12,17 @@ from typing import Any
 
 from sessiondb.formats.opencode import export as exact
 from sessiondb.formats.opencode.convert import OUTPUT_FILE, ROW_REST
-from sessiondb.formats.opencode.names import is_native
+from sessiondb.formats.opencode.names import Names, is_native
 from sessiondb.formats.opencode.neutral import (
     SILENT,
     TOLD,
     WHOLE_OUTPUT,
     error_text,
+    generation,
     model_of,
     text_of,
 )
 from sessiondb.formats.opencode.part1 import parts_of
-from sessiondb.formats.opencode.writing import RULE_1, Writing, counts_of, sum_of
 from sessiondb.model import Export, Loss, Message
 
 Entry = dict[str, Any]
@@ -30,15 +30,22 @@ _ERRORS = {"aborted": "MessageAbortedError", "provider.auth": "ProviderAuthError
 #: What a prompt of 1.x has, and what only answers before 1.0 had.
 _NEEDED = {"agent", "model"}
 _OLD = "system"
+_RULE = ("permission", "pattern", "action")
 
 
-class First(Writing):
-    """One session on its way to 1.x."""
+class First:
+    """One session on its way to 1.x; ``losses`` say what 1.x cannot hold."""
 
     def __init__(self, export: Export, messages: list[Message], losses: list[Loss]) -> None:
-        super().__init__(export, messages, losses)
+        self.export = export
+        self.session = export.session
+        self.messages = messages
+        self.losses = losses
+        self.names = Names(self.session, export.parent)
+        self._generation = generation(self.session, messages)
         self._turns: dict[str, str] = {}
         self._last = (-1, "")
+        self._results: dict[str | None, str | None] = {}
         self._unknown = False
 
     def json(self) -> dict[str, Any]:
@@ -46,11 +53,15 @@ class First(Writing):
         entries = [entry for index in range(len(self.messages)) for entry in self._entries(index)]
         return {"info": self._info(entries), "messages": entries}
 
+    def lose(self, why: str, message: Message | None = None) -> None:
+        """Note what is lost of a message, or of the session itself."""
+        self.losses.append(Loss(self.names.session, why, message.id if message else None))
+
     # -- messages ------------------------------------------------------------
 
     def _entries(self, index: int) -> Iterator[Entry]:
         message = self.messages[index]
-        entry = self._exact(message) if self.generation == 1 else None
+        entry = self._exact(message) if self._generation == 1 else None
         if entry is not None:
             yield entry
         elif message.role == "assistant":
@@ -63,7 +74,7 @@ class First(Writing):
             self.lose(f"role {message.role}: it became a synthetic prompt", message)
             yield self._prompt(message, index, [_synthetic(text_of(message))])
         elif message.role == "tool":
-            self.answered(message)
+            self._results_of(message)
         elif message.kind not in SILENT:
             self.lose(f"event {message.kind}", message)
 
@@ -105,6 +116,7 @@ class First(Writing):
         info = self._head(message, "assistant", suffix)
         turn = self._turns.get(message.turn_id or "") or self._turns.get("") or info["id"]
         project = self.export.project
+        tokens = message.tokens
         info.update(
             parentID=turn,
             mode=agent,
@@ -116,9 +128,9 @@ class First(Writing):
                 "root": project.worktree if project else self.session.directory,
             },
             cost=message.cost or 0,
-            tokens=counts_of(message.tokens),
+            tokens=_tokens(tokens.columns() if tokens else ()),
         )
-        self._unknown = self._unknown or message.cost is None or message.tokens is None
+        self._unknown = self._unknown or message.cost is None or tokens is None
         if message.time_completed is not None:
             info["time"]["completed"] = message.time_completed
         if message.kind == "compaction":
@@ -143,6 +155,17 @@ class First(Writing):
         answer["info"]["parentID"] = prompt["info"]["id"]
         answer["info"].setdefault("finish", "stop")
         yield answer
+
+    def _results_of(self, message: Message) -> None:
+        for part in message.parts:
+            if part.type != "tool-result":
+                self.lose(f"part {part.type}", message)
+            elif part.call_id not in self._results or self._results[part.call_id] != part.text:
+                self.lose(f"a result of call {part.call_id}", message)
+
+    def called(self, call_id: str | None, result: str | None) -> None:
+        """Remember what a call is written with: a result that says the same is no loss."""
+        self._results[call_id] = result
 
     def _head(self, message: Message, role: str, suffix: str = "") -> Entry:
         name = self.names.message(message) + suffix
@@ -177,44 +200,97 @@ class First(Writing):
     # -- the session ---------------------------------------------------------
 
     def _info(self, entries: list[Entry]) -> dict[str, Any]:
+        session, names = self.session, self.names
+        if self._generation == 1 and session.source_id is not None:
+            info = exact.session_info(session)
+        else:
+            info = self._new_info(entries)
+        if names.parent is not None:
+            info["parentID"] = names.parent
+        if isinstance(info.get("revert"), dict) and "messageID" in info["revert"]:
+            info["revert"] = {**info["revert"]}
+            info["revert"]["messageID"] = names.of(info["revert"]["messageID"])
         if self._unknown:
             self.lose("that costs or counts are unknown: they are written as 0")
-        if self.generation == 1 and self.session.source_id is not None:
-            return self.finish(exact.session_info(self.session))
-        return self.finish(self._new_info(entries))
+        if session.relation == "fork":
+            self.lose("that it is a fork, and of what")
+        for label in self.export.labels:
+            self.lose(f"label {label.label}")
+        return info
 
     def _new_info(self, entries: list[Entry]) -> dict[str, Any]:
-        session = self.session
-        answers = [e["info"] for e in entries if e["info"]["role"] == "assistant"]
+        session, project = self.session, self.export.project
+        row = session.data.get(ROW_REST, {})
+        root = project.root_commit if project else None
         info: dict[str, Any] = {
             "id": self.names.session,
-            "slug": session.data.get(ROW_REST, {}).get("slug") or session.slug,
-            "projectID": self.project_id(),
+            "slug": row.get("slug") or session.slug,
+            "projectID": session.data.get("projectID") or root or "global",
             "directory": session.directory,
             "title": session.title,
             "version": session.version or "0",
             "time": {"created": session.time_created, "updated": session.time_updated},
-            "cost": sum(answer["cost"] for answer in answers),
-            "tokens": sum_of(answers),
-            **self.shared_fields(("messageID", "partID", "snapshot", "diff"), RULE_1),
         }
         if session.time_archived is not None:
             info["time"]["archived"] = session.time_archived
+        self._put_optional(info)
+        answers = [e["info"] for e in entries if e["info"]["role"] == "assistant"]
+        info["cost"] = sum(answer["cost"] for answer in answers)
+        info["tokens"] = _sum([answer["tokens"] for answer in answers])
+        return info
+
+    def _put_optional(self, info: dict[str, Any]) -> None:
+        session = self.session
+        if session.agent:
+            info["agent"] = session.agent
         if session.model_id and session.provider_id:
             info["model"] = {"id": session.model_id, "providerID": session.provider_id}
         if session.share_url:
             info["share"] = {"url": session.share_url}
+        own = {key: value for key, value in session.metadata.items() if key != "share"}
+        if own:
+            info["metadata"] = own
         if session.summary_files is not None:
             info["summary"] = {
                 "additions": session.summary_additions or 0,
                 "deletions": session.summary_deletions or 0,
                 "files": session.summary_files,
             }
-        return info
+        rules = _rules(session.permission)
+        if rules is not None:
+            info["permission"] = rules
+        elif session.permission:
+            self.lose("its permissions")
+        revert = session.revert
+        if isinstance(revert, dict) and isinstance(revert.get("messageID"), str):
+            known = ("messageID", "partID", "snapshot", "diff")
+            info["revert"] = {k: revert[k] for k in known if isinstance(revert.get(k), str)}
 
 
 def _synthetic(text: str) -> Entry:
     return {"type": "text", "text": text, "synthetic": True}
+
+
+def _tokens(columns: tuple[int | None, ...]) -> dict[str, Any]:
+    counts = [count or 0 for count in columns] or [0] * 5
+    return {
+        **dict(zip(("input", "output", "reasoning"), counts, strict=False)),
+        "cache": {"read": counts[3], "write": counts[4]},
+    }
+
+
+def _sum(all_tokens: list[dict[str, Any]]) -> dict[str, Any]:
+    def column(*path: str) -> int:
+        total = 0
+        for tokens in all_tokens:
+            inner: Any = tokens
+            for key in path:
+                inner = inner.get(key, 0) if isinstance(inner, dict) else 0
+            total += inner if isinstance(inner, int) else 0
+        return total
+
+    paths = (("input",), ("output",), ("reasoning",), ("cache", "read"), ("cache", "write"))
+    return _tokens(tuple(column(*path) for path in paths))
 
 
 def _error(error: Any, provider: str) -> dict[str, Any]:
@@ -232,3 +308,18 @@ def _error(error: Any, provider: str) -> dict[str, Any]:
     if name == "ProviderAuthError":
         data["providerID"] = provider
     return {"name": name or "UnknownError", "data": data}
+
+
+def _rules(permission: Any) -> list[Any] | None:
+    """Return rules of 1.x; those of 2 name the same things in another way."""
+    if not isinstance(permission, list) or not all(isinstance(rule, dict) for rule in permission):
+        return None
+    rules = []
+    for rule in permission:
+        found = [rule.get(key) for key in _RULE]
+        if None in found:
+            found = [rule.get(key) for key in ("action", "resource", "effect")]
+        if not all(isinstance(value, str) for value in found):
+            return None
+        rules.append(dict(zip(_RULE, found, strict=True)))
+    return rules

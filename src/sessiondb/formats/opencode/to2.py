@@ -11,7 +11,7 @@ from typing import Any
 
 from sessiondb.formats.opencode import export2 as exact
 from sessiondb.formats.opencode.convert import OUTPUT_FILE
-from sessiondb.formats.opencode.names import is_native, minted
+from sessiondb.formats.opencode.names import Names, is_native, minted
 from sessiondb.formats.opencode.neutral import (
     SILENT,
     TOLD,
@@ -20,11 +20,11 @@ from sessiondb.formats.opencode.neutral import (
     Model,
     error_text,
     file_of,
+    generation,
     model_of,
     text_of,
 )
 from sessiondb.formats.opencode.part2 import content_of, snapshot_of
-from sessiondb.formats.opencode.writing import RULE_2, Writing, counts_of, sum_of
 from sessiondb.model import Export, Loss, Message
 
 Record = dict[str, Any]
@@ -41,18 +41,28 @@ _ERRORS = {
 _ENDS = {"failed": "failed", "cancelled": "interrupted"}
 
 
-class Second(Writing):
-    """One session on its way to 2."""
+class Second:
+    """One session on its way to 2; ``losses`` say what 2 cannot hold."""
 
     def __init__(self, export: Export, messages: list[Message], losses: list[Loss]) -> None:
-        super().__init__(export, messages, losses)
+        self.export = export
+        self.session = export.session
+        self.messages = messages
+        self.losses = losses
+        self.names = Names(self.session, export.parent)
+        self._generation = generation(self.session, messages)
         self._asked: dict[str, tuple[Record, Message]] = {}
+        self._results: dict[str | None, str | None] = {}
 
     def json(self) -> dict[str, Any]:
         """Return the session as ``opencode session export`` prints it."""
         found = (r for index in range(len(self.messages)) for r in self._records(index))
         records = [record for record in found if self._settled(record)]
         return {"info": self._info(records), "messages": records}
+
+    def lose(self, why: str, message: Message | None = None) -> None:
+        """Note what is lost of a message, or of the session itself."""
+        self.losses.append(Loss(self.names.session, why, message.id if message else None))
 
     def _settled(self, record: Record) -> bool:
         if exact.settled(record):
@@ -64,7 +74,7 @@ class Second(Writing):
 
     def _records(self, index: int) -> Iterator[Record]:
         message = self.messages[index]
-        if self.generation == 2 and not is_native(message.id):
+        if self._generation == 2 and not is_native(message.id):
             yield from self._exact(message)
         elif message.kind == "compaction":
             yield from self._compaction(message, index)
@@ -73,7 +83,7 @@ class Second(Writing):
         elif message.role == "user":
             yield from self._prompt(message)
         elif message.role == "tool":
-            self.answered(message)
+            self._results_of(message)
         else:
             yield from self._event(message)
 
@@ -191,6 +201,17 @@ class Second(Writing):
                 lines += [f"{shown[part.type]}: {part.text}" for part in parts]
         return "\n".join(lines)
 
+    def _results_of(self, message: Message) -> None:
+        for part in message.parts:
+            if part.type != "tool-result":
+                self.lose(f"part {part.type}", message)
+            elif part.call_id not in self._results or self._results[part.call_id] != part.text:
+                self.lose(f"a result of call {part.call_id}", message)
+
+    def called(self, call_id: str | None, result: str | None) -> None:
+        """Remember what a call is written with: a result that says the same is no loss."""
+        self._results[call_id] = result
+
     def _head(self, message: Message, kind: str, **fields: Any) -> Record:
         name = self.names.message(message)
         return {"id": name, "type": kind, "time": {"created": message.time_created}, **fields}
@@ -198,31 +219,57 @@ class Second(Writing):
     # -- the session ---------------------------------------------------------
 
     def _info(self, records: list[Record]) -> dict[str, Any]:
-        if self.generation == 2 and self.session.source_id is not None:
-            return self.finish(exact.session_info(self.session))
-        if self.session.share_url:
+        session, names = self.session, self.names
+        if self._generation == 2 and session.source_id is not None:
+            info = exact.session_info(session)
+        else:
+            info = self._new_info(records)
+        if names.parent is not None:
+            info["parentID"] = names.parent
+        if isinstance(info.get("revert"), dict) and "messageID" in info["revert"]:
+            info["revert"] = {**info["revert"]}
+            info["revert"]["messageID"] = names.of(info["revert"]["messageID"])
+        if session.relation == "fork":
+            self.lose("that it is a fork: an import forgets it")
+        for label in self.export.labels:
+            self.lose(f"label {label.label}")
+        if session.share_url:
             self.lose("its share")
-        return self.finish(self._new_info(records))
+        return info
 
     def _new_info(self, records: list[Record]) -> dict[str, Any]:
-        session = self.session
+        session, project = self.session, self.export.project
+        root = project.root_commit if project else None
         info: dict[str, Any] = {
             "id": self.names.session,
-            "projectID": self.project_id(),
+            "projectID": session.data.get("projectID") or root or "global",
             "cost": sum(record.get("cost", 0) for record in records),
-            "tokens": sum_of(records),
+            "tokens": _sum(records),
             "time": {"created": session.time_created, "updated": session.time_updated},
             "location": {"directory": session.directory},
-            **self.shared_fields(("messageID", "partID", "snapshot"), RULE_2),
         }
         if session.title:
             info["title"] = session.title
         if session.time_archived is not None:
             info["time"]["archived"] = session.time_archived
+        if session.agent:
+            info["agent"] = session.agent
         if session.model_id and session.provider_id:
             rest = session.data.get("model")
             variant = rest.get("variant") if isinstance(rest, dict) else None
             info["model"] = _model(Model(session.provider_id, session.model_id), variant)
+        own = {key: value for key, value in session.metadata.items() if key != "share"}
+        if own:
+            info["metadata"] = own
+        rules = _rules(session.permission)
+        if rules:
+            info["permissions"] = rules
+        elif session.permission:
+            self.lose("its permissions")
+        revert = session.revert
+        if isinstance(revert, dict) and isinstance(revert.get("messageID"), str):
+            known = ("messageID", "partID", "snapshot")
+            info["revert"] = {k: revert[k] for k in known if isinstance(revert.get(k), str)}
         return info
 
 
@@ -235,7 +282,19 @@ def _put_usage(record: Record, message: Message) -> None:
     if message.cost is not None:
         record["cost"] = message.cost
     if message.tokens is not None:
-        record["tokens"] = counts_of(message.tokens)
+        counts = [count or 0 for count in message.tokens.columns()]
+        record["tokens"] = dict(zip(("input", "output", "reasoning"), counts, strict=False))
+        record["tokens"]["cache"] = {"read": counts[3], "write": counts[4]}
+
+
+def _sum(records: list[Record]) -> Record:
+    counted = [record["tokens"] for record in records if "tokens" in record]
+    kinds = ("input", "output", "reasoning")
+    total: Record = {kind: sum(tokens[kind] for tokens in counted) for kind in kinds}
+    total["cache"] = {
+        kind: sum(tokens["cache"][kind] for tokens in counted) for kind in ("read", "write")
+    }
+    return total
 
 
 def _attached(file: File) -> Record:
@@ -256,3 +315,18 @@ def _error(error: Any) -> Record:
         return {"message": error_text(error), **known}
     name = error.get("name") if isinstance(error, dict) else None
     return {"type": _ERRORS.get(str(name), "unknown"), "message": error_text(error)}
+
+
+def _rules(permission: Any) -> list[Any] | None:
+    """Return rules of 2; those of 1.x name the same things in another way."""
+    if not isinstance(permission, list) or not all(isinstance(rule, dict) for rule in permission):
+        return None
+    rules = []
+    for rule in permission:
+        found = [rule.get(key) for key in ("permission", "pattern", "action")]
+        if None in found:
+            found = [rule.get(key) for key in ("action", "resource", "effect")]
+        if not all(isinstance(value, str) for value in found):
+            return None
+        rules.append(dict(zip(("action", "resource", "effect"), found, strict=True)))
+    return rules
