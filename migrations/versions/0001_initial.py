@@ -321,6 +321,7 @@ STORED = (
     """CREATE INDEX ix_part_call_id ON part (session_id, call_id) WHERE call_id IS NOT NULL""",
     """CREATE INDEX ix_part_data_blob ON part (data_blob) WHERE data_blob IS NOT NULL""",
     """CREATE INDEX ix_part_input_blob ON part (input_blob) WHERE input_blob IS NOT NULL""",
+    """CREATE INDEX ix_part_result ON part (session_id, call_id) WHERE type = 'tool-result' AND (text IS NOT NULL OR text_blob IS NOT NULL)""",
     """CREATE INDEX ix_part_text_blob ON part (text_blob) WHERE text_blob IS NOT NULL""",
     """CREATE INDEX ix_part_tool ON part (session_id, id) WHERE type = 'tool'""",
     """CREATE INDEX ix_part_unsettled ON part (session_id) WHERE status IN ('pending', 'running')""",
@@ -342,7 +343,7 @@ SELECT p.session_id, p.seq, p.idx, strftime('%Y-%m-%d %H:%M:%S', m.time_created 
        coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
        CASE WHEN p.type = 'tool' AND p.call_id IS NOT NULL
             THEN coalesce((SELECT coalesce(r.text, CAST(rb.data AS TEXT))
-          FROM part AS r INDEXED BY ix_part_call_id LEFT JOIN blob AS rb ON rb.hash = r.text_blob
+          FROM part AS r INDEXED BY ix_part_result LEFT JOIN blob AS rb ON rb.hash = r.text_blob
          WHERE r.session_id = p.session_id AND r.call_id = p.call_id AND r.type = 'tool-result'
            AND (r.text IS NOT NULL OR r.text_blob IS NOT NULL)
            AND r.seq IN (WITH RECURSIVE path (seq) AS (
@@ -370,7 +371,7 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
        coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
        CASE WHEN p.type = 'tool' AND p.call_id IS NOT NULL
             THEN coalesce((SELECT coalesce(r.text, CAST(rb.data AS TEXT))
-          FROM part AS r INDEXED BY ix_part_call_id LEFT JOIN blob AS rb ON rb.hash = r.text_blob
+          FROM part AS r INDEXED BY ix_part_result LEFT JOIN blob AS rb ON rb.hash = r.text_blob
          WHERE r.session_id = p.session_id AND r.call_id = p.call_id AND r.type = 'tool-result'
            AND (r.text IS NOT NULL OR r.text_blob IS NOT NULL)
            AND r.seq IN (WITH RECURSIVE path (seq) AS (

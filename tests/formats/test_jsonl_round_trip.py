@@ -31,12 +31,10 @@ from sessiondb.formats.jsonl.values import line_of, record_of
 from sessiondb.maintenance import check
 
 # Characters that break naive writers: controls, separators, surrogates alone and as a pair.
-nasty = st.text(
-    st.sampled_from(
-        'ab {}"\\$\0\n\r\t\x1b\x7f\x85\u2028\u2029\u202e\ufeff\ud83d\ude00\U0001f600\u00e9'
-    ),
-    max_size=12,
-)
+_characters = 'ab {}"\\$\0\n\r\t\x1b\x7f\x85\u2028\u2029\u202e\ufeff\ud83d\ude00\U0001f600\u00e9'
+nasty = st.text(st.sampled_from(_characters), max_size=12)
+# JSON cannot tell a pair of surrogates from the character they make: refused, and tested elsewhere.
+nasty_json = nasty.filter(lambda value: "\ud83d\ude00" not in value)
 scalars = st.one_of(
     st.none(),
     st.booleans(),
@@ -53,8 +51,8 @@ values = st.recursive(
 )
 data = st.dictionaries(keys, values, max_size=3)
 plain = st.recursive(
-    st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | nasty,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(nasty, inner, max_size=2),
+    st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | nasty_json,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(nasty_json, inner, max_size=2),
     max_leaves=4,
 )
 

@@ -104,7 +104,7 @@ def test_a_transcript_costs_what_is_shown_and_not_its_square(store: Store) -> No
         sql = f"EXPLAIN QUERY PLAN SELECT * FROM {view} WHERE session_id = '{session}'"
         with closing(sqlite3.connect(store.path)) as connection:
             plan = [row[3] for row in connection.execute(sql)]
-        assert "SEARCH r USING INDEX ix_part_call_id (session_id=? AND call_id=?)" in plan
+        assert "SEARCH r USING INDEX ix_part_result (session_id=? AND call_id=?)" in plan
         scans = {step for step in plan if step.startswith("SCAN")}
         assert scans <= {"SCAN path", "SCAN CONSTANT ROW"}
 

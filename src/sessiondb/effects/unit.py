@@ -216,6 +216,8 @@ class Unit:
 
     def set_todos(self, session: SessionRef, todos: Iterable[Todo | str]) -> None:
         """Replace a session's todo list; a string is a pending todo."""
+        if isinstance(todos, str):
+            raise InvalidInputError("todos are given as a list")
         rows = []
         for item in todos:
             todo = Todo(item) if isinstance(item, str) else item

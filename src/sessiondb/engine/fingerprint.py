@@ -20,7 +20,7 @@ from sessiondb.schema.tables import metadata
 
 _CALLED = re.compile(r'(\w+)["`\]]?\s*\(')
 _ODD = re.compile(r"generated|/\*|--")
-_HARMLESS = set("json_valid check key unique in varchar".split())
+_HARMLESS = set("json_valid check key unique in varchar and or not".split())
 _HINT = "if the file is yours, export its sessions with the release that wrote it"
 
 

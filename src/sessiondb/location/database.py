@@ -136,7 +136,7 @@ def _notice(path: Path | None) -> str | None:
 
 
 def _named(where: Where, kind: Kind, base: Path | None) -> Database:
-    text = _path_in(os.fspath(where))
+    text = _path_in(_text_of(where, "a database"))
     if text is None:
         return Database(None, "memory")
     path = expanded(text)
@@ -175,9 +175,20 @@ def _path_in(text: str) -> str | None:
 def _here(cwd: Where | None) -> Path | None:
     """Return where we are; None if that directory was removed."""
     try:
-        return Path("." if cwd is None else cwd).absolute()
+        return Path("." if cwd is None else _text_of(cwd, "a directory")).absolute()
     except FileNotFoundError:
         return None
+
+
+def _text_of(where: Where, what: str) -> str:
+    text: str | None = os.fspath(where) if isinstance(where, str | os.PathLike) else None
+    try:
+        os.fsencode(text or "")
+    except UnicodeEncodeError:
+        text = None
+    if not isinstance(text, str):
+        raise InvalidInputError(f"{what} is named by a path, not {where!r}")
+    return text
 
 
 def _home() -> str:

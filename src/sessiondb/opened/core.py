@@ -55,6 +55,8 @@ def read_on(connection: sqlite3.Connection, query: Read[T]) -> T:
             rows = connection.execute(statement.text, statement.bind(params)).fetchall()
     except sqlite3.Error as error:
         raise translate(error) from error
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise InvalidInputError(f"not a value that can be stored here: {error}") from error
     finally:
         # Not COMMIT, which fails once more on a damaged file.
         if connection.in_transaction:
@@ -76,8 +78,11 @@ class Core:
         busy_timeout: float,
         cwd: str | os.PathLike[str] | None = None,
     ) -> None:
-        if durability not in DURABILITY:
-            raise InvalidInputError(f"durability is full or normal, not {durability!r}")
+        _check_level(durability)
+        if type(busy_timeout) not in (int, float) or not 0 <= busy_timeout <= 86_400:
+            raise InvalidInputError(
+                f"busy_timeout is a number of seconds up to a day, not {busy_timeout!r}"
+            )
         self.source = ids.valid_id(source, "a source")
         self.location = location.resolve(where, scope=scope, cwd=cwd)
         self.base = None if self.location.root is None else str(self.location.root)
@@ -185,8 +190,10 @@ class Core:
         self.check_usable()
         if self.read_only:
             raise ReadOnlyError("the store was opened read-only")
-        if durability not in (None, *DURABILITY):
-            raise InvalidInputError(f"durability is full or normal, not {durability!r}")
+        if not isinstance(unit, Unit):
+            raise InvalidInputError(f"what is committed is a unit, not {unit!r}")
+        if durability is not None:
+            _check_level(durability)
         level = durability or self.durability
         return Job(unit, level, self.busy_timeout, self.base, **more)
 
@@ -311,6 +318,11 @@ class Core:
         with contextlib.suppress(IndexError):
             while True:
                 self._idle.pop().close()
+
+
+def _check_level(durability: object) -> None:
+    if not isinstance(durability, str) or durability not in DURABILITY:
+        raise InvalidInputError(f"durability is full or normal, not {durability!r}")
 
 
 def _close_all() -> None:

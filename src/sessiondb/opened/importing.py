@@ -108,10 +108,13 @@ class Importer:
             if isinstance(item, Problem):
                 yield item
                 continue
-            place = self._place(item)
-            if not self._takes(item, place):
-                continue
+            if not isinstance(item, SourceSession):
+                raise InvalidInputError(f"a source yields sessions and problems, not {item!r}")
             try:
+                ids.valid_id(item.source_id, "a source id")
+                place = self._place(item)
+                if not self._takes(item, place):
+                    continue
                 if item.stored is None:
                     yield from self._session(item, place)
                 else:
@@ -284,6 +287,9 @@ class Importer:
 
     def _place(self, item: SourceSession) -> Place:
         directory = item.directory or item.worktree or os.sep
+        for path in (directory, item.worktree or ""):
+            if codec.readable(path)[1]:
+                raise InvalidInputError(f"a directory must be valid Unicode, without NUL: {path!r}")
         if os.path.isdir(directory):
             return self.core.locate(directory)
         found = location.project_at(directory)

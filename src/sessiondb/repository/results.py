@@ -16,7 +16,7 @@ from sqlalchemy import and_, func, or_, select, text
 
 from sessiondb.engine.sql import Statement, p
 from sessiondb.model import Message, Part
-from sessiondb.repository import Read
+from sessiondb.repository import Read, Rows
 from sessiondb.repository.decode import SELECT_PART, part_of
 from sessiondb.schema import part
 
@@ -28,13 +28,20 @@ _BY_CALL = (part, "INDEXED BY ix_part_call_id", "sqlite")
 _CALLS = Statement(
     lambda: SELECT_PART.with_hint(*_BY_CALL).where(_of_calls, part.c.type == text("'tool'"))
 )
-_RESULTS = Statement(
-    lambda: SELECT_PART.with_hint(*_BY_CALL).where(
-        _of_calls,
-        part.c.type == text("'tool-result'"),
-        or_(part.c.text.is_not(None), part.c.text_blob.is_not(None)),
+_BY_RESULT = (part, "INDEXED BY ix_part_result", "sqlite")
+_has_text = and_(
+    part.c.type == text("'tool-result'"),
+    or_(part.c.text.is_not(None), part.c.text_blob.is_not(None)),
+)
+_ANY_RESULT = Statement(
+    lambda: (
+        select(part.c.rid)
+        .with_hint(*_BY_RESULT)
+        .where(part.c.session_id == p("sid"), _has_text)
+        .limit(1)
     )
 )
+_RESULTS = Statement(lambda: SELECT_PART.with_hint(*_BY_RESULT).where(_of_calls, _has_text))
 
 #: call id → (where it stands, its text), in order.
 Texts = dict[str | None, list[tuple[int, str | None]]]
@@ -84,14 +91,16 @@ def with_results(
     session_id: str, messages: list[Message], path: Callable[[], Read[Sequence[int]]]
 ) -> Read[list[Message]]:
     """Return *messages* with calls and results resolved; *path* says what is live."""
+    records = any(item.type == "tool-result" for m in messages for item in m.parts)
+    found = yield _ANY_RESULT, {"sid": session_id}
+    if not records and not found:
+        return messages
     shown = _Shown()
     shown.note(messages)
-    wanted = shown.bare.union(shown.calls)
-    if not wanted:
-        return messages
-    results = yield _RESULTS, {"sid": session_id, "calls": json.dumps(sorted(map(str, wanted)))}
-    if not results and not shown.bare:
-        return messages
+    results: Rows = []
+    if found:
+        wanted = {"sid": session_id, "calls": json.dumps(sorted(map(str, shown.calls)))}
+        results = yield _RESULTS, wanted
     if elsewhere := shown.bare.difference(shown.calls):
         where = {"sid": session_id, "calls": json.dumps(sorted(map(str, elsewhere)))}
         for row in sorted((yield _CALLS, where), key=itemgetter(0, 1)):

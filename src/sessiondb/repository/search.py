@@ -94,8 +94,9 @@ def _statement(shape: tuple[str, ...], order: str) -> Statement:
 
 _SNIPPETS = Statement(
     lambda: text(
+        # One walk over the range: with rowid IN (…) the match would begin anew for each row.
         f"SELECT rowid, {_SNIPPET} FROM part_search WHERE part_search MATCH :match "
-        "AND rowid IN (SELECT value FROM json_each(:rids))"
+        "AND rowid BETWEEN :low AND :high AND +rowid IN (SELECT value FROM json_each(:rids))"
     )
 )
 _SESSIONS = Statement(
@@ -152,6 +153,8 @@ def search(
     if order not in ORDERS:
         raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {order!r}")
     check_limit(limit)
+    if not isinstance(role, str | None) or not isinstance(tool, str | None):
+        raise InvalidInputError(f"role and tool are strings, not {role!r} and {tool!r}")
     params = {**_shape(filters, role, tool), "match": match_of(query)}
     state: tuple[str, int, list[str]] = ("parts", 0, [])
     if cursor is not None:
@@ -179,10 +182,12 @@ def _in_parts(
     found: list[tuple[Any, ...]] = []
     _, place, before = state
     seen = set(before)
+    # One more than fits says whether there are more; hits of sessions that were shown do not count.
+    asked = limit + 1 if all_hits else 2 * limit + 1
     while True:
         more = {**params, "cursor": place} if place and order == "newest" else params
         names = tuple(sorted(set(more) - {"match"}))
-        rows = yield _statement(names, order), {**more, "rows": CHUNK}
+        rows = yield _statement(names, order), {**more, "rows": asked}
         for index, row in enumerate(rows):
             if order != "newest" and index < place:
                 continue
@@ -193,9 +198,9 @@ def _in_parts(
                     return found, ("parts", after, kept)
                 found.append((*row[:4], None))
                 seen.add(row[1])
-        if order != "newest" or len(rows) < CHUNK:
+        if order != "newest" or len(rows) < asked:
             return found, ("titles", 0, [])
-        place = rows[-1][0]
+        place, asked = rows[-1][0], max(asked, CHUNK)
 
 
 def _in_titles(
@@ -211,8 +216,10 @@ def _in_titles(
 def _hits(base: str | None, match: str, found: list[tuple[Any, ...]]) -> Read[tuple[Hit, ...]]:
     if not found:
         return ()
-    rids = json.dumps([row[0] for row in found if row[4] is None])
-    snippets: dict[int, str] = dict((yield _SNIPPETS, {"match": match, "rids": rids}))
+    snippets: dict[int, str] = {}
+    if rids := [row[0] for row in found if row[4] is None]:
+        where = {"match": match, "low": min(rids), "high": max(rids), "rids": json.dumps(rids)}
+        snippets = dict((yield _SNIPPETS, where))
     rows = yield _SESSIONS, {"ids": json.dumps(sorted({row[1] for row in found}))}
     sessions = {row[0]: session_of(row, base) for row in rows}
     return tuple(

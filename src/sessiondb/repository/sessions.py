@@ -57,6 +57,15 @@ class Filters:
     subagents: bool = False
     empty: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("source", "agent", "title"):
+            if not isinstance(value := getattr(self, name), str | None):
+                raise InvalidInputError(f"{name} is a string, not {value!r}")
+        for name in ("since", "until"):
+            value = getattr(self, name)
+            if value is not None and type(value) is not int:
+                raise InvalidInputError(f"{name} is a number of Unix milliseconds, not {value!r}")
+
     def params(self) -> dict[str, Any]:
         """Return the parameters of the filters that are set."""
         out = {n: getattr(self, n) for n in ("project_id", "source", "agent", "since", "until")}
@@ -258,6 +267,8 @@ def find_session(
         raise InvalidInputError(f"a session is named by a string, not {ref!r}")
     if ref.startswith("@"):
         return (yield from _last_used(base, ref, here or Filters(), terminal_id, directory))
+    if any("\ud800" <= char <= "\udfff" for char in ref):
+        raise NotFoundError(f"no session is named {ref!r}", hint="it is not valid Unicode")
     for statement in (_BY_ID, _BY_SOURCE_ID, _BY_SLUG):
         rows = yield statement, {"ref": ref}
         if rows:

@@ -241,6 +241,8 @@ def one_message(session_id: str, key: str | int) -> Read[Message]:
 
 def blob_bytes(name: str) -> Read[bytes]:
     """Return a blob by its SHA-256; raises `NotFoundError`."""
+    if not isinstance(name, str):
+        raise InvalidInputError(f"a blob is named by its hash, not {name!r}")
     rows = yield _BLOB, {"hash": name}
     if not rows:
         raise NotFoundError(f"no blob {name}")

@@ -80,9 +80,10 @@ def usage(
 
     Days are those of the local time zone. Raises `InvalidInputError`.
     """
-    unknown = [name for name in by if name not in _KEYS]
-    if unknown or isinstance(by, str):
+    if not isinstance(by, list | tuple) or any(name not in DIMENSIONS for name in by):
         raise InvalidInputError(f"usage is by {', '.join(DIMENSIONS)}, not {by!r}")
+    if not isinstance(prices, Mapping | None):
+        raise InvalidInputError(f"prices are by model, not {prices!r}")
     params = filters.params()
     if not filters.archived:
         params["unarchived"] = 1

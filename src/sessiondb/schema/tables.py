@@ -254,6 +254,9 @@ part = _table(
 )
 Index("ix_part_call_id", part.c.session_id, part.c.call_id,
       sqlite_where=text("call_id IS NOT NULL"))  # fmt: skip
+#: Results that do not stand with their call. There are few, so that asking for them costs nothing.
+_OWN_RESULT = "type = 'tool-result' AND (text IS NOT NULL OR text_blob IS NOT NULL)"
+Index("ix_part_result", part.c.session_id, part.c.call_id, sqlite_where=text(_OWN_RESULT))
 Index("ix_part_tool", part.c.session_id, part.c.id, sqlite_where=text("type = 'tool'"))
 Index("ix_part_unsettled", part.c.session_id, sqlite_where=text("status IN ('pending', 'running')"))
 Index("ix_part_text_blob", part.c.text_blob, sqlite_where=text("text_blob IS NOT NULL"))

@@ -7,8 +7,7 @@ hide sessions that are deleted or still being imported.
 from __future__ import annotations
 
 _ALIVE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
-# For the order the planner would rather walk the whole session, once for each call.
-_BY_CALL = "INDEXED BY ix_part_call_id"
+# The indexes are named because the planner would walk the whole session, once for each call.
 _PATH = """(WITH RECURSIVE path (seq) AS (
                SELECT s.leaf_seq
                 UNION
@@ -16,13 +15,13 @@ _PATH = """(WITH RECURSIVE path (seq) AS (
                 WHERE a.session_id = s.id)
              SELECT seq FROM path)"""
 _RESULT = f"""(SELECT coalesce(r.text, CAST(rb.data AS TEXT))
-          FROM part AS r {_BY_CALL} LEFT JOIN blob AS rb ON rb.hash = r.text_blob
+          FROM part AS r INDEXED BY ix_part_result LEFT JOIN blob AS rb ON rb.hash = r.text_blob
          WHERE r.session_id = p.session_id AND r.call_id = p.call_id AND r.type = 'tool-result'
            AND (r.text IS NOT NULL OR r.text_blob IS NOT NULL)
            AND r.seq IN {_PATH}
          ORDER BY r.seq DESC, r.idx DESC LIMIT 1)"""
-_CALL = f"""(SELECT coalesce(c.text, CAST(cb.data AS TEXT))
-          FROM part AS c {_BY_CALL} LEFT JOIN blob AS cb ON cb.hash = c.text_blob
+_CALL = """(SELECT coalesce(c.text, CAST(cb.data AS TEXT))
+          FROM part AS c INDEXED BY ix_part_call_id LEFT JOIN blob AS cb ON cb.hash = c.text_blob
          WHERE c.session_id = p.session_id AND c.call_id = p.call_id AND c.type = 'tool'
            AND c.seq < p.seq
          ORDER BY c.seq DESC, c.idx DESC LIMIT 1)"""

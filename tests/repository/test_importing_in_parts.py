@@ -1,0 +1,236 @@
+"""An import comes in any order, in small transactions, beside others, and may be cut short."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from foreign_sessions import SOURCE, T0, outcomes, said, session_of, take_in
+from processes import run
+
+from sessiondb import ALL, Store, ids, tool, user
+from sessiondb.effects import ingest
+from sessiondb.maintenance import check
+from sessiondb.model import (
+    Imported,
+    Problem,
+    SourceMessage,
+)
+from sessiondb.opened.importing import MAX_BYTES, MAX_RECORDS
+
+
+def texts(store: Store, name: str, **how: Any) -> list[str]:
+    return [item.text for item in store.messages(name, **how)]
+
+
+def test_children_that_come_first_are_linked_by_the_import_that_brings_their_parent(
+    store: Store,
+) -> None:
+    deep = session_of("deep", said("d", cost=4.0), parent_source_id="child", relation="subagent")
+    child = session_of(
+        "child", said("c", cost=2.0), parent_source_id="top", relation="subagent",
+        parent_message="a2", call_id="call",
+    )  # fmt: skip
+    top = session_of("top", said("a1", cost=1.0), said("a2"), said("a3"))
+    take_in(store, deep)
+    assert store.session("deep").parent_source_id == "child"
+    native = store.fork(store.session("deep").id)
+    take_in(store, child)
+    take_in(store, top)
+    root = store.session("top").id
+    for name in ("top", "child", "deep", native.id):
+        assert store.session(name).root_id == root
+    assert store.session("child").parent_id == root
+    # Where a child was cut is known when it is read the next time.
+    take_in(store, child)
+    assert (store.session("child").parent_seq, store.session("child").call_id) == (2, "call")
+    assert outcomes(take_in(store, deep, child, top)) == ["unchanged"] * 3
+    assert store.usage(by=())[0].cost == 7.0
+    assert check(store) == []
+
+
+def test_children_and_parent_of_one_import_are_linked_in_any_order(store: Store) -> None:
+    child = session_of("c", said("x"), said("y"), parent_source_id="p", relation="fork")
+    take_in(store, child, session_of("p", said("a")))
+    assert store.session("c").parent_id == store.session("p").id
+    assert store.session("c").last_seq == 2
+    store.append(store.session("c").id, user("z"))
+    assert texts(store, "c") == ["x", "y", "z"]
+    assert check(store) == []
+
+
+def test_a_child_that_went_on_here_is_linked_and_does_not_diverge(store: Store) -> None:
+    child = session_of("c", said("x"), parent_source_id="p", relation="subagent")
+    take_in(store, child)
+    store.append(store.session("c").id, user("here"))
+    take_in(store, session_of("p", said("a")))
+    assert store.session("c").parent_id == store.session("p").id
+    assert outcomes(take_in(store, child)) == ["unchanged"]
+
+
+def test_a_circle_of_parents_is_cut_and_reported(store: Store) -> None:
+    one = session_of("1", said("a"), parent_source_id="2", relation="fork")
+    two = session_of("2", said("b"), parent_source_id="1", relation="fork")
+    own = session_of("3", said("c"), parent_source_id="3", relation="fork")
+    results = list(store.ingest([one, two, own]))
+    assert len([item for item in results if isinstance(item, Problem)]) == 2
+    done = [item for item in results if isinstance(item, Imported)]
+    assert outcomes(done) == ["imported"] * 3
+    assert store.session("2").parent_id == store.session("1").id
+    assert store.session("1").parent_id is None
+    assert store.session("3").parent_id is None
+    store.delete(store.session("1").id)
+    assert len(store.sessions(project=ALL)) == 1
+
+
+@pytest.mark.parametrize("upwards", [False, True])
+def test_a_chain_of_parents_is_never_too_long_to_be_deleted(
+    store: Store, upwards: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest, "MAX_CHAIN", 20)
+    told = [
+        session_of(f"{n}", said("a"), parent_source_id=f"{n - 1}" if n else None, relation="fork")
+        for n in range(50)
+    ]
+    results = list(store.ingest(told[::-1] if upwards else told))
+    assert any(isinstance(item, Problem) for item in results)
+    assert len([item for item in results if isinstance(item, Imported)]) == len(told)
+    tops = [item for item in store.sessions(project=ALL, limit=100) if item.parent_id is None]
+    assert len(tops) == 3
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as shell:
+        shell.execute("PRAGMA foreign_keys = ON")
+        shell.execute("DELETE FROM session WHERE parent_id IS NULL")
+        assert shell.execute("SELECT count(*) FROM session").fetchone() == (0,)
+
+
+def test_a_copy_that_is_recognised_is_counted_once_in_either_order(tmp_path: Path) -> None:
+    original = session_of("o", said("m", cost=3.0, tokens=4))
+    copy = session_of("c", said("n", cost=3.0, tokens=4, usage_id="m"), time_created=T0 + 9)
+    for number, order in enumerate(((original, copy), (copy, original))):
+        with Store.open(tmp_path / f"{number}.db", durability="normal") as store:
+            take_in(store, *order)
+            assert store.session("o").cost == 3.0
+            assert (store.session("c").cost, store.session("c").cost_inherited) == (None, 3.0)
+            assert check(store) == []
+
+
+def test_a_transaction_holds_a_bounded_number_of_records_and_bytes(store: Store) -> None:
+    with closing(sqlite3.connect(store.path)) as watch:
+        told: dict[str, int] = {"records": 0, "bytes": 0}
+
+        def committed(sql: str) -> int:
+            found: int = watch.execute(sql).fetchone()[0]
+            return found
+
+        def messages() -> Iterator[SourceMessage]:
+            for number in range(400):
+                size = 700_000 if number >= 390 else 10
+                words = f"{number:<{size}}"
+                yield said(f"m{number}", at=number, parts=(tool("t", {}, output=words),) * 2)
+                told["records"] += 3
+                told["bytes"] += size if size > 10 else 0
+                count = "SELECT (SELECT count(*) FROM message) + (SELECT count(*) FROM part)"
+                # One record more has been read than can be written.
+                assert told["records"] - committed(count) <= MAX_RECORDS + 3
+                large = committed("SELECT coalesce(sum(size), 0) FROM blob")
+                assert told["bytes"] - large <= MAX_BYTES + size
+                listed = store.sessions(project=ALL, empty=True)
+                assert not listed.items, "a session is listed when it is whole"
+
+        source = session_of("s", digest="1")
+        take_in(store, replace(source, messages=messages()))
+        assert committed("SELECT count(*) FROM message") == 400
+        empty = (session_of(f"e{number}") for number in range(MAX_RECORDS + 20))
+        for number, _ in enumerate(store.ingest(empty)):
+            assert committed("SELECT count(*) FROM session") > number
+
+
+INTERRUPTED = """
+import os, signal, sys
+from dataclasses import replace
+from foreign_sessions import said, session_of
+from sessiondb import Store
+
+def messages():
+    for number in range(300):
+        if number == 290:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield said(f"m{number}", at=number, cost=1.0, usage_id=f"o{number}")
+
+with Store.open(sys.argv[1]) as store:
+    list(store.ingest([replace(session_of("s", digest="1"), messages=messages())]))
+"""
+
+
+def test_an_import_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    def message(number: int, name: str = "m") -> SourceMessage:
+        return said(f"{name}{number}", at=number, cost=1.0, usage_id=f"o{number}")
+
+    path = tmp_path / "a.db"
+    with Store.open(path, durability="normal") as store:
+        # A younger copy of the same answers, which does not own them any more half-way.
+        copy = session_of("copy", *(message(n, "c") for n in range(300)), time_created=T0 + 9)
+        take_in(store, copy)
+    done = run(INTERRUPTED, path, PYTHONPATH=str(Path(__file__).parent))
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    with Store.open(path, durability="normal") as store:
+        assert [item.source_id for item in store.sessions(project=ALL)] == ["copy"]
+        assert check(store) == []
+        whole = session_of("s", *map(message, range(300)), digest="1")
+        (done,) = take_in(store, whole)
+        assert (done.outcome, done.messages) == ("imported", 300)
+        assert [item.seq for item in store.messages("s")] == list(range(1, 301))
+        assert (store.session("s").cost, store.session("copy").cost) == (300.0, None)
+        assert outcomes(take_in(store, whole)) == ["unchanged"]
+        assert check(store) == []
+
+
+def test_a_session_that_is_deleted_while_it_is_imported_hinders_nobody(store: Store) -> None:
+    def messages() -> Iterator[SourceMessage]:
+        for number in range(600):
+            if number == 400:
+                store.delete(ids.imported_session_id(SOURCE, "s", T0))
+            yield said(f"m{number}")
+
+    told = replace(session_of("s", digest="1"), messages=messages())
+    results = take_in(store, told, session_of("t", said("a")))
+    assert outcomes(results) == ["deleted", "imported"]
+    assert [item.source_id for item in store.sessions(project=ALL)] == ["t"]
+    store.reap()
+    assert check(store) == []
+
+
+def test_two_imports_of_the_same_at_once_write_it_once(store: Store) -> None:
+    told = session_of("s", *(said(f"m{number}", at=number) for number in range(600)), digest="1")
+
+    def interrupted() -> Iterator[SourceMessage]:
+        for number, message in enumerate(told.messages):
+            if number == 400:
+                take_in(store, told)
+            yield message  # type: ignore[misc]
+
+    take_in(store, replace(told, messages=interrupted()))
+    assert [item.seq for item in store.messages("s")] == list(range(1, 601))
+    assert check(store) == []
+
+
+def test_a_session_that_is_being_read_shows_what_it_was_until_it_is_whole(store: Store) -> None:
+    take_in(store, session_of("s", said("a"), said("b")))
+    seen: list[list[str]] = []
+
+    def more() -> Iterator[SourceMessage]:
+        yield from (said("a"), said("b"))
+        for number in range(600):
+            yield said(f"m{number}")
+            if number % 300 == 299:
+                seen.append(texts(store, "s", limit=3))
+
+    take_in(store, replace(session_of("s", digest="2"), messages=more()))
+    assert seen == [["a", "b"]] * 2
+    assert len(store.messages("s")) == 602
