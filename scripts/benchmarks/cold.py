@@ -15,7 +15,7 @@ from benchmarks.measure import Bench, Row, Skipped, alternate, timed
 
 _SOURCE = str(Path(sessiondb.__file__).parent.parent)
 _CODE = (
-    f"import sys; sys.path.insert(0, {_SOURCE!r}); from sessiondb.cli import main; sys.exit(main())"
+    f"import sys; sys.path.insert(0, {_SOURCE!r}); from sessiondb.cli import run; run()"
 )
 
 

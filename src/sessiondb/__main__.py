@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from sessiondb.cli import main
+from sessiondb.cli import run
 
-main()
+run()

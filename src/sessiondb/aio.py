@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, Ty
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
+from sessiondb.effects.job import Job
 from sessiondb.effects.recover import Recover
-from sessiondb.effects.writer import Job
 from sessiondb.errors import StoreClosedError
 from sessiondb.model import Change, Imported, Problem, SourceSession
 from sessiondb.opened.core import Core
@@ -34,7 +34,8 @@ from sessiondb.opened.notifier import Callback, LoopNotifier
 from sessiondb.opened.queries import Queries
 from sessiondb.opened.readers import Readers
 from sessiondb.opened.sharing import Holding, new_stream
-from sessiondb.opened.streams import AsyncStream, resolve
+from sessiondb.opened.streams import AsyncStream
+from sessiondb.opened.waking import inbox
 from sessiondb.opened.watching import Watch
 from sessiondb.repository import Read
 
@@ -184,18 +185,21 @@ class AsyncStore:
         """Commit a unit, or again after it failed; what is there already is skipped."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
+        box = inbox(loop)
 
         def notify(job: Job) -> None:
-            loop.call_soon_threadsafe(resolve, future, job.error)
+            box.put(future, job.error)
 
-        job = self._core.job(unit, durability, notify=notify)
+        job = self._core.job(unit, durability, notify=notify, wake=box.wake)
         if not unit.effects:
             return
         if self._core.incomplete(unit):
             await asyncio.to_thread(self._core.complete_places, unit)
         else:
             self._core.complete_places(unit)
-        self._core.service.send(job)
+        self._core.service.queue(job)
+        # Once everybody who runs in this turn of the loop has queued, for one commit of all.
+        loop.call_soon(self._core.service.begin)
         await future
         self._core.committed(unit)
 

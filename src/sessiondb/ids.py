@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import threading
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ _ALL = (1 << 128) - 1
 _RANDOM_BITS = 80
 # Steps between ids of one millisecond are random, so that two processes that
 # start from the same floor do not mint the same id.
-_STEP_BYTES = 5
+_STEP_BITS = 40
 
 _ADJECTIVES = (
     "amber bold brave brisk calm clear coral crisp dawn deep eager early fair fleet fond fresh "
@@ -72,29 +73,34 @@ class Mint:
     """Mints ids that only grow (or, for sessions, only shrink) within this process."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._ascending = 0
         self._descending = _ALL + 1
+        self.begin()
 
-    def unlock(self) -> None:
-        """Forget, in a forked child, that a thread of the parent was minting."""
+    def begin(self) -> None:
+        """Begin anew in a forked child: a thread of the parent may have been minting.
+
+        The bits need to differ, not to be secret; asking the system for them each
+        time costs as much as a statement.
+        """
         self._lock = threading.Lock()
+        self._bits = random.Random().getrandbits  # noqa: S311  seeded by the system
 
     def ascending(self, prefix: str) -> str:
         """Return a new id above every id minted before it."""
-        fresh = now_ms() << _RANDOM_BITS | int.from_bytes(os.urandom(10))
         with self._lock:
+            fresh = now_ms() << _RANDOM_BITS | self._bits(_RANDOM_BITS)
             if fresh <= self._ascending:
-                fresh = self._ascending + 1 + int.from_bytes(os.urandom(_STEP_BYTES))
+                fresh = self._ascending + 1 + self._bits(_STEP_BITS)
             self._ascending = fresh
         return prefix + encode(fresh)
 
     def session(self) -> str:
         """Return a new session id below every native id this process has seen."""
-        fresh = _ALL - (now_ms() << _RANDOM_BITS | int.from_bytes(os.urandom(10)))
         with self._lock:
+            fresh = _ALL - (now_ms() << _RANDOM_BITS | self._bits(_RANDOM_BITS))
             if fresh >= self._descending:
-                fresh = self._descending - 1 - int.from_bytes(os.urandom(_STEP_BYTES))
+                fresh = self._descending - 1 - self._bits(_STEP_BITS)
             self._descending = fresh
         return SESSION + encode(fresh)
 
@@ -111,7 +117,7 @@ class Mint:
 
 
 _mint = Mint()
-os.register_at_fork(after_in_child=_mint.unlock)
+os.register_at_fork(after_in_child=_mint.begin)
 new_session_id = _mint.session
 saw_session = _mint.saw_session
 

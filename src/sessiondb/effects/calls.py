@@ -77,7 +77,7 @@ def add_data(
     return (None if name else packed), name
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Call:
     rid: int
     seq: int
@@ -105,7 +105,7 @@ def _call(tx: Transaction, session_id: str, part_id: str) -> _Call:
     return _Call(*row)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Start:
     """Note the final arguments of a call, and that it is ``running`` or waits (``pending``)."""
 
@@ -146,7 +146,7 @@ class Start:
         tx.used(state)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Settle:
     """Write the result of a call."""
 

@@ -53,7 +53,7 @@ _FINISH = update_of(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AddPart:
     """Add a part to an open message."""
 
@@ -87,7 +87,7 @@ def _or_stored(value: Any, stored: Any) -> Any:
     return stored if value is None else value
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Finish:
     """Complete an open message."""
 

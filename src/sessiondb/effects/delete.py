@@ -99,7 +99,7 @@ def below(tx: Transaction, session_id: str, keep_forks: bool) -> tuple[list[str]
     return going, detached
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Delete:
     """Mark a session and its descendants as deleted."""
 

@@ -159,7 +159,7 @@ def fork_title(tx: Transaction, root_id: str, title: str) -> str:
     return f"{base} (fork #{max(numbers) + 1})".strip()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Fork:
     """Copy a session up to a message into a new one."""
 

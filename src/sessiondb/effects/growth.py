@@ -43,7 +43,7 @@ _SEAL = update_of(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Growing:
     """A part of an open message, by ids."""
 
@@ -66,7 +66,7 @@ class Growing:
         tx.used(state)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Grow:
     """Add text to a part that holds *at* characters."""
 
@@ -87,7 +87,7 @@ class Grow:
         self.part.touch(tx, state, seq)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Seal:
     """Give a part its columns whole: text that needs an exact form, or that is complete."""
 

@@ -144,7 +144,7 @@ def below(tx: Transaction, session_id: str) -> list[list[str]]:
     return levels[:-1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OpenImport:
     """Make the row of an imported session, or bring it up to date, and link its family."""
 

@@ -68,7 +68,7 @@ _LABELLED = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Placed:
     """A message of the source with what its place in the session adds to it."""
 

@@ -56,7 +56,7 @@ _LAST_TIME = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CloseImport:
     """Make an imported session whole: leaf, counters, lists, and the ledger's entry."""
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import delete, select
 
+from sessiondb.effects.job import Job
 from sessiondb.effects.service import Service
 from sessiondb.effects.transaction import Transaction
-from sessiondb.effects.writer import Job
 from sessiondb.engine.sql import Statement, insert_text, p
 from sessiondb.errors import LeaseHeldError
 from sessiondb.schema import lease
@@ -45,7 +45,7 @@ def require_free(tx: Transaction, session_id: str, holder: str | None = None) ->
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TakeLease:
     """Take or renew a lease for *ttl_ms*."""
 
@@ -65,7 +65,7 @@ class TakeLease:
         tx.connection.execute(sql, (self.session_id, self.holder, tx.now + self.ttl_ms))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DropLease:
     """Give a lease back; one that somebody else has meanwhile stays."""
 

@@ -158,7 +158,7 @@ def same_part(tx: Transaction, session_id: str, stored: Any, row: PartRow, is_op
     return same and (data == row.data or codec.unpack(data) == codec.unpack(row.data))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Append:
     """Write a message after another one, and make it the leaf."""
 

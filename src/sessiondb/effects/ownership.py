@@ -20,7 +20,7 @@ from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import message, part, session
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Copy:
     """One row of a class of copies."""
 

@@ -71,7 +71,7 @@ class Relink:
         self.moved = len(rows)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class UseTerminal:
     """Note the session that was last used in a terminal and directory."""
 

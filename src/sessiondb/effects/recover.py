@@ -39,7 +39,7 @@ _RIDS = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Recover:
     """Settle the open calls (error, interrupted) and finish the open messages of a session."""
 

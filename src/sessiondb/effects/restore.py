@@ -114,7 +114,7 @@ class Restoration(Run):
     seqs: dict[int, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class OpenRestore:
     """Make the row of a session as it was, or bring the one that is here up to date."""
 

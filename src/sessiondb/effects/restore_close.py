@@ -50,7 +50,7 @@ _CLEAR_DIFFS = Statement(lambda: delete(file_diff).where(file_diff.c.session_id 
 _LEDGER = tuple("source path size mtime_ns offset digest problems time_imported".split())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CloseRestore:
     """Make a session whole; todos and diffs are rows without the session's id."""
 
@@ -194,7 +194,7 @@ def _copied() -> Any:
 _COPIED = Statement(_copied)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class LinkRestored:
     """Put sessions below their parents that came after them."""
 

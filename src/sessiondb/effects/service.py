@@ -14,7 +14,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from sessiondb.effects.writer import Job, Writer
+from sessiondb.effects.job import Job
+from sessiondb.effects.writer import Writer
 from sessiondb.errors import StoreClosedError
 
 #: After this many seconds without a write the WAL is checkpointed.
@@ -38,11 +39,22 @@ class Service:
 
     def send(self, job: Job) -> None:
         """Queue a job; its ``notify`` is called on this thread. Raises `StoreClosedError`."""
+        self.queue(job)
+        self.begin()
+
+    def queue(self, job: Job) -> None:
+        """Queue a job that `begin` or `stop` will serve. Raises `StoreClosedError`."""
         with self._wake:
             if self._stopped:
                 raise StoreClosedError("the store is closed")
             self._writer.queue(job)
             self._start()
+
+    def begin(self) -> None:
+        """Serve what is queued."""
+        if self._work:
+            return
+        with self._wake:
             self._work = True
             self._wake.notify()
 

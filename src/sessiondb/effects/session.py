@@ -58,7 +58,7 @@ def check_chain(tx: Transaction, parent_id: str) -> None:
             raise InvalidInputError(f"session {parent_id} has {MAX_CHAIN} ancestors already")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class CreateSession:
     """Make a session, empty."""
 
@@ -140,7 +140,7 @@ _METADATA = Statement(lambda: select(session.c.metadata).where(session.c.id == p
 _TITLE_RANK = {"derived": 0, "agent": 1, "user": 2}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SetColumns:
     """Set columns of a session; they move neither its last use nor its history."""
 
@@ -165,7 +165,7 @@ def _still_shared(tx: Transaction, session_id: str, metadata: str) -> str:
     return metadata if share is None else json.dumps({**json.loads(metadata), "share": share})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SetTitle:
     """Name a session; a name the user gave is not replaced by one of an agent."""
 
@@ -183,7 +183,7 @@ class SetTitle:
         tx.run(_SETTERS["title title_source"], sid=state.id, title=self.title, title_source=self.by)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SetDirectory:
     """Move a session to another directory, and so perhaps to another project."""
 
@@ -212,7 +212,7 @@ _CLEAR_DIFFS = Statement(lambda: delete(file_diff).where(file_diff.c.session_id 
 _DIFF = tuple("session_id seq path before_blob after_blob patch additions deletions".split())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SetTodos:
     """Replace a session's todo list."""
 
@@ -235,7 +235,7 @@ def write_todos(
         tx.insert(todo, _TODO, (state.id, position, *row, tx.now, tx.now))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SetDiffs:
     """Replace what is known of the files that a session changed."""
 
@@ -263,7 +263,7 @@ _DROP_NAME = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SetLabel:
     """Name a message, or take its names away."""
 
@@ -291,7 +291,7 @@ _PROMPT = tuple("id text directory project_id session_id source time_created".sp
 _PROMPT_IS = Statement(lambda: select(prompt.c.text).where(prompt.c.id == p("pid")))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AddPrompt:
     """Add a line to the prompt history."""
 
@@ -322,7 +322,7 @@ class AddPrompt:
         tx.insert(prompt, _PROMPT, row)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SetShare:
     """Note where a session is shared; the secret lives in metadata."""
 

@@ -19,10 +19,10 @@ from sessiondb.effects import encode
 from sessiondb.effects.encode import Blob
 from sessiondb.effects.growth import Grow, Growing, Seal
 from sessiondb.effects.handles import MessageHandle
+from sessiondb.effects.job import Job
 from sessiondb.effects.lease import DropLease, TakeLease
 from sessiondb.effects.stream_parts import StreamCall, StreamPart
 from sessiondb.effects.unit import Effect, Unit
-from sessiondb.effects.writer import Job
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import PartDraft, Tokens, assistant
 from sessiondb.model.draft import NO_INPUT

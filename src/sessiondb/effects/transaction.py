@@ -12,6 +12,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import and_, exists, func, or_, select, text, update
@@ -35,14 +36,16 @@ _KEPT = (
     "leaf_seq last_seq revision change message_count cost cost_inherited tokens_input "
     "tokens_output tokens_reasoning tokens_cache_read tokens_cache_write time_updated "
     "time_detached"
-)
+).split()
+_OWN = tuple(name for name in _KEPT if name not in ("revision", "change"))
+_own = attrgetter(*_OWN)
 
 _LOAD = Statement(
     lambda: select(*(session.c[name] for name in _STATE)).where(
         session.c.id == p("sid"), session.c.time_deleted.is_(None)
     )
 )
-_KEEP = update_of(session, _KEPT, session.c.id == p("sid"))
+_KEEP = update_of(session, " ".join(_KEPT), session.c.id == p("sid"))
 _NEXT_RID = Statement(lambda: select(func.coalesce(func.max(part.c.rid), 0) + 1))
 _NEXT_CHANGE = Statement(
     lambda: (
@@ -179,10 +182,13 @@ class Transaction:
             sql = insert_text(blob, ("hash", "size", "encoding", "data"), "OR IGNORE")
             self.connection.executemany(sql, blobs)
 
-    def begin_unit(self, retried: bool, root: str | None) -> tuple[int, int, dict[str, Change]]:
-        """Forget the session rows of the unit before; return what `undo_unit` needs."""
+    def begin_unit(self, retried: bool, root: str | None) -> None:
+        """Forget the session rows of the unit before."""
         self.states, self.aliases, self._kept = {}, {}, set()
         self.retried, self.root = retried, root
+
+    def mark(self) -> tuple[int, int, dict[str, Change]]:
+        """Return what `undo_unit` needs."""
         return len(self.settled), len(self.to_index), dict(self.changes)
 
     def undo_unit(self, mark: tuple[int, int, dict[str, Change]]) -> None:
@@ -253,12 +259,11 @@ class Transaction:
 
     def keep(self, state: SessionState) -> None:
         """Write one session row and note the change."""
-        row = {name: getattr(state, name) for name in _KEPT.split() if name != "change"}
-        row["revision"] += 1
         self._kept.add(state.id)
-        change = self.take_change()
-        self.run(_KEEP, sid=state.id, change=change, **row)
-        self.note_change(change, state.id, row["revision"], state.last_seq, state.first_new_seq)
+        change, revision = self.take_change(), state.revision + 1
+        row = dict(zip(_OWN, _own(state), strict=True), revision=revision, change=change)
+        self.run(_KEEP, sid=state.id, **row)
+        self.note_change(change, state.id, revision, state.last_seq, state.first_new_seq)
 
     def note_change(
         self,

@@ -53,7 +53,7 @@ _DROP_DIFFS = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SetLeaf:
     """Continue from another message; nothing is removed."""
 
@@ -87,7 +87,7 @@ def path_to(above: dict[int, int | None], leaf: int | None) -> list[int]:
     return path[::-1]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Truncate:
     """Remove everything that follows a message, on every branch that grows from it."""
 

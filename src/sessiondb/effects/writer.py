@@ -20,8 +20,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sessiondb.effects.job import Job
 from sessiondb.effects.transaction import Transaction
-from sessiondb.effects.unit import Unit
 from sessiondb.engine import files
 from sessiondb.engine.connection import DURABILITY, connect
 from sessiondb.engine.failures import translate
@@ -41,33 +41,6 @@ CHECKPOINT_BYTES = 4 * 1024 * 1024
 FORK_PATIENCE = 10.0
 _log = logging.getLogger("sessiondb")
 Sink = Callable[[list[Change]], None]
-
-
-@dataclass(slots=True)
-class Job:
-    """One unit on its way through the writer; ``error`` or None once ``done``."""
-
-    unit: Unit
-    durability: str = "full"
-    busy_timeout: float = 10.0
-    root: str | None = None
-    notify: Callable[[Job], None] | None = None
-    done: bool = False
-    error: BaseException | None = None
-
-    def end(self, error: BaseException | None = None) -> None:
-        """Give out the result, once."""
-        if self.done:
-            return
-        self.error = error
-        self.unit.committed = self.unit.committed or error is None
-        self.done = True
-        if self.notify is None:
-            return
-        try:
-            self.notify(self)
-        except Exception:
-            _log.debug("nobody waits for a unit of sessiondb any more", exc_info=True)
 
 
 @dataclass(slots=True)
@@ -112,7 +85,7 @@ class Writer:
         self._tell()
 
     def _serve_batch(self) -> None:
-        batch = self._take_batch()
+        taken, batch = self._take_batch()
         self._committing = False
         try:
             if batch:
@@ -128,19 +101,27 @@ class Writer:
             for job in batch:
                 job.end(job.error if self._committing and not open_still else stopped)
             raise error
+        finally:
+            for wake in {job.wake for job in taken if job.wake is not None}:
+                wake()
 
-    def _take_batch(self) -> list[Job]:
-        """Take what is queued; a unit that is queued twice waits for its own first outcome."""
+    def _take_batch(self) -> tuple[list[Job], list[Job]]:
+        """Take what is queued; return it, and those of it whose units are not committed yet.
+
+        A unit that is queued twice waits for its own first outcome.
+        """
+        taken: list[Job] = []
         batch: list[Job] = []
         units: set[int] = set()
         while self._queue and len(batch) < MAX_BATCH and id(self._queue[0].unit) not in units:
             job = self._queue.popleft()
+            taken.append(job)
             if job.unit.committed:
                 job.end()
                 continue
             units.add(id(job.unit))
             batch.append(job)
-        return batch
+        return taken, batch
 
     def _fail(self, batch: list[Job], error: SessionDBError) -> None:
         """End a batch that could not begin or commit; several units get a try of their own."""
@@ -162,11 +143,14 @@ class Writer:
 
     def _commit(self, batch: list[Job]) -> None:
         connection = self._ready(batch)
-        connection.execute("BEGIN IMMEDIATE")
-        self._check_version(connection)
-        tx = Transaction(connection)
-        good = [self._apply(tx, job, alone=len(batch) == 1) for job in batch]
-        if any(good):
+        tx = self._begin(connection)
+        good = self._apply_all(tx, batch)
+        if not good and len(batch) > 1:
+            # A savepoint for each unit costs an eighth of the batch: only where one failed.
+            connection.execute("ROLLBACK")
+            tx = self._begin(connection)
+            good = sum(self._apply_guarded(tx, job) for job in batch) > 0
+        if good:
             tx.finish()
             self._committing = True
             connection.execute("COMMIT")
@@ -181,13 +165,36 @@ class Writer:
             job.end(job.error)
         self._checkpoint_if_large(connection)
 
-    def _apply(self, tx: Transaction, job: Job, *, alone: bool) -> bool:
-        """Apply one unit; a failure is noted in its job and leaves the others' work as it is."""
-        connection, tried = tx.connection, job.unit.tried
-        mark = tx.begin_unit(tried, job.root)
+    def _begin(self, connection: sqlite3.Connection) -> Transaction:
+        connection.execute("BEGIN IMMEDIATE")
+        self._check_version(connection)
+        return Transaction(connection)
+
+    def _apply_all(self, tx: Transaction, batch: list[Job]) -> bool:
+        """Apply the units one after the other; False after a failure, which the last one notes."""
+        for job in batch:
+            if not self._apply(tx, job):
+                tx.settled.clear()
+                tx.changes.clear()
+                return False
+        return True
+
+    def _apply_guarded(self, tx: Transaction, job: Job) -> bool:
+        """Apply one unit; a failure leaves the others' work as it is."""
+        tx.connection.execute("SAVEPOINT unit")
+        mark = tx.mark()
+        good = self._apply(tx, job)
+        if not good:
+            tx.undo_unit(mark)
+            tx.connection.execute("ROLLBACK TO unit")
+        tx.connection.execute("RELEASE unit")
+        return good
+
+    def _apply(self, tx: Transaction, job: Job) -> bool:
+        """Apply one unit; a failure is noted in its job."""
+        tried = job.unit.tried
+        tx.begin_unit(tried, job.root)
         job.unit.tried, job.error = True, None
-        if not alone:
-            connection.execute("SAVEPOINT unit")
         position, verb = 0, "unit"
         try:
             for position, effect in enumerate(job.unit.effects):  # noqa: B007  named by errors
@@ -199,16 +206,10 @@ class Writer:
             own.__cause__ = None if own is error else error
             if isinstance(own, SessionDBError) and own.effect is None:
                 own.effect, own.position = verb, position
-            if not connection.in_transaction:
+            if not tx.connection.in_transaction:
                 raise own from own.__cause__
-            tx.undo_unit(mark)
-            if not alone:
-                connection.execute("ROLLBACK TO unit")
-                connection.execute("RELEASE unit")
             job.unit.tried, job.error = tried, own
             return False
-        if not alone:
-            connection.execute("RELEASE unit")
         return True
 
     def _ready(self, batch: list[Job]) -> sqlite3.Connection:

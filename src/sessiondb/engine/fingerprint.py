@@ -45,17 +45,16 @@ def check_schema(connection: sqlite3.Connection, version: int) -> None:
     """
     rows = connection.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
     found = {(kind, name): sql for kind, name, sql in rows}
-    expected = {_name_of(sql): tidy(sql) for sql in search.TRIGGERS}
-    triggers = {name: tidy(sql) for (kind, name), sql in found.items() if kind == "trigger"}
+    expected = {_name_of(sql): sql for sql in search.TRIGGERS}
+    triggers = {name: sql for (kind, name), sql in found.items() if kind == "trigger"}
     for name in triggers.keys() - expected.keys():
         raise UntrustedDatabaseError(f"the file has a trigger that is not ours: {name}", hint=_HINT)
     _require_same("trigger", expected, triggers)
     if version == VERSION:
-        ours = {_name_of(sql): tidy(sql) for sql in (*views.VIEWS, search.CONTENT)}
-        _require_same("view", ours, {n: tidy(s) for (k, n), s in found.items() if k == "view"})
-    tables = {name: sql for (kind, name), sql in found.items() if kind == "table"}
-    virtual = {_name_of(sql): tidy(sql) for sql in search.TABLES}
-    _require_same("table", virtual, {n: tidy(tables[n]) for n in virtual if n in tables})
+        ours = {_name_of(sql): sql for sql in (*views.VIEWS, search.CONTENT)}
+        _require_same("view", ours, {n: s for (k, n), s in found.items() if k == "view"})
+    virtual = {_name_of(sql): sql for sql in search.TABLES}
+    _require_same("table", virtual, {n: s for (k, n), s in found.items() if k == "table"})
     _check_functions(connection)
     _check_columns(connection, version)
 
@@ -82,7 +81,8 @@ def _check_functions(connection: sqlite3.Connection) -> None:
 
 def _require_same(kind: str, expected: dict[str, str], found: dict[str, str]) -> None:
     for name, sql in expected.items():
-        if found.get(name) != sql:
+        there = found.get(name, "")
+        if there != sql and tidy(there) != tidy(sql):
             state = "changed" if name in found else "missing"
             raise UntrustedDatabaseError(f"{kind} {name} of the schema is {state}", hint=_HINT)
 

@@ -20,10 +20,11 @@ from typing import Any, TypeVar
 
 from sessiondb import codec, ids, location
 from sessiondb.effects.delete import Delete, Reap
+from sessiondb.effects.job import Job
 from sessiondb.effects.project import Place, stored
 from sessiondb.effects.service import Service
 from sessiondb.effects.unit import Unit
-from sessiondb.effects.writer import Job, acquire, check_free, release
+from sessiondb.effects.writer import acquire, check_free, release
 from sessiondb.engine import files
 from sessiondb.engine.connection import DURABILITY, connect
 from sessiondb.engine.failures import translate

@@ -147,7 +147,7 @@ class Importer:
             yield Imported(outcome, sid, item.source, item.source_id, known.messages)
             return
         if self.dry_run:
-            yield self._counted(item, known)
+            yield from self._counted(item, known)
             return
         if known.leaving:
             yield from self.commit()
@@ -165,11 +165,17 @@ class Importer:
             return "diverged"
         return "write"
 
-    def _counted(self, item: SourceSession, known: _Known) -> Imported:
-        count = sum(1 for entry in item.messages if isinstance(entry, SourceMessage))
+    def _counted(self, item: SourceSession, known: _Known) -> Iterator[Imported | Problem]:
+        count, problems = 0, []
+        for entry in item.messages:
+            if isinstance(entry, Problem):
+                problems.append(entry)
+            else:
+                count += 1
+        yield from problems
         outcome = "imported" if known.new else "updated"
         sid = known.session_id or _id_of(item)
-        return Imported(outcome, sid, item.source, item.source_id, count)
+        yield Imported(outcome, sid, item.source, item.source_id, count, tuple(problems))
 
     def _write(
         self, item: SourceSession, place: Place, known: _Known, ledger: str

@@ -59,21 +59,21 @@ class Queries:
         self._core = core
         self._base = core.base
 
-    def _filters(self, project: Any, **named: Any) -> Read[Filters | None]:
-        """Return the filters; None where the asked project is not known here."""
+    def _filters(self, project: Any, **named: Any) -> Read[Filters]:
+        """Return the filters; those of a project that is not known here let nothing pass."""
         if project is ALL:
             return Filters(**named)
         if isinstance(project, Project):
             return Filters(project_id=project.id, **named)
         found = yield from self._core.project_of(None if project is HERE else project)
-        return None if found is None else Filters(project_id=found, **named)
+        return Filters(project_id=found or "", **named)
 
     def session(self, ref: SessionRef, *, terminal: str | None = None) -> Read[Session]:
         """Return one session; raises `NotFoundError` and `AmbiguousIdError`."""
         name = ref.id if isinstance(ref, SessionHandle | Session) else ref
         here, directory = None, None
         if isinstance(name, str) and name.startswith("@"):
-            here = (yield from self._filters(HERE)) or Filters(project_id="")
+            here = yield from self._filters(HERE)
             directory = self._core.locate(None).directory
         return (
             yield from find_session(
@@ -107,8 +107,6 @@ class Queries:
             project, source=source, agent=agent, since=since, until=until, title=title,
             archived=archived, subagents=subagents, empty=empty,
         )  # fmt: skip
-        if filters is None:
-            return Page(())
         return (
             yield from list_sessions(self._base, filters, order=order, limit=limit, cursor=cursor)
         )
@@ -215,8 +213,6 @@ class Queries:
             project, source=source, agent=agent, since=since, until=until, title=title,
             archived=archived, subagents=subagents,
         )  # fmt: skip
-        if filters is None:
-            return []
         return (yield from usage_reads.usage(filters, by=by, prices=prices))
 
     def search(
@@ -248,9 +244,6 @@ class Queries:
             project, source=source, agent=agent, since=since, until=until, title=title,
             archived=archived, subagents=subagents,
         )  # fmt: skip
-        if filters is None:
-            search_reads.match_of(query)
-            return Page(())
         return (
             yield from search_reads.search(
                 self._base, query, filters, role=role, tool=tool, order=order, all_hits=all_hits,
@@ -263,20 +256,26 @@ class Queries:
         query: str | None = None,
         *,
         project: Any = ALL,
+        source: str | None = None,
+        agent: str | None = None,
         since: int | None = None,
         until: int | None = None,
+        title: str | None = None,
+        archived: bool = True,
+        subagents: bool = True,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Read[Page[Prompt]]:
-        """Return one page of the prompt history, newest first."""
-        filters = yield from self._filters(project, since=since, until=until)
-        if filters is None:
-            return Page(())
-        return (
-            yield from lists.prompts(
-                self._base, query, limit=limit, cursor=cursor, **filters.params()
-            )
-        )
+        """Return one page of the prompt history, newest first.
+
+        *source* is who kept the prompt; *agent*, *title*, *archived* and
+        *subagents* are about the session it was typed in.
+        """
+        filters = yield from self._filters(
+            project, source=source, agent=agent, since=since, until=until, title=title,
+            archived=archived, subagents=subagents,
+        )  # fmt: skip
+        return (yield from lists.prompts(self._base, query, filters, limit=limit, cursor=cursor))
 
     def todos(self, ref: SessionRef) -> Read[list[Todo]]:
         """Return a session's todo list; none is ``[]``."""

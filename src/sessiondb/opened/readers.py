@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import queue
 import sqlite3
 import threading
@@ -13,7 +12,7 @@ from typing import Any, TypeVar
 import aiosqlite
 
 from sessiondb.opened.core import Core, read_on
-from sessiondb.opened.streams import resolve
+from sessiondb.opened.waking import settle
 from sessiondb.repository import Read
 
 T = TypeVar("T")
@@ -102,9 +101,7 @@ class Readers:
             self._count -= count
             waiting, self._waiting = self._waiting, []
         for turn in waiting:
-            # A loop that is closed has nobody who waits.
-            with contextlib.suppress(RuntimeError):
-                turn.get_loop().call_soon_threadsafe(resolve, turn, None)
+            settle(turn, None)
 
     def stop(self) -> None:
         """End the threads of all idle connections, without a loop."""
@@ -127,8 +124,7 @@ def _serve(work: queue.SimpleQueue[Any], raw: list[sqlite3.Connection]) -> None:
         except BaseException as raised:
             error = raised
         if future is not None:
-            with contextlib.suppress(RuntimeError):
-                future.get_loop().call_soon_threadsafe(resolve, future, error, value)
+            settle(future, error, value)
         last = value is aiosqlite.core._STOP_RUNNING_SENTINEL
         # Until the next call comes they would keep alive what was read.
         del future, function, value, error

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sessiondb.effects.job import Job
 from sessiondb.effects.lease import DropLease, Renewal, TakeLease, new_holder
 from sessiondb.effects.stream import Stream
 from sessiondb.effects.unit import Effect, Unit
-from sessiondb.effects.writer import Job
 from sessiondb.errors import InvalidInputError
 from sessiondb.opened.core import Core
 

@@ -5,21 +5,11 @@ from __future__ import annotations
 import asyncio
 import queue
 from collections.abc import Callable
-from typing import Any
 
 from sessiondb.effects.handles import MessageHandle
 from sessiondb.effects.stream import Done, Stream
 from sessiondb.opened.sharing import Holding
-
-
-def resolve(future: asyncio.Future[Any], error: BaseException | None, value: Any = None) -> None:
-    """Settle a future that may have been cancelled meanwhile."""
-    if future.done():
-        return
-    if error is None:
-        future.set_result(value)
-    else:
-        future.set_exception(error)
+from sessiondb.opened.waking import settle
 
 
 class SyncStream:
@@ -95,9 +85,5 @@ class AsyncStream:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[BaseException | None] = loop.create_future()
 
-        def wake(error: BaseException | None) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(resolve, future, None, error)
-
-        begin(wake)
+        begin(lambda error: settle(future, None, error))
         return future
