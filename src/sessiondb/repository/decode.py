@@ -66,7 +66,7 @@ def session_of(row: tuple[Any, ...], base: str | None = None) -> Session:
     values = list(row)
     for index in _JSON_FIELDS:
         if values[index] is not None:
-            values[index] = json.loads(values[index])
+            values[index] = {} if values[index] == "{}" else json.loads(values[index])
     if base is not None:
         values[_DIRECTORY] = absolute(values[_DIRECTORY], base)
     values[-1] = codec.unpack(values[-1])

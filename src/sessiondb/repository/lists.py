@@ -13,7 +13,13 @@ from sessiondb.model import Change, FileDiff, Page, Project, Prompt, Session, To
 from sessiondb.repository import Read
 from sessiondb.repository.decode import SELECT_SESSION, absolute, session_of
 from sessiondb.repository.search import match_of
-from sessiondb.repository.sessions import VISIBLE, check_limit, decode_cursor, encode_cursor
+from sessiondb.repository.sessions import (
+    VISIBLE,
+    Filters,
+    check_limit,
+    decode_cursor,
+    encode_cursor,
+)
 from sessiondb.schema import blob, file_diff, lease, message, part, project, session, todo
 
 _PROJECTS = Statement(
@@ -69,8 +75,14 @@ def diffs(session_id: str) -> Read[list[FileDiff]]:
 
 
 _COLUMNS = "id, text, directory, project_id, session_id, source, time_created"
+_OF = "EXISTS (SELECT 1 FROM session s WHERE s.id = prompt.session_id AND"
 _FILTERS = {
     "project_id": "project_id = :project_id",
+    "source": "source = :source",
+    "agent": f"{_OF} s.agent = :agent)",
+    "title": rf"{_OF} s.title LIKE :title ESCAPE '\')",
+    "unarchived": f":unarchived AND NOT {_OF} s.time_archived IS NOT NULL)",
+    "own": f":own AND NOT {_OF} s.relation = 'subagent')",
     "since": "time_created >= :since",
     "until": "time_created < :until",
     "cursor": "rid < :cursor",
@@ -80,14 +92,16 @@ _FILTERS = {
 
 def prompts(
     base: str | None,
-    query: str | None = None,
+    query: str | None,
+    filters: Filters,
     *,
     limit: int = 50,
     cursor: str | None = None,
-    **where: Any,
 ) -> Read[Page[Prompt]]:
     """Return one page of the prompt history, newest first."""
-    params = {name: value for name, value in where.items() if value is not None}
+    params = filters.params()
+    params |= {} if filters.archived else {"unarchived": 1}
+    params |= {} if filters.subagents else {"own": 1}
     if query:
         params["match"] = match_of(query)
     if cursor is not None:

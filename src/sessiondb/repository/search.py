@@ -24,8 +24,8 @@ from sessiondb.schema import session
 
 #: How many of the newest matches ``rank`` and ``time`` look at.
 WINDOW = 2_000
-#: How many matches are looked at per round while sessions are being collected.
-CHUNK = 200
+#: How many matches are looked at at once for sessions that are not in the page yet.
+MAX_ROUND = 40
 ORDERS = ("newest", "time", "rank")
 MARKS = ("\u2039", "\u203a")
 _SNIPPET = f"snippet(part_search, -1, '{MARKS[0]}', '{MARKS[1]}', '…', 16)"
@@ -64,39 +64,43 @@ def _terms(shape: tuple[str, ...]) -> str:
         "unarchived": "s.time_archived IS NULL",
         "own": "s.relation IS NOT 'subagent'",
         "cursor": "f.rowid < :cursor",
+        "seen": "p.session_id NOT IN (SELECT value FROM json_each(:seen))",
     }
     return "".join(f" AND {clauses[name]}" for name in shape)
 
 
+_OF_PART = "CROSS JOIN part AS p ON p.rid = f.rowid"
+_OF_MESSAGE = "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
+
+
 @lru_cache(maxsize=256)
-def _statement(shape: tuple[str, ...], order: str) -> Statement:
-    found = (
-        "FROM part_search AS f CROSS JOIN part AS p ON p.rid = f.rowid "
-        "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq "
-        "CROSS JOIN session AS s ON s.id = p.session_id "
+def _statement(shape: tuple[str, ...], order: str, shown: bool) -> Statement:
+    """Return the query for matches: rowid, session, seq, and with *shown* message and snippet."""
+    columns = f"m.id, {_SNIPPET}" if shown else "NULL, NULL"
+    needs_message = shown or order == "time" or not {"role", "since", "until"}.isdisjoint(shape)
+    sql = (
+        f"SELECT f.rowid, p.session_id, p.seq, {columns} FROM part_search AS f {_OF_PART} "
+        f"{_OF_MESSAGE if needs_message else ''} CROSS JOIN session AS s ON s.id = p.session_id "
         "WHERE f.part_search MATCH :match AND s.time_deleted IS NULL "
         f"AND s.time_importing IS NULL{_terms(shape)}"
     )
     if order == "newest":
-        sql = f"SELECT f.rowid, p.session_id, p.seq, m.id {found} ORDER BY f.rowid DESC LIMIT :rows"
+        sql += " ORDER BY f.rowid DESC LIMIT :rows"
     else:
         key = "bm25(part_search)" if order == "rank" else "-m.time_created"
-        window = (
-            "SELECT rowid FROM part_search WHERE part_search MATCH :match "
-            f"ORDER BY rowid DESC LIMIT {WINDOW}"
-        )
-        sql = (
-            f"SELECT f.rowid, p.session_id, p.seq, m.id {found} AND f.rowid IN ({window}) "
-            f"ORDER BY {key}, f.rowid DESC"
+        sql += (
+            " AND f.rowid IN (SELECT rowid FROM part_search WHERE part_search MATCH :match "
+            f"ORDER BY rowid DESC LIMIT {WINDOW}) ORDER BY {key}, f.rowid DESC"
         )
     return Statement(lambda: text(sql))
 
 
-_SNIPPETS = Statement(
+_SHOWN = Statement(
     lambda: text(
         # One walk over the range: with rowid IN (…) the match would begin anew for each row.
-        f"SELECT rowid, {_SNIPPET} FROM part_search WHERE part_search MATCH :match "
-        "AND rowid BETWEEN :low AND :high AND +rowid IN (SELECT value FROM json_each(:rids))"
+        f"SELECT f.rowid, m.id, {_SNIPPET} FROM part_search AS f {_OF_PART} {_OF_MESSAGE} "
+        "WHERE f.part_search MATCH :match AND f.rowid BETWEEN :low AND :high "
+        "AND +f.rowid IN (SELECT value FROM json_each(:rids))"
     )
 )
 _SESSIONS = Statement(
@@ -178,36 +182,58 @@ def _in_parts(
     limit: int,
     state: tuple[str, int, list[str]],
 ) -> Read[tuple[list[tuple[Any, ...]], tuple[str, int, list[str]]]]:
-    """Collect matches in parts, newest first, until the page is full or there are no more."""
+    """Collect matches in parts until the page is full or there are no more."""
+    if order == "newest":
+        return (yield from _newest(params, all_hits, limit, state))
     found: list[tuple[Any, ...]] = []
     _, place, before = state
     seen = set(before)
-    # One more than fits says whether there are more; hits of sessions that were shown do not count.
-    asked = limit + 1 if all_hits else 2 * limit + 1
+    rows = yield _statement(_names(params), order, False), params
+    for index, row in enumerate(rows):
+        if index < place or (not all_hits and row[1] in seen):
+            continue
+        if len(found) == limit:
+            return found, ("parts", index, [] if all_hits else sorted(seen))
+        found.append(row)
+        seen.add(row[1])
+    return found, ("titles", 0, [])
+
+
+def _newest(
+    params: dict[str, Any], all_hits: bool, limit: int, state: tuple[str, int, list[str]]
+) -> Read[tuple[list[tuple[Any, ...]], tuple[str, int, list[str]]]]:
+    """Walk backwards, in rounds that each pass by the sessions of those before."""
+    found: list[tuple[Any, ...]] = []
+    _, place, seen = state
+    per_session = 1 if all_hits else 2
     while True:
-        more = {**params, "cursor": place} if place and order == "newest" else params
-        names = tuple(sorted(set(more) - {"match"}))
-        rows = yield _statement(names, order), {**more, "rows": asked}
-        for index, row in enumerate(rows):
-            if order != "newest" and index < place:
+        # One more than fits says whether there are more.
+        asked = min((limit - len(found) + 1) * per_session, max(limit + 1, MAX_ROUND))
+        more = {**params, **({"cursor": place} if place else {})}
+        if seen:
+            more["seen"] = json.dumps(seen)
+        rows = yield _statement(_names(more), "newest", all_hits), {**more, "rows": asked}
+        before = len(found)
+        for row in rows:
+            if not all_hits and row[1] in seen:
                 continue
-            if all_hits or row[1] not in seen:
-                if len(found) == limit:
-                    after = found[-1][0] if order == "newest" else index
-                    kept = [] if all_hits else sorted(seen)
-                    return found, ("parts", after, kept)
-                found.append((*row[:4], None))
-                seen.add(row[1])
-        if order != "newest" or len(rows) < asked:
+            if len(found) == limit:
+                return found, ("parts", found[-1][0], seen)
+            found.append(row)
+            seen = seen if all_hits else [*seen, row[1]]
+        if len(rows) < asked:
             return found, ("titles", 0, [])
-        place, asked = rows[-1][0], max(asked, CHUNK)
+        place, per_session = rows[-1][0], len(rows) // max(1, len(found) - before) + 1
+
+
+def _names(params: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(sorted(set(params) - {"match"}))
 
 
 def _in_titles(
     params: dict[str, Any], limit: int, skip: int
 ) -> Read[tuple[list[tuple[Any, ...]], tuple[str, int, list[str]]]]:
-    names = tuple(sorted(set(params) - {"match"}))
-    rows = yield _titles(names), {**params, "rows": limit + 1, "skip": skip}
+    rows = yield _titles(_names(params)), {**params, "rows": limit + 1, "skip": skip}
     if len(rows) > limit:
         return rows[:limit], ("titles", skip + limit, [])
     return rows, ("end", 0, [])
@@ -216,13 +242,13 @@ def _in_titles(
 def _hits(base: str | None, match: str, found: list[tuple[Any, ...]]) -> Read[tuple[Hit, ...]]:
     if not found:
         return ()
-    snippets: dict[int, str] = {}
-    if rids := [row[0] for row in found if row[4] is None]:
+    shown: dict[int, tuple[str, str]] = {}
+    if rids := [row[0] for row in found if row[3] is None]:
         where = {"match": match, "low": min(rids), "high": max(rids), "rids": json.dumps(rids)}
-        snippets = dict((yield _SNIPPETS, where))
+        shown = {rid: (mid, snippet) for rid, mid, snippet in (yield _SHOWN, where)}
     rows = yield _SESSIONS, {"ids": json.dumps(sorted({row[1] for row in found}))}
     sessions = {row[0]: session_of(row, base) for row in rows}
     return tuple(
-        Hit(sessions[sid], seq, mid, given or snippets.get(rid, ""))
-        for rid, sid, seq, mid, given in found
+        Hit(sessions[sid], seq, *(shown[rid] if mid is None else (mid, snippet)))
+        for rid, sid, seq, mid, snippet in found
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import and_, func, literal_column, or_, select, text
+from sqlalchemy import LargeBinary, and_, cast, func, literal_column, or_, select, text
 
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import AmbiguousIdError, InvalidInputError, NotFoundError
@@ -132,9 +132,11 @@ def check_limit(limit: int) -> int:
 
 def _size() -> Any:
     large = select(func.coalesce(func.sum(blob.c.size), text("0"))).where(
-        blob.c.hash == part.c.text_blob
+        blob.c.hash.in_([part.c.text_blob, part.c.input_blob, part.c.data_blob])
     )
-    length = func.length(func.coalesce(part.c.text, text("''")))
+    values = (part.c.text, part.c.input, part.c.data)
+    lengths = [func.length(cast(func.coalesce(value, text("''")), LargeBinary)) for value in values]
+    length = lengths[0] + lengths[1] + lengths[2]
     sizes = select(func.coalesce(func.sum(length + large.scalar_subquery()), text("0")))
     return sizes.where(part.c.session_id == session.c.id).scalar_subquery()
 
@@ -212,16 +214,16 @@ def list_sessions(
         params["after"], params["after_id"] = decode_cursor(cursor, int | float, str)
     rows = yield _list(_shape(filters), order, cursor is not None), params
     more = len(rows) > limit
-    sizes = [row[-1] for row in rows] if order == "size" else []
+    sizes = tuple(row[-1] for row in rows[:limit]) if order == "size" else ()
     if order == "size":
         rows = [row[:-1] for row in rows]
     items = tuple(session_of(row, base) for row in rows[:limit])
     if not more:
-        return Page(items)
+        return Page(items, sizes=sizes)
     last = items[-1]
     cost = -1 if last.cost is None else last.cost
     key = {"used": last.time_updated, "created": 0, "cost": cost}
-    return Page(items, encode_cursor(key.get(order, sizes[limit - 1] if sizes else 0), last.id))
+    return Page(items, encode_cursor(key.get(order, sizes[-1] if sizes else 0), last.id), sizes)
 
 
 _BY_ID = Statement(
