@@ -28,8 +28,9 @@ from sessiondb.effects.handles import session_key
 from sessiondb.effects.job import Job
 from sessiondb.effects.recover import Recover
 from sessiondb.errors import StoreClosedError
-from sessiondb.model import Change, Imported, Problem, SourceSession
+from sessiondb.model import Change, Export, Imported, Problem, SourceSession
 from sessiondb.opened.core import Core
+from sessiondb.opened.exports import with_messages
 from sessiondb.opened.notifier import Callback, LoopNotifier
 from sessiondb.opened.queries import Queries
 from sessiondb.opened.readers import Readers
@@ -40,6 +41,8 @@ from sessiondb.opened.watching import Watch
 from sessiondb.repository import Read
 
 if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
     from sessiondb.effects.handles import SessionRef
     from sessiondb.model import Message
 
@@ -257,6 +260,24 @@ class AsyncStore:
         for seqs in pages:
             for message in await self._readers.read(self._queries.page(session_id, seqs)):
                 yield message
+
+    async def export(
+        self, ref: SessionRef, *, branches: bool = False, resolve: bool = True
+    ) -> Export:
+        """Return a session for a writer of `sessiondb.formats`: see `Store.export`.
+
+        Writers are not asynchronous, so let them run in a thread: it reads the
+        messages while it iterates them.
+        """
+        found = await self._readers.read(self._queries.hanging(ref))
+        return with_messages(self._core, found, branches=branches, resolve=resolve)
+
+    def connection(self) -> AsyncConnection:
+        """Return a read-only SQLAlchemy connection: ``await`` it, or use it in ``async with``.
+
+        Needs greenlet (``pip install 'sessiondb[asyncio]'``), as all of SQLAlchemy's asyncio.
+        """
+        return self._readers.connection()
 
     # -- writing over time ---------------------------------------------------
 

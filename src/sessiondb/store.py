@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
@@ -22,6 +21,7 @@ from sessiondb.effects.recover import Recover
 from sessiondb.errors import StoreClosedError
 from sessiondb.model import Change, Export, Imported, Problem, SourceSession
 from sessiondb.opened.core import Core
+from sessiondb.opened.exports import with_messages
 from sessiondb.opened.notifier import Callback
 from sessiondb.opened.queries import Queries
 from sessiondb.opened.sharing import Holding, new_stream
@@ -217,15 +217,8 @@ class Store:
         *branches* every message in order of seq. Without *resolve* results stand
         where they are stored: with their call, and not in their own record.
         """
-        read = self._core.read
-        found = read(self._queries.hanging(ref))
-
-        def messages() -> Iterator[Message]:
-            _, pages = read(self._queries.pages(found.session, branches=branches))
-            for seqs in pages:
-                yield from read(self._queries.page(found.session.id, seqs, resolve=resolve))
-
-        return replace(found, messages=messages())
+        found = self._core.read(self._queries.hanging(ref))
+        return with_messages(self._core, found, branches=branches, resolve=resolve)
 
     # -- writing over time ---------------------------------------------------
 

@@ -30,6 +30,7 @@ from sessiondb.effects.unit import Unit
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import InvalidInputError, SessionDBError
 from sessiondb.model import Imported, Problem, SourceMessage, SourceSession
+from sessiondb.opened import returning
 from sessiondb.opened.core import Core
 from sessiondb.repository import Read
 from sessiondb.schema import import_ledger, session, tombstone
@@ -141,6 +142,10 @@ class Importer:
     def _session(self, item: SourceSession, place: Place) -> Iterator[Imported | Problem]:
         ledger = f"{item.path}#{item.source_id}"
         known = self.core.read(_look_up(item, ledger))
+        own = None if known.session_id else self.core.read(returning.original(item))
+        if own is not None:
+            yield from returning.bring_back(self.core, item, own, self.dry_run)
+            return
         outcome = self._outcome(item, known)
         if outcome != "write":
             sid = known.session_id or ""

@@ -7,13 +7,16 @@ import queue
 import sqlite3
 import threading
 from collections import deque
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import aiosqlite
 
 from sessiondb.opened.core import Core, read_on
 from sessiondb.opened.waking import settle
 from sessiondb.repository import Read
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
 T = TypeVar("T")
 
@@ -65,12 +68,13 @@ class Readers:
                 self._waiting.append(turn)
             await turn
         try:
-            return await self._connect()
+            return await self.connect()
         except BaseException:
             self._forget(1)
             raise
 
-    async def _connect(self) -> aiosqlite.Connection:
+    async def connect(self) -> aiosqlite.Connection:
+        """Return a new connection that only reads, on a daemon thread of its own."""
         raw: list[sqlite3.Connection] = []
 
         def connect() -> sqlite3.Connection:
@@ -85,6 +89,16 @@ class Readers:
         )
         opened: aiosqlite.Connection = await connection
         return opened
+
+    def connection(self) -> AsyncConnection:
+        """Return a connection of SQLAlchemy's that only reads, to be closed by the caller."""
+        from sqlalchemy.ext.asyncio import create_async_engine
+        from sqlalchemy.pool import NullPool
+
+        self._core.check_usable()
+        return create_async_engine(
+            "sqlite+aiosqlite://", async_creator=self.connect, poolclass=NullPool
+        ).connect()
 
     def _release(self, connection: aiosqlite.Connection) -> None:
         with self._lock:

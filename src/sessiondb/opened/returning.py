@@ -1,0 +1,69 @@
+"""Sessions of this database that went to another program and come back from it.
+
+An export names a session by its id here. What comes back under that name is
+never a second session: what was said over there since is appended, behind the
+last message that both know. What both know stays as it is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlalchemy import or_, select
+
+from sessiondb.engine.sql import Statement, p
+from sessiondb.model import Imported, MessageDraft, Problem, SourceSession
+from sessiondb.opened.core import Core
+from sessiondb.repository import Read
+from sessiondb.schema import message, session
+
+_OWN = Statement(
+    lambda: select(session.c.id).where(
+        session.c.id == p("source_id"), session.c.time_deleted.is_(None)
+    )
+)
+_KNOWN = Statement(
+    lambda: select(message.c.id).where(
+        message.c.session_id == p("session"),
+        or_(message.c.id == p("id"), message.c.id == p("asked")),
+    )
+)
+
+
+def original(source: SourceSession) -> Read[str | None]:
+    """Return the session of ours that *source* was written from; None is none."""
+    rows = yield _OWN, {"source_id": source.source_id}
+    return rows[0][0] if rows else None
+
+
+def bring_back(
+    core: Core, item: SourceSession, own: str, dry_run: bool
+) -> Iterator[Imported | Problem]:
+    """Append to session *own* what *item* has and it lacks; where both share nothing, diverged."""
+    drafts: list[MessageDraft] = []
+    problems: list[Problem] = []
+    for found in item.messages:
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            drafts.append(found.draft)
+    yield from problems
+    shared = next(
+        (n for n in range(len(drafts), 0, -1) if core.read(_is_known(own, drafts[n - 1]))), 0
+    )
+    unit = core.unit()
+    for draft in drafts[shared:]:
+        unit.append(own, draft)
+    outcome = "updated" if unit.effects else "unchanged"
+    if not shared and drafts:
+        outcome = "diverged"
+    elif not dry_run:
+        core.commit(unit)
+    yield Imported(outcome, own, item.source, item.source_id, len(drafts), tuple(problems))
+
+
+def _is_known(own: str, draft: MessageDraft) -> Read[bool]:
+    # OpenCode 1.x has two messages for a summary of ours, the second under its id and an "s".
+    name = draft.id or ""
+    rows = yield _KNOWN, {"session": own, "id": name, "asked": name.removesuffix("s")}
+    return bool(rows)
