@@ -374,7 +374,7 @@ class AsyncStore:
     async def changes(
         self, session: SessionRef | None = None, since: int | None = None, *, poll: float = 0.1
     ) -> AsyncGenerator[Change]:
-        """Yield what any process commits from now on, or after *since*: see `Store.changes`."""
+        """Yield what any process commits: see `Store.changes`."""
         watch = await asyncio.to_thread(Watch, self._core, session, since)
         try:
             while True:

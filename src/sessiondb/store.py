@@ -1,7 +1,8 @@
 """The synchronous façade.
 
 Every write verb is one of `effects.Unit`, committed as a unit of its own; every
-read is one of `queries.Queries`. `AsyncStore` has the same names.
+read is one of `queries.Queries`. `AsyncStore` has the same names. What most
+programs never call is imported when it is: the command line waits for this module.
 """
 
 from __future__ import annotations
@@ -17,22 +18,20 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
-from sessiondb.effects.recover import Recover
 from sessiondb.errors import StoreClosedError
 from sessiondb.model import Change, Export, Imported, Problem, SourceSession
 from sessiondb.opened.core import Core
 from sessiondb.opened.exports import with_messages
 from sessiondb.opened.notifier import Callback
 from sessiondb.opened.queries import Queries
-from sessiondb.opened.sharing import Holding, new_stream
-from sessiondb.opened.streams import SyncStream
-from sessiondb.opened.watching import Watch
 from sessiondb.repository import Read
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from sessiondb.effects.handles import SessionRef
+    from sessiondb.opened.sharing import Holding
+    from sessiondb.opened.streams import SyncStream
     from sessiondb.model import Message
 
 P = ParamSpec("P")
@@ -229,6 +228,8 @@ class Store:
         Raises `LeaseHeldError` while another living writer has it. *ttl* is in
         seconds: so long after this process died, others may take it over.
         """
+        from sessiondb.opened.sharing import Holding
+
         holding = Holding(self._core, session_key(session), ttl)
         self._core.commit(holding.unit(holding.take))
         holding.taken()
@@ -251,6 +252,9 @@ class Store:
         keeps what is there, makes open calls interrupted, and goes on. *fields*
         are those of `append`.
         """
+        from sessiondb.opened.sharing import Holding, new_stream
+        from sessiondb.opened.streams import SyncStream
+
         holding = Holding(self._core, session_key(session), ttl)
         out = SyncStream(new_stream(self._core, holding.session_id))
         self._core.commit(out.inner.opening(holding.take, **fields))
@@ -268,6 +272,8 @@ class Store:
 
     def recover(self, session: SessionRef) -> None:
         """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""
+        from sessiondb.effects.recover import Recover
+
         unit = self._core.unit()
         unit.effects.append(Recover(session_key(session)))
         self._core.commit(unit)
@@ -324,11 +330,13 @@ class Store:
         poll: float = 0.1,
         stop: threading.Event | None = None,
     ) -> Generator[Change]:
-        """Yield what any process commits from now on, or after change *since*.
+        """Yield what any process commits after the first step of the loop, or after change *since*.
 
         Each says where to read: messages after ``since_seq``. Looks every *poll*
         seconds, until *stop* is set.
         """
+        from sessiondb.opened.watching import Watch
+
         ended = stop or threading.Event()
         watch = Watch(self._core, session, since)
         try:

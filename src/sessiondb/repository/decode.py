@@ -27,7 +27,7 @@ T = TypeVar("T")
 def maker(cls: type[T]) -> Callable[..., T]:
     """Return a fast positional constructor of a frozen, slotted dataclass."""
     names = [f.name for f in fields(cast(Any, cls))]
-    twin: Any = dataclass(slots=True)(
+    twin: Any = dataclass(slots=True, eq=False, repr=False)(
         type(cls.__name__, (), {"__annotations__": dict.fromkeys(names, Any)})
     )
 
