@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from processes import run, said
 
-from sessiondb import ALL, AsyncStore, Store, user
+from sessiondb import ALL, AsyncStore, Store, ids, user
 from sessiondb.effects.handles import SessionHandle
 from sessiondb.errors import StoreClosedError
 from sessiondb.model import Message
@@ -131,6 +131,21 @@ def test_forked_workers_write_beside_their_parent(store: Store, session: Session
     store.close()
     texts = _texts(store.path)
     assert len(texts) == len(set(texts)) == 41
+
+
+def test_forked_children_mint_other_ids_than_their_parent(tmp_path: Path) -> None:
+    ids.new_session_id()  # what a child inherits is in use already
+
+    def mint(name: str) -> None:
+        made = [make() for make in (ids.new_session_id, ids.new_part_id) for _ in range(50)]
+        (tmp_path / name).write_text("\n".join(made))
+
+    pids = [_child(lambda name=name: mint(name)) for name in "ab"]
+    mint("parent")
+    for pid in pids:
+        _wait(pid)
+    made = [line for file in tmp_path.iterdir() for line in file.read_text().split()]
+    assert len(made) == len(set(made)) == 300
 
 
 def test_a_fork_waits_for_the_commits_of_other_threads(
