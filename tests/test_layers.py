@@ -26,7 +26,9 @@ ONLY = {"formats": {"errors", "model"}}
 LIBRARIES = {
     "alembic": {"engine"},
     "click": {"cli"},
+    "markdown_it": {"formats"},
     "msgpack": {"codec"},
+    "pygments": {"formats"},
     "rich": {"cli"},
     "sqlalchemy": {"schema", "engine", "effects", "repository", "opened", "store", "adapters"},
     "ulid": {"ids"},

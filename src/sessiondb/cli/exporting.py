@@ -15,6 +15,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli.opening import Options, open_store, say, terminal
+from sessiondb.cli.progress import counted
 from sessiondb.cli.rm import chosen
 from sessiondb.cli.text import count
 from sessiondb.errors import InvalidInputError
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
 
 
 @click.command("export")
-@click.argument("refs", metavar="[REF]...", nargs=-1)
+@click.argument("refs", type=shared.REF, metavar="[REF]...", nargs=-1)
 @shared.filters()
-@click.option("--to", "form", metavar="F", required=True, help="jsonl, opencode, markdown, …")
-@click.option("-o", "--output", "target", metavar="FILE|DIR", help="Default: stdout.")
+@click.option("--to", "form", metavar="F", required=True, help="jsonl, opencode, markdown, …",
+              shell_complete=shared.one_of("WRITERS"))  # fmt: skip
+@click.option("-o", "--output", "target", type=shared.PATH, metavar="FILE|DIR",
+              help="Default: stdout.")  # fmt: skip
 @click.option("--with-children", is_flag=True, help="Their forks and subagents too.")
-@click.option("--detail", metavar="D", help="How much of it, where the format has levels.")
+@click.option("--detail", metavar="D", help="Of markdown and html: brief, normal or full.")
 @click.option("--redact", is_flag=True, help="Without what looks like a key or a password.")
 @click.pass_obj
 def export_command(
@@ -70,11 +73,14 @@ def export_command(
         if len(sessions) > 1 and not together and (target is None or Path(target).is_file()):
             raise click.UsageError(f"{len(sessions)} sessions need a folder: -o DIR")
         into = None if target is None or (single and (together or len(sessions) == 1)) else target
-        documents = to.write(exports, detail=detail or to.DETAILS[0], together=together)
-        if into is None:
-            _to_one(documents, target)
-        else:
-            say(f"wrote {count(_to_folder(documents, Path(into)), 'file')} to {into}")
+        # No bar where the documents themselves are shown.
+        quiet = target is None and sys.stdout.isatty()
+        with contextlib.closing(counted(exports, "export", len(sessions), quiet=quiet)) as shown:
+            documents = to.write(shown, detail=detail or to.DETAILS[0], together=together)
+            if into is None:
+                _to_one(documents, target)
+            else:
+                say(f"wrote {count(_to_folder(documents, Path(into)), 'file')} to {into}")
 
 
 def _is_folder(target: str) -> bool:
@@ -94,7 +100,10 @@ def _exports(
 def parents_first(
     store: Store, sessions: Iterable[Session], with_children: bool = False
 ) -> list[Session]:
-    """Return sessions, each once and after its parent; *with_children* all below them too."""
+    """Return sessions, each once, families together and parents first.
+
+    *with_children* brings all below them too.
+    """
     wanted: dict[str, Session] = {}
     for session in sessions:
         if session.id in wanted:
@@ -107,7 +116,10 @@ def parents_first(
         while (parent := chain[-1].parent_id) in wanted and parent not in ordered:
             chain.append(wanted[parent or ""])
         ordered |= {item.id: item for item in reversed(chain)}
-    return list(ordered.values())
+    families: dict[str, list[Session]] = {}
+    for session in ordered.values():
+        families.setdefault(session.root_id, []).append(session)
+    return [session for family in families.values() for session in family]
 
 
 def _below(tree: Tree, session_id: str) -> list[Session]:

@@ -9,10 +9,12 @@ What we can write has a line in `WRITERS`, and a module of kind `Writer`.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any, Protocol, cast
 
 from sessiondb.errors import InvalidInputError, SourceError
@@ -20,7 +22,8 @@ from sessiondb.formats.store import Store
 from sessiondb.model import Document, Export, Loss
 
 __all__ = [
-    "FORMATS", "WRITERS", "Format", "Store", "Writer", "default_locations", "find", "writer",
+    "FORMATS", "WRITERS", "Format", "Store", "Writer", "default_locations", "find", "stamps",
+    "writer",
 ]  # fmt: skip
 
 #: The modules of the formats by name; they are imported when they are used.
@@ -34,9 +37,12 @@ WRITERS = {
     "opencode": "sessiondb.formats.opencode.write",
     "opencode2": "sessiondb.formats.opencode.write2",
     "opencode-tree": "sessiondb.formats.opencode.write_tree",
+    "markdown": "sessiondb.formats.markdown",
+    "html": "sessiondb.formats.html",
 }
 #: How deep below a folder stores are searched.
 MAX_DEPTH = 24
+_SIDE_FILES = ("-wal", "-journal")
 _NEVER = frozenset({".git", "node_modules"})
 #: What a bare git repository has; snapshots of whole projects are kept in such.
 _BARE = {"HEAD", "objects", "refs"}
@@ -107,6 +113,32 @@ def find(path: str | os.PathLike[str], *, formats: Iterable[str] | None = None) 
         for file in files:
             yield from _at(file, known)
         pending += [(inner, depth + 1) for inner in reversed(folders)]
+
+
+def stamps(
+    path: str | os.PathLike[str], *, formats: Iterable[str] | None = None
+) -> dict[Path, tuple[int, ...]]:
+    """Return what tells that a file at *path* or below changed; nothing is opened for it.
+
+    The files are those that `find` would ask, and those that SQLite keeps beside
+    them. Empty when nothing is at *path*.
+    """
+    suffixes = frozenset[str]().union(*(form.SUFFIXES for form in _formats(formats)))
+    suffixes |= {suffix + side for suffix in suffixes for side in _SIDE_FILES}
+    top = Path(path)
+    files = [top.with_name(top.name + side) for side in ("", *_SIDE_FILES)]
+    pending = [top] if os.path.isdir(top) else []
+    while pending:
+        folders, inside = _inside(pending.pop(), suffixes, set())
+        files += inside
+        pending += folders
+    found: dict[Path, tuple[int, ...]] = {}
+    for file in files:
+        with contextlib.suppress(OSError):
+            stat = file.stat()
+            if not S_ISDIR(stat.st_mode):
+                found[file] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+    return found
 
 
 def default_locations(

@@ -47,6 +47,8 @@ def redacted(export: Export) -> Export:
         export,
         session=_session(export.session),
         messages=_messages(export),
+        parent=export.parent and _session(export.parent),
+        labels=tuple(replace(label, label=clean(label.label)) for label in export.labels),
         todos=tuple(replace(todo, content=clean(todo.content)) for todo in export.todos),
         diffs=tuple(map(_diff, export.diffs)),
     )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
-import urllib.parse
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -30,15 +27,6 @@ class Model(NamedTuple):
 
     provider: str
     id: str
-
-
-class File(NamedTuple):
-    """A file of a message: its content in base64, or an address."""
-
-    mime: str
-    name: str | None
-    data: str | None
-    url: str | None
 
 
 def generation(session: Session, messages: Iterable[Message]) -> int:
@@ -90,35 +78,6 @@ def model_of(messages: list[Message], index: int, session: Session) -> tuple[str
     )
 
 
-def file_of(part: Part) -> File:
-    """Return a file, wherever its content stands."""
-    data = part.data
-    mime, name, url = (data.get(key) for key in ("mime", "filename", "url"))
-    content = data.get("content")
-    encoded = base64.b64encode(content).decode() if isinstance(content, bytes) else None
-    url = url if isinstance(url, str) else None
-    if encoded is None and url is not None and url.startswith("data:"):
-        encoded = _inline(url)
-    return File(
-        mime if isinstance(mime, str) else "application/octet-stream",
-        name if isinstance(name, str) else None,
-        encoded,
-        url,
-    )
-
-
-def _inline(url: str) -> str | None:
-    head, comma, body = url.partition(",")
-    if not comma:
-        return None
-    if not head.endswith(";base64"):
-        return base64.b64encode(urllib.parse.unquote_to_bytes(body)).decode()
-    try:
-        return base64.b64encode(base64.b64decode(body, validate=True)).decode()
-    except (binascii.Error, ValueError):
-        return None
-
-
 def arguments(part: Part) -> dict[str, Any]:
     """Return the arguments of a call as an object; anything else stands under ``value``."""
     given = part.input
@@ -139,14 +98,3 @@ def is_json(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def error_text(error: Any) -> str:
-    """Return what an error says, whoever wrote it down."""
-    if isinstance(error, dict):
-        inner = error.get("data")
-        for place in (error, inner if isinstance(inner, dict) else {}):
-            if isinstance(place.get("message"), str):
-                return str(place["message"])
-        return str(error.get("name") or error.get("type") or "")
-    return str(error)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from sessiondb.formats.content import file_of
 from sessiondb.formats.opencode.convert import OUTPUT_FILE
 from sessiondb.formats.opencode.export2 import part_json
-from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT, arguments, details_of, file_of, is_json
+from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT, arguments, details_of, is_json
 from sessiondb.model import Message, Part
 
 if TYPE_CHECKING:
@@ -14,7 +15,12 @@ if TYPE_CHECKING:
 
 Record = dict[str, Any]
 #: Parts that 1.x has under the same name, with what they must have.
-_SAME = {"patch": ("hash", "files"), "snapshot": ("snapshot",), "agent": ("name",)}
+_SAME = {
+    "patch": ("hash", "files"),
+    "snapshot": ("snapshot",),
+    "agent": ("name",),
+    "step-start": (),
+}
 
 
 def parts_of(to: First, message: Message) -> list[Record]:
@@ -31,19 +37,34 @@ def parts_of(to: First, message: Message) -> list[Record]:
 
 
 def _record(to: First, message: Message, part: Part) -> Record | None:
-    if part.type == "text":
-        return {"type": "text", "text": part.text or "", **_flags(part), **_time(part)}
-    if part.type == "reasoning":
-        times = _time(part) or {"time": {"start": message.time_created}}
-        return {"type": "reasoning", "text": part.text or "", **times}
+    if part.type in ("text", "reasoning"):
+        return _said(message, part)
     if part.type == "tool":
         return _tool(to, message, part)
     if part.type == "file":
         return _file(part)
+    if part.type == "step-finish":
+        return _step_finish(message, part)
     needed = _SAME.get(part.type)
-    if needed and all(_fits(part.data.get(key)) for key in needed):
+    if needed is not None and all(_fits(part.data.get(key)) for key in needed):
         return {"type": part.type, **{key: part.data[key] for key in needed}}
     return None
+
+
+def _said(message: Message, part: Part) -> Record:
+    record = {"type": part.type, "text": part.text or ""}
+    if part.type == "text":
+        return {**record, **_flags(part), **_time(part)}
+    return {**record, **(_time(part) or {"time": {"start": message.time_created}})}
+
+
+def _step_finish(message: Message, part: Part) -> Record | None:
+    """Return the end of a step; versions before 1.0 do not say why it ended."""
+    cost, tokens = part.data.get("cost"), part.data.get("tokens")
+    if not isinstance(cost, int | float) or not isinstance(tokens, dict):
+        return None
+    reason = part.data.get("reason") or message.finish or "unknown"
+    return {"type": "step-finish", "reason": reason, "cost": cost, "tokens": tokens}
 
 
 def _fits(value: Any) -> bool:
@@ -92,7 +113,8 @@ def _state(to: First, message: Message, part: Part) -> Record:
         return {**state, "raw": ""}
     start = part.time_started or part.time_created
     state["time"] = {"start": start}
-    source = part_json(part).get("state", {})
+    source = part_json(part).get("state")
+    source = source if isinstance(source, dict) else {}
     details = source.get("metadata") if "state" in part.data else details_of(part)
     if isinstance(details, dict):
         state["metadata"] = details
@@ -101,16 +123,19 @@ def _state(to: First, message: Message, part: Part) -> Record:
     state["time"]["end"] = part.time_ended or start
     if status == "error":
         return {**state, "error": part.text or part.outcome or "failed"}
-    files = [_attachment(item) for item in source.get("content", ()) if item.get("type") == "file"]
-    if files:
+    if files := _attachments(source.get("content")):
         state["attachments"] = files
     state.setdefault("metadata", {})
     return {**state, "output": part.text or "", "title": part.title or ""}
 
 
-def _attachment(item: Record) -> Record:
-    name = {"filename": item["name"]} if isinstance(item.get("name"), str) else {}
-    return {"type": "file", "mime": item.get("mime"), "url": item.get("uri"), **name}
+def _attachments(pieces: Any) -> list[Record]:
+    files = []
+    for item in pieces if isinstance(pieces, list) else ():
+        if isinstance(item, dict) and item.get("type") == "file":
+            name = {"filename": item["name"]} if isinstance(item.get("name"), str) else {}
+            files.append({"type": "file", "mime": item.get("mime"), "url": item.get("uri"), **name})
+    return files
 
 
 def _stepped(message: Message, parts: list[Record], snapshot: Record) -> list[Record]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from sessiondb.formats.content import error_text
 from sessiondb.formats.opencode import export as exact
 from sessiondb.formats.opencode.convert import OUTPUT_FILE, ROW_REST
 from sessiondb.formats.opencode.names import Names, is_native
@@ -17,7 +18,6 @@ from sessiondb.formats.opencode.neutral import (
     SILENT,
     TOLD,
     WHOLE_OUTPUT,
-    error_text,
     generation,
     model_of,
     text_of,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from sessiondb.formats.content import File, error_text, file_of
 from sessiondb.formats.opencode import export2 as exact
 from sessiondb.formats.opencode.convert import OUTPUT_FILE
 from sessiondb.formats.opencode.names import Names, is_native, minted
@@ -16,10 +17,7 @@ from sessiondb.formats.opencode.neutral import (
     SILENT,
     TOLD,
     WHOLE_OUTPUT,
-    File,
     Model,
-    error_text,
-    file_of,
     generation,
     model_of,
     text_of,

@@ -1,0 +1,34 @@
+"""html: a transcript to send to somebody, one file that needs nothing else (write only).
+
+No script, no request to anywhere, and nothing of a transcript is taken as markup:
+`text` escapes, `prose` renders Markdown without HTML, `code` colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sessiondb.errors import MissingExtraError
+from sessiondb.formats.transcript import DETAILS, documents
+from sessiondb.model import Document, Export, Loss
+
+__all__ = ["DETAILS", "READ", "TOGETHER", "write"]
+
+READ = {"branches": False}
+TOGETHER = True
+
+
+def write(
+    sessions: Iterable[Export], *, detail: str = "normal", together: bool = False
+) -> Iterator[Document | Loss]:
+    """Yield a page for each session that stands alone, *together* one for all of them.
+
+    Raises `MissingExtraError` without the extra ``html``.
+    """
+    try:
+        from sessiondb.formats.html.page import Page
+    except ImportError as error:
+        raise MissingExtraError(
+            "HTML needs markdown-it-py and Pygments", hint="pip install 'sessiondb[html]'"
+        ) from error
+    yield from documents(sessions, Page(), detail, together)
