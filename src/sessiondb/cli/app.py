@@ -14,7 +14,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -23,7 +23,12 @@ from sessiondb.cli.opening import Options
 from sessiondb.cli.text import visible
 from sessiondb.errors import SessionDBError
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 INTERRUPTED, BROKEN_PIPE = 130, 141
+#: Set by a shell that wants to know how a command line could go on.
+COMPLETION = "_SESSIONDB_COMPLETE"
 
 #: Section → command → (module, help). A command of that module is named ``<command>_command``.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
@@ -39,11 +44,13 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Change": {
         "fork": ("family", "Start a new session from a message of another."),
+        "resume": ("resume", "Go on with a session in its agent, or in another."),
         "title": ("marks", "Name a session."),
         "label": ("marks", "Name a message of a session."),
         "archive": ("marks", "Leave sessions out of lists."),
         "unarchive": ("marks", "Show archived sessions in lists again."),
         "rm": ("rm", "Remove sessions for good (asks; --yes)."),
+        "prune": ("rm", "Remove old or empty sessions, or all but the newest."),
     },
     "Move": {
         "import": ("importing", "Bring in the sessions of other agents."),
@@ -53,12 +60,14 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "relink": ("places", "Move the sessions of a moved directory along."),
     },
     "Database": {
+        "completion": ("completing", "Let your shell complete commands and sessions."),
         "path": ("places", "Print the path of the database."),
         "init": ("places", "Make a database (--local: one for this project)."),
         "trust": ("places", "Accept a database that came with a project."),
         "sql": ("sql", "Ask in SQL, reading only; or open a shell."),
         "migrate": ("upkeep", "Bring the database to this release's schema."),
         "check": ("upkeep", "Verify everything (exit 4 if something is wrong)."),
+        "vacuum": ("upkeep", "Give unused space back to the disk."),
         "doctor": ("upkeep", "Versions, settings, sizes; paste it into a report."),
     },
 }
@@ -97,12 +106,20 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command in *args*; raises `click.UsageError` with the nearest names."""
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-"):
+        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
             near = get_close_matches(name, COMMANDS)
             ctx.fail(f"no command {name!r}" + (f"; is it {' or '.join(near)}?" if near else ""))
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return commands and options that begin so; no command's module is loaded for it."""
+        from click.shell_completion import CompletionItem
+
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [CompletionItem(name, help=COMMANDS[name][1]) for name in names] + options
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the commands in their sections."""
@@ -112,6 +129,10 @@ class Commands(click.Group):
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:
         """Run the command line *args* (default: the process's) and exit."""
+        if COMPLETION in os.environ:
+            from sessiondb.cli.completing import complete
+
+            sys.exit(complete(self))
         options = Options()
         try:
             code = self._run(list(sys.argv[1:] if args is None else args), options)
@@ -168,7 +189,8 @@ def _explain(error: BaseException) -> tuple[str, str | None, int]:
         return str(error), error.hint, error.exit_code
     if isinstance(error, click.UsageError):
         path = error.ctx.command_path if error.ctx else "sessiondb"
-        return error.format_message().rstrip("."), f"see `{path} --help`", error.exit_code
+        what = " ".join(error.format_message().split()).rstrip(".")
+        return what, f"see `{path} --help`", error.exit_code
     if isinstance(error, click.ClickException):
         return error.format_message(), None, error.exit_code
     if isinstance(error, OSError):
@@ -190,7 +212,7 @@ def _silence() -> int:
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.option("--db", metavar="PATH", help="Use this database.")
+@click.option("--db", type=click.Path(readable=False), metavar="PATH", help="Use this database.")
 @click.option("--local", "scope", flag_value="local", help="Use this project's own database.")
 @click.option("--global", "scope", flag_value="global", help="Use the database of this machine.")
 @click.option(

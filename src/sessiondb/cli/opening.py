@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from dataclasses import dataclass
@@ -34,16 +35,29 @@ def say(line: str) -> None:
     click.echo(visible(line), err=True)
 
 
+def typed_yes(what: str) -> bool:
+    """Ask whether to do *what*; only a typed yes is one."""
+    click.echo(f"Type yes to {what}: ", err=True, nl=False)
+    return sys.stdin.readline().strip() == "yes"
+
+
 def open_store(options: Options, *, writing: bool = False) -> Store:
     """Open the database of this invocation; it is made unless ``--db`` names a missing one to read.
 
-    A database that cannot be written here is opened for reading alone.
+    A database that cannot be written here is opened for reading alone. How durable
+    a write is says config.toml.
     """
+    from sessiondb.location import load_config
     from sessiondb.store import Store
 
+    if not gc.isenabled():  # see `cli.run`
+        gc.freeze()
+        gc.enable()
     create = writing or options.db is None
     try:
-        store = Store.open(options.db, scope=options.scope, create=create)
+        store = Store.open(
+            options.db, scope=options.scope, create=create, durability=load_config().durability
+        )
     except ReadOnlyError:
         if writing:
             raise

@@ -7,9 +7,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import wraps
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -17,6 +20,8 @@ as_json = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 _as_jsonl = click.option("--jsonl", "as_jsonl", is_flag=True, help="One JSON object a line.")
 _limit = click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", help="At most N.")
 _cursor = click.option("--cursor", metavar="C", help="Go on after the page that named C.")
+#: A file or folder, for the sake of completion: what it is, each command finds out.
+PATH = click.Path(readable=False)
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -32,15 +37,52 @@ def as_json_or_jsonl(function: F) -> F:
     return as_json(_as_jsonl(checked))  # type: ignore[return-value]
 
 
+class Ref(click.ParamType):  # type: ignore[type-arg]
+    """A name of a session, as typed; what it names, the store finds out."""
+
+    name = "REF"
+
+    def shell_complete(
+        self,
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Return names of sessions that begin so."""
+        from sessiondb.cli.completing import sessions
+
+        return sessions(ctx, incomplete)
+
+
+#: The type of every argument that names a session.
+REF = Ref()
+
+
+def one_of(table: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return what completes a name of a *table* of `sessiondb.formats`."""
+
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+        from sessiondb import formats
+
+        return [name for name in getattr(formats, table) if name.startswith(incomplete)]
+
+    return complete
+
+
 def paged(function: F) -> F:
     """Add ``--limit`` and ``--cursor``."""
     return _limit(_cursor(function))
 
 
-class Moment(click.ParamType):  # type: ignore[type-arg]
-    """A point in time, as Unix ms: ``today``, ``yesterday``, ``7d``, ``12h``, a date, ISO time.
+def further(cursor: str) -> str:
+    """Return how to see what comes after a page."""
+    return f"--limit N or --cursor {cursor}"
 
-    A day is meant whole: as the *end* of a span it is the midnight after it.
+
+class Moment(click.ParamType):  # type: ignore[type-arg]
+    """A point in time, as Unix ms: ``today``, ``yesterday``, ``7d``, a date, a month, ISO time.
+
+    A day or month is meant whole: as the *end* of a span it is the midnight after it.
     """
 
     name = "T"
@@ -65,6 +107,10 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
         if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
             # Naive, so that midnight is found also on the day the clocks change.
             return datetime.fromisoformat(text) + timedelta(days=int(self._end))
+        if re.fullmatch(r"\d{4}-\d\d", text):
+            # 31 days after the first of a month is one of the first days of the next.
+            first = datetime.fromisoformat(f"{text}-01")
+            return (first + timedelta(days=31 * self._end)).replace(day=1)
         return datetime.fromisoformat(text.upper())
 
 
@@ -100,13 +146,15 @@ class Where:
 
 _FILTERS = {
     "everywhere": click.option("-a", "--all", "everywhere", is_flag=True, help="Every project."),
-    "project": click.option("--project", metavar="DIR", help="The project of DIR."),
+    "project": click.option("--project", type=PATH, metavar="DIR", help="The project of DIR."),
     "source": click.option("--source", metavar="S", help="Sessions of this program."),
     "agent": click.option("--agent", metavar="A", help="Sessions of this agent."),
     "since": click.option(
-        "--since", type=Moment(), help="Not before T: today, yesterday, 7d, 12h, 2026-11-01."
+        "--since", type=Moment(), help="Not before T: today, yesterday, 7d, 12h, 2026-11[-01]."
     ),
-    "until": click.option("--until", type=Moment(end=True), help="Not after T; a day is whole."),
+    "until": click.option(
+        "--until", type=Moment(end=True), help="Not after T; a day or month is whole."
+    ),
     "title": click.option("--title", metavar="TEXT", help="With TEXT in the title."),
     "archived": click.option("--archived", is_flag=True, help="Archived ones too."),
     "subagents": click.option("--subagents", is_flag=True, help="Subagents too."),

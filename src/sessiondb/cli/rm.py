@@ -1,113 +1,134 @@
-"""``rm``: the plan with sizes first, then a typed yes, then for good."""
+"""``rm`` and ``prune``: the plan with sizes first, then a typed yes, then for good."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, open_store, say, terminal
+from sessiondb.cli.opening import Options, open_store, say, terminal, typed_yes
 from sessiondb.cli.text import ago, count, one_line, short_id, size
 
 if TYPE_CHECKING:
-    from sessiondb.model import DeletePlan, Session
+    from sessiondb.maintenance import Removal
+    from sessiondb.model import Session
     from sessiondb.store import Store
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-@dataclass(slots=True)
-class Removal:
-    """The plans of several deletes; nothing is counted, or deleted, twice."""
 
-    plans: dict[str, DeletePlan] = field(default_factory=dict)
-    going: dict[str, Session] = field(default_factory=dict)
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a removal is done: the options that ``rm`` and ``prune`` share."""
 
-    def add(self, plan: DeletePlan) -> None:
-        """Take one more plan along; it stands for those of its descendants."""
-        for session in plan.sessions:
-            self.plans.pop(session.id, None)
-            self.going[session.id] = session
-        self.plans[plan.sessions[0].id] = plan
+    keep_forks: bool
+    bundle: str | None
+    dry_run: bool
+    yes: bool
+    as_json: bool
 
-    @property
-    def detached(self) -> list[Session]:
-        """The forks that stay, without their parent."""
-        found = [s for plan in self.plans.values() for s in plan.detached]
-        return [s for s in found if s.id not in self.going]
+    def check(self) -> None:
+        """Raise `click.UsageError` where somebody would have to be asked, and nobody is there."""
+        if not (self.yes or self.dry_run or sys.stdin.isatty()):
+            raise click.UsageError("nobody can be asked here: add --yes, or --dry-run for the plan")
 
-    def total(self, name: str) -> int:
-        """Return the sum of ``messages``, ``parts`` or ``bytes``."""
-        return sum(getattr(plan, name) for plan in self.plans.values())
 
-    def as_json(self) -> dict[str, Any]:
-        """Return what goes and what stays."""
-        from sessiondb.model import session_json
+_OPTIONS = (
+    click.option("--keep-forks", is_flag=True, help="Forks stay, as sessions of their own."),
+    click.option("--bundle", type=shared.PATH, metavar="FILE",
+                 help="Write them to FILE first, for `import --restore`."),
+    click.option("--dry-run", is_flag=True, help="Show the plan, remove nothing."),
+    click.option("--yes", is_flag=True, help="Do not ask."),
+    shared.as_json,
+)  # fmt: skip
 
-        lists = {"sessions": self.going.values(), "detached": self.detached}
-        found: dict[str, Any] = {name: list(map(session_json, of)) for name, of in lists.items()}
-        return found | {name: self.total(name) for name in ("messages", "parts", "bytes")}
+
+def _removing(function: F) -> F:
+    """Add the options of a removal; the command gets them as ``how``, a `How`."""
+
+    @wraps(function)
+    def collected(*args: Any, **given: Any) -> Any:
+        how = How(**{name: given.pop(name) for name in How.__dataclass_fields__})
+        return function(*args, how=how, **given)
+
+    decorated: Any = collected
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated  # type: ignore[no-any-return]
 
 
 @click.command("rm")
-@click.argument("refs", metavar="[REF]...", nargs=-1)
+@click.argument("refs", type=shared.REF, metavar="[REF]...", nargs=-1)
 @shared.filters()
-@click.option("--keep-forks", is_flag=True, help="Forks stay, as sessions of their own.")
-@click.option("--bundle", metavar="FILE", help="Write them to FILE first, for `import --restore`.")
-@click.option("--dry-run", is_flag=True, help="Show the plan, remove nothing.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@shared.as_json
+@_removing
 @click.pass_obj
-def rm_command(
-    options: Options,
-    *,
-    refs: tuple[str, ...],
-    where: shared.Where,
-    keep_forks: bool,
-    bundle: str | None,
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-) -> int:
+def rm_command(options: Options, *, refs: tuple[str, ...], where: shared.Where, how: How) -> int:
     """Remove sessions for good: those named, or all that FILTERS choose.
 
     Forks and subagents go along. The plan is shown first; a terminal is asked
     for a typed yes, anything else needs --yes. --archived and --subagents alone
     choose nothing.
     """
-    _check_usage(refs, where, ask=not (yes or dry_run))
-    with open_store(options, writing=True) as store:
-        removal = _planned(store, refs, where, keep_forks)
-        _show_plan(removal, to_stdout=dry_run and not as_json)
-        if not (dry_run or yes or not removal.going or _confirmed(removal)):
-            say("nothing removed")
-            return 1
-        if not dry_run and removal.going:
-            if bundle is not None:
-                from sessiondb.cli.exporting import write_bundle
-
-                write_bundle(store, removal.going.values(), bundle)
-            _remove(store, removal, keep_forks)
-            say(f"removed {count(len(removal.going), 'session')}, {size(removal.total('bytes'))}")
-    if as_json:
-        output.write_json({**removal.as_json(), "dry_run": dry_run})
-    return 0
-
-
-def _check_usage(refs: tuple[str, ...], where: shared.Where, *, ask: bool) -> None:
     if refs and where != shared.Where():
         raise click.UsageError("give sessions or filters, not both")
     if not refs and not where.narrows:
         raise click.UsageError("name the sessions to remove, or filters that choose them")
-    if ask and not sys.stdin.isatty():
-        raise click.UsageError("nobody can be asked here: add --yes, or --dry-run for the plan")
+    how.check()
+    with open_store(options, writing=True) as store:
+        return _go_through(store, _planned(store, refs, where, how.keep_forks), how)
+
+
+@click.command("prune")
+@click.option("--older-than", type=shared.Moment(), help="Not used since T: 30d, 2026-11-01.")
+@click.option("--empty", is_flag=True, help="Without any message.")
+@click.option("--keep", type=click.IntRange(1), metavar="N", help="All but the N used last.")
+@shared.filters()
+@_removing
+@click.pass_obj
+def prune_command(
+    options: Options,
+    *,
+    older_than: int | None,
+    empty: bool,
+    keep: int | None,
+    where: shared.Where,
+    how: How,
+) -> int:
+    """Remove old sessions, those without a message, or all but the newest, for good.
+
+    FILTERS say which sessions that is about: those of this project, or -a. A
+    session stays as long as a fork below it does, unless you say --keep-forks.
+    The plan is shown first; a terminal is asked for a typed yes, anything else
+    needs --yes.
+    """
+    if older_than is None and not empty and keep is None:
+        raise click.UsageError("say what to prune: --older-than T, --empty or --keep N")
+    if empty and keep is not None:
+        raise click.UsageError("--empty and --keep exclude each other")
+    how.check()
+    from sessiondb.maintenance import plan_prune
+
+    with open_store(options, writing=True) as store:
+        removal = plan_prune(
+            store, older_than=older_than, empty=empty, keep=keep, keep_forks=how.keep_forks,
+            **where.filters(),
+        )  # fmt: skip
+        code = _go_through(store, removal, how)
+    if removal.going and not code and not how.dry_run:
+        say("`sessiondb vacuum` gives their space back to the disk")
+    return code
 
 
 def _planned(store: Store, refs: tuple[str, ...], where: shared.Where, keep_forks: bool) -> Removal:
-    removal = Removal()
+    from sessiondb.maintenance import Removal
+
+    removal = Removal(keep_forks)
     name = terminal()
     named = [store.session(ref, terminal=name) for ref in refs]
     for session in named if refs else chosen(store, where):
@@ -118,13 +139,28 @@ def _planned(store: Store, refs: tuple[str, ...], where: shared.Where, keep_fork
 
 def chosen(store: Store, where: shared.Where) -> Iterator[Session]:
     """Yield every session that FILTERS choose, newest first."""
-    cursor = None
-    while True:
-        page = store.sessions(**where.filters(), limit=1000, cursor=cursor)
-        yield from page
-        cursor = page.next_cursor
-        if cursor is None:
-            return
+    from sessiondb.maintenance import every
+
+    return every(store, **where.filters())
+
+
+def _go_through(store: Store, removal: Removal, how: How) -> int:
+    """Show the plan, ask, remove and report; return the exit code."""
+    _show_plan(removal, to_stdout=how.dry_run and not how.as_json)
+    question = f"remove {count(len(removal.going), 'session')}"
+    if not (how.dry_run or how.yes or not removal.going or typed_yes(question)):
+        say("nothing removed")
+        return 1
+    if not how.dry_run and removal.going:
+        if how.bundle is not None:
+            from sessiondb.cli.exporting import write_bundle
+
+            write_bundle(store, removal.going.values(), how.bundle)
+        removal.carry_out(store)
+        say(f"removed {count(len(removal.going), 'session')}, {size(removal.total('bytes'))}")
+    if how.as_json:
+        output.write_json({**removal.as_json(), "dry_run": how.dry_run})
+    return 0
 
 
 def _show_plan(removal: Removal, *, to_stdout: bool) -> None:
@@ -144,6 +180,9 @@ def _plan(removal: Removal) -> Iterator[str]:
     if removal.detached:
         yield f"to keep, without their parent: {count(len(removal.detached), 'fork')}"
         yield from _lines(removal.detached)
+    if removal.staying:
+        yield f"to keep, for a session below them: {count(len(removal.staying), 'session')}"
+        yield from _lines(removal.staying.values())
     imported = sum(s.source_id is not None for s in removal.going.values())
     if imported:
         yield (
@@ -158,14 +197,3 @@ def _lines(sessions: Iterable[Session]) -> Iterator[str]:
         messages = count(s.message_count, "message")
         facts = f"{messages}, {s.source}, {ago(s.time_updated)}"
         yield f"  {short_id(s.id)}  {relation}{one_line(s.title) or '–'}  ({facts})"
-
-
-def _confirmed(removal: Removal) -> bool:
-    click.echo(f"Type yes to remove {count(len(removal.going), 'session')}: ", err=True, nl=False)
-    return sys.stdin.readline().strip() == "yes"
-
-
-def _remove(store: Store, removal: Removal, keep_forks: bool) -> None:
-    for session_id in removal.plans:
-        store.delete(session_id, keep_forks=keep_forks)
-    store.reap()

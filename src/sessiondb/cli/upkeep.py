@@ -1,21 +1,26 @@
-"""``migrate``, ``check``, ``doctor`` and ``backup``: the database as a file."""
+"""``migrate``, ``check``, ``doctor``, ``backup`` and ``vacuum``: the database as a file."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, open_store, say
+from sessiondb.cli.opening import Options, open_store, say, typed_yes
+from sessiondb.cli.progress import watched
 from sessiondb.cli.text import clock, count, one_line, short_id, size
 from sessiondb.errors import NotFoundError
 from sessiondb.location import database as location
+
+if TYPE_CHECKING:
+    from sessiondb.maintenance import VacuumPlan
 
 PROBLEMS_FOUND = 4
 
@@ -92,13 +97,73 @@ def backup_command(options: Options, *, to: Path, as_json: bool) -> None:
 
     if to.is_dir():
         to /= f"sessions-{datetime.now().astimezone():%Y%m%d-%H%M%S}.db"
-    with open_store(options) as store:
+    with (
+        open_store(options) as store,
+        watched(lambda: _bytes(to), "backup", _bytes(store.path), quiet=as_json),
+    ):
         made = backup(store, to)
     if as_json:
         output.write_json(asdict(made) | {"path": str(made.path)})
     else:
         output.write(f"{made.path}\n")
         say(f"{count(made.sessions, 'session')}, {size(made.bytes)}")
+
+
+@click.command("vacuum")
+@click.option("--dry-run", is_flag=True, help="Show the plan, change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@shared.as_json
+@click.pass_obj
+def vacuum_command(options: Options, *, dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Give the space that nobody uses back to the disk; what is there stays.
+
+    Agents may go on meanwhile: what they write waits. The plan is shown first;
+    on a terminal you are asked for a typed yes.
+    """
+    from sessiondb.maintenance import plan_vacuum, vacuum
+
+    _existing(options)
+    done = None
+    with open_store(options, writing=not dry_run) as store:
+        if not dry_run:
+            # What was removed and is not gone yet would count as used.
+            store.reap()
+        plan = plan_vacuum(store)
+        for line in _vacuum_plan(plan, store.path):
+            output.write(f"{line}\n") if dry_run and not as_json else say(line)
+        if not (dry_run or yes or not sys.stdin.isatty() or typed_yes("vacuum")):
+            say("nothing changed")
+            return 1
+        if not dry_run:
+            wal = store.path.with_name(f"{store.path.name}-wal")
+            with watched(lambda: _bytes(wal), "vacuum", plan.bytes_after, quiet=as_json):
+                done = vacuum(store)
+            say(f"{size(done.bytes_before)} before, {size(done.bytes_after)} now")
+            if not done.truncated:
+                say("somebody still reads the old state; the file shrinks when that ends")
+    if as_json:
+        rooms = [asdict(room) | {"folder": str(room.folder)} for room in plan.rooms]
+        result = asdict(done) if done else {}
+        output.write_json(asdict(plan) | result | {"rooms": rooms, "dry_run": dry_run})
+    return 0
+
+
+def _vacuum_plan(plan: VacuumPlan, path: Path) -> Iterator[str]:
+    now, free, after = map(size, (plan.bytes_before, plan.bytes_free, plan.bytes_after))
+    yield f"{path}: {now}, {free} of it free; at most {after} after a vacuum"
+    for room in plan.rooms:
+        needed, there = size(room.bytes_needed), size(room.bytes_available)
+        yield f"meanwhile {needed} are needed in {room.folder}, where {there} are free"
+    if plan.deleted_sessions:
+        yield f"{count(plan.deleted_sessions, 'removed session')} still there: their space too"
+
+
+def _bytes(path: Path) -> int:
+    """Return the size of a file without opening it; 0 where there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 @click.command("doctor")

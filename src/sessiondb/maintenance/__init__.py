@@ -1,6 +1,6 @@
-"""Looking after the file: is it whole, how large is it, a copy of it.
+"""Looking after the file: is it whole, how large is it, a copy of it, and what may go.
 
-All of this is about SQLite and our schema as they are on disk, also where our
+Most of this is about SQLite and our schema as they are on disk, also where our
 own statements take for granted what is asked here; so the questions are SQL by
 hand, on connections of their own.
 """
@@ -8,5 +8,10 @@ hand, on connections of their own.
 from sessiondb.maintenance.backup import Backup, backup
 from sessiondb.maintenance.check import Finding, check
 from sessiondb.maintenance.doctor import diagnose
+from sessiondb.maintenance.removal import Removal, every, plan_prune
+from sessiondb.maintenance.vacuum import Room, Vacuumed, VacuumPlan, plan_vacuum, vacuum
 
-__all__ = ["Backup", "Finding", "backup", "check", "diagnose"]
+__all__ = [
+    "Backup", "Finding", "Removal", "Room", "VacuumPlan", "Vacuumed", "backup", "check",
+    "diagnose", "every", "plan_prune", "plan_vacuum", "vacuum",
+]  # fmt: skip

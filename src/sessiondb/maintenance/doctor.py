@@ -24,6 +24,8 @@ from sessiondb.maintenance.sizes import biggest_sessions, bytes_by_table
 WAL_RESET_FIXED = (3, 51, 3)
 #: A write-ahead log larger than this is not being checkpointed.
 LARGE_WAL = 64_000_000
+#: Unused pages of more than this are worth giving back.
+LARGE_FREE = 16_000_000
 
 _PRAGMAS = (
     "journal_mode synchronous foreign_keys page_size page_count freelist_count encoding "
@@ -134,5 +136,9 @@ def _advice(report: dict[str, Any]) -> list[str]:
     if report.get("pending_migrations"):
         advice.append("the schema is older than this release; run `sessiondb migrate`")
     if report.get("rows", {}).get("deleted_sessions"):
-        advice.append("removed sessions still take space; the next `sessiondb rm` frees it")
+        advice.append("removed sessions still take space; `sessiondb vacuum` gives it back")
+    pragmas = report.get("pragmas", {})
+    unused = pragmas.get("freelist_count", 0) * pragmas.get("page_size", 0)
+    if unused > LARGE_FREE:
+        advice.append(f"{unused / 1e6:,.0f} MB are unused; `sessiondb vacuum` gives them back")
     return advice

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats import find, jsonl
-from sessiondb.model import Imported, Problem, Session, SourceSession
+from sessiondb.maintenance.removal import every
+from sessiondb.model import Imported, Problem, SourceSession
 from sessiondb.repository.sessions import ALL
 from sessiondb.store import Store
 
@@ -91,7 +92,8 @@ def _write(store: Store, done: Synced, root: str) -> None:
         rows = connection.exec_driver_sql(query, (f"{done.folder}{os.sep}",))
         known = {path for (path,) in rows}
     changed: list[Path] = []
-    for session in _all(store):
+    everything = {"project": ALL, "archived": True, "subagents": True, "empty": True}
+    for session in every(store, **everything, order="created"):
         path = done.folder / jsonl.file_name(session.id)
         named = f"{path}#{session.source_id or session.id}"
         if not path.exists() and named in known:
@@ -102,19 +104,6 @@ def _write(store: Store, done: Synced, root: str) -> None:
             done.written.append(session.id)
             changed.append(path)
     _read(store, done, changed, note=True)
-
-
-def _all(store: Store) -> Iterator[Session]:
-    cursor = None
-    while True:
-        page = store.sessions(
-            project=ALL, archived=True, subagents=True, empty=True, order="created", limit=1000,
-            cursor=cursor,
-        )  # fmt: skip
-        yield from page
-        cursor = page.next_cursor
-        if cursor is None:
-            return
 
 
 def _replace(path: Path, content: bytes) -> bool:

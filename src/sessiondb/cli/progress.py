@@ -1,0 +1,80 @@
+"""How far a long command is: a bar on stderr, gone when it ends.
+
+Only a terminal is drawn on. Anywhere else nothing is written, nothing is loaded,
+and what is counted passes through untouched.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from sessiondb.cli.opening import Options
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+T = TypeVar("T")
+#: Seconds between two looks at how far something is.
+EVERY = 0.1
+
+
+def counted(
+    items: Iterable[T], what: str, total: int | None = None, *, quiet: bool = False
+) -> Generator[T]:
+    """Yield sessions, showing how many there were of *total* (None: unknown); not if *quiet*."""
+    if quiet or not sys.stderr.isatty():
+        yield from items
+        return
+    of = "" if total is None else f" of {total:,}"
+    with _bar(f"{{task.completed:,.0f}}{of} sessions") as bar:
+        task = bar.add_task(what, total=total)
+        for item in items:
+            bar.advance(task)
+            yield item
+
+
+@contextmanager
+def watched(
+    done: Callable[[], int], what: str, total: int, *, quiet: bool = False
+) -> Iterator[None]:
+    """Show how many of *total* bytes are *done* while the block runs; not if *quiet*.
+
+    *done* is called on a thread of its own.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    ended = threading.Event()
+    with _bar("{task.percentage:>3.0f}%") as bar:
+        task = bar.add_task(what, total=max(total, 1))
+
+        def look() -> None:
+            while not ended.wait(EVERY):
+                bar.update(task, completed=done())
+
+        thread = threading.Thread(target=look, name="sessiondb-progress", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _bar(number: str) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    options = click.get_current_context().find_object(Options) or Options()
+    # None leaves it to NO_COLOR and the terminal.
+    console = Console(stderr=True, no_color=True if options.color == "never" else None)
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), TextColumn(number), TimeElapsedColumn(),
+        console=console, transient=True, redirect_stdout=False,
+    )  # fmt: skip

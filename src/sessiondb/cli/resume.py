@@ -1,0 +1,204 @@
+"""``resume``: go on with a session in the program it came from, or take it to another.
+
+The program replaces this process, in the session's own directory. What it is
+told are ids that came from other people's files, so an id that could be read as
+an option is refused, and no shell is asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from sessiondb.cli import options as shared
+from sessiondb.cli import output
+from sessiondb.cli.opening import Options, find, find_default, open_store, say
+from sessiondb.cli.text import short_id
+from sessiondb.errors import InvalidInputError, NotFoundError, SessionDBError
+
+if TYPE_CHECKING:
+    from sessiondb.model import Session
+    from sessiondb.store import Store
+
+#: Source → how its program is told to go on with a session; ``{}`` is the id.
+COMMANDS = {
+    "opencode": "opencode --session {}",
+    "codex": "codex resume {}",
+    "claude": "claude --resume {}",
+    "pi": "pi --session {}",
+    "oh-my-pi": "omp --resume {}",
+    "goose": "goose session --resume --session-id {}",
+    "gemini": "gemini --resume {}",
+    "qwen": "qwen --resume {}",
+}
+#: What a session can be taken to: a format that we write, and the program takes in.
+TARGETS = ("opencode", "opencode2")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is run in *directory*: *command*, after a *file* of this text was taken in by *taking*.
+
+    *file* and *taking* are empty where the program has the session already.
+    """
+
+    session: Session
+    directory: str
+    command: list[str]
+    taking: list[str]
+    file: str
+    text: str
+
+    def steps(self, database: Path, form: str) -> Iterator[list[str]]:
+        """Yield what somebody would type to do all this by hand."""
+        if self.taking:
+            ours = ["sessiondb", "--db", str(database), "export", self.session.id]
+            yield [*ours, "--to", form, "-o", self.file]
+        yield ["cd", self.directory]
+        if self.taking:
+            yield self.taking
+        yield self.command
+
+
+@click.command("resume")
+@click.argument("ref", type=shared.REF, required=False)
+@click.option("--in", "into", metavar="TOOL", type=click.Choice(sorted({*COMMANDS, *TARGETS})),
+              help="Take it to this program (opencode or opencode2) and go on there.")  # fmt: skip
+@click.option("--print", "printing", is_flag=True, help="Print the commands, run nothing.")
+@shared.as_json
+@click.pass_obj
+def resume_command(
+    options: Options, *, ref: str | None, into: str | None, printing: bool, as_json: bool
+) -> None:
+    """Go on with session REF in the program it came from (default: the last one used here).
+
+    --in opencode takes any session to OpenCode, in the generation that it has
+    there, else 1.x; --in opencode2 to OpenCode 2. That is a new session over
+    there, and this one stays as it is. --json prints what --print does.
+    """
+    with open_store(options) as store:
+        session = find(store, ref) if ref else find_default(store)
+        plan = _planned(store, session, into)
+        path = store.path
+        if printing or as_json:
+            steps = list(plan.steps(path, into or session.source))
+            _print(plan, steps, as_json)
+            return
+    _run(plan)
+
+
+def _planned(store: Store, session: Session, into: str | None) -> Plan:
+    if into is None or (into == session.source and session.source_id is not None):
+        if session.time_detached is not None:
+            say(
+                f"it went on here, which {session.source} does not see; "
+                f"`sessiondb fork {short_id(session.id)}` makes a copy that --in can take there"
+            )
+        return Plan(session, session.directory, _command(session), [], "", "")
+    if into not in TARGETS:
+        raise InvalidInputError(
+            f"{into} takes in no sessions that sessiondb can write",
+            hint=f"what takes them in: --in {' or --in '.join(TARGETS)}",
+        )
+    return _taken(store, session, into)
+
+
+def _command(session: Session) -> list[str]:
+    """Return what goes on with a session where it came from; raises `InvalidInputError`."""
+    name, found = session.source_id, COMMANDS.get(session.source)
+    elsewhere = f"`sessiondb resume {short_id(session.id)} --in opencode` goes on there"
+    if name is None:
+        raise InvalidInputError(f"{short_id(session.id)} is in no program but here", hint=elsewhere)
+    if found is None or name.startswith("-") or "/" in name:
+        why = f"{session.source} has no command that goes on with {name!r}"
+        raise InvalidInputError(why, hint=elsewhere)
+    return [name if word == "{}" else word for word in found.split()]
+
+
+def _taken(store: Store, session: Session, form: str) -> Plan:
+    """Return the plan that takes a session to OpenCode."""
+    from sessiondb.formats import writer
+    from sessiondb.model import Document
+
+    to = writer(form)
+    text = ""
+    for item in to.write([store.export(session.id, **to.READ)], detail=to.DETAILS[0]):
+        if isinstance(item, Document):
+            text = "".join(item.chunks)
+        else:
+            say(f"{item.session_id}: {item.why}")
+    info: dict[str, Any] = json.loads(text)["info"]
+    where = session.directory
+    file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")
+    taking = ["opencode", "import", file]
+    if "location" in info:  # only the second generation has it
+        taking = ["opencode", "session", "import", "--directory", where, file]
+    return Plan(session, where, ["opencode", "--session", info["id"]], taking, file, text)
+
+
+def _print(plan: Plan, steps: list[list[str]], as_json: bool) -> None:
+    if as_json:
+        from sessiondb.model import session_json
+
+        found = {"session": session_json(plan.session), "directory": plan.directory}
+        output.write_json(found | {"commands": steps})
+        return
+    output.write(" &&\n".join(" ".join(map(_word, step)) for step in steps) + "\n")
+
+
+def _word(text: str) -> str:
+    """Return a word as a shell takes it; what would write on a terminal is escaped."""
+    if text.isprintable():
+        return shlex.quote(text)
+    escaped = (c if c.isprintable() and c not in "\\'" else f"\\U{ord(c):08x}" for c in text)
+    return f"$'{''.join(escaped)}'"
+
+
+def _run(plan: Plan) -> NoReturn:
+    """Become the program; raises `SessionDBError` where it or the directory is missing."""
+    program = plan.command[0]
+    if shutil.which(program) is None:
+        raise SessionDBError(
+            f"{program} is not installed: there is no such program on PATH",
+            hint="install it, or see with --print what would be run",
+        )
+    try:
+        os.chdir(plan.directory)
+    except OSError as error:
+        raise NotFoundError(
+            f"the directory of the session cannot be entered: {plan.directory}",
+            hint="if it was moved, `sessiondb relink OLD NEW` takes its sessions along",
+        ) from error
+    os.environ["PWD"] = plan.directory
+    if plan.taking:
+        _take(plan)
+    sys.stdout.flush()
+    os.execvp(program, plan.command)  # noqa: S606  no shell is meant
+
+
+def _take(plan: Plan) -> None:
+    """Let the program take in the session, from a file that only its owner reads."""
+    descriptor, name = tempfile.mkstemp(prefix="sessiondb-", suffix=".json")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(plan.text.encode("utf-8", "surrogatepass"))
+        taking = [name if word == plan.file else word for word in plan.taking]
+        ended = subprocess.run(taking, stdout=sys.stderr, check=False)  # noqa: S603
+    finally:
+        Path(name).unlink()
+    if ended.returncode:
+        raise SessionDBError(
+            f"`{' '.join(plan.taking[:-1])}` failed with exit code {ended.returncode}",
+            hint="another generation may be installed: try --in opencode, or --in opencode2",
+        )

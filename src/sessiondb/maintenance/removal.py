@@ -1,0 +1,121 @@
+"""What goes when several sessions are removed at once, known before anything is.
+
+A removal is planned, shown, and then carried out: it takes what it named with
+everything below. Pruning chooses by rule, so it never takes a session that
+was not chosen along with one that was: what has such a session below it stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from sessiondb.errors import InvalidInputError
+from sessiondb.model import DeletePlan, Session, session_json
+
+if TYPE_CHECKING:
+    from sessiondb.store import Store
+
+#: Sessions that are marked in one transaction: each waits for the disk, and keeps others waiting.
+AT_ONCE = 100
+
+
+@dataclass(slots=True)
+class Removal:
+    """The plans of several deletes; nothing is counted, or deleted, twice.
+
+    ``going`` are the sessions that would be removed, ``staying`` those that a rule
+    chose and that stay for the sake of another below them; both by id.
+    """
+
+    keep_forks: bool = False
+    plans: dict[str, DeletePlan] = field(default_factory=dict)
+    going: dict[str, Session] = field(default_factory=dict)
+    staying: dict[str, Session] = field(default_factory=dict)
+
+    def add(self, plan: DeletePlan) -> None:
+        """Take one more plan along; it stands for those of its descendants."""
+        for session in plan.sessions:
+            self.plans.pop(session.id, None)
+            self.going[session.id] = session
+        self.plans[plan.sessions[0].id] = plan
+
+    @property
+    def detached(self) -> list[Session]:
+        """The forks that stay, without their parent."""
+        found = [s for plan in self.plans.values() for s in plan.detached]
+        return [s for s in found if s.id not in self.going]
+
+    def total(self, name: str) -> int:
+        """Return the sum of ``messages``, ``parts`` or ``bytes``."""
+        return sum(getattr(plan, name) for plan in self.plans.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what goes and what stays."""
+        lists = {
+            "sessions": self.going.values(),
+            "detached": self.detached,
+            "staying": self.staying.values(),
+        }
+        found: dict[str, Any] = {name: list(map(session_json, of)) for name, of in lists.items()}
+        return found | {name: self.total(name) for name in ("messages", "parts", "bytes")}
+
+    def carry_out(self, store: Store) -> None:
+        """Remove what goes, for good, with all its rows; raises the errors of `Store.delete`."""
+        session_ids = iter(self.plans)
+        while some := list(islice(session_ids, AT_ONCE)):
+            with store.effects() as fx:
+                for session_id in some:
+                    fx.delete(session_id, keep_forks=self.keep_forks)
+        store.reap()
+
+
+def every(store: Store, **filters: Any) -> Iterator[Session]:
+    """Yield every session that the *filters* of `Store.sessions` choose, in its order."""
+    cursor = None
+    while True:
+        page = store.sessions(**filters, limit=1000, cursor=cursor)
+        yield from page
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+def plan_prune(
+    store: Store,
+    *,
+    older_than: int | None = None,
+    empty: bool = False,
+    keep: int | None = None,
+    keep_forks: bool = False,
+    **filters: Any,
+) -> Removal:
+    """Return what pruning the sessions that *filters* choose would remove.
+
+    *older_than*, Unix ms: not used since. *empty*: without a message. *keep*: all
+    that have messages but so many that were used last. *older_than* may come with
+    either: both hold then. Raises `InvalidInputError` without a rule, or with
+    *empty* and *keep*.
+    """
+    if (older_than is None and not empty and keep is None) or (empty and keep is not None):
+        raise InvalidInputError("prune by older_than, and by one of empty and keep")
+
+    def fits(session: Session) -> bool:
+        fresh = older_than is not None and session.time_updated >= older_than
+        return not fresh and not (empty and session.message_count)
+
+    found = every(store, **{**filters, "order": "used", "empty": keep is None})
+    chosen = {s.id: s for s in islice(found, keep or 0, None) if fits(s)}
+    removal = Removal(keep_forks)
+    for session in chosen.values():
+        if session.id in removal.going:
+            continue
+        plan = store.plan_delete(session, keep_forks=keep_forks)
+        # A subagent is a part of the session that asked it: it need not be chosen by itself.
+        if all(s.id in chosen or (s.relation == "subagent" and fits(s)) for s in plan.sessions):
+            removal.add(plan)
+        else:
+            removal.staying[session.id] = session
+    return removal

@@ -1,0 +1,220 @@
+"""Going on with a session in a program; the programs here note how they were started."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import SAMPLE, Run
+
+from sessiondb import Store, user
+from sessiondb.model import SourceSession
+
+OPENCODE_ID = "ses_3b938957fffeSInhFZWsjHy7Pk"
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[], Any]]:
+    """Put a program of this name on PATH; what comes back reads how it was started."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+
+    def program(name: str, exit_code: int = 0) -> Callable[[], Any]:
+        (folder / name).write_text(
+            f'#!/bin/sh\n{{ echo "$#" "$PWD"; printf "%s\\n" "$@"; }} >> "{folder}/{name}.log"\n'
+            f'for last; do :; done; test -f "$last" && cp "$last" "{folder}/taken.json"\n'
+            f'case "$*" in *import*) exit {exit_code};; esac\n'
+        )
+        (folder / name).chmod(0o755)
+
+        def calls() -> list[tuple[str, list[str]]]:
+            log = folder / f"{name}.log"
+            lines = log.read_text().splitlines() if log.exists() else []
+            found = []
+            while lines:
+                number, _, where = lines.pop(0).partition(" ")
+                found.append((where, lines[: int(number)]))
+                del lines[: int(number)]
+            return found
+
+        return calls
+
+    shell = shutil.which("sh")
+    assert shell is not None
+    monkeypatch.setenv("PATH", f"{folder}:{Path(shell).parent}")
+    return program
+
+
+@pytest.fixture
+def imported(sessiondb: Run, store: Store, project: Path) -> str:
+    """A session of OpenCode whose directory is on this machine."""
+    assert sessiondb("import", str(SAMPLE)).code == 0
+    assert sessiondb("relink", "/home/ada/projects/kettle", str(project)).code == 0
+    return store.session(OPENCODE_ID).id
+
+
+def bring(store: Store, source: str, source_id: str, directory: Path) -> str:
+    found = SourceSession(
+        source=source, source_id=source_id, title="From elsewhere", directory=str(directory),
+        time_created=1_700_000_000_000, messages=(), path="sessions", digest="1",
+    )  # fmt: skip
+    (result,) = store.ingest([found])
+    return result.id  # type: ignore[union-attr, return-value]
+
+
+def test_the_program_goes_on_in_the_directory_of_the_session(
+    process: Run, programs: Any, imported: str, project: Path, tmp_path: Path
+) -> None:
+    calls = programs("opencode")
+    ran = process("resume", imported, cwd=tmp_path)
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert calls() == [(str(project), ["--session", OPENCODE_ID])]
+
+
+def test_each_program_is_told_in_its_own_words(
+    sessiondb: Run, store: Store, tmp_path: Path
+) -> None:
+    there = tmp_path / "it's here"
+    commands = {
+        "codex": "codex resume 019a",
+        "claude": "claude --resume 019a",
+        "pi": "pi --session 019a",
+        "goose": "goose session --resume --session-id 019a",
+        "gemini": "gemini --resume 019a",
+        "qwen": "qwen --resume 019a",
+    }
+    for source, command in commands.items():
+        session = bring(store, source, "019a", there)
+        ran = sessiondb("resume", session, "--print")
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out == f"cd '{tmp_path}/it'\"'\"'s here' &&\n{command}\n"
+        planned = sessiondb("resume", session, "--json").json
+        assert (planned["directory"], planned["commands"][-1]) == (str(there), command.split())
+
+
+def test_printing_runs_nothing(sessiondb: Run, programs: Any, imported: str) -> None:
+    calls = programs("opencode")
+    assert OPENCODE_ID in sessiondb("resume", imported, "--print").out
+    assert sessiondb("resume", imported, "--in", "opencode2", "--print").code == 0
+    assert calls() == []
+
+
+def test_a_program_that_is_not_installed_is_two_lines(
+    sessiondb: Run, imported: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    ran = sessiondb("resume", imported)
+    assert (ran.code, ran.out) == (1, "")
+    failed, hint = ran.err.splitlines()
+    assert failed.startswith("sessiondb: opencode is not installed")
+    assert "--print" in hint
+
+
+def test_a_directory_that_is_gone_is_two_lines(
+    sessiondb: Run, programs: Any, imported: str, project: Path, store: Store
+) -> None:
+    calls = programs("opencode")
+    project.rename(project.with_name("moved"))
+    ran = sessiondb("resume", imported)
+    assert ran.code == 3
+    failed, hint = ran.err.splitlines()
+    assert str(project) in failed
+    assert "relink" in hint
+    assert calls() == []
+
+
+def test_a_session_of_no_program_names_what_is_possible(
+    sessiondb: Run, store: Store, tmp_path: Path
+) -> None:
+    own = store.create_session(title="Of my own agent")
+    store.append(own, user("Hello"))
+    aider = bring(store, "aider", "run-1", tmp_path)
+    helper = bring(store, "claude", "0b1c/agent-1", tmp_path)
+    option = bring(store, "codex", "--yolo", tmp_path)
+    for session in (own.id, aider, helper, option):
+        ran = sessiondb("resume", session, "--print")
+        assert (ran.code, ran.out) == (2, "")
+        assert len(ran.err.splitlines()) == 2
+        assert f"resume {session[-6:].lower()} --in opencode" in ran.err
+
+
+def test_a_program_that_takes_nothing_in_is_refused(sessiondb: Run, imported: str) -> None:
+    ran = sessiondb("resume", imported, "--in", "codex")
+    assert (ran.code, len(ran.err.splitlines())) == (2, 2)
+    assert "--in opencode" in ran.err
+    assert sessiondb("resume", imported, "--in", "emacs").code == 2
+
+
+@pytest.mark.parametrize(
+    ("tool", "taking"),
+    [
+        ("opencode", ["import"]),
+        ("opencode2", ["session", "import", "--directory", "<directory>"]),
+    ],
+)
+def test_a_session_of_our_own_is_taken_to_opencode(
+    process: Run, programs: Any, store: Store, project: Path, tmp_path: Path,
+    *, tool: str, taking: list[str],
+) -> None:  # fmt: skip
+    session = store.create_session(title="Born here")
+    store.append(session, user("Hello"))
+    calls = programs("opencode")
+    ran = process("resume", session.id, "--in", tool, cwd=tmp_path)
+    assert (ran.code, ran.out) == (0, "")
+    (taken_in, taken), (gone_on_in, gone_on) = calls()
+    taking = [str(project) if word == "<directory>" else word for word in taking]
+    assert (taken_in, taken[:-1], gone_on_in) == (str(project), taking, str(project))
+    assert not os.path.exists(taken[-1]), "nothing of it is left behind"
+    info = json.loads((tmp_path / "bin" / "taken.json").read_text())["info"]
+    assert gone_on == ["--session", info["id"]]
+    assert info["title"] == "Born here"
+
+
+def test_the_steps_that_are_printed_do_the_same_by_hand(
+    sessiondb: Run, programs: Any, store: Store, project: Path, tmp_path: Path
+) -> None:
+    session = store.create_session(title="Born here")
+    store.append(session, user("Hello"))
+    calls = programs("opencode")
+    ran = sessiondb("resume", session.id, "--in", "opencode", "--print")
+    export, entered, *rest = ran.out.rstrip("\n").split(" &&\n")
+    assert sessiondb(*export.split()[1:]).code == 0
+    subprocess.run(["sh", "-c", " && ".join([entered, *rest])], check=True)
+    Path(export.split()[-1]).unlink()
+    assert [where for where, _ in calls()] == [str(project)] * 2
+    info = json.loads((tmp_path / "bin" / "taken.json").read_text())["info"]
+    assert calls()[1][1] == ["--session", info["id"]]
+
+
+def test_what_was_said_here_since_is_told(sessiondb: Run, imported: str, store: Store) -> None:
+    store.append(imported, user("Only here"))
+    ran = sessiondb("resume", imported, "--print")
+    assert ran.code == 0
+    assert "opencode does not see" in ran.err
+    assert "sessiondb fork" in ran.err
+
+
+def test_a_failed_import_is_told_and_nothing_is_started(
+    process: Run, programs: Any, store: Store
+) -> None:
+    session = store.create_session(title="Born here")
+    store.append(session, user("Hello"))
+    calls = programs("opencode", exit_code=7)
+    ran = process("resume", session.id, "--in", "opencode")
+    assert ran.code == 1
+    assert "`opencode import` failed with exit code 7" in ran.err
+    assert len(calls()) == 1
+
+
+def test_a_directory_that_would_write_on_the_terminal_is_escaped(
+    sessiondb: Run, store: Store
+) -> None:
+    session = bring(store, "codex", "019a", Path("/tmp/red\x1b[31m'"))
+    ran = sessiondb("resume", session, "--print")
+    assert ran.out.startswith("cd $'/tmp/red\\U0000001b[31m\\U00000027' &&")
