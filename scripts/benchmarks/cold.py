@@ -14,9 +14,7 @@ from benchmarks.fixtures import built, session_list
 from benchmarks.measure import Bench, Row, Skipped, alternate, timed
 
 _SOURCE = str(Path(sessiondb.__file__).parent.parent)
-_CODE = (
-    f"import sys; sys.path.insert(0, {_SOURCE!r}); from sessiondb.cli import run; run()"
-)
+_CODE = f"import sys; sys.path.insert(0, {_SOURCE!r}); from sessiondb.cli import run; run()"
 
 
 def rows(bench: Bench) -> Iterator[Row | Skipped]:

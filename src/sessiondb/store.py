@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from sessiondb.effects.handles import SessionRef
+    from sessiondb.model import Message
     from sessiondb.opened.sharing import Holding
     from sessiondb.opened.streams import SyncStream
-    from sessiondb.model import Message
 
 P = ParamSpec("P")
 R = TypeVar("R")

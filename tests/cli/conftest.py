@@ -22,6 +22,9 @@ from command_line import Ran, Run, Story
 from sessiondb import Store, assistant, reasoning, text, tool, user
 from sessiondb.cli.app import app
 
+# Where the small foreign stores are written by what the tests of the readers use.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "formats"))
+
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -104,7 +107,8 @@ def terminal(project: Path) -> Run:
             child, master = pty.fork()
         if child == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
-            os.environ.update({"TERM": "xterm", "PAGER": "cat", **env})
+            size = {"COLUMNS": str(width), "LINES": str(height)}
+            os.environ.update({"TERM": "xterm", "PAGER": "cat", **size, **env})
             os.environ.pop("NO_COLOR" if "NO_COLOR" not in env else "", None)
             os._exit(_type(lines))
         os.write(master, typed.encode())

@@ -150,3 +150,25 @@ def test_tail_tells_each_step_as_a_log_that_can_be_read(store: Store, tmp_path: 
             assert all(not hasattr(item, "why") for item in other.ingest(source.read()))
         assert other.session(session.id).title == "Named"
         assert other.messages(session.id)[-1].parts[0].text == "ok"
+
+
+def test_a_family_goes_to_opencode_and_comes_back(
+    sessiondb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessiondb("import", str(SAMPLE))
+    root = next(
+        s for s in sessiondb("list", "-a", "--json").json["sessions"] if s["parent_id"] is None
+        and s["title"].startswith("Countdown")
+    )  # fmt: skip
+    for form in ("opencode", "opencode2", "opencode-tree"):
+        out = tmp_path / form
+        ran = sessiondb("export", root["id"], "--to", form, "--with-children", "-o", f"{out}/")
+        assert ran.code == 0
+        assert "that it is a fork" in ran.err
+        monkeypatch.setenv("SESSIONDB_PATH", str(tmp_path / f"{form}.db"))
+        brought = sessiondb("import", str(out), "--json")
+        assert (brought.code, brought.json["imported"]) == (0, 3)
+        listed = sessiondb("list", "-a", "--subagents", "--json").json["sessions"]
+        (helper,) = (s for s in listed if s["relation"] == "subagent")
+        assert helper["parent_id"] == root["id"]
+        monkeypatch.setenv("SESSIONDB_PATH", str(tmp_path / "sessions.db"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from command_line import Run, Story
 
-from sessiondb import Store, user
+from sessiondb import Store, assistant, file, part, reasoning, tool, user
 from sessiondb.cli.family import tree_json
 
 
@@ -170,3 +170,22 @@ def test_trees_are_valid_json_with_hostile_titles(sessiondb: Run, store: Store) 
     session = store.create_session(title='"}]\x1b\ud83d')
     store.append(session, user('"\\\x1b'))
     assert json.loads(sessiondb("tree", session.id, "--json").out)["session"]["title"][:3] == '"}]'
+
+
+def test_a_difference_without_words_says_what_was_done(sessiondb: Run, store: Store) -> None:
+    one = store.create_session(title="One")
+    store.append(one, user("Go"))
+    other = store.fork(one, title="Other")
+    step, shot = part("step-start", snapshot="abc"), file("file:///a.png", filename="a.png")
+    store.append(one, assistant(step, tool("bash", {"command": "ls -l"}, output="a.png")))
+    store.append(one, assistant(step, reasoning("Look closer"), tool("read", error="gone")))
+    store.append(other, assistant(step), error="no credit")
+    store.append(other, user(shot))
+    store.append(other, assistant(step))
+    lines = sessiondb("diff", one.id, other.id).out.splitlines()
+    told = [line.split(": ", 1)[-1] for line in lines]
+    for line in (
+        "▸ bash ls -l", "(Look closer) · ▸ read [failed]", "error: no credit",
+        "[file a.png file:///a.png]", "(nothing said)",
+    ):  # fmt: skip
+        assert line in told

@@ -103,7 +103,7 @@ def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None
 
 def test_a_terminal_sees_progress_and_a_pipe_does_not(terminal: Run, sessiondb: Run) -> None:
     seen = terminal(f"import {SAMPLE}")
-    assert "1 session read" in seen.out
+    assert "4 sessions" in seen.out
     assert sessiondb("import", str(SAMPLE)).err == ""
 
 
@@ -122,3 +122,21 @@ def test_a_real_store_is_whole(
     listed = sessiondb("list", "-a", "--subagents", "--json").json["sessions"]
     assert {session["source_id"] for session in listed} == known
     assert sessiondb("check", "--json").json == {"ok": True, "findings": []}
+
+
+def test_a_store_that_cannot_be_read_hinders_no_other(sessiondb: Run, copy: Path) -> None:
+    (copy / "before").mkdir()
+    (copy / "before" / "opencode.db").write_bytes(b"SQLite format 3\0" + bytes(2000))
+    ran = sessiondb("import", str(copy), "--json")
+    assert ran.code == 4
+    assert ran.json["imported"] == sessiondb("import", str(SAMPLE), "--json").json["unchanged"] > 0
+    assert {Path(p["source"]).name for p in ran.json["problems"]} == {"opencode.db"}
+
+
+def test_each_problem_is_told_once(sessiondb: Run, copy: Path) -> None:
+    for broken in list(copy.rglob("message/*/*.json"))[:2]:
+        broken.write_text("{ torn")
+    problems = sessiondb("import", str(copy), "--dry-run", "--json").json["problems"]
+    assert len(problems) == len({p["source"] for p in problems}) == 2
+    told = sessiondb("import", str(copy)).err
+    assert all(told.count(p["source"]) == 1 for p in problems)

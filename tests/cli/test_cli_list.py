@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import Ran, Run, Story
 
-from sessiondb import Store, user
+from sessiondb import Store, assistant, tool, user
 
 FIELDS = (
     "id slug title directory project_id parent_id relation root_id source source_id agent "
@@ -181,3 +181,84 @@ def test_iso_time_with_and_without_a_zone() -> None:
     assert Moment().convert("2026-11-01T12:00:00Z", None, None) == 1793534400000
     there = local(Moment().convert("2026-11-01T12:00", None, None))
     assert there.isoformat()[:19] == "2026-11-01T12:00:00"
+
+
+def test_what_is_left_out_is_said_unless_json_has_it(sessiondb: Run, story: Story) -> None:
+    cut = sessiondb("list", "-a", "--limit", "2")
+    cursor = sessiondb("list", "-a", "--limit", "2", "--json").json["next_cursor"]
+    assert f"--cursor {cursor}" in cut.err
+    assert sessiondb("list", "-a", "--limit", "2", "--jsonl").err == cut.err
+    assert sessiondb("list", "-a", "--limit", "2", "--json").err == ""
+    assert sessiondb("list", "-a").err == ""
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("list", "--cursor", "garbage"),
+        ("search", "x", "--cursor", "garbage"),
+        ("prompts", "--cursor", "garbage"),
+        ("stats", "--by", "colour"),
+    ],
+)
+def test_what_is_wrong_is_wrong_in_an_unknown_project_too(
+    sessiondb: Run, store: Store, args: tuple[str, ...]
+) -> None:
+    ran = sessiondb(*args)
+    assert (ran.code, ran.out) == (2, "")
+
+
+@pytest.mark.parametrize("command", ["list", "search x", "prompts", "stats", "export --to jsonl"])
+def test_every_command_that_chooses_takes_every_filter(sessiondb: Run, command: str) -> None:
+    name, *rest = command.split()
+    chosen = "--source s --agent a --since 7d --until today --title t --archived --subagents"
+    for place in (["-a"], ["--project", "."]):
+        assert sessiondb(name, *rest, *place, *chosen.split()).code == 0
+
+
+def test_prompts_are_narrowed_by_who_kept_them_and_where(
+    sessiondb: Run, store: Store, story: Story
+) -> None:
+    store.add_prompt("typed nowhere")
+    for session in (story.parser, story.helper, story.other):
+        store.add_prompt(f"typed in {store.session(session).title}", session=session)
+
+    def found(*args: str) -> list[str]:
+        prompts = sessiondb("prompts", "-a", *args, "--json").json["prompts"]
+        return [prompt["text"] for prompt in prompts]
+
+    usual = ["typed in Write the manual", "typed in Fix the parser", "typed nowhere"]
+    assert found() == usual
+    assert len(found("--subagents")) == 4
+    assert found("--title", "PARSER") == found("--agent", "build") == usual[1:2]
+    assert (found("--source", "sessiondb"), found("--source", "opencode")) == (usual, [])
+    sessiondb("archive", story.other)
+    assert found() == usual[1:]
+    assert found("--archived") == usual
+
+
+def test_a_list_by_size_says_how_large_each_session_is(
+    sessiondb: Run, terminal: Run, store: Store
+) -> None:
+    for number in (10, 300_000, 2_000):
+        session = store.create_session(title=f"{number}")
+        store.append(session, assistant(tool("sh", "x" * number), "y" * number))
+    listed = sessiondb("list", "--sort", "size", "--json").json["sessions"]
+    assert [session["title"] for session in listed] == ["300000", "2000", "10"]
+    assert all(2 * int(s["title"]) <= s["bytes"] < 2 * int(s["title"]) + 100 for s in listed)
+    assert [int(line[-1]) for line in sessiondb("list", "--sort", "size").lines] == [
+        session["bytes"] for session in listed
+    ]
+    assert "600.0 kB" in terminal("list --sort size").out
+
+
+@pytest.mark.parametrize(
+    ("month", "begins", "ends"),
+    [("2026-02", "2026-02-01", "2026-02-28"), ("2026-12", "2026-12-01", "2026-12-31")],
+)
+def test_a_month_is_meant_whole(month: str, begins: str, ends: str) -> None:
+    from sessiondb.cli.options import Moment
+
+    since, until = Moment(), Moment(end=True)
+    assert since.convert(month, None, None) == since.convert(begins, None, None)
+    assert until.convert(month, None, None) == until.convert(ends, None, None)

@@ -8,6 +8,7 @@ import pytest
 from command_line import Run, Story
 
 from sessiondb import Store
+from sessiondb.cli.opening import Options, open_store
 
 
 def test_the_path_is_told_without_making_anything(sessiondb: Run, database: Path) -> None:
@@ -94,3 +95,21 @@ def test_sessions_follow_a_moved_directory(
 @pytest.mark.parametrize("args", [("relink", "a"), ("relink",), ("path", "x"), ("init", "x")])
 def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None:
     assert sessiondb(*args).code == 2
+
+
+def test_a_setting_says_how_durable_writes_are(
+    sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = project / "config.toml"
+    monkeypatch.setenv("SESSIONDB_CONFIG", str(settings))
+    with open_store(Options()) as store:
+        assert store._core.durability == "full"
+    settings.write_text('durability = "normal"')
+    with open_store(Options()) as store:
+        assert store._core.durability == "normal"
+    settings.write_text('durability = "never"')
+    ran = sessiondb("list")
+    assert (ran.code, ran.out) == (2, "")
+    what, next_step = ran.err.splitlines()
+    assert f"{settings}: durability must be" in what
+    assert "SESSIONDB_CONFIG" in next_step

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from facades import Contract
 
 from sessiondb import (
+    InvalidInputError,
     MessageDraft,
     PartDraft,
     SessionHandle,
@@ -161,3 +163,10 @@ async def test_a_result_in_a_fork_answers_the_copy(
         ("tool", "error", "interrupted", None),
         ("tool-result", None, None, "late"),
     ]
+
+
+def test_a_call_ends_with_output_or_with_an_error() -> None:
+    with pytest.raises(InvalidInputError, match="not both"):
+        tool("bash", output="ok", error="no")
+    assert tool("bash", output="").status == "completed"
+    assert tool("bash", error="").status == "error"

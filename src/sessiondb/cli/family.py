@@ -11,18 +11,19 @@ import click
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, find, open_store, remember
-from sessiondb.cli.text import ago, clock, count, money, one_line, short_id
+from sessiondb.cli.text import ago, clock, count, cut, money, one_line, short_id
+from sessiondb.cli.transcript import preview
 
 if TYPE_CHECKING:
     from sessiondb.model import Comparison, Message, Session, Tree
 
 
 @click.command("fork")
-@click.argument("ref")
+@click.argument("ref", type=shared.REF)
 @click.option("--at", metavar="M", help="The last message to keep: id, seq or label.")
 @click.option("--before", metavar="M", help="The first message to leave out.")
 @click.option("--title", metavar="T", help="Its title.")
-@click.option("--directory", metavar="DIR", help="The directory it works in.")
+@click.option("--directory", type=shared.PATH, metavar="DIR", help="The directory it works in.")
 @shared.as_json
 @click.pass_obj
 def fork_command(
@@ -62,7 +63,7 @@ def fork_command(
 
 
 @click.command("tree")
-@click.argument("ref")
+@click.argument("ref", type=shared.REF)
 @shared.as_json
 @click.pass_obj
 def tree_command(options: Options, *, ref: str, as_json: bool) -> None:
@@ -105,22 +106,28 @@ def tree_json(root: Tree) -> str:
 
 
 def _drawn(root: Tree, asked: Session) -> Iterator[str]:
+    from rich.cells import cell_len
+
     shown = output.screen()
-    for node, branch, _ in _nodes(root):
+    nodes = _nodes(root)
+    for node, branch, _ in nodes:
         s = node.session
+        this = s.id == asked.id and len(nodes) > 1
         relation = f"{s.relation}" if s.relation else ""
         relation += f" at #{s.parent_seq}" if relation and s.parent_seq is not None else ""
         facts = [relation, count(s.message_count, "message"), money(s.cost), ago(s.time_updated)]
-        title = shown.style(one_line(s.title) or "–", bold=s.id == asked.id or None)
-        mark = "  ← this one" if s.id == asked.id and len(_nodes(root)) > 1 else ""
-        yield f"{branch}{short_id(s.id)}  {title}  " + shown.style(
-            f"({', '.join(filter(None, facts))}){mark}", dim=True
-        )
+        told = f"({', '.join(filter(None, facts))})" + ("  ← this one" if this else "")
+        start, title = f"{branch}{short_id(s.id)}  ", one_line(s.title) or "–"
+        if shown.terminal:
+            room = shown.width - len(start) - 2
+            title = cut(title, max(room - len(told), min(room, output.MIN_TITLE)))
+            told = cut(told, max(room - cell_len(title), 0))
+        yield f"{start}{shown.style(title, bold=this or None)}  {shown.style(told, dim=True)}"
 
 
 @click.command("diff")
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", type=shared.REF)
+@click.argument("b", type=shared.REF)
 @shared.as_json
 @click.pass_obj
 def diff_command(options: Options, *, a: str, b: str, as_json: bool) -> None:
@@ -155,11 +162,14 @@ def _parted(first: Session, second: Session, result: Comparison) -> Iterator[str
         yield ""
         name = f"{short_id(session.id)}  {one_line(session.title)}"
         alone = f"({count(len(messages), 'message')} alone)"
+        if shown.terminal:
+            name = cut(name, max(shown.width - len(alone) - 5, output.MIN_TITLE))
         yield shown.style(f"{mark * 3} {name} {alone}", bold=True)
         for message in messages:
-            yield shown.style(f"{mark} {_summary(message)}", fg=color)
+            line = f"{mark} {_summary(message)}"
+            yield shown.style(cut(line, shown.width) if shown.terminal else line, fg=color)
 
 
 def _summary(message: Message) -> str:
-    text = message.text or " ".join(f"[{p.tool or p.type}]" for p in message.parts)
-    return f"#{message.seq} {clock(message.time_created)} {message.role}: {one_line(text)[:200]}"
+    who = " ".join(filter(None, [message.role, message.kind]))
+    return f"#{message.seq} {clock(message.time_created)} {one_line(who)}: {preview(message)}"

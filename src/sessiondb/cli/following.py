@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, find, find_default, open_store
 from sessiondb.cli.transcript import message_lines
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("tail")
-@click.argument("ref", required=False)
+@click.argument("ref", type=shared.REF, required=False)
 @click.option("--last", type=click.IntRange(1), default=10, show_default=True, metavar="N",
               help="Begin with the last N messages.")  # fmt: skip
 @click.option("--jsonl", "as_jsonl", is_flag=True, help="Records of our own log, one a line.")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +15,14 @@ import click
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store, say
+from sessiondb.cli.progress import counted
 from sessiondb.cli.text import count, one_line
-from sessiondb.errors import SessionDBError
+from sessiondb.errors import SourceError
 from sessiondb.location import load_config, project_at
 from sessiondb.model import Imported, Problem
 
 if TYPE_CHECKING:
+    from sessiondb.formats import Store
     from sessiondb.model import SourceSession
 
 OUTCOMES = ("imported", "updated", "unchanged", "deleted", "diverged")
@@ -54,11 +56,13 @@ class Report:
 
 
 @click.command("import")
-@click.argument("paths", metavar="[PATH]...", nargs=-1)
-@click.option("--from", "formats", metavar="F", multiple=True, help="Only this agent's format.")
-@click.option("--project", metavar="DIR", help="Only sessions of the project of DIR.")
+@click.argument("paths", type=shared.PATH, metavar="[PATH]...", nargs=-1)
+@click.option("--from", "formats", metavar="F", multiple=True, help="Only this agent's format.",
+              shell_complete=shared.one_of("FORMATS"))  # fmt: skip
+@click.option("--project", type=shared.PATH, metavar="DIR", help="Only of the project of DIR.")
 @click.option("--restore", is_flag=True, help="Bring removed sessions back.")
 @click.option("--as-fork", is_flag=True, help="Bring what diverged as forks.")
+@click.option("--watch", is_flag=True, help="Go on with what changes, until Ctrl-C.")
 @click.option("--dry-run", is_flag=True, help="Report, write nothing.")
 @shared.as_json
 @click.pass_obj
@@ -70,6 +74,7 @@ def import_command(
     project: str | None,
     restore: bool,
     as_fork: bool,
+    watch: bool,
     dry_run: bool,
     as_json: bool,
 ) -> int:
@@ -78,63 +83,87 @@ def import_command(
     PATH is a file, a store, or any folder above stores; without one the places
     where agents keep their sessions. Nothing there is changed. A database of
     one project takes that project's sessions only.
+
+    --watch tells of each session on stderr, or with --json of each import that
+    brought something, a report a line. Any number may watch at once; --restore
+    is about the first import alone.
     """
-    report = Report()
+    if watch and dry_run:
+        raise click.UsageError("--watch and --dry-run exclude each other")
+    places = _places(paths, formats)
     with open_store(options, writing=True) as store:
-        sources = _Sources(_locations(paths, formats), formats, strict=bool(paths))
-        results = store.ingest(
-            sources, project_root=project and project_at(project).root, restore=restore,
-            as_fork=as_fork, dry_run=dry_run,
-        )  # fmt: skip
-        for result in _with_progress(results):
+        root = project and project_at(project).root
+        take = partial(store.ingest, project_root=root, as_fork=as_fork)
+        if watch:
+            from sessiondb.cli.watching import Changes, follow
+
+            # Before anything is read: what is written meanwhile has changed after it.
+            changes = Changes(places, formats)
+        report, sources = Report(), Sources(places, formats, strict=bool(paths))
+        results = take(sources, restore=restore, dry_run=dry_run)
+        for result in counted(results, "import", quiet=as_json):
             report.add(result)
-    _show(report, sources.stores, dry_run, as_json)
+        _show(report, sources.stores, dry_run, as_json)
+        if watch:
+            changes.forget(sources.unread)
+            follow(store, changes, take, report, as_json=as_json)
     return PROBLEMS_FOUND if report.problems else 0
 
 
-def _locations(paths: tuple[str, ...], formats: tuple[str, ...]) -> list[Path]:
+def _places(paths: tuple[str, ...], formats: tuple[str, ...]) -> list[Path]:
     if paths:
         return [Path(path) for path in paths]
     from sessiondb.formats import default_locations
 
-    known = default_locations(os.environ, formats=formats or None)
-    return [path for path in [*known, *load_config().import_paths] if path.exists()]
+    return [*default_locations(os.environ, formats=formats or None), *load_config().import_paths]
 
 
-class _Sources:
-    """The sessions of all stores at *paths*; what cannot be read is a problem, never the end."""
+class Sources:
+    """The sessions of the stores at *places*; what cannot be read is a problem, never the end.
 
-    def __init__(self, paths: list[Path], formats: tuple[str, ...], *, strict: bool) -> None:
-        self._paths, self._formats, self._strict = paths, formats, strict
+    *wanted* chooses stores by their path. Where not *strict*, a place where
+    nothing is is no problem. ``unread`` are the stores that could not be opened.
+    """
+
+    def __init__(
+        self,
+        places: list[Path],
+        formats: tuple[str, ...],
+        *,
+        strict: bool = False,
+        wanted: Callable[[Path], bool] = lambda _: True,
+    ) -> None:
+        self._places, self._formats = places, formats
+        self._strict, self._wanted = strict, wanted
         self.stores = 0
+        self.unread: list[Path] = []
 
     def __iter__(self) -> Iterator[SourceSession | Problem]:
-        from sessiondb.formats import find
-
-        for path in self._paths:
+        for place in self._places:
             before = self.stores
             try:
-                for found in find(path, formats=self._formats or None):
-                    self.stores += 1
-                    yield from found.read()
-            except SessionDBError as error:
-                if error.exit_code != PROBLEMS_FOUND:
-                    raise
-                yield Problem(str(path), str(error))
+                if self._strict or place.exists():
+                    yield from self._below(place)
+            except (SourceError, OSError) as error:
+                yield Problem(str(place), str(error))
             else:
                 if self._strict and self.stores == before:
-                    yield Problem(str(path), "no sessions of a known agent are here")
+                    yield Problem(str(place), "no sessions of a known agent are here")
 
+    def _below(self, place: Path) -> Iterator[SourceSession | Problem]:
+        from sessiondb.formats import find
 
-def _with_progress(results: Iterable[Imported | Problem]) -> Iterator[Imported | Problem]:
-    """Count along on one line of stderr, where that is a terminal."""
-    moving = sys.stderr.isatty()
-    for number, result in enumerate(results, 1):
-        if moving:
-            click.echo(f"\r{count(number, 'session')} read", err=True, nl=False)
-        yield result
-    if moving:
-        click.echo("\r\033[K", err=True, nl=False)
+        for found in find(place, formats=self._formats or None):
+            if self._wanted(found.path):
+                self.stores += 1
+                yield from self._read(found)
+
+    def _read(self, found: Store) -> Iterator[SourceSession | Problem]:
+        try:
+            yield from found.read()
+        except (SourceError, OSError) as error:
+            self.unread.append(found.path)
+            yield Problem(str(found.path), str(error))
 
 
 def _show(report: Report, stores: int, dry_run: bool, as_json: bool) -> None:
@@ -151,6 +180,12 @@ def _show(report: Report, stores: int, dry_run: bool, as_json: bool) -> None:
     if report.problems and not as_json:
         say(f"{count(len(report.problems), 'problem')}, all else was imported:")
         for p in report.problems[:SHOWN_PROBLEMS]:
-            say(f"  {p.source}" + (f":{p.line}" if p.line else "") + f": {one_line(p.why)}")
+            say(f"  {problem_line(p)}")
         if len(report.problems) > SHOWN_PROBLEMS:
             say(f"  … {len(report.problems) - SHOWN_PROBLEMS} more (--json has them all)")
+
+
+def problem_line(problem: Problem) -> str:
+    """Return where a problem is and what it is, on one line."""
+    where = problem.source + (f":{problem.line}" if problem.line else "")
+    return f"{one_line(where)}: {one_line(problem.why)}"

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store, say
-from sessiondb.cli.text import ago, count, iso, money, short_id
+from sessiondb.cli.text import ago, count, iso, money, short_id, size
 
 if TYPE_CHECKING:
     from sessiondb.model import Page, Prompt, Session
@@ -40,49 +41,50 @@ def list_command(
     """Sessions of this project, newest first (-a: everywhere).
 
     In a pipe each line is, tab-separated: id, time of last use, source, agent,
-    messages, cost, title, directory.
+    messages, cost, title, directory; with --sort size also the bytes.
     """
-    from sessiondb.model import session_json
-
     with open_store(options) as store:
         page = store.sessions(**where.filters(), order=sort, limit=limit or 50, cursor=cursor)
     if as_json:
-        found = [session_json(item) for item in page]
-        output.write_json({"sessions": found, "next_cursor": page.next_cursor})
+        output.write_json({"sessions": _as_json(page), "next_cursor": page.next_cursor})
     elif as_jsonl:
-        output.write_jsonl(map(session_json, page))
-    else:
-        show_sessions(page.items, projects=where.everywhere)
-    _say_what_is_left(page, where)
-
-
-def show_sessions(sessions: Sequence[Session], *, projects: bool = False) -> None:
-    """Write sessions as a table on a terminal, as tab-separated lines in a pipe."""
-    if not output.screen().terminal:
-        for s in sessions:
+        output.write_jsonl(_as_json(page))
+    elif not output.screen().terminal:
+        for s, number in zip_longest(page, page.sizes):
+            more = [] if number is None else [number]
             output.write_tsv(
                 s.id, iso(s.time_updated), s.source, s.agent, s.message_count, s.cost, s.title,
-                s.directory,
+                s.directory, *more,
             )  # fmt: skip
-    elif sessions:
-        output.page(_table(sessions, projects))
+    elif page.items:
+        output.page(_table(page, where.everywhere, sort))
+    _say_what_is_left(page, where, as_json)
 
 
-def _table(sessions: Sequence[Session], projects: bool) -> Iterator[str]:
-    head = ["ID", "USED", "SOURCE", *(["PROJECT"] if projects else []), "MSGS", "COST", "TITLE"]
-    rows = [
-        [
-            short_id(s.id),
-            ago(s.time_updated),
-            s.source,
-            *([Path(s.directory).name[-16:]] if projects else []),
-            str(s.message_count),
-            money(s.cost),
-            _title(s),
-        ]
-        for s in sessions
-    ]
-    return output.table(head, rows, right="USED MSGS COST")
+def _as_json(page: Page[Session]) -> list[dict[str, Any]]:
+    from sessiondb.model import session_json
+
+    found = map(session_json, page)
+    if not page.sizes:
+        return list(found)
+    return [{**item, "bytes": number} for item, number in zip(found, page.sizes, strict=True)]
+
+
+def _table(page: Page[Session], projects: bool, sort: str) -> Iterator[str]:
+    columns: dict[str, list[str]] = {
+        "ID": [short_id(s.id) for s in page],
+        "USED": [ago(s.time_updated) for s in page],
+        "SOURCE": [s.source for s in page],
+        "PROJECT": [Path(s.directory).name[-16:] for s in page] if projects else [],
+        "MSGS": [str(s.message_count) for s in page],
+        "COST": [money(s.cost) for s in page],
+        "SIZE": [size(number) for number in page.sizes],
+        "TITLE": [_title(s) for s in page],
+    }
+    columns = {name: values for name, values in columns.items() if values}
+    spare = "SOURCE PROJECT MSGS COST" if sort == "cost" else "SOURCE PROJECT COST MSGS"
+    rows = zip(*columns.values(), strict=True)
+    return output.table(list(columns), rows, right="USED MSGS COST SIZE", spare=spare)
 
 
 def _title(session: Session) -> str:
@@ -90,28 +92,28 @@ def _title(session: Session) -> str:
     return marks + ("(archived) " if session.time_archived else "") + (session.title or "–")
 
 
-def _say_what_is_left(page: Page[Session], where: shared.Where) -> None:
+def _say_what_is_left(page: Page[Session], where: shared.Where, as_json: bool) -> None:
     place = "everywhere" if where.everywhere else f"in {where.project or Path.cwd()}"
     if not page.items:
         more = "" if where.everywhere else "`sessiondb list -a` for every project, "
         say(f"no sessions {place} · {more}`sessiondb import` to bring them in")
+    elif page.next_cursor and not as_json:
+        say(f"{count(len(page), 'session')} · more: {shared.further(page.next_cursor)}")
     elif output.screen().terminal:
-        hints = [count(len(page), "session") + (" here" if not where.everywhere else "")]
-        if page.next_cursor:
-            hints = [f"the first {hints[0]}", f"--cursor {page.next_cursor} for the next"]
-        say(" · ".join([*hints, *([] if where.everywhere else ["-a for every project"])]))
+        here = "" if where.everywhere else " here · -a for every project"
+        say(count(len(page), "session") + here)
 
 
 @click.command("prompts")
-@click.argument("query", required=False)
-@shared.filters("everywhere", "project", "since", "until")
+@click.argument("words", metavar="[QUERY]", nargs=-1)
+@shared.filters()
 @shared.paged
 @shared.as_json
 @click.pass_obj
 def prompts_command(
     options: Options,
     *,
-    query: str | None,
+    words: tuple[str, ...],
     where: shared.Where,
     limit: int | None,
     cursor: str | None,
@@ -121,9 +123,9 @@ def prompts_command(
 
     In a pipe each line is, tab-separated: time, source, session id, directory, text.
     """
-    chosen = where.filters("source", "agent", "title", "archived", "subagents")
     with open_store(options) as store:
-        page = store.prompts(query, **chosen, limit=limit or 50, cursor=cursor)
+        query = " ".join(words) or None
+        page = store.prompts(query, **where.filters(), limit=limit or 50, cursor=cursor)
     if as_json:
         output.write_json({"prompts": list(map(asdict, page)), "next_cursor": page.next_cursor})
     elif output.screen().terminal and page.items:
@@ -132,9 +134,12 @@ def prompts_command(
         for p in page:
             output.write_tsv(iso(p.time_created), p.source, p.session_id, p.directory, p.text)
     if not page.items:
-        say("no prompts" + ("" if where.everywhere else " here · -a for every project"))
+        more = "" if where.everywhere else " here · -a for every project"
+        say(f"no prompts{more} · `sessiondb search --role user WORDS` looks into the sessions")
+    elif page.next_cursor and not as_json:
+        say(f"more: {shared.further(page.next_cursor)}")
 
 
 def _prompt_table(page: Page[Prompt]) -> Iterator[str]:
     rows = [[ago(p.time_created), p.source, p.text] for p in page]
-    return output.table(["TYPED", "SOURCE", "PROMPT"], rows, right="TYPED")
+    return output.table(["TYPED", "SOURCE", "PROMPT"], rows, right="TYPED", spare="SOURCE")

@@ -13,7 +13,7 @@ from sessiondb.cli.text import count
 
 
 @click.command("title")
-@click.argument("ref")
+@click.argument("ref", type=shared.REF)
 @click.argument("text")
 @shared.as_json
 @click.pass_obj
@@ -29,7 +29,7 @@ def title_command(options: Options, *, ref: str, text: str, as_json: bool) -> No
 
 
 @click.command("label")
-@click.argument("ref")
+@click.argument("ref", type=shared.REF)
 @click.argument("message", metavar="M")
 @click.argument("name", required=False)
 @shared.as_json
@@ -46,7 +46,7 @@ def label_command(
 
 
 @click.command("archive")
-@click.argument("refs", metavar="REF...", nargs=-1, required=True)
+@click.argument("refs", type=shared.REF, metavar="REF...", nargs=-1, required=True)
 @shared.as_json
 @click.pass_obj
 def archive_command(options: Options, *, refs: tuple[str, ...], as_json: bool) -> None:
@@ -55,7 +55,7 @@ def archive_command(options: Options, *, refs: tuple[str, ...], as_json: bool) -
 
 
 @click.command("unarchive")
-@click.argument("refs", metavar="REF...", nargs=-1, required=True)
+@click.argument("refs", type=shared.REF, metavar="REF...", nargs=-1, required=True)
 @shared.as_json
 @click.pass_obj
 def unarchive_command(options: Options, *, refs: tuple[str, ...], as_json: bool) -> None:

@@ -20,10 +20,12 @@ from typing import Any
 import click
 
 from sessiondb.cli.opening import Options
-from sessiondb.cli.text import cell, cut, escape_json, one_line, pad
+from sessiondb.cli.text import TAB, cell, cut, escape_json, one_line, pad, wrap
 
 #: The width below which no column of a table is cut.
 MIN_COLUMN = 8
+#: The same of the last column, and of a title.
+MIN_TITLE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,19 @@ class Screen:
 
     def style(self, text: str, **how: Any) -> str:
         """Return *text* in the style that `click.style` knows, where there is colour."""
-        return click.style(text, **how) if self.color and text else text
+        # Without a style it would still end in the sequence that resets one.
+        return click.style(text, **how) if self.color and text and any(how.values()) else text
+
+    def rows(self, text: str, indent: str = "", **how: Any) -> Iterator[str]:
+        """Yield a line after *indent*, on a terminal in as many rows as it takes."""
+        room = max(self.width - len(indent), MIN_COLUMN)
+        for row in wrap(text, room) if self.terminal else [text]:
+            yield self.style(indent + row, **how)
+
+    def row(self, text: str, indent: str = "") -> str:
+        """Return a line after *indent*, on a terminal cut to one row."""
+        room = max(self.width - len(indent), MIN_COLUMN)
+        return indent + (cut(text.expandtabs(TAB), room) if self.terminal else text)
 
 
 def screen() -> Screen:
@@ -64,10 +78,12 @@ def page(lines: Iterable[str]) -> None:
     shown, coming = screen(), iter(lines)
     first: list[str] = []
     if shown.terminal:
+        from rich.cells import cell_len
+
         rows = 0
         for line in coming:
             first.append(line + "\n")
-            rows += 1 + len(line) // shown.width
+            rows += max(1, -(-cell_len(click.unstyle(line)) // shown.width))
             if rows >= shown.height:
                 # R: let our colours pass; X: leave the text on the screen.
                 os.environ.setdefault("LESS", "RX")
@@ -142,24 +158,43 @@ def write_array(values: Iterable[Any], before: str = "", after: str = "") -> Non
     write_document(("[" if separator == "[" else "\n") + "]" + after)
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: str = "") -> Iterator[str]:
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], right: str = "", spare: str = ""
+) -> Iterator[str]:
     """Yield the lines of an aligned table; the widest columns give way to the screen.
 
-    *right* names the columns that are aligned to the right, separated by spaces.
+    *right* names the columns that are aligned to the right, *spare* those that a
+    narrow screen leaves out, the first one first; both separated by spaces.
     """
+    shown, fixed = screen(), right.split()
+    lines = [list(head), *([one_line(value) for value in row] for row in rows)]
+    columns = dict(zip(head, zip(*lines, strict=True), strict=True))
+    for name in ["", *spare.split()]:
+        columns.pop(name, None)
+        room = shown.width - 2 * (len(columns) - 1)
+        widths = _widths(columns, fixed, room)
+        if sum(widths.values()) <= room:
+            break
+    for number, row in enumerate(zip(*columns.values(), strict=True)):
+        cells = [
+            pad(cut(value, widths[name]), widths[name], right=name in fixed)
+            for name, value in zip(columns, row, strict=True)
+        ]
+        line = cut("  ".join(cells).rstrip(), shown.width)
+        yield line if number else shown.style(line, bold=True)
+
+
+def _widths(columns: Mapping[str, Sequence[str]], fixed: list[str], room: int) -> dict[str, int]:
+    """Return the widths of columns; those of words give way until all fit, as far as they can."""
     from rich.cells import cell_len
 
-    shown = screen()
-    kept = [[one_line(value) for value in row] for row in rows]
-    columns = zip(head, *kept, strict=True)
-    widths = [min(max(map(cell_len, column)), shown.width) for column in columns]
-    room = shown.width - 2 * (len(head) - 1)
-    while sum(widths) > room and max(widths) > MIN_COLUMN:
-        widths[widths.index(max(widths))] -= 1
-    for number, row in enumerate([list(head), *kept]):
-        cells = [
-            pad(cut(value, width), width, right=name in right.split())
-            for value, width, name in zip(row, widths, head, strict=True)
-        ]
-        line = "  ".join(cells).rstrip()
-        yield line if number else shown.style(line, bold=True)
+    widths = {name: max(map(cell_len, column)) for name, column in columns.items()}
+    least = {name: MIN_COLUMN for name in columns if name not in fixed}
+    if (last := list(columns)[-1]) in least:
+        least[last] = MIN_TITLE
+    while sum(widths.values()) > room:
+        wide = [name for name, width in least.items() if widths[name] > width]
+        if not wide:
+            break
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths

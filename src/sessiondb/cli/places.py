@@ -51,7 +51,7 @@ def init_command(options: Options, *, here: bool) -> None:
 
 
 @click.command("trust")
-@click.argument("directory", metavar="[DIR]", required=False)
+@click.argument("directory", type=shared.PATH, metavar="[DIR]", required=False)
 def trust_command(directory: str | None) -> None:
     """Use the database that came with the project of DIR (default: here).
 
@@ -68,8 +68,8 @@ def trust_command(directory: str | None) -> None:
 
 
 @click.command("relink")
-@click.argument("old")
-@click.argument("new")
+@click.argument("old", type=shared.PATH)
+@click.argument("new", type=shared.PATH)
 @shared.as_json
 @click.pass_obj
 def relink_command(options: Options, *, old: str, new: str, as_json: bool) -> None:

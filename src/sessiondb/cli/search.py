@@ -10,6 +10,7 @@ import click
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store, say
+from sessiondb.cli.output import MIN_COLUMN
 from sessiondb.cli.text import ago, cut, iso, one_line, short_id
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command("search")
-@click.argument("query")
+@click.argument("words", metavar="QUERY", nargs=-1, required=True)
 @shared.filters()
 @click.option(
     "--role", type=click.Choice(["user", "assistant", "tool", "system", "event"]),
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 def search_command(
     options: Options,
     *,
-    query: str,
+    words: tuple[str, ...],
     where: shared.Where,
     role: str | None,
     tool: str | None,
@@ -56,8 +57,8 @@ def search_command(
 
     with open_store(options) as store:
         page = store.search(
-            query, **where.filters(), role=role, tool=tool, order=order, all_hits=all_hits,
-            limit=limit or 20, cursor=cursor,
+            " ".join(words), **where.filters(), role=role, tool=tool, order=order,
+            all_hits=all_hits, limit=limit or 20, cursor=cursor,
         )  # fmt: skip
     if as_json:
         output.write_json({"hits": list(map(hit_json, page)), "next_cursor": page.next_cursor})
@@ -71,15 +72,16 @@ def search_command(
             output.write_tsv(
                 s.id, hit.seq, hit.message_id, iso(s.time_updated), s.source, s.title, hit.snippet
             )
-    _say_what_is_left(page, where)
+    _say_what_is_left(page, where, as_json)
 
 
 def _hits(page: Page[Hit]) -> Iterator[str]:
     shown = output.screen()
     for hit in page:
         s = hit.session
-        facts = f"{short_id(s.id)}  {ago(s.time_updated)} · {s.source}"
-        yield f"{facts}  " + shown.style(one_line(s.title), bold=True)
+        facts = f"{short_id(s.id)}  {ago(s.time_updated)} · {one_line(s.source)}  "
+        title = cut(one_line(s.title) or "–", max(shown.width - len(facts), MIN_COLUMN))
+        yield facts + shown.style(title, bold=True)
         text = cut(one_line(hit.snippet), shown.width - 10)
         yield f"  #{hit.seq if hit.seq is not None else '–':<6} {_marked(text)}"
 
@@ -92,11 +94,12 @@ def _marked(snippet: str) -> str:
     return snippet.replace("\u2039", on).replace("\u203a", off) + off
 
 
-def _say_what_is_left(page: Page[Hit], where: shared.Where) -> None:
+def _say_what_is_left(page: Page[Hit], where: shared.Where, as_json: bool) -> None:
     if not page.items:
         further = ["every project (-a)"] if not where.everywhere else []
         further += ["--subagents"] if not where.subagents else []
         further += ["--archived"] if not where.archived else []
-        say("nothing found" + (f" · look further: {', '.join(further)}" if further else ""))
-    elif page.next_cursor and output.screen().terminal:
-        say(f"there is more: --cursor {page.next_cursor}")
+        more = f" · look further: {', '.join(further)}" if further else ""
+        say(f"nothing found · word* finds what begins with word{more}")
+    elif page.next_cursor and not as_json:
+        say(f"more: {shared.further(page.next_cursor)}")

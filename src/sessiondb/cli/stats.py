@@ -22,7 +22,7 @@ _NOTHING = UsageRow({}, 0, 0, None, None, Tokens(), 0)
 
 
 @click.command("stats")
-@shared.filters(*"everywhere project source agent since until title".split())
+@shared.filters()
 @click.option(
     "--by", default="model", show_default=True, metavar="K[,K]",
     help="day, week, month, model, source, project, tool, session, agent.",
@@ -36,11 +36,12 @@ _NOTHING = UsageRow({}, 0, 0, None, None, Tokens(), 0)
 def stats_command(
     options: Options, *, where: shared.Where, by: str, prices: Path | None, as_json: bool
 ) -> None:
-    """Cost and tokens of this project (-a: everywhere), archived sessions and subagents included.
+    """Cost and tokens of this project (-a: everywhere).
 
-    What a fork took over is counted once. A cost that no source stated is
-    estimated from --prices or config.toml, and shown apart. In a pipe each line
-    is, tab-separated: the keys, sessions, messages, cost, estimated cost, tokens
+    Archived sessions and subagents cost as well and are always counted; what a
+    fork took over is counted once. A cost that no source stated is estimated
+    from --prices or config.toml, and shown apart. In a pipe each line is,
+    tab-separated: the keys, sessions, messages, cost, estimated cost, tokens
     (input, output, reasoning, cache read, cache write), tokens without a price.
     """
     keys = [key.strip() for key in by.split(",")]
@@ -52,7 +53,7 @@ def stats_command(
     if as_json:
         output.write_json({"rows": list(map(_row_json, rows)), "total": _row_json(total)})
     elif output.screen().terminal and rows:
-        output.page(output.table(*_table(keys, rows, total), right=_RIGHT))
+        output.page(output.table(*_table(keys, rows, total), right=_RIGHT, spare=_SPARE))
     else:
         for row in rows:
             output.write_tsv(*row.key.values(), *_numbers(row))
@@ -83,6 +84,7 @@ def _numbers(row: UsageRow) -> list[Any]:
 
 _HEAD = ["SESSIONS", "ANSWERS", "COST", "ESTIMATE", "INPUT", "OUTPUT", "CACHED"]
 _RIGHT = " ".join(_HEAD)
+_SPARE = "CACHED ANSWERS SESSIONS ESTIMATE OUTPUT INPUT"
 
 
 def _table(

@@ -8,9 +8,11 @@ database passes `visible`, `one_line` or `cell` before it is printed as text.
 from __future__ import annotations
 
 import re
-import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
+
+from sessiondb.clock import now_ms
 
 #: C1 controls, marks of direction, separators that break lines, and lone surrogates.
 _TRICKY = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
@@ -19,6 +21,8 @@ _CONTROL = f"[\x00-\x08\x0b-\x1f{_TRICKY}]"
 _CELL = f"[\x00-\x1f\\\\{_TRICKY}]"
 _JSON = f"[{_TRICKY}]"
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
+#: Columns of a tab on a terminal, where what stands before it may be of our own.
+TAB = 4
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 
@@ -74,7 +78,7 @@ def _at(ms: int, form: str, zone: Any = None, tail: str = "") -> str:
 
 def ago(ms: int, now: int | None = None) -> str:
     """Return how long ago Unix *ms* was: ``5 min``, ``3 h``, ``4 d``, else the date."""
-    passed = (time.time_ns() // 1_000_000 if now is None else now) - ms
+    passed = (now_ms() if now is None else now) - ms
     if 0 <= passed < MINUTE:
         return "now"
     if 0 <= passed < HOUR:
@@ -119,6 +123,26 @@ def cut(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(width - 1, 0)).rstrip() + "…"
+
+
+def wrap(text: str, width: int) -> Iterator[str]:
+    """Yield a line in rows of at most *width* columns, broken between words where it can be."""
+    from rich.cells import cell_len, chop_cells
+
+    text = text.expandtabs(TAB)
+    if cell_len(text) <= width:
+        yield text
+        return
+    row = ""
+    for word in re.findall(r"\s*\S+", text):
+        start = row + word
+        if row and cell_len(row) + cell_len(word) > width:
+            yield row
+            start = word.lstrip()
+        # Nothing is chopped where all of it has no width.
+        *full, row = chop_cells(start, width) or [start]
+        yield from full
+    yield row
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:

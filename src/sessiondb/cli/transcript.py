@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sessiondb.cli.text import clock, count, money, one_line, visible
+from sessiondb.cli.text import clock, count, cut, money, one_line, visible
 
 if TYPE_CHECKING:
     from sessiondb.cli.output import Screen
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
 #: What a folded text keeps: lines, and characters of each.
 FOLD_LINES, FOLD_WIDTH = 8, 400
+#: Columns of a message on one line.
+PREVIEW = 200
 _BOOKKEEPING = {"step-start", "step-finish", "snapshot", "patch"}
 _STATUS_COLORS = {"error": "red", "completed": "green"}
 
 
 def header(session: Session, screen: Screen) -> Iterator[str]:
     """Yield the facts of a session and an empty line."""
-    yield screen.style(one_line(session.title or "(no title)"), bold=True)
+    yield from screen.rows(one_line(session.title or "(no title)"), bold=True)
     program = " ".join(filter(None, [session.source, session.version]))
     model = "/".join(filter(None, [session.provider_id, session.model_id]))
     for facts in (
@@ -36,7 +38,7 @@ def header(session: Session, screen: Screen) -> Iterator[str]:
         [f"{clock(session.time_created)} to {clock(session.time_updated)}"]
         + (["archived"] if session.time_archived else []),
     ):
-        yield screen.style(one_line(" · ".join(filter(None, facts))), dim=True)
+        yield from screen.rows(one_line(" · ".join(filter(None, facts))), dim=True)
     yield ""
 
 
@@ -60,34 +62,43 @@ def message_lines(
     message: Message, screen: Screen, *, full: bool, results: dict[str, int]
 ) -> Iterator[str]:
     """Yield one message. *results* remembers what calls showed (call id → hash)."""
-    yield _message_head(message, screen)
+    yield from _message_head(message, screen)
     for part in message.parts:
         if full or part.type not in _BOOKKEEPING:
             yield from _part(part, screen, full, results)
     if message.error is not None:
-        error = message.error if isinstance(message.error, str) else _json(message.error)
-        yield screen.style(f"error: {one_line(error)}", fg="red")
+        yield from screen.rows(one_line(_error(message)), fg="red")
     yield ""
 
 
-def _message_head(message: Message, screen: Screen) -> str:
+def _error(message: Message) -> str:
+    error = message.error
+    return f"error: {error if isinstance(error, str) else _json(error)}"
+
+
+def _message_head(message: Message, screen: Screen) -> Iterator[str]:
     who = message.role if message.kind is None else f"{message.role} {message.kind}"
     facts = [clock(message.time_created), message.agent, message.model_id]
     facts += [money(message.cost)] if message.cost is not None else []
     facts += [message.finish] if message.finish not in (None, "stop", "tool-calls") else []
     facts += ["open"] if message.time_completed is None else []
     facts += ["inherited"] if message.inherited else []
-    name = screen.style(f"#{message.seq} {one_line(who)}", fg="cyan", bold=True)
+    name = f"#{message.seq} {one_line(who)}"
     rest = one_line(" · ".join(filter(None, facts)))
-    return f"── {name} " + screen.style(f"· {rest}", dim=True)
+    first, *more = screen.rows(f"{name} · {rest}", "── ")
+    named = screen.style(name, fg="cyan", bold=True)
+    yield first[:3] + named + screen.style(first[3 + len(name) :], dim=True)
+    for row in more:
+        yield screen.style("   " + row[3:], dim=True)
 
 
 def _part(part: Part, screen: Screen, full: bool, results: dict[str, int]) -> Iterator[str]:
     if part.type == "text":
-        yield from visible((part.text or "").rstrip("\n")).split("\n")
+        for line in visible((part.text or "").rstrip("\n")).split("\n"):
+            yield from screen.rows(line)
     elif part.type == "reasoning":
         for line in visible(part.text or "").split("\n"):
-            yield screen.style(f"│ {line}", dim=True, italic=True)
+            yield from screen.rows(line, "│ ", dim=True, italic=True)
     elif part.type == "tool":
         if part.call_id is not None:
             results[part.call_id] = hash(part.text)
@@ -99,17 +110,20 @@ def _part(part: Part, screen: Screen, full: bool, results: dict[str, int]) -> It
 
 
 def _call(part: Part, screen: Screen, full: bool) -> Iterator[str]:
-    name = screen.style(f"▸ {one_line(part.tool or 'tool')}", bold=True)
-    state = part.outcome or part.status or ""
+    name = f"▸ {one_line(part.tool or 'tool')}"
+    state = one_line(part.outcome or part.status or "")
     seconds = ""
     if part.time_started is not None and part.time_ended is not None:
         seconds = f"{(part.time_ended - part.time_started) / 1000:.1f} s"
-    facts = [screen.style(one_line(state), fg=_STATUS_COLORS.get(part.status or "")), seconds]
-    yield " ".join([name, *filter(None, [*facts, one_line(part.title or "")])])
+    plain = " ".join(filter(None, [name, state, seconds]))
+    title = screen.row(one_line(part.title or ""), plain + " ")[len(plain) :].rstrip()
+    color = _STATUS_COLORS.get(part.status or "")
+    styled = [screen.style(name, bold=True), screen.style(state, fg=color), seconds]
+    yield " ".join(filter(None, styled)) + title
     if part.input_json is not None:
-        yield from folded(_arguments(part.input_json), full, "  ")
+        yield from _folded(_arguments(part.input_json), screen, full, "  ")
     if part.text:
-        yield from folded(part.text, full, "  │ ")
+        yield from _folded(part.text, screen, full, "  │ ")
 
 
 def _arguments(text: str) -> str:
@@ -125,25 +139,51 @@ def _arguments(text: str) -> str:
 
 
 def _other(part: Part, screen: Screen, full: bool) -> Iterator[str]:
+    yield from screen.rows(_named(part), dim=True)
+    if part.text:
+        yield from _folded(part.text, screen, full, "  │ ")
+    elif full and part.data:
+        yield from _folded(_json(dict(part.data)), screen, full, "  ")
+
+
+def _named(part: Part) -> str:
     facts: list[Any] = [part.type, part.tool, part.title]
     facts += [part.data.get(name) for name in ("name", "filename", "path", "mime", "url")]
     named = " ".join(str(fact)[:FOLD_WIDTH] for fact in facts if isinstance(fact, str) and fact)
-    yield screen.style(f"[{one_line(named)}]", dim=True)
-    if part.text:
-        yield from folded(part.text, full, "  │ ")
-    elif full and part.data:
-        yield from folded(_json(dict(part.data)), full, "  ")
+    return f"[{one_line(named)}]"
+
+
+def preview(message: Message) -> str:
+    """Return on one line what a message says; if it says nothing, what it does or thinks."""
+    said = message.text or " · ".join(filter(None, map(_brief, message.parts)))
+    if not said and message.error is not None:
+        said = _error(message)
+    return cut(one_line(said), PREVIEW) or "(nothing said)"
+
+
+def _brief(part: Part) -> str:
+    if part.type in _BOOKKEEPING:
+        return ""
+    if part.type != "tool":
+        words = part.text or _named(part)
+        return f"({words})" if part.type == "reasoning" else words
+    given = part.title or _arguments(part.input_json or "").removeprefix("command: ")
+    how = part.outcome or part.status
+    return f"▸ {part.tool} {given}" + (f" [{how}]" if how != "completed" else "")
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def folded(text: str, full: bool, indent: str) -> Iterator[str]:
-    """Yield the lines of *text*, indented; unless *full* at most `FOLD_LINES` of them."""
+def _folded(text: str, screen: Screen, full: bool, indent: str) -> Iterator[str]:
+    """Yield the lines of *text*, indented; unless *full* at most `FOLD_LINES` rows of them."""
     lines = visible(text.rstrip("\n")).split("\n")
     for line in lines if full else lines[:FOLD_LINES]:
         more = len(line) - FOLD_WIDTH
-        yield indent + (line if full or more <= 0 else f"{line[:FOLD_WIDTH]}… (+{more})")
+        if full:
+            yield from screen.rows(line, indent)
+        else:
+            yield screen.row(line if more <= 0 else f"{line[:FOLD_WIDTH]}… (+{more})", indent)
     if not full and len(lines) > FOLD_LINES:
         yield f"{indent}… {count(len(lines) - FOLD_LINES, 'more line')} (--full)"

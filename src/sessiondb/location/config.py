@@ -65,10 +65,11 @@ def load_config(path: Path | None = None) -> Config:
     unknown, of the wrong type, or not TOML.
     """
     path = config_path() if path is None else path
-    import tomllib
-
     try:
-        table = tomllib.loads(path.read_bytes().decode())
+        content = path.read_bytes()
+        import tomllib  # only where there is a file: every command begins here
+
+        table = tomllib.loads(content.decode())
     except FileNotFoundError:
         return Config()
     except (OSError, ValueError) as error:
@@ -91,7 +92,8 @@ class _Table:
                 raise self.wrong(key, f"is unknown here; known are {', '.join(names)}")
 
     def wrong(self, key: str, why: str) -> InvalidInputError:
-        return InvalidInputError(f"{self.path}: {self.name}{key} {why}")
+        hint = "mend it there, or name another file in SESSIONDB_CONFIG"
+        return InvalidInputError(f"{self.path}: {self.name}{key} {why}", hint=hint)
 
     def table(self, key: str) -> _Table:
         values = self.values.get(key, {})

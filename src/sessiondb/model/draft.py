@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sessiondb.errors import InvalidInputError
 from sessiondb.model.records import Tokens
 
 ROLES = ("user", "assistant", "tool", "system", "event")
@@ -116,8 +117,11 @@ def tool(
 
     *output* makes it ``completed``, *error* or *outcome* ``error`` (outcome
     ``failed`` unless given), neither leaves it ``pending``; *status* overrides.
-    *input* is any JSON value; keywords go to ``data``.
+    *input* is any JSON value; keywords go to ``data``. A call has one result:
+    raises `InvalidInputError` for *output* and *error* at once.
     """
+    if output is not None and error is not None:
+        raise InvalidInputError("a call ends with output or with error, not both")
     failed = error is not None or outcome is not None
     if status is None:
         status = "error" if failed else "pending" if output is None else "completed"

@@ -193,10 +193,14 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a list; iterate it. ``next_cursor`` is None on the last page."""
+    """One page of a list; iterate it. ``next_cursor`` is None on the last page.
+
+    ``sizes`` are the bytes of each session where they were ordered by size, else empty.
+    """
 
     items: tuple[T, ...]
     next_cursor: str | None = None
+    sizes: tuple[int, ...] = ()
 
     def __iter__(self) -> Iterator[T]:
         return iter(self.items)

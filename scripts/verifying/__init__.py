@@ -1,0 +1,1 @@
+"""Our exports given to the real OpenCode; see `scripts/verify-opencode`."""

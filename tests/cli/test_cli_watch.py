@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import opencode_store as opencode
+import pytest
+from command_line import SAMPLE, Run
+
+from sessiondb.cli.importing import Sources
+from sessiondb.cli.watching import Changes
+from sessiondb.formats import foreign
+from sessiondb.model import Problem, SourceSession
+
+Watch = Callable[..., "Watcher"]
+
+
+class Watcher:
+    """An `import --watch` that runs in a process of its own."""
+
+    def __init__(self, *args: str) -> None:
+        command = [sys.executable, "-m", "sessiondb", "import", "--watch", *args]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
+        self.says("watching")
+
+    def says(self, word: str) -> str:
+        """Wait for the line of stderr with *word*."""
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            if word in line:
+                return line
+        raise AssertionError(f"it ended without saying {word!r}")
+
+    def prints(self) -> str:
+        """Wait for the next line of stdout."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+    def interrupt(self) -> tuple[int, str]:
+        """Type Ctrl-C; return the exit code and what was still said."""
+        self._process.send_signal(signal.SIGINT)
+        _, said = self._process.communicate(timeout=20)
+        return self._process.returncode, said
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture
+def watch(project: Path) -> Iterator[Watch]:
+    running: list[Watcher] = []
+
+    def start(*args: str) -> Watcher:
+        running.append(Watcher(*args))
+        return running[-1]
+
+    yield start
+    for watcher in running:
+        watcher.end()
+
+
+def held(number: int) -> dict[str, object]:
+    return opencode.session(
+        number, opencode.user(10 * number, "Do it"), opencode.assistant(10 * number + 1)
+    )
+
+
+def write(agent: sqlite3.Connection, session: dict[str, object]) -> None:
+    opencode.add_session(agent, session)
+    agent.commit()
+
+
+def test_what_an_agent_writes_is_here_a_moment_later(
+    watch: Watch, sessiondb: Run, tmp_path: Path
+) -> None:
+    path = opencode.sqlite_store(tmp_path / "agent" / "opencode.db", held(1))
+    with closing(sqlite3.connect(path)) as agent:
+        agent.execute("PRAGMA journal_mode=WAL")
+        watcher = watch(str(path.parent))
+        write(agent, held(2))
+        assert "2 messages  Session 2" in watcher.says("imported")
+        opencode.add_messages(agent, opencode.session(1, opencode.user(15, "And the tests?")))
+        agent.commit()
+        assert "3 messages  Session 1" in watcher.says("updated")
+        assert watcher.interrupt() == (130, "\n")
+    assert len(sessiondb("list", "-a", "--json").json["sessions"]) == 2
+
+
+def test_any_number_may_watch_for_one_database(
+    watch: Watch, sessiondb: Run, tmp_path: Path
+) -> None:
+    path = opencode.sqlite_store(tmp_path / "agent" / "opencode.db", held(1))
+    watchers = [watch(str(path)), watch(str(path))]
+    with closing(sqlite3.connect(path)) as agent:
+        write(agent, held(2))
+    deadline = time.monotonic() + 20
+    while len(sessiondb("list", "-a", "--json").json["sessions"]) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert [watcher.interrupt()[0] for watcher in watchers] == [130, 130]
+    listed = sessiondb("list", "-a", "--json").json["sessions"]
+    assert [session["message_count"] for session in listed] == [2, 2]
+    assert sessiondb("check").code == 0
+
+
+def test_a_store_may_appear_be_torn_and_vanish_while_it_is_watched(
+    watch: Watch, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    watcher = watch("--json")
+    assert json.loads(watcher.prints())["sessions"] == []
+    store = home / ".local" / "share" / "opencode"
+    new = shutil.copytree(SAMPLE, home / "new")
+    message = next(new.rglob("message/*/*.json"))
+    whole = message.read_text()
+    message.write_text(whole[:20])
+    store.parent.mkdir(parents=True)
+    new.rename(store)
+    report = json.loads(watcher.prints())
+    assert report["imported"] == len(report["sessions"]) > 0
+    assert message.name in report["problems"][0]["source"]
+    next(store.rglob(message.name)).write_text(whole)
+    report = json.loads(watcher.prints())
+    assert report["updated"] == len(report["sessions"]) > 0
+    assert report["problems"] == []
+    shutil.rmtree(store)
+    assert watcher.interrupt()[0] == 130
+
+
+def read(sources: Sources | None) -> list[str | None]:
+    """Return the titles of the sessions, None for each problem."""
+    found = list(sources or ())
+    assert all(isinstance(item, SourceSession | Problem) for item in found)
+    return [item.title if isinstance(item, SourceSession) else None for item in found]
+
+
+def test_only_a_store_that_changed_is_read(tmp_path: Path) -> None:
+    one = opencode.sqlite_store(tmp_path / "one.db", held(1))
+    opencode.sqlite_store(tmp_path / "two.db", held(2))
+    changes = Changes([tmp_path], ())
+    assert changes.look() is None
+    with closing(sqlite3.connect(one)) as agent:
+        write(agent, held(3))
+    assert read(changes.look()) == ["Session 1", "Session 3"]
+    assert changes.look() is None
+
+
+def test_a_store_that_is_locked_is_read_when_it_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "BUSY_SECONDS", 0.01)
+    path = opencode.sqlite_store(tmp_path / "opencode.db", held(1))
+    opencode.sqlite_store(tmp_path / "other.db", held(2))
+    changes = Changes([tmp_path], ())
+    changes.forget_all()
+    with closing(sqlite3.connect(path)) as agent:
+        agent.execute("BEGIN EXCLUSIVE")
+        sources = changes.look()
+        assert read(sources) == [None, "Session 2"]
+        assert sources is not None
+        changes.forget(sources.unread)
+        agent.rollback()
+    assert read(changes.look()) == ["Session 1"]
+
+
+def test_watching_and_a_dry_run_exclude_each_other(sessiondb: Run) -> None:
+    ran = sessiondb("import", "--watch", "--dry-run")
+    assert (ran.code, ran.out) == (2, "")
