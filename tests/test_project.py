@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import subprocess
 from collections.abc import Callable
@@ -12,15 +11,12 @@ import pytest
 
 from sessiondb.errors import InvalidInputError, NotFoundError
 from sessiondb.location import (
-    absolute,
     project_at,
-    project_id,
-    relative_to_root,
     remote_of,
     root_commit_of,
-    salted_id,
 )
 from sessiondb.location.git import normalised
+from sessiondb.places import absolute, stored
 
 Git = Callable[..., str]
 
@@ -170,7 +166,6 @@ def test_what_cannot_be_a_directory_is_refused(directory: str) -> None:
 @pytest.mark.parametrize("directory", ["/" + "x" * 5000, "/\ud800", "/a\nb"])
 def test_a_strange_directory_is_only_a_name(directory: str) -> None:
     assert project_at(directory).root == directory
-    assert len(project_id(directory)) == 64
 
 
 def test_a_removed_current_directory_is_said_so(
@@ -299,32 +294,27 @@ def test_a_git_hook_does_not_change_which_repository_is_asked(
     assert root_commit_of(str(repository)) == first
 
 
-def test_the_id_of_a_project_is_the_hash_of_its_root_and_can_be_salted() -> None:
-    assert project_id("/a") == hashlib.sha256(b"/a").hexdigest()
-    assert len({project_id("/a"), salted_id("/a", 1), salted_id("/a", 2), project_id("/b")}) == 4
-
-
 @pytest.mark.parametrize(
-    ("directory", "stored"),
+    ("directory", "kept"),
     [
-        ("/work/app", "."),
-        ("/work/app/src/x", "src/x"),
-        ("/work/app/./src/", "src"),
-        ("/work/app2", "/work/app2"),
-        ("/work", "/work"),
-        ("/work/app/../other", "/work/app/../other"),
+        ("/srv/app", "."),
+        ("/srv/app/src/x", "src/x"),
+        ("/srv/app/./src/", "src"),
+        ("/srv/app2", "/srv/app2"),
+        ("/srv", "/srv"),
+        ("/srv/app/../other", "/srv/app/../other"),
         ("C:\\app", "C:\\app"),
     ],
 )
 def test_directories_inside_of_a_project_are_stored_relative_to_it(
-    directory: str, stored: str
+    directory: str, kept: str
 ) -> None:
-    assert relative_to_root("/work/app", directory) == stored
+    assert stored(directory, "/srv/app") == kept
 
 
 def test_a_project_that_moved_takes_its_directories_along() -> None:
-    assert absolute("/new", relative_to_root("/old", "/old/src")) == "/new/src"
-    assert absolute("/new", relative_to_root("/old", "/old")) == "/new"
-    assert absolute("/new", relative_to_root("/old", "/elsewhere")) == "/elsewhere"
-    assert absolute("/new", "C:\\app") == "C:\\app"
-    assert absolute("/", relative_to_root("/", "/src")) == "/src"
+    assert absolute(stored("/old/src", "/old"), "/new") == "/new/src"
+    assert absolute(stored("/old", "/old"), "/new") == "/new"
+    assert absolute(stored("/elsewhere", "/old"), "/new") == "/elsewhere"
+    assert absolute("C:\\app", "/new") == "C:\\app"
+    assert absolute(stored("/src", "/"), "/") == "/src"

@@ -17,12 +17,13 @@ from sqlalchemy import Table, and_, case, exists, func, literal_column, null, or
 from sessiondb.effects.handles import LEAF, SessionHandle
 from sessiondb.effects.message import MESSAGE, PART, seq_of
 from sessiondb.effects.ownership import recount
-from sessiondb.effects.project import Place, project_of, stored
+from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.session import check_chain, free_slug
 from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.tree import links, path_to
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import ConflictError
+from sessiondb.places import stored
 from sessiondb.schema import file_diff, label, message, part, session, todo
 
 _SUFFIX = re.compile(r"(?:^| )\(fork #(\d{1,9})\)$")

@@ -17,7 +17,7 @@ from sqlalchemy import delete, func, select, update
 from sessiondb import ids
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob, MessageRow, PartRow
-from sessiondb.effects.project import Place, project_of, stored
+from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.session import (
     MAX_CHAIN,
     SESSION,
@@ -25,6 +25,7 @@ from sessiondb.effects.session import (
 )
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.places import stored
 from sessiondb.schema import (
     import_ledger,
     message,

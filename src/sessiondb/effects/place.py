@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import or_, select
 
-from sessiondb.effects.project import Place, add_directory, project_of, stored
+from sessiondb.effects.project import Place, add_directory, project_of
 from sessiondb.effects.session import free_slug
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, insert_text, p, update_of
 from sessiondb.errors import NotFoundError
+from sessiondb.places import stored
 from sessiondb.schema import project, project_directory, session, terminal
 
 _BELOW = Statement(

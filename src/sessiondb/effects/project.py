@@ -16,6 +16,7 @@ from sqlalchemy import select
 
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p
+from sessiondb.places import stored
 from sessiondb.schema import project, project_directory
 
 
@@ -57,15 +58,6 @@ _BY_COMMIT = Statement(
 _BY_ID = Statement(lambda: select(project.c.worktree).where(project.c.id == p("pid")))
 _PROJECT = tuple("id worktree vcs remote root_commit name time_created time_updated".split())
 _DIRECTORY = ("directory", "project_id", "kind", "time_created")
-
-
-def stored(directory: str, root: str | None) -> str:
-    """Return *directory* as the database keeps it: relative to *root* for a project-local one."""
-    if root is None or not os.path.isabs(directory):
-        return directory
-    if directory == root or directory.startswith(root.rstrip(os.sep) + os.sep):
-        return os.path.relpath(directory, root)
-    return directory
 
 
 def project_of(tx: Transaction, place: Place) -> str:

@@ -20,12 +20,13 @@ from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob, PartRow
 from sessiondb.effects.ingest import Entry, Run, above
 from sessiondb.effects.message import MESSAGE, PART, insert_message, insert_part
-from sessiondb.effects.project import Place, project_of, stored
+from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.results import filled_call
 from sessiondb.effects.session import MAX_CHAIN, SESSION, free_slug
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.model import StoredMessage, StoredSession
+from sessiondb.places import stored
 from sessiondb.schema import message, part, session, tombstone
 
 _FOUND = Statement(

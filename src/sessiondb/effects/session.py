@@ -11,10 +11,11 @@ from sqlalchemy import delete, select
 from sessiondb import ids
 from sessiondb.effects.encode import Blob
 from sessiondb.effects.message import seq_of
-from sessiondb.effects.project import Place, project_of, stored
+from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError
+from sessiondb.places import stored
 from sessiondb.schema import file_diff, label, prompt, session, todo
 
 SESSION = tuple(

@@ -17,8 +17,4 @@ from sessiondb.location.directories import state_directory as state_directory
 from sessiondb.location.git import remote_of as remote_of
 from sessiondb.location.git import root_commit_of as root_commit_of
 from sessiondb.location.project import Place as Place
-from sessiondb.location.project import absolute as absolute
 from sessiondb.location.project import project_at as project_at
-from sessiondb.location.project import project_id as project_id
-from sessiondb.location.project import relative_to_root as relative_to_root
-from sessiondb.location.project import salted_id as salted_id

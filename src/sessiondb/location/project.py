@@ -1,4 +1,4 @@
-"""Which project a directory belongs to, and how a project-local database names directories.
+"""Which project a directory belongs to.
 
 A project is a worktree root: of a linked git worktree the main one, outside of
 a repository the directory itself. A directory that is not on this machine (a
@@ -7,16 +7,14 @@ session from elsewhere) is kept as it was written; nothing is guessed about it.
 
 from __future__ import annotations
 
-import hashlib
-import ntpath
 import os
-import posixpath
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from sessiondb.errors import InvalidInputError, NotFoundError
 from sessiondb.location import git
+from sessiondb.places import is_absolute
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ def project_at(directory: str | os.PathLike[str], *, resolve_git: bool = True) -
     written = os.fspath(directory)
     if not written or "\0" in written:
         raise InvalidInputError(f"not a directory: {written!r}")
-    if _is_absolute(written) and not Path(written).is_absolute():
+    if is_absolute(written) and not Path(written).is_absolute():
         return Place(written, written, written)
     try:
         here = Path(written).absolute()
@@ -62,39 +60,3 @@ def project_at(directory: str | os.PathLike[str], *, resolve_git: bool = True) -
         return Place(path, path, path)
     kind: Literal["worktree", "sandbox"] = "sandbox" if found.linked else "worktree"
     return Place(str(found.root), path, str(found.checkout), kind, "git")
-
-
-def project_id(root: str) -> str:
-    """Return the id of the project at *root*: the SHA-256 of the path, 64 hex digits."""
-    return hashlib.sha256(root.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def salted_id(root: str, n: int) -> str:
-    """Return the *n*-th other id for *root*, for when another worktree has the ones before."""
-    return project_id(f"{root}\0{n}")
-
-
-def relative_to_root(root: str, directory: str) -> str:
-    """Return *directory* as a project-local database stores it.
-
-    Inside of *root* (the folder that holds ``.sessiondb``) it becomes relative
-    with ``/`` as separator, ``.`` for the root itself, so that the folder can
-    move. Anything else stays as it is: it does not move along.
-    """
-    if not Path(directory).is_absolute():
-        return directory
-    prefix, path = root.rstrip(os.sep) + os.sep, os.path.normpath(directory)
-    if not (path + os.sep).startswith(prefix):
-        return directory
-    return path[len(prefix) :].replace(os.sep, "/") or "."
-
-
-def absolute(root: str, stored: str) -> str:
-    """Return the directory that `relative_to_root` stored, seen from where *root* is now."""
-    if _is_absolute(stored):
-        return stored
-    return os.path.normpath(Path(root, stored))
-
-
-def _is_absolute(path: str) -> bool:
-    return posixpath.isabs(path) or ntpath.isabs(path)

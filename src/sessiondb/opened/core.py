@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from sessiondb import codec, ids, location
 from sessiondb.effects.delete import Delete, Reap
 from sessiondb.effects.job import Job
-from sessiondb.effects.project import Place, stored
+from sessiondb.effects.project import Place
 from sessiondb.effects.service import Service
 from sessiondb.effects.unit import Unit
 from sessiondb.effects.writer import acquire, check_free, release
@@ -32,6 +32,7 @@ from sessiondb.engine.opening import ensure
 from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError
 from sessiondb.model import Change
 from sessiondb.opened.notifier import Callback, Notifier
+from sessiondb.places import stored
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import project_at
 

@@ -9,7 +9,6 @@ as a mutable twin of the same layout, which then becomes the frozen class
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
@@ -19,6 +18,7 @@ from sqlalchemy import cast as sql_cast
 
 from sessiondb import codec
 from sessiondb.model import Message, Part, Session
+from sessiondb.places import absolute
 from sessiondb.schema import blob, message, part, session
 
 T = TypeVar("T")
@@ -54,21 +54,13 @@ _JSON_FIELDS = [
 _DIRECTORY = _SESSION_FIELDS.index("directory")
 
 
-def absolute(directory: str, base: str | None) -> str:
-    """Return a stored directory as a path; a project-local database keeps relative ones."""
-    if base is None or os.path.isabs(directory):
-        return directory
-    return os.path.normpath(os.path.join(base, directory))
-
-
 def session_of(row: tuple[Any, ...], base: str | None = None) -> Session:
     """Return the record of a row of `SESSION_COLUMNS`."""
     values = list(row)
     for index in _JSON_FIELDS:
         if values[index] is not None:
             values[index] = {} if values[index] == "{}" else json.loads(values[index])
-    if base is not None:
-        values[_DIRECTORY] = absolute(values[_DIRECTORY], base)
+    values[_DIRECTORY] = absolute(values[_DIRECTORY], base)
     values[-1] = codec.unpack(values[-1])
     return _make_session(*values)
 

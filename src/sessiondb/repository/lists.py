@@ -10,8 +10,9 @@ from sqlalchemy import exists, func, literal_column, or_, select, text
 from sessiondb.clock import now_ms
 from sessiondb.engine.sql import Statement, p
 from sessiondb.model import Change, FileDiff, Page, Project, Prompt, Session, Todo, Unfinished
+from sessiondb.places import absolute
 from sessiondb.repository import Read
-from sessiondb.repository.decode import SELECT_SESSION, absolute, session_of
+from sessiondb.repository.decode import SELECT_SESSION, session_of
 from sessiondb.repository.search import match_of
 from sessiondb.repository.sessions import (
     VISIBLE,

@@ -1,0 +1,36 @@
+"""How a database names directories: absolute, or relative to the folder that a local one lies in.
+
+A project-local database moves with its folder, so what is inside of that folder
+is stored relative to it, with ``/``. Anything else does not move along.
+"""
+
+from __future__ import annotations
+
+import ntpath
+import os
+import posixpath
+
+
+def is_absolute(path: str) -> bool:
+    r"""Return whether *path* is absolute on any system: ``C:\x`` is, wherever it is read."""
+    return posixpath.isabs(path) or ntpath.isabs(path)
+
+
+def stored(directory: str, root: str | None) -> str:
+    """Return *directory* as a database keeps it; *root* is None for one that is not local.
+
+    The root itself is ``.``.
+    """
+    if root is None or not os.path.isabs(directory):
+        return directory
+    prefix, path = root.rstrip(os.sep) + os.sep, os.path.normpath(directory)
+    if not (path + os.sep).startswith(prefix):
+        return directory
+    return path[len(prefix) :].replace(os.sep, "/") or "."
+
+
+def absolute(directory: str, root: str | None) -> str:
+    """Return what `stored` kept, seen from where *root* is now."""
+    if root is None or is_absolute(directory):
+        return directory
+    return os.path.normpath(os.path.join(root, directory))
