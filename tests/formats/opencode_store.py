@@ -205,13 +205,19 @@ def sqlite_store(path: Path, *sessions: dict[str, Any], version: str = "1.18") -
             (PROJECT, WORKTREE, T0, T0),
         )
         for item in sessions:
-            _insert(db, "session", _row(item["info"], version))
-            _insert_contents(db, item)
+            add_session(db, item, version=version)
     db.close()
     return path
 
 
-def _insert_contents(db: sqlite3.Connection, item: dict[str, Any]) -> None:
+def add_session(db: sqlite3.Connection, item: dict[str, Any], *, version: str = "1.18") -> None:
+    """Write one more session into such a database."""
+    _insert(db, "session", _row(item["info"], version))
+    add_messages(db, item)
+
+
+def add_messages(db: sqlite3.Connection, item: dict[str, Any]) -> None:
+    """Write what a session has more than its row."""
     name = item["info"]["id"]
     times = {"time_created": T0, "time_updated": T0}
     for message in item["messages"]:

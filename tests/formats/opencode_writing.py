@@ -31,6 +31,19 @@ def brought_in(store: Store, path: Path) -> dict[str, str]:
     }
 
 
+def into_folder(folder: Path, *exports: Export, form: str = "opencode-tree") -> list[Loss]:
+    """Write files of a format, by default the tree of 1.x; return what it lost."""
+    losses = []
+    for item in writer(form).write(exports, detail="full"):
+        if isinstance(item, Loss):
+            losses.append(item)
+            continue
+        path = folder / item.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(item.chunks), encoding="utf-8")
+    return losses
+
+
 def talk(store: Store) -> sdb.SessionHandle:
     """A session that no OpenCode has seen."""
     usage: dict[str, Any] = {"provider": "acme", "model": "large", "cost": 0.25}

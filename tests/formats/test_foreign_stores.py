@@ -190,6 +190,24 @@ def test_older_stores_of_a_data_directory_add_what_the_newer_ones_lack(tmp_path:
     assert set(titles(tmp_path / "storage")) == {"ses_0002"}
 
 
+def test_a_database_copied_for_another_channel_adds_what_is_newer_there(tmp_path: Path) -> None:
+    def used(number: int, time: int, title: str) -> dict:
+        item = hello(number)
+        item["info"] |= {"title": title, "time": {"created": 1, "updated": time}}
+        return item
+
+    sqlite_store(tmp_path / "opencode-dev.db", used(1, 5, "stale"), used(2, 9, "went on in dev"))
+    sqlite_store(tmp_path / "opencode.db", used(1, 5, "here"), used(2, 7, "stale"), hello(3))
+    sqlite_store(tmp_path / "opencode-next.db", hello(4))
+    (tmp_path / "opencode-local.db").write_text("damaged, and no reason to lose anything else")
+    tree_store(tmp_path, hello(1), hello(5))
+    stores = [store for store in find(tmp_path) if store.path.name != "opencode-local.db"]
+    found = [item for store in stores for item in store.read()]
+    assert sorted(getattr(item, "title", repr(item)) for item in found) == [
+        "Session 3", "Session 4", "Session 5", "here", "went on in dev",
+    ]  # fmt: skip
+
+
 def test_what_is_not_there_or_not_known_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no such file"):
         list(find(tmp_path / "gone"))
@@ -207,6 +225,16 @@ def test_what_is_not_there_or_not_known_is_an_error(tmp_path: Path) -> None:
         ({"XDG_DATA_HOME": "/x", "OPENCODE_DB": "my.db"}, ["/x/opencode"]),
         ({"XDG_DATA_HOME": "/x", "OPENCODE_DB": "mine"}, ["/x/opencode", "/x/opencode/mine"]),
         ({"XDG_DATA_HOME": "/x", "OPENCODE_DB": ":memory:"}, ["/x/opencode"]),
+        (
+            {"HOME": "/h", "OPENCODE_DB": "/h/.local/share/opencode/a.db"},
+            ["/h/.local/share/opencode"],
+        ),
+        (
+            {"HOME": "/h", "USERPROFILE": "/u"},
+            ["/h/.local/share/opencode", "/u/.local/share/opencode"],
+        ),
+        ({"OPENCODE_DB": "/d/my.db"}, ["/d/my.db"]),
+        ({"OPENCODE_DB": "my.db"}, []),
         ({}, []),
     ],
 )

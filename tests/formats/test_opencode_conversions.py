@@ -22,12 +22,10 @@ from opencode_store import (
 )
 from opencode_store import text as text_1
 from opencode_store import tool as tool_1
-from opencode_writing import brought_in, one_written, talk
+from opencode_writing import brought_in, into_folder, one_written, talk
 
 import sessiondb as sdb
 from sessiondb import Store
-from sessiondb.formats import writer
-from sessiondb.model import Export, Loss
 
 
 @pytest.fixture
@@ -137,18 +135,6 @@ def test_a_session_of_version_2_becomes_a_tree_of_version_1(store: Store, tmp_pa
     assert (answer.turn_id, answer.cost) == ("msg_0000", 0.25)
 
 
-def into_folder(folder: Path, *exports: Export) -> list[Loss]:
-    losses = []
-    for item in writer("opencode-tree").write(exports, detail="full"):
-        if isinstance(item, Loss):
-            losses.append(item)
-            continue
-        path = folder / item.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(item.chunks), encoding="utf-8")
-    return losses
-
-
 def test_a_tree_is_written_as_it_was_read(store: Store, tmp_path: Path) -> None:
     item = everything()
     item["todo"] = [{"content": "Ship", "status": "pending", "priority": "high", "id": "1"}]
@@ -160,6 +146,18 @@ def test_a_tree_is_written_as_it_was_read(store: Store, tmp_path: Path) -> None:
     assert not losses
     project = Path("project", f"{PROJECT}.json")
     assert contents(tmp_path / "out" / "storage", project) == contents(root, project)
+
+
+def test_diffs_that_were_set_here_are_those_of_the_tree(store: Store, tmp_path: Path) -> None:
+    item = session(1, user(0, "Hi"))
+    item["diff"] = [{"file": "a", "additions": 1, "deletions": 0, "more": 2}, {"file": "b"}]
+    (name,) = brought_in(store, tree_store(tmp_path / "data", item)).values()
+    store.set_diffs(name, [sdb.FileDiff("b", additions=3), sdb.FileDiff("c", patch="@@")])
+    into_folder(tmp_path / "out", store.export(name))
+    file = tmp_path / "out" / "storage" / "session_diff" / "ses_0001.json"
+    assert json.loads(file.read_text()) == [
+        {"file": "b", "additions": 3}, {"file": "c", "patch": "@@"},
+    ]  # fmt: skip
 
 
 def contents(root: Path, *without: Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +80,35 @@ def test_odd_messages_of_an_export_are_problems_and_the_rest_is_read(tmp_path: P
     item["messages"] += [7, {"info": 5}, {"info": {"id": "msg_9", "role": None}, "parts": 3}]
     source = one(written(tmp_path / "a.json", item))
     assert [draft.id for draft in drafts(source)] == ["msg_0000", "msg_0001"]
-    assert len(problems_in(source)) == 2
+    assert len(problems_in(source)) == 3
+    deep: list[Any] = []
+    for _ in range(400):
+        deep = [deep]
     second = session2(1, asked(0, "One"))
-    second["messages"] += [7, {"id": "msg_9"}]
+    second["messages"] += [7, {"id": "msg_8", "deep": deep}, {"id": "msg_9"}]
     source = one(written(tmp_path / "b.json", second))
     assert [draft.kind or draft.role for draft in drafts(source)] == ["user", "unknown"]
-    assert len(problems_in(source)) == 1
+    assert len(problems_in(source)) == 2
+
+
+@pytest.mark.parametrize("generation", [1, 2])
+def test_a_byte_that_is_no_utf_8_costs_an_export_one_message(
+    generation: int, tmp_path: Path
+) -> None:
+    first = session(1, user(0, "One"), user(1, "Two"), user(2, "Three"))
+    second = session2(1, asked(0, "One"), asked(1, "Two"), asked(2, "Three"))
+    path = written(tmp_path / "a.json", first if generation == 1 else second)
+    path.write_bytes(path.read_bytes().replace(b"Two", b"T\xffo"))
+    source = one(path)
+    assert [draft.id for draft in drafts(source)] == ["msg_0000", "msg_0002"]
+    assert "is not UTF-8" in problems_in(source)[0]
+
+
+def test_messages_of_one_id_are_all_kept(tmp_path: Path) -> None:
+    item = session(1, user(0, "One"), user(0, "Again"))
+    source = one(written(tmp_path / "a.json", item))
+    assert [draft.id for draft in drafts(source)] == ["msg_0000", "msg_0000/1"]
+    assert [draft.parts[0].text for draft in drafts(source)] == ["One", "Again"]
 
 
 def test_an_export_without_an_id_is_a_problem(tmp_path: Path) -> None:
@@ -126,14 +148,3 @@ def test_an_export_that_comes_back_extends_the_session_it_came_from(tmp_path: Pa
         assert (session_again.relation, session_again.cost) == ("fork", None)
         (once_more,) = store.ingest(file.read())
         assert once_more.outcome == "unchanged"
-
-
-def test_exports_of_real_sessions_are_read_as_their_stores(
-    real_store: Callable[[str], Path],
-) -> None:
-    for name in ("opencode-1.18.33", "opencode-2.0.15"):
-        for path in sorted((real_store(name) / "reports").glob("export-*.out")):
-            truth = json.loads(path.read_text(encoding="utf-8"))
-            source = one(path)
-            make = export2_json if "location" in truth["info"] else export_json
-            assert make(source, drafts(source)) == truth

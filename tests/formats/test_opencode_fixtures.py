@@ -153,26 +153,6 @@ def test_parents_and_forks_of_a_real_store_are_known(folder: Path) -> None:
             assert session.call_id in {p.call_id for p in parts_of(found[parent][1], "tool")}
 
 
-@pytest.mark.parametrize(
-    ("store", "reports"),
-    [
-        ("opencode-1.18.33", "opencode-1.18.33"),
-        ("opencode-1.1.65", "opencode-1.1.65"),
-        ("opencode-migrated-1.2.27", "opencode-1.1.65"),
-    ],
-)
-def test_a_real_session_is_exported_as_opencode_exports_it(
-    store: str, reports: str, real_store: RealStore
-) -> None:
-    found = sessions(real_store(store))
-    exports = sorted((real_store(reports) / "reports").glob("export-*.out"))
-    assert len(exports) == len(found)
-    for export in exports:
-        truth = json.loads(export.read_text(encoding="utf-8"))
-        session, messages = found[truth["info"]["id"]]
-        assert export_json(session, [m.draft for m in messages]) == truth
-
-
 def test_the_tree_and_the_database_made_from_it_give_the_same(real_store: RealStore) -> None:
     tree, database = (
         sessions(real_store(name)) for name in ("opencode-1.1.65", "opencode-migrated-1.2.27")

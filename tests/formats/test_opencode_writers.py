@@ -11,12 +11,12 @@ import pytest
 from opencode2_store import asked, everything2, session2, sqlite2_store
 from opencode_store import T0, assistant, everything, session, sqlite_store, user
 from opencode_store import text as text_1
-from opencode_writing import brought_in, one_written, talk, written
+from opencode_writing import brought_in, into_folder, one_written, talk, written
 
 import sessiondb as sdb
 from sessiondb import Store
 from sessiondb.errors import InvalidInputError
-from sessiondb.formats import WRITERS, writer
+from sessiondb.formats import WRITERS, find, writer
 from sessiondb.formats.opencode.names import is_native, minted
 from sessiondb.model import MessageDraft
 
@@ -223,3 +223,94 @@ def test_labels_todos_and_diffs_are_told_as_lost(store: Store) -> None:
     for form in ("opencode", "opencode2"):
         _, losses = one_written(form, store.export(handle.id))
         assert losses == {"label start", "its todo list"}
+
+
+def test_what_ends_a_turn_and_what_changes_the_model_is_kept_where_there_is_a_place_for_it(
+    store: Store,
+) -> None:
+    handle = store.create_session(title="Ends")
+    store.append(handle, sdb.user("Go"))
+    calls = [sdb.tool("ls", {"path": name}, call_id=name) for name in "ab"]
+    store.append(handle, sdb.assistant(*calls), finish="tool-calls", provider="acme", model="s")
+    for name in "ba":
+        store.append(handle, MessageDraft("tool", (sdb.tool_result(name, f"in {name}"),)))
+    store.append(handle, sdb.event("model_change"), provider="acme", model="large")
+    store.append(handle, sdb.event("mode_change"), agent="plan")
+    for kind in ("cancelled", "failed", "rules"):
+        store.append(handle, sdb.event(kind))
+    first, lost = one_written("opencode", store.export(handle.id))
+    answer = first["messages"][1]
+    assert [part["state"]["output"] for part in answer["parts"]] == ["in a", "in b"]
+    kinds = ("model_change", "mode_change", "cancelled", "failed", "rules")
+    assert {f"event {kind}" for kind in kinds} < lost
+    second, lost = one_written("opencode2", store.export(handle.id))
+    _, answer, *events = second["messages"]
+    results = [piece["state"]["content"][0]["text"] for piece in answer["content"]]
+    assert results == ["in a", "in b"]
+    assert [event["type"] for event in events] == [
+        "model-switched", "agent-switched", "idle", "idle",
+    ]  # fmt: skip
+    assert lost == {"event rules"}
+
+
+@pytest.mark.parametrize("form", ["opencode", "opencode2", "opencode-tree"])
+def test_odd_details_of_a_part_are_no_reason_to_write_nothing(form: str, store: Store) -> None:
+    handle = store.create_session(title="Odd")
+    store.append(handle, sdb.user("Go"))
+    odd = [
+        sdb.part("patch", hash="a", files=None),
+        sdb.part("step-finish", cost="much", tokens=7),
+        sdb.tool("ls", {}, call_id="c", output="x", state="gone"),
+        sdb.tool("ls", {}, call_id="d", output="x", state={"content": ["y"], "metadata": b"z"}),
+        sdb.part("file", url=7, mime=None),
+    ]
+    store.append(handle, sdb.assistant(*odd), finish="stop")
+    documents, _ = written(form, store.export(handle.id))
+    assert "ls" in json.dumps(documents)
+
+
+def test_no_name_of_a_session_leads_out_of_the_folder_it_is_written_to(
+    store: Store, tmp_path: Path
+) -> None:
+    path = sqlite_store(tmp_path / "opencode.db", session(1, user(0, "Hi"), id="..", projectID="."))
+    ids = brought_in(store, path)
+    for form in ("opencode", "opencode-tree"):
+        for document in writer(form).write([store.export(ids[".."])], detail="full"):
+            steps = getattr(document, "name", "").split("/")
+            assert not {".", ".."} & set(steps)
+
+
+@pytest.mark.parametrize("form", ["opencode", "opencode2", "opencode-tree"])
+def test_a_session_of_ours_that_comes_back_is_extended_and_never_doubled(
+    form: str, store: Store, tmp_path: Path
+) -> None:
+    handle = talk(store)
+    store.append(handle, sdb.event("compaction", sdb.text("Another summary.")))
+    before = store.messages(handle.id)
+    into_folder(tmp_path / "out", store.export(handle.id), form=form)
+    (found,) = find(tmp_path / "out")
+    assert [item.outcome for item in store.ingest(found.read())] == ["unchanged"]
+    there = tmp_path / "there.db"
+    with Store.open(there, durability="normal") as other:  # where it goes on
+        (name,) = brought_in(other, tmp_path / "out").values()
+        other.append(name, sdb.user("Back?"), time=T0 * 2)
+        other.append(name, sdb.assistant("Back."), finish="stop", time=T0 * 2 + 1)
+        into_folder(tmp_path / "out", other.export(name), form=form)
+    for outcome in ("updated", "unchanged"):
+        (done,) = store.ingest(found.read())
+        assert (done.outcome, done.id) == (outcome, handle.id)
+        after = store.messages(handle.id)
+        assert [m.id for m in after[:-2]] == [m.id for m in before]
+        assert [m.text for m in after[-2:]] == ["Back?", "Back."]
+    assert len(store.sessions(project=sdb.ALL, subagents=True)) == 1
+
+
+def test_what_shares_nothing_with_the_session_it_names_is_left_alone(
+    store: Store, tmp_path: Path
+) -> None:
+    handle = talk(store)
+    path = sqlite_store(tmp_path / "opencode.db", session(1, user(0, "Other"), id=handle.id))
+    (found,) = find(path)
+    (done,) = store.ingest(found.read())
+    assert (done.outcome, done.id) == ("diverged", handle.id)
+    assert store.session(handle.id).message_count == len(store.messages(handle.id))

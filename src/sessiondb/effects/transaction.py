@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
@@ -167,10 +167,6 @@ class Transaction:
     def one(self, statement: Statement, **params: Any) -> Any:
         """Return the first row, or None."""
         return self.connection.execute(statement.text, statement.bind(params)).fetchone()
-
-    def many(self, statement: Statement, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Execute a compiled statement once for each mapping."""
-        self.connection.executemany(statement.text, [statement.bind(row) for row in rows])
 
     def insert(self, table: Any, columns: tuple[str, ...], values: Sequence[Any]) -> None:
         """Insert one row; *columns* stand in table order."""

@@ -77,6 +77,12 @@ class Database:
                 title if type(title) is str else "",
             )
 
+    def last_used(self) -> dict[str, int]:
+        """When each session was last used, 0 where that is unknown."""
+        time = "time_updated" if "time_updated" in self.columns(self.SESSIONS) else "NULL"
+        rows = self.rows(f"SELECT id, {time} FROM {self.SESSIONS}")
+        return {name: used if type(used) is int else 0 for name, used in rows if usable_id(name)}
+
     def row(self, session: str) -> dict[str, Any]:
         """Return the row of a session; raises `OddRecordError` where it is gone."""
         found = self.records(f"SELECT * FROM {self.SESSIONS} WHERE id = ?", session)

@@ -110,8 +110,15 @@ def _state(part: Part | PartDraft) -> dict[str, Any]:
 def session_diff(diffs: Iterable[FileDiff], data: Mapping[str, Any]) -> list[Any]:
     """Return the list of ``storage/session_diff``: *diffs* and *data* are the session's."""
     known = {diff.path: diff for diff in diffs if diff.seq == 0}
-    order = data.get(DIFF_REST) or [{"file": path} for path in known]
-    return [_diff(item, known) if isinstance(item, dict) else item[0] for item in order]
+    order = data.get(DIFF_REST) or []
+    named = {item["file"] for item in order if isinstance(item, dict)}
+    order = [*order, *({"file": path} for path in known if path not in named)]
+    # What was set here since then counts: a file may be gone, another one new.
+    return [
+        _diff(item, known) if isinstance(item, dict) else item[0]
+        for item in order
+        if not isinstance(item, dict) or item["file"] in known
+    ]
 
 
 def _diff(rest: dict[str, Any], known: dict[str, FileDiff]) -> dict[str, Any]:

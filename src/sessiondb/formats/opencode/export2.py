@@ -51,7 +51,8 @@ def settled(record: dict[str, Any] | None) -> bool:
     if record is None:
         return False
     if record["type"] == "assistant":
-        return record.get("time", {}).get("completed") is not None
+        time = record.get("time")
+        return isinstance(time, dict) and time.get("completed") is not None
     return record["type"] not in ("shell", "compaction") or record.get("status") != "running"
 
 
@@ -128,7 +129,9 @@ def _state(part: Part | PartDraft) -> dict[str, Any]:
         if part.status == "error":
             state["error"] = {"message": part.text}
         else:
-            state["content"] = _pieces(part.text, part.data.get("state", {}).get(PIECES))
+            rest = part.data.get("state")
+            pieces = rest.get(PIECES) if isinstance(rest, dict) else None
+            state["content"] = _pieces(part.text, pieces)
     return state
 
 

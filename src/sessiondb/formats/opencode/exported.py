@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.foreign import is_database
+from sessiondb.formats.opencode.fields import amount, integer
 from sessiondb.formats.opencode.forks import Fork
 from sessiondb.formats.opencode.records import (
     Head,
@@ -25,7 +26,8 @@ from sessiondb.formats.opencode.records import (
     Raw,
     RawPart,
     SessionRecord,
-    load_text,
+    load,
+    load_object,
     piece,
     usable_id,
 )
@@ -68,9 +70,10 @@ class _Document:
     def __init__(self, path: Path) -> None:
         try:
             raw = path.read_bytes()
-            self.text = raw.decode("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
             raise SourceError(f"cannot read {path}: {error}") from error
+        # A byte that is no UTF-8 is told of the message that it stands in.
+        self.text = raw.decode("utf-8-sig", "surrogateescape")
         self.digest = hashlib.sha256(raw).hexdigest()
         self.info: dict[str, Any] = {}
         self.messages: dict[str, _Slice] = {}
@@ -97,7 +100,8 @@ class _Document:
         while self.text[at] != "]":
             value, end = piece(self.text, at)
             found = _slice(at, end, value)
-            self.messages[found.id] = found
+            again = found.id in self.messages  # kept all the same, beside the first
+            self.messages[f"{found.id}/{len(self.messages)}" if again else found.id] = found
             at = self._skip(end, ",")
         return at + 1
 
@@ -119,14 +123,14 @@ def _slice(start: int, end: int, value: Any) -> _Slice:
     cache = _object(counts.get("cache"))
     tokens = [counts.get(name) for name in ("input", "output", "reasoning")]
     tokens += [cache.get(name) for name in ("read", "write")]
-    cost = record.get("cost")
+    cost = record.get("cost", 0.0)
     return _Slice(
         start,
         end,
         str(record.get("id")),
-        time if type(time) is int else None,
-        float(cost) if isinstance(cost, int | float) else 0.0,
-        tuple(count if type(count) is int else 0 for count in tokens),
+        time if integer(time) else None,
+        cost if amount(cost) else 0.0,
+        tuple(count if amount(count) and type(count) is int else 0 for count in tokens),
     )
 
 
@@ -201,11 +205,17 @@ class Exported:
 
     def messages(self, session: str) -> list[Opened]:  # noqa: ARG002 - there is only one
         """Name the messages in order."""
-        return [Opened(item.time or 0, item.id) for item in self.document.messages.values()]
+        return [Opened(item.time or 0, name) for name, item in self.document.messages.items()]
 
     def _element(self, message: str) -> Any:
+        """Read one message; raises `OddRecordError`."""
+        return load(self._raw(message))
+
+    def _raw(self, message: str) -> bytes | None:
         found = self.document.messages.get(message)
-        return None if found is None else load_text(self.document.text[found.start : found.end])
+        if found is None:
+            return None
+        return self.document.text[found.start : found.end].encode("utf-8", "surrogateescape")
 
     def message(self, session: str, message: str) -> Raw:  # noqa: ARG002 - there is only one
         """Read one message; raises `OddRecordError`."""
@@ -242,9 +252,10 @@ class Exported2(Exported):
     def each(self, session: str) -> Iterator[Row]:  # noqa: ARG002 - there is only one
         """Read the messages in order."""
         for name, found in self.document.messages.items():
-            element = self._element(name)
-            if type(element) is not dict:
-                yield Row(name, "unknown", found.time, None)
+            try:
+                element = load_object(self._raw(name))
+            except OddRecordError:
+                yield Row(name, "unknown", found.time, self._raw(name))
                 continue
             element.pop("id", None)
             yield Row(name, str(element.pop("type", "unknown")), found.time, element)

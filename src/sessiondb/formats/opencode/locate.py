@@ -7,6 +7,7 @@ says what it is; an older one adds only what the newer ones lack.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -48,17 +49,22 @@ def default_locations(env: Mapping[str, str]) -> list[Path]:
     The data directory is the same on every system; ``OPENCODE_DB`` may name a
     database elsewhere. Databases of other channels lie beside the usual one.
     """
-    home = env.get("HOME") or env.get("USERPROFILE")
-    data = env.get("XDG_DATA_HOME") or (home and str(Path(home, ".local", "share")))
-    found = [Path(data, "opencode")] if data else []
+    homes = dict.fromkeys(filter(None, map(env.get, ("HOME", "USERPROFILE"))))
+    share = [Path(home, ".local", "share") for home in homes]
+    data = env.get("XDG_DATA_HOME")
+    found = [folder / "opencode" for folder in ([Path(data)] if data else share)]
     named = env.get("OPENCODE_DB")
     if named and named != ":memory:":
-        path = Path(named)
-        if path.is_absolute():
-            found.append(path)
-        elif path.suffix != ".db" or ".." in path.parts:  # else it is found inside
-            found += [folder / path for folder in found]
+        folders = found or ([Path()] if Path(named).is_absolute() else [])
+        paths = dict.fromkeys(folder / named for folder in folders)  # an absolute one stays itself
+        found += [path for path in paths if not _is_inside(path, found)]
     return found
+
+
+def _is_inside(path: Path, folders: list[Path]) -> bool:
+    """Return whether a database is found anyway, below one of *folders*."""
+    below = any(path.is_relative_to(folder) for folder in folders)
+    return below and path.suffix in SUFFIXES and ".." not in path.parts
 
 
 def is_store(path: Path) -> bool:
@@ -77,13 +83,16 @@ def is_store(path: Path) -> bool:
 def _read_sqlite(path: Path) -> Iterator[SourceSession | Problem]:
     """Read a database; where it holds both generations, the newer one goes first."""
     file = ForeignDatabase(path)
-    newer: set[str] = set()
     with file.reading():
+        newer: set[str] = set()
+        with contextlib.suppress(sqlite3.Error):  # told when the sessions are read
+            newer = _newer_beside(path, file)
         for kind, generation in _GENERATIONS:
             records = kind(path, file)
             if records.there():
                 yield from read(records, generation, without=newer)
-                newer |= _ids(records)
+                with contextlib.suppress(sqlite3.Error):
+                    newer |= _ids(records)
 
 
 def _read_export(path: Path) -> Iterator[SourceSession | Problem]:
@@ -99,9 +108,8 @@ def _read_tree(path: Path) -> Iterator[SourceSession | Problem]:
         raise SourceError(f"cannot read {path}: it is no longer a store")
     records = TreeRecords(path, layout)
     without: set[str] = set()
-    for database in sorted(records.home.glob("*.db")):
-        if is_store(database):
-            without |= _ids_in(database)
+    for _, times in _beside(records.home):
+        without |= times.keys()
     newer = records.home / "storage"
     if layout is TREE_05 and layout_of(newer) is TREE_1:
         without |= _ids(TreeRecords(newer, TREE_1))
@@ -113,8 +121,35 @@ def _ids(records: Database | TreeRecords) -> set[str]:
         return {head.id for head in records.heads() if not isinstance(head, Problem)}
 
 
-def _ids_in(database: Path) -> set[str]:
-    file = ForeignDatabase(database)
-    with file.reading():
-        kinds = (kind(database, file) for kind, _ in _GENERATIONS)
-        return set[str]().union(*(_ids(records) for records in kinds if records.there()))
+def _newer_beside(path: Path, file: ForeignDatabase) -> set[str]:
+    """Name the sessions that another channel's database has too, and used later than this one.
+
+    People copy a database to the name that their next build of OpenCode looks for.
+    """
+    mine = _times(path, file)
+    return {
+        name
+        for other, times in _beside(path.parent, path)
+        for name in mine.keys() & times.keys()
+        if (times[name], other.name) > (mine[name], path.name)
+    }
+
+
+def _beside(folder: Path, path: Path | None = None) -> Iterator[tuple[Path, dict[str, int]]]:
+    """Yield the databases in *folder* but that at *path*, each with its sessions' last uses."""
+    for database in sorted(folder.glob("*.db")):
+        if database != path and is_store(database):
+            file = ForeignDatabase(database)
+            # One that is damaged says so when it is read itself; it must not hide the others.
+            with contextlib.suppress(SourceError, sqlite3.Error), file.reading():
+                yield database, _times(database, file)
+
+
+def _times(path: Path, file: ForeignDatabase) -> dict[str, int]:
+    """Return when each session of a database was last used; the newer generation counts."""
+    found: dict[str, int] = {}
+    for kind, _ in _GENERATIONS:
+        records = kind(path, file)
+        if records.there():
+            found = {**records.last_used(), **found}
+    return found

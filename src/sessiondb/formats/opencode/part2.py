@@ -50,7 +50,8 @@ def snapshot_of(message: Message) -> Record:
         if part.type in found:
             key = "hash" if part.type == "patch" else "snapshot"
             found[part.type] += [part.data[key]] if part.data.get(key) else []
-            files += part.data.get("files", ()) if part.type == "patch" else ()
+            named = part.data.get("files")
+            files += named if part.type == "patch" and isinstance(named, list) else ()
     starts = [*found["step-start"][:1], *found["snapshot"][:1], *found["patch"][:1]]
     snapshot: Record = {"start": starts[0]} if starts else {}
     if found["step-finish"]:

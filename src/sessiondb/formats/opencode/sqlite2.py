@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from sessiondb.formats.opencode.convert import ROW_REST
 from sessiondb.formats.opencode.database import Database
 from sessiondb.formats.opencode.export2 import INBOX, INSTRUCTIONS, PENDING
+from sessiondb.formats.opencode.fields import amount
 from sessiondb.formats.opencode.forks import Fork
 from sessiondb.formats.opencode.records import (
     Head,
@@ -204,7 +205,8 @@ class Records2(Database):
                 original,
                 boundary["messageID"],
             ):
-                return True, seq - (boundary.get("type") == "before")
+                if type(seq) is int:
+                    return True, seq - (boundary.get("type") == "before")
         return False, 0
 
     def unexplained(self, session: str, fork: Fork | None) -> tuple[float, Tokens]:
@@ -223,7 +225,7 @@ class Records2(Database):
         )
         stated = [row.get(name) for name in _SPENT.values()]
         cost, *counts = (
-            (a if type(a) in (int, float) else 0) - b for a, b in zip(stated, found, strict=True)
+            a - b if amount(a) and amount(b) else 0 for a, b in zip(stated, found, strict=True)
         )
         return cost, Tokens(*map(int, counts))
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from sessiondb.formats.opencode.neutral import generation
+from sessiondb.formats.opencode.neutral import generation, is_json
 from sessiondb.formats.opencode.to1 import First
 from sessiondb.formats.opencode.to2 import Second
 from sessiondb.model import Document, Export, Loss, Message
@@ -38,10 +38,32 @@ def documents(
     """Yield a file for each session, and after it what it does not hold."""
     for export in sessions:
         losses: list[Loss] = []
-        found = make(export, list(export.messages), losses)
+        found = said(make(export, list(export.messages), losses), losses)
         lists_lost(export, losses)
-        yield Document(f"{quote(found['info']['id'], safe='')}.json", (text_of(found),))
+        yield Document(f"{file_name(found['info']['id'])}.json", (text_of(found),))
         yield from losses
+
+
+def said(document: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
+    """Return *document*; with null for what JSON cannot say, which is a loss then."""
+    if is_json(document):
+        return document
+    losses.append(Loss(document["info"]["id"], "what JSON cannot say: it is written as null"))
+    return _said(document)  # type: ignore[no-any-return]
+
+
+def _said(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _said(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_said(item) for item in value]
+    return value if is_json(value) else None
+
+
+def file_name(name: Any) -> str:
+    """Return a name for a file or folder that leads nowhere else."""
+    quoted = quote(str(name).encode("utf-8", "surrogatepass"), safe="")
+    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 
 def text_of(value: Any) -> str:

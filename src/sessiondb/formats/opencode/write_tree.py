@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import quote
 
 from sessiondb.formats.opencode.convert import OUTPUT_FILE, TODO_REST
 from sessiondb.formats.opencode.export import session_diff
 from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT
 from sessiondb.formats.opencode.to1 import First
-from sessiondb.formats.opencode.write import DETAILS, READ, TOGETHER, text_of
+from sessiondb.formats.opencode.write import DETAILS, READ, TOGETHER, file_name, said, text_of
 from sessiondb.model import Document, Export, Loss, Message
 
 __all__ = ["DETAILS", "READ", "TOGETHER", "write"]
@@ -25,23 +24,24 @@ def write(
     for export in sessions:
         losses: list[Loss] = []
         messages = list(export.messages)
-        found = First(export, messages, losses).json()
+        found = said(First(export, messages, losses).json(), losses)
         info = found["info"]
-        if info["projectID"] not in projects:
-            projects.add(info["projectID"])
-            yield _file("project", info["projectID"], value=_project(export, info))
-        yield _file("session", info["projectID"], info["id"], value=info)
+        project = str(info["projectID"])
+        if project not in projects:
+            projects.add(project)
+            yield _file("project", project, value=_project(export, info))
+        yield _file("session", project, info["id"], value=info)
         for entry in found["messages"]:
             yield _file("message", info["id"], entry["info"]["id"], value=entry["info"])
             for part in entry["parts"]:
                 yield _file("part", part["messageID"], part["id"], value=part)
         yield from _beside(export, info["id"])
-        yield from _outputs(messages)
+        yield from _outputs(messages, info["id"])
         yield from (loss for loss in losses if loss.why != WHOLE_OUTPUT)
 
 
-def _file(*steps: str, value: Any) -> Document:
-    place = "/".join(quote(step, safe="") for step in steps)
+def _file(*steps: Any, value: Any) -> Document:
+    place = "/".join(file_name(step) for step in steps)
     return Document(f"storage/{place}.json", (text_of(value),))
 
 
@@ -65,13 +65,16 @@ def _beside(export: Export, session: str) -> Iterator[Document]:
         yield _file("session_share", session, value=share)
 
 
-def _outputs(messages: list[Message]) -> Iterator[Document]:
+def _outputs(messages: list[Message], session: str) -> Iterator[Document | Loss]:
     """The files that cut outputs name, beside ``storage/`` as OpenCode keeps them."""
     for message in messages:
         for part in message.parts:
             if OUTPUT_FILE in part.data:
                 kept = part.data[OUTPUT_FILE]
-                yield Document(kept["name"], (kept["content"].decode("utf-8", "replace"),))
+                text = kept["content"].decode("utf-8", "replace")
+                yield Document(kept["name"], (text,))
+                if text.encode() != kept["content"]:
+                    yield Loss(session, f"bytes of {kept['name']} that are no UTF-8", message.id)
 
 
 def _todo(name: str | None, *known: str | None) -> dict[str, Any]:
