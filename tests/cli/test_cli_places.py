@@ -74,6 +74,15 @@ def test_a_database_that_came_along_is_used_once_it_is_trusted(
     assert story.parser in {session["id"] for session in listed}
 
 
+def test_trust_can_be_taken_back_and_the_file_stays(sessiondb: Run, project: Path) -> None:
+    assert sessiondb("init", "--local").code == 0
+    database = project / ".sessiondb" / "sessions.db"
+    assert "not trusted any more" in sessiondb("trust", "--revoke").err
+    assert Path(sessiondb("path").out.strip()) != database
+    assert database.exists()
+    assert "was not trusted" in sessiondb("trust", "--revoke").err
+
+
 def test_where_there_is_nothing_to_trust_it_says_so(sessiondb: Run) -> None:
     ran = sessiondb("trust")
     assert ran.code == 3

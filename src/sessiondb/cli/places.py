@@ -52,7 +52,8 @@ def init_command(options: Options, *, here: bool) -> None:
 
 @click.command("trust")
 @click.argument("directory", type=shared.PATH, metavar="[DIR]", required=False)
-def trust_command(directory: str | None) -> None:
+@click.option("--revoke", is_flag=True, help="Stop using it; the file stays.")
+def trust_command(directory: str | None, *, revoke: bool) -> None:
     """Use the database that came with the project of DIR (default: here).
 
     Until then a database that was not made on this machine is not read and not
@@ -63,6 +64,9 @@ def trust_command(directory: str | None) -> None:
         place = directory or Path.cwd()
         hint = "`sessiondb init --local` makes one"
         raise NotFoundError(f"no project-local database at {place}", hint=hint)
+    if revoke:
+        say(f"{'not trusted any more' if trust.revoke(path) else 'was not trusted'}: {path}")
+        return
     trust.accept(path)
     say(f"trusted: {path}")
 
