@@ -104,7 +104,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=16).map("".join))
 def test_whatever_is_put_together_is_no_markup(said: str) -> None:
     found = read_html(prose(said))

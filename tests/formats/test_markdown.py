@@ -66,7 +66,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
 def test_whatever_is_put_together_means_nothing_outside_itself(said: str) -> None:
     found = rendered(f"{prose(said)}\n\n# after\n")

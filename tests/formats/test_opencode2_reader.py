@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from odd_json import changed_anywhere, same
 from opencode2_store import (
@@ -334,6 +334,7 @@ def test_an_event_of_version_2_says_what_a_model_is_sent(tmp_path: Path) -> None
 RECORDS = [*everything2()["messages"], everything2()["info"]]
 
 
+@settings(max_examples=50)
 @given(st.data())
 def test_a_record_of_version_2_is_written_as_it_was_whatever_stands_in_it(
     data: st.DataObject,
