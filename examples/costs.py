@@ -23,8 +23,9 @@ def show(rows: Iterable[UsageRow]) -> None:
     """Print a line for each group."""
     for row in rows:
         name = " ".join(str(value) for value in row.key.values())
+        answers = "1 answer" if row.messages == 1 else f"{row.messages} answers"
         print(
-            f"  {name}: {row.messages} answers, {usd(row.cost)} stated, "
+            f"  {name}: {answers}, {usd(row.cost)} stated, "
             f"{usd(row.cost_estimated)} estimated, {row.tokens_unpriced} tokens without a price"
         )
 

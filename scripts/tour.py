@@ -21,7 +21,11 @@ ROOT = Path(__file__).resolve().parent.parent
 DATABASE = ".quickstart/sessions.db"
 SAMPLE = "examples/sample-opencode"
 BIN = Path(sys.executable).parent
-ENVIRONMENT = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+ENVIRONMENT = {
+    **os.environ,
+    "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+    "PAGER": "cat",  # the tour goes on by itself
+}
 
 DONE, NOT_FOUND, PROBLEMS = 0, 3, 4
 QUERY = (
@@ -44,6 +48,11 @@ def run(*command: str, quiet: bool = False) -> subprocess.CompletedProcess[str]:
     )
 
 
+def say(sentence: str) -> None:
+    """Say what the next command is for, as a shell would skip it."""
+    print(f"\n# {sentence}", end="")
+
+
 def sessiondb(*arguments: str, accept: tuple[int, ...] = (DONE,)) -> None:
     """Show one command; ends the tour when it fails."""
     code = run("sessiondb", "--db", DATABASE, *arguments).returncode
@@ -59,10 +68,11 @@ def ask(*arguments: str) -> dict[str, Any] | None:
 
 def bring_in() -> list[dict[str, Any]]:
     """Import this machine's sessions, else the sample; return the newest ones."""
+    say("Bring in the sessions that OpenCode keeps on this machine; nothing over there changes.")
     # Problems in old files are reported by the import and hinder nothing here.
     sessiondb("import", accept=(DONE, NOT_FOUND, PROBLEMS))
     if not _listed():
-        print("\nNo OpenCode sessions on this machine yet, so here is a small sample:")
+        say("There are none yet, so here is a small sample.")
         sessiondb("import", SAMPLE)
     return _listed() or sys.exit("The import brought no session.")
 
@@ -91,6 +101,7 @@ def _word(shown: dict[str, Any]) -> str:
 
 def fork(ref: str) -> str:
     """Fork a session, showing the JSON that programs read; return the id of the fork."""
+    say("Try something else from its end, in a copy; --json is for programs, on any command.")
     command = ("sessiondb", "--db", DATABASE, "fork", ref, "--json")
     print(f"\n$ {shlex.join(command)}", flush=True)
     result = run(*command, quiet=True)
@@ -102,6 +113,7 @@ def fork(ref: str) -> str:
 
 def query() -> None:
     """Ask the file itself, with nothing of ours in between."""
+    say("The file is plain SQLite: what did each model cost?")
     if shutil.which("sqlite3", path=ENVIRONMENT["PATH"]):
         code = run("sqlite3", "-header", "-column", DATABASE, QUERY).returncode
     else:
@@ -116,14 +128,20 @@ def main() -> None:
     print(f"$ cd {shlex.quote(str(ROOT))}")
     print('$ export PATH="$PWD/.venv/bin:$PATH"')
     sessions = bring_in()
+    say("What is here now, in all projects (-a), newest first; subagents are left out.")
+    if not sys.stdout.isatty():
+        say("This is not a terminal, so values are separated by tabs; on one it is a table.")
     sessiondb("list", "-a", "--limit", "10")
     ref, word = choose(sessions)
+    say("Read one: the end of it, tool calls folded.")
     sessiondb("show", ref, "--last", "6")
     copy = fork(ref)
     try:
+        say("Find a word in everything that was said and run.")
         sessiondb("search", word, "-a", "--limit", "5")
         query()
     finally:
+        say("Remove the copy again. Without --yes it shows the plan and asks.")
         sessiondb("rm", copy, "--yes")
     print(NEXT.format(database=DATABASE, ref=ref))
 

@@ -9,24 +9,31 @@ from pathlib import Path
 import pytest
 from command_line import SAMPLE, Run
 
+from sessiondb import Store, user
 
-def commands() -> list[list[str]]:
-    """Return the command lines of the recipes, without their program's name."""
+
+def recipe(question: str) -> list[list[str]]:
+    """Return the command lines of one recipe, those of ours without their program's name."""
     page = (SAMPLE.parents[1] / "README.md").read_text(encoding="utf-8")
-    recipes = page.partition("### Recipes")[2].partition("\n### ")[0]
-    lines = "\n".join(re.findall(r"(?s)```sh\n(.*?)```", recipes)).splitlines()
-    return [shlex.split(line, comments=True)[1:] for line in lines if line]
+    block = re.search(r"(?s)```sh\n(.*?)```", page.partition(f"**{question}")[2])
+    assert block is not None
+    lines = (shlex.split(line, comments=True) for line in block[1].splitlines())
+    return [line[1:] if line[0] == "sessiondb" else line for line in lines]
 
 
-def test_what_is_handed_over_is_a_file_that_holds_it(
-    sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_handed_over_is_a_file_that_holds_it(sessiondb: Run, project: Path) -> None:
     sessiondb("import", str(SAMPLE))
-    *handing, taking, bringing = commands()
-    for command in handing:
+    for command in recipe("Hand one transcript over."):
         assert sessiondb(*command).code == 0
         written = project / command[-1]
         assert "The countdown no longer rings one second early" in written.read_text()
+
+
+def test_a_new_laptop_has_everything(
+    sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessiondb("import", str(SAMPLE))
+    taking, bringing = recipe("Take everything to a new laptop.")
     assert sessiondb(*taking).code == 0
     every = ("list", "-a", "--archived", "--subagents", "--json")
     before = sessiondb(*every).json
@@ -35,3 +42,17 @@ def test_what_is_handed_over_is_a_file_that_holds_it(
     assert sessiondb(*every).json == before
     assert len(before["sessions"]) == 4
     assert sessiondb("check").code == 0
+
+
+def test_a_team_shares_what_git_has(
+    sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SESSIONDB_PATH")
+    making, syncing, adding = recipe("Share a project's sessions with a team.")
+    assert sessiondb(*making).code == 0
+    with Store.open() as own:
+        own.append(own.create_session(), user("shared"))
+    assert sessiondb(*syncing).code == 0
+    assert adding == ["git", "add", ".sessiondb"]
+    (shared,) = (project / ".sessiondb").rglob("*.jsonl")
+    assert "shared" in shared.read_text()

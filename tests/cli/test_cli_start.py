@@ -13,8 +13,8 @@ from sessiondb import __version__
 from sessiondb.cli import main
 from sessiondb.cli.app import COMMANDS, app
 
-#: Commands whose output is no list of ours: a path, nothing, another format.
-WITHOUT_JSON = {"init", "trust", "export", "completion"}
+#: Commands whose output is no data of ours: nothing, another format.
+WITHOUT_JSON = {"trust", "export", "completion"}
 
 
 def test_help_names_every_command(sessiondb: Run) -> None:

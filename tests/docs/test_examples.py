@@ -64,6 +64,6 @@ def test_subagents_work_at_once_below_the_call_that_asked_for_them(tmp_path: Pat
 
 def test_costs_are_counted_once_and_unknown_is_not_0(tmp_path: Path) -> None:
     printed = said("costs", tmp_path)
-    assert "local-model: 1 answers, unknown stated, unknown estimated, 300 tokens" in printed
+    assert "local-model: 1 answer, unknown stated, unknown estimated, 300 tokens" in printed
     assert "own unknown, inherited $0.0125" in printed
     assert printed.count("example-costs: 3 answers, $0.0125 stated, $0.0008 estimated") == 2

@@ -48,6 +48,19 @@ def test_every_column_is_described_in_order_with_its_type(sample: Path) -> None:
             assert _columns_on_the_page(sections[table]) == real, table
 
 
+def test_every_index_is_named_and_the_query_beside_them_takes_the_one_that_it_should(
+    sample: Path,
+) -> None:
+    section = FORMAT.partition("## Indexes\n")[2].partition("\n## ")[0]
+    with closing(sqlite3.connect(sample)) as db:
+        rows = db.execute("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql NOT NULL")
+        assert set(re.findall(r"`(ix_\w+)`", section)) == {name for (name,) in rows}
+        (query,) = blocks(section, "sql")
+        plan = " ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {query.text}"))
+    assert "ix_session_listed_used" in plan
+    assert "TEMP B-TREE" not in plan
+
+
 def test_every_view_is_described_with_its_columns(sample: Path) -> None:
     described = {
         name: re.findall(r"`(\w+)`", columns)

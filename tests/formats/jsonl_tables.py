@@ -20,6 +20,7 @@ LOCAL = {
     "todo": {"rid"},
     "file_diff": {"rid"},
     "label": {"rid"},
+    "prompt": {"rid", "project_id"},
     "blob": {"rid"},
     "project": {"rid", "time_created", "time_updated"},
 }

@@ -29,6 +29,6 @@ def test_the_page_names_every_type() -> None:
     page = PAGE.read_text()
     types = {
         *records.HEAD_TYPES, *records.MESSAGE_TYPES, *records.PART_TYPES, *records.ENDING_TYPES,
-        *records.STATE_TYPES, "blob",
+        *records.STATE_TYPES, records.PROMPT, "blob",
     }  # fmt: skip
     assert {name for name in types if f"`{name}`" not in page} == set()

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,9 +9,7 @@ from jsonl_tables import bundle, differences, log, outcomes, read_into
 
 from sessiondb import Store, assistant, tool, user
 from sessiondb.formats import find, jsonl
-from sessiondb.location import init_local
 from sessiondb.maintenance import check
-from sessiondb.maintenance.sync import sync
 
 Opened = Callable[[str], Store]
 
@@ -248,6 +245,30 @@ def test_a_record_of_a_type_we_do_not_know_is_kept_and_written_back(
     assert json.loads(log(there, top).splitlines()[0]) == strange
 
 
+def test_prompts_come_along_and_belong_to_their_session_again(
+    opened: Opened, tmp_path: Path
+) -> None:
+    here = opened("a")
+    top = here.create_session(title="T").id
+    here.append(top, user("sent"))
+    kept = here.add_prompt("typed, never sent", session=top, time=5)
+    here.add_prompt("of no session")
+    path = write(tmp_path / "s.jsonl", log(here, top))
+    here.delete(top)
+    here.reap()
+    assert [x.session_id for x in here.prompts()] == [None, None]
+    read_into(here, path, restore=True)
+    assert [(x.id, x.session_id) for x in here.prompts("never")] == [(kept, top)]
+    assert log(here, top) == path.read_text()
+    there = opened("b")
+    read_into(there, path)
+    assert [(x.text, x.time_created) for x in there.prompts()] == [("typed, never sent", 5)]
+    lines = path.read_text().replace('"source":"sessiondb","directory', '"source":"","directory')
+    *problems, done = read_into(opened("c"), write(tmp_path / "odd.jsonl", lines))
+    assert [x.line for x in problems] == [2]
+    assert done.outcome == "imported"
+
+
 def test_a_packed_log_is_read(opened: Opened, tmp_path: Path) -> None:
     import gzip
 
@@ -264,93 +285,3 @@ def test_the_name_of_a_file_stays_in_its_folder(name: str) -> None:
     assert "/" not in found
     assert not found.startswith(".")
     assert len(found.encode()) < 255
-
-
-def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    monkeypatch.chdir(folder)
-    return Store.open(init_local().path, durability="normal")
-
-
-def run_git(folder: Path, *args: str) -> None:
-    subprocess.run(["git", "-C", str(folder), *args], check=True, capture_output=True)
-
-
-def test_a_second_sync_writes_nothing_and_directories_are_relative(
-    git: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "p"
-    (folder / "sub").mkdir(parents=True)
-    run_git(folder, "init", "-q")
-    with project(folder, monkeypatch) as store:
-        name = store.create_session(title="T", directory=str(folder / "sub")).id
-        store.append(name, user("hello"))
-        assert sync(store).written == [name]
-        path = folder / ".sessiondb" / "sessions" / f"{name}.jsonl"
-        meta = json.loads(path.read_text().splitlines()[0])
-        assert (meta["directory"], meta["project"]["worktree"]) == ("sub", ".")
-        before = path.stat().st_mtime_ns
-        again = sync(store)
-        assert (again.written, [x.outcome for x in again.read]) == ([], ["unchanged"])
-        assert path.stat().st_mtime_ns == before
-        path.unlink()
-        assert sync(store).missing == [name]
-        assert not path.exists()
-
-
-def test_a_session_removed_here_is_not_brought_back_by_its_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "p"
-    folder.mkdir()
-    with project(folder, monkeypatch) as store:
-        name = store.create_session(title="T").id
-        store.append(name, user("hello"))
-        sync(store)
-        store.delete(name)
-        assert [x.outcome for x in sync(store).read] == ["deleted"]
-        store.reap()
-        assert [x.outcome for x in sync(store).read] == ["deleted"]
-
-
-def test_two_people_merge_one_session_with_git(
-    git: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ada, bob = tmp_path / "ada", tmp_path / "bob"
-    ada.mkdir()
-    run_git(ada, "init", "-q", "-b", "main")
-    with project(ada, monkeypatch) as store:
-        name = store.create_session(title="Shared").id
-        store.append(name, user("start"))
-        sync(store)
-        run_git(ada, "add", "-A")
-        run_git(ada, "commit", "-qm", "one")
-        run_git(tmp_path, "clone", "-q", str(ada), str(bob))
-        with project(bob, monkeypatch) as other:
-            assert [x.outcome for x in sync(other).read] == ["imported"]
-            assert other.session(name).directory == str(bob)
-            other.append(name, user("from bob"))
-            mine = other.create_session(title="Bob's own").id
-            other.append(mine, user("alone"))
-            sync(other)
-            run_git(bob, "add", "-A")
-            run_git(bob, "commit", "-qm", "bob")
-            store.append(name, user("from ada"))
-            store.append(store.create_session(title="Ada's own"), user("alone"))
-            sync(store)
-            run_git(ada, "add", "-A")
-            run_git(ada, "commit", "-qm", "ada")
-            run_git(bob, "pull", "-q", "--no-rebase", "--no-edit", "origin", "main")
-            done = sync(other)
-            assert done.problems == []
-            assert sorted(x.outcome for x in done.read) == ["imported", "unchanged", "updated"]
-            texts = {m.text for m in other.messages(name, branches=True)}
-            assert texts == {"start", "from ada", "from bob"}
-            assert other.messages(name)[-1].text == "from bob"
-            run_git(bob, "add", "-A")
-            run_git(bob, "commit", "-qm", "merged")
-            run_git(ada, "pull", "-q", "--no-rebase", "--no-edit", str(bob), "main")
-            assert sync(store).problems == []
-            assert {m.text for m in store.messages(name, branches=True)} == texts
-            assert store.session(mine).title == "Bob's own"
-            assert check(store) == check(other) == []
-            assert sync(store).written == sync(other).written == []

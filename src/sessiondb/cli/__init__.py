@@ -35,6 +35,8 @@ def run() -> NoReturn:
     gc.disable()
     try:
         main()
+    except KeyboardInterrupt:  # while modules were being loaded
+        os._exit(130)
     except SystemExit as done:
         if not isinstance(done.code, int):
             raise

@@ -9,6 +9,7 @@ pipe is no error worth a word.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import warnings
@@ -73,6 +74,12 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
+_HELP = "see `sessiondb COMMAND --help`"
+_CHECK = "check the path, its owner and its mode"
+_FULL = "free some disk space and try again"
+_LOOK = "`sessiondb doctor` shows the disk and the database; -v shows where it failed"
+_OS_HINTS = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EFBIG: _FULL}
+
 _EPILOG = """\
 \b
 REF, wherever a session is named: its id, the beginning or the last 4 or more
@@ -135,6 +142,7 @@ class Commands(click.Group):
             sys.exit(complete(self))
         options = Options()
         try:
+            _open_streams()
             code = self._run(list(sys.argv[1:] if args is None else args), options)
         except BaseException as error:  # noqa: BLE001  the outermost frame
             code = _report(error, options)
@@ -159,6 +167,10 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 def _report(error: BaseException, options: Options) -> int:
     """Say on stderr what failed and what to do next; return the exit code."""
     match error:
+        # By name: click 8.1, which has none, shows the page itself.
+        case click.UsageError() if type(error).__name__ == "NoArgsIsHelpError":
+            click.echo(error.format_message(), err=True)
+            return error.exit_code
         case click.exceptions.Exit():
             return error.exit_code
         case SystemExit():
@@ -179,6 +191,18 @@ def _report(error: BaseException, options: Options) -> int:
     return code
 
 
+def _next(error: SessionDBError) -> str:
+    """Return what to do about an error that does not say so itself."""
+    return _HELP if error.exit_code in (2, 3) else _LOOK
+
+
+def _open_streams() -> None:
+    """Put nothing in the place of a standard stream that was closed before we began."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
+
+
 def _explain(error: BaseException) -> tuple[str, str | None, int]:
     driver = sys.modules.get("sqlite3")
     if driver is not None and isinstance(error, driver.Error):
@@ -186,16 +210,17 @@ def _explain(error: BaseException) -> tuple[str, str | None, int]:
 
         error = translate(error)
     if isinstance(error, SessionDBError):
-        return str(error), error.hint, error.exit_code
+        # Without the place of the effect in its unit: a command is one effect.
+        return str(error.args[0]), error.hint or _next(error), error.exit_code
     if isinstance(error, click.UsageError):
         path = error.ctx.command_path if error.ctx else "sessiondb"
         what = " ".join(error.format_message().split()).rstrip(".")
         return what, f"see `{path} --help`", error.exit_code
     if isinstance(error, click.ClickException):
-        return error.format_message(), None, error.exit_code
+        return error.format_message(), _HELP, error.exit_code
     if isinstance(error, OSError):
         named = f"{error.filename}: " if error.filename else ""
-        return f"{named}{error.strerror or error}", None, 1
+        return f"{named}{error.strerror or error}", _OS_HINTS.get(error.errno or 0, _CHECK), 1
     what = f"{type(error).__name__}: {error}"
     return what, "this is a defect of sessiondb; `sessiondb -v …` shows where", 1
 

@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from sessiondb.cli.opening import Options, open_store, say, terminal
 from sessiondb.cli.progress import counted
 from sessiondb.cli.rm import chosen
 from sessiondb.cli.text import count
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, NotFoundError
 
 if TYPE_CHECKING:
     from sessiondb.formats import Writer
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 @click.command("export")
 @click.argument("refs", type=shared.REF, metavar="[REF]...", nargs=-1)
 @shared.filters()
-@click.option("--to", "form", metavar="F", required=True, help="jsonl, opencode, markdown, …",
+@click.option("--to", "form", metavar="F", required=True,
+              help="html, markdown, jsonl, opencode, opencode2 or opencode-tree.",
               shell_complete=shared.one_of("WRITERS"))  # fmt: skip
 @click.option("-o", "--output", "target", type=shared.PATH, metavar="FILE|DIR",
               help="Default: stdout.")  # fmt: skip
@@ -48,7 +50,7 @@ def export_command(
     detail: str | None,
     redact: bool,
 ) -> None:
-    """Write sessions in format F: those named, or all that FILTERS choose.
+    """Write sessions in format F: those named, or all that the filters choose.
 
     One session goes to stdout or FILE, several to DIR; in our own log (jsonl)
     several are one FILE as well, compressed if it ends with .gz. What the format
@@ -67,6 +69,8 @@ def export_command(
         name = terminal()
         named = (store.session(ref, terminal=name) for ref in refs)
         sessions = parents_first(store, named if refs else chosen(store, where), with_children)
+        if not refs:
+            _say_what_is_left(store, where, {session.id for session in sessions})
         exports = _exports(store, sessions, to, redact)
         single = target is not None and not _is_folder(target)
         together = to.TOGETHER and (target is None or single)
@@ -81,6 +85,20 @@ def export_command(
                 _to_one(documents, target)
             else:
                 say(f"wrote {count(_to_folder(documents, Path(into)), 'file')} to {into}")
+
+
+def _say_what_is_left(store: Store, where: shared.Where, taken: set[str]) -> None:
+    """Say how many sessions only ``--subagents`` and ``--archived`` would have brought too."""
+    wider = replace(where, archived=True, subagents=True)
+    if wider == where:
+        return
+    left = [session for session in chosen(store, wider) if session.id not in taken]
+    subagents = sum(s.relation == "subagent" and not where.subagents for s in left)
+    archived = len(left) - subagents
+    found = [f"{count(subagents, 'subagent')} (--subagents)"] if subagents else []
+    found += [f"{archived:,} archived (--archived)"] if archived else []
+    if found:
+        say(f"left out: {', '.join(found)}")
 
 
 def _is_folder(target: str) -> bool:
@@ -137,7 +155,7 @@ def _to_one(documents: Iterable[Any], target: str | None) -> None:
 
     names: set[str] = set()
     with contextlib.ExitStack() as stack:
-        out = sys.stdout.buffer if target is None else stack.enter_context(replacing(Path(target)))
+        out = sys.stdout.buffer if target is None else stack.enter_context(_named(Path(target)))
         for item in documents:
             if isinstance(item, Loss):
                 _tell(item)
@@ -146,6 +164,16 @@ def _to_one(documents: Iterable[Any], target: str | None) -> None:
                 raise InvalidInputError("this format makes several files", hint="add -o DIR/")
             names.add(item.name)
             _copy(item, out)
+
+
+def _named(path: Path) -> contextlib.AbstractContextManager[IO[bytes]]:
+    """Open the FILE that somebody named; a pipe or a device is written to, never replaced."""
+    if path.exists() and not path.is_file():
+        return path.open("wb")
+    path = Path(os.path.realpath(path))  # what a link names is replaced, the link stays
+    if not path.parent.is_dir():
+        raise NotFoundError(f"there is no folder {path.parent}", hint="make it first")
+    return replacing(path)
 
 
 def _to_folder(documents: Iterable[Any], folder: Path) -> int:

@@ -10,7 +10,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, find, open_store, remember
+from sessiondb.cli.opening import Options, find, open_store, remember, terminal
 from sessiondb.cli.text import ago, clock, count, cut, money, one_line, short_id
 from sessiondb.cli.transcript import preview
 
@@ -135,7 +135,8 @@ def diff_command(options: Options, *, a: str, b: str, as_json: bool) -> None:
     from sessiondb.model import message_json, session_json
 
     with open_store(options) as store:
-        first, second = store.session(a), store.session(b)
+        name = terminal()
+        first, second = (store.session(ref, terminal=name) for ref in (a, b))
         result = store.compare(first, second)
     if as_json:
         output.write_json(

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 @click.argument("ref", type=shared.REF, required=False)
 @click.option("--last", type=click.IntRange(1), default=10, show_default=True, metavar="N",
               help="Begin with the last N messages.")  # fmt: skip
-@click.option("--jsonl", "as_jsonl", is_flag=True, help="Records of our own log, one a line.")
+@click.option("--jsonl", "--json", "as_jsonl", is_flag=True,
+              help="Records of our own log, one a line.")  # fmt: skip
 @click.pass_obj
 def tail_command(options: Options, *, ref: str | None, last: int, as_jsonl: bool) -> None:
     """Follow a session (default: the last one used here) until it is removed, or Ctrl-C.

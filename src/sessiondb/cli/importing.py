@@ -57,7 +57,8 @@ class Report:
 
 @click.command("import")
 @click.argument("paths", type=shared.PATH, metavar="[PATH]...", nargs=-1)
-@click.option("--from", "formats", metavar="F", multiple=True, help="Only this agent's format.",
+@click.option("--from", "formats", metavar="F", multiple=True,
+              help="Only stores of this format: opencode or jsonl.",
               shell_complete=shared.one_of("FORMATS"))  # fmt: skip
 @click.option("--project", type=shared.PATH, metavar="DIR", help="Only of the project of DIR.")
 @click.option("--restore", is_flag=True, help="Bring removed sessions back.")

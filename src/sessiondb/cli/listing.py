@@ -121,6 +121,8 @@ def prompts_command(
 ) -> None:
     """What was typed here, newest first (-a: everywhere); with QUERY, what holds its words.
 
+    Kept by agents that write here with add_prompt; an import does not fill it.
+
     In a pipe each line is, tab-separated: time, source, session id, directory, text.
     """
     with open_store(options) as store:
@@ -135,7 +137,11 @@ def prompts_command(
             output.write_tsv(iso(p.time_created), p.source, p.session_id, p.directory, p.text)
     if not page.items:
         more = "" if where.everywhere else " here · -a for every project"
-        say(f"no prompts{more} · `sessiondb search --role user WORDS` looks into the sessions")
+        say(f"no prompts{more}")
+        say(
+            "an import brings no prompt history: "
+            "`sessiondb search -a --role user WORDS` finds what was typed in sessions"
+        )
     elif page.next_cursor and not as_json:
         say(f"more: {shared.further(page.next_cursor)}")
 

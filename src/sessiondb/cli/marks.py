@@ -8,7 +8,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, find, open_store, say
+from sessiondb.cli.opening import Options, find, open_store, say, terminal
 from sessiondb.cli.text import count
 
 
@@ -70,7 +70,8 @@ def _set_archived(
 
     with open_store(options, writing=True) as store:
         # All names are resolved before anything is written: one that is wrong changes nothing.
-        sessions = [store.session(ref) for ref in refs]
+        name = terminal()
+        sessions = [store.session(ref, terminal=name) for ref in refs]
         with store.effects() as fx:
             for session in sessions:
                 (fx.archive if archived else fx.unarchive)(session)

@@ -34,8 +34,9 @@ def path_command(options: Options, *, as_json: bool) -> None:
 
 @click.command("init")
 @click.option("--local", "here", is_flag=True, help="For this project, in .sessiondb at its root.")
+@shared.as_json
 @click.pass_obj
-def init_command(options: Options, *, here: bool) -> None:
+def init_command(options: Options, *, here: bool, as_json: bool) -> None:
     """Make the database, unless it is there; prints its path.
 
     With --local it is one for this project alone: git ignores it, and every
@@ -47,7 +48,10 @@ def init_command(options: Options, *, here: bool) -> None:
         made = location.init_local()
         options = Options(db=str(made.path))
     with open_store(options, writing=True) as store:
-        output.write(f"{store.path}\n")
+        if as_json:
+            output.write_json({"path": str(store.path)})
+        else:
+            output.write(f"{store.path}\n")
 
 
 @click.command("trust")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -14,6 +15,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store, say, terminal, typed_yes
 from sessiondb.cli.text import ago, count, one_line, short_id, size
+from sessiondb.errors import ConflictError
 
 if TYPE_CHECKING:
     from sessiondb.maintenance import Removal
@@ -34,7 +36,14 @@ class How:
     as_json: bool
 
     def check(self) -> None:
-        """Raise `click.UsageError` where somebody would have to be asked, and nobody is there."""
+        """Raise `ConflictError` where the bundle would replace a file.
+
+        And `click.UsageError` where somebody would have to be asked, and nobody is there.
+        """
+        if self.bundle is not None and Path(self.bundle).is_file():
+            # It may be a bundle, and the last that is left of other sessions.
+            hint = "a bundle needs a new file"
+            raise ConflictError(f"{self.bundle} is there already", hint=hint)
         if not (self.yes or self.dry_run or sys.stdin.isatty()):
             raise click.UsageError("nobody can be asked here: add --yes, or --dry-run for the plan")
 
@@ -69,7 +78,7 @@ def _removing(function: F) -> F:
 @_removing
 @click.pass_obj
 def rm_command(options: Options, *, refs: tuple[str, ...], where: shared.Where, how: How) -> int:
-    """Remove sessions for good: those named, or all that FILTERS choose.
+    """Remove sessions for good: those named, or all that the filters choose.
 
     Forks and subagents go along. The plan is shown first; a terminal is asked
     for a typed yes, anything else needs --yes. --archived and --subagents alone
@@ -102,10 +111,10 @@ def prune_command(
 ) -> int:
     """Remove old sessions, those without a message, or all but the newest, for good.
 
-    FILTERS say which sessions that is about: those of this project, or -a. A
-    session stays as long as a fork below it does, unless you say --keep-forks.
-    The plan is shown first; a terminal is asked for a typed yes, anything else
-    needs --yes.
+    Only sessions of this project (-a: of any), and only those that the other
+    filters choose. A session stays as long as a fork below it does, unless you
+    say --keep-forks. The plan is shown first; a terminal is asked for a typed
+    yes, anything else needs --yes.
     """
     if older_than is None and not empty and keep is None:
         raise click.UsageError("say what to prune: --older-than T, --empty or --keep N")

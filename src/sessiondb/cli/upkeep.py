@@ -93,13 +93,14 @@ def backup_command(options: Options, *, to: Path, as_json: bool) -> None:
 
     Agents go on writing meanwhile; the copy is what the database was at one moment.
     """
-    from sessiondb.maintenance import backup
+    from sessiondb.maintenance.backup import backup, half_copy
 
     if to.is_dir():
         to /= f"sessions-{datetime.now().astimezone():%Y%m%d-%H%M%S}.db"
+    half = half_copy(to.expanduser().absolute())
     with (
         open_store(options) as store,
-        watched(lambda: _bytes(to), "backup", _bytes(store.path), quiet=as_json),
+        watched(lambda: _bytes(half), "backup", _bytes(store.path), quiet=as_json),
     ):
         made = backup(store, to)
     if as_json:

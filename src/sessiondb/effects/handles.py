@@ -16,7 +16,7 @@ from sessiondb.model import Message, Part, Session
 
 @dataclass(slots=True)
 class SessionHandle:
-    """A session that was or will be written."""
+    """A session that was or will be written; ``id`` is its full id, known at once."""
 
     id: str
 
@@ -39,7 +39,7 @@ class MessageHandle:
 
 @dataclass(slots=True)
 class PartHandle:
-    """A part that was or will be written."""
+    """A part that was or will be written; ``id`` is known at once."""
 
     session_id: str
     message_id: str
@@ -50,11 +50,12 @@ class PartHandle:
 
 
 class _Leaf:
+    """The value of ``after=LEAF``: continue from the leaf, whatever it is at the commit."""
+
     def __repr__(self) -> str:
         return "LEAF"
 
 
-#: ``after=LEAF``: continue from the leaf, whatever it is when the unit commits.
 LEAF: Any = _Leaf()
 
 SessionRef = SessionHandle | Session | str

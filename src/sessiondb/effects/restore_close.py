@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from sqlalchemy import delete, func, or_, select, text
 
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob
 from sessiondb.effects.ingest import above, below
+from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.restore import Restoration
 from sessiondb.effects.results import on_path
-from sessiondb.effects.session import MAX_CHAIN, put_label
+from sessiondb.effects.session import MAX_CHAIN, PROMPT, put_label
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, insert_text, p, update_of
-from sessiondb.schema import file_diff, import_ledger, label, message, session, todo
+from sessiondb.places import stored
+from sessiondb.schema import file_diff, import_ledger, label, message, prompt, session, todo
 
 _SEQ = Statement(
     lambda: select(message.c.seq).where(message.c.session_id == p("sid"), message.c.id == p("mid"))
@@ -29,6 +31,27 @@ _WHOLE = update_of(session, "time_importing", session.c.id == p("sid"))
 _LABELS = Statement(
     lambda: select(label.c.label, label.c.seq).where(label.c.session_id == p("sid"))
 )
+_PROMPT_OF = Statement(lambda: select(prompt.c.session_id).where(prompt.c.id == p("pid")))
+_OWN_PROMPT = update_of(prompt, "session_id", prompt.c.id == p("pid"))
+
+
+def _branched() -> Any:
+    mine, theirs = message.alias("mine"), message.alias("theirs")
+    same = (
+        select(theirs.c.seq)
+        .join_from(mine, theirs, theirs.c.id == mine.c.id)
+        .where(mine.c.session_id == session.c.id, mine.c.seq == session.c.parent_seq)
+        .where(theirs.c.session_id == session.c.parent_id)
+    )
+    return (
+        session.update()
+        .values(parent_seq=same.scalar_subquery())
+        .where(session.c.id == p("sid"), session.c.relation == text("'fork'"), same.exists())
+    )
+
+
+#: Where a fork begins is a place in its parent, which may number its messages otherwise here.
+_BRANCHED = Statement(_branched)
 _TODO = tuple("session_id position id content status priority time_created time_updated".split())
 _TODOS = Statement(
     lambda: (
@@ -50,6 +73,17 @@ _CLEAR_DIFFS = Statement(lambda: delete(file_diff).where(file_diff.c.session_id 
 _LEDGER = tuple("source path size mtime_ns offset digest problems time_imported".split())
 
 
+class OldPrompt(NamedTuple):
+    """A line of the prompt history as it was; *place* None: it is of the session's project."""
+
+    id: str
+    text: str
+    directory: str | None
+    place: Place | None
+    source: str
+    time: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CloseRestore:
     """Make a session whole; todos and diffs are rows without the session's id."""
@@ -64,6 +98,7 @@ class CloseRestore:
     todos: tuple[tuple[Any, ...], ...]
     diffs: tuple[tuple[Any, ...], ...]
     blobs: tuple[Blob, ...]
+    prompts: list[OldPrompt] = field(default_factory=list)
 
     def apply(self, tx: Transaction) -> None:
         """Write it."""
@@ -73,7 +108,10 @@ class CloseRestore:
             if (row := tx.one(_SEQ, sid=state.id, mid=parent)) and row[0] != seq:
                 tx.run(_RELINK, sid=state.id, at=seq, parent_seq=row[0])
         full = tx.one(_COUNT, sid=state.id)[0] == run.messages
+        if run.fresh:
+            tx.run(_BRANCHED, sid=state.id)
         self._labels(tx, state)
+        self._prompts(tx, state)
         if run.newer:
             self._lists(tx, state)
         self._leaf(tx, state, full)
@@ -117,6 +155,18 @@ class CloseRestore:
             if row and here.get(text_) != row[0] and (self.run.newer or text_ not in here):
                 put_label(tx, state.id, row[0], text_)
                 self.run.changed = True
+
+    def _prompts(self, tx: Transaction, state: SessionState) -> None:
+        for given in self.prompts:
+            row = tx.one(_PROMPT_OF, pid=given.id)
+            if row is None:
+                directory = given.directory and stored(given.directory, tx.root)
+                project = project_of(tx, given.place) if given.place else state.project_id
+                values = (given.id, given.text, directory, project, state.id, given.source)
+                tx.insert(prompt, PROMPT, (*values, given.time))
+            elif row[0] is None:
+                tx.run(_OWN_PROMPT, pid=given.id, session_id=state.id)
+            self.run.changed = self.run.changed or row is None or row[0] is None
 
     def _lists(self, tx: Transaction, state: SessionState) -> None:
         seqs = self.run.seqs
@@ -209,6 +259,7 @@ class LinkRestored:
                 tx.run(_LINK, sid=child, parent_id=parent, parent_source_id=kept)
                 self._settle(tx, parent, [sid for level in levels for sid in level])
                 if relation == "fork":
+                    tx.run(_BRANCHED, sid=child)
                     self._mark(tx, child, parent)
 
     def _settle(self, tx: Transaction, parent: str, going: list[str]) -> None:

@@ -288,7 +288,7 @@ def put_label(tx: Transaction, session_id: str, seq: int, name: str | None) -> N
     tx.insert(label, ("session_id", "seq", "label"), (session_id, seq, name))
 
 
-_PROMPT = tuple("id text directory project_id session_id source time_created".split())
+PROMPT = tuple("id text directory project_id session_id source time_created".split())
 _PROMPT_IS = Statement(lambda: select(prompt.c.text).where(prompt.c.id == p("pid")))
 
 
@@ -320,7 +320,7 @@ class AddPrompt:
             directory = stored(self.place.directory, tx.root)
         created = tx.now if self.time is None else self.time
         row = (self.id, self.text, directory, project_id, self.session_id, self.source, created)
-        tx.insert(prompt, _PROMPT, row)
+        tx.insert(prompt, PROMPT, row)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

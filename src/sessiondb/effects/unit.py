@@ -292,7 +292,7 @@ class Unit:
 
         *open* leaves it unfinished, so that parts can be added. *expect_leaf*
         (a seq, or None for an empty session) and *expect_revision* refuse to
-        write onto something else than was read. Fields: ``turn_id agent provider
+        write onto something else than was read: `ConflictError`. Fields: ``turn_id agent provider
         model cost tokens finish error time response_id``.
         """
         blobs: list[Blob] = []

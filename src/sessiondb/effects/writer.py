@@ -3,10 +3,10 @@
 One connection and one queue per process and database file (found by device and
 inode). Whoever queues a unit and finds the role free commits everything that
 queued meanwhile, in its own thread; async callers are served by one daemon
-thread. Batches form by themselves from what queued during the last commit; each
-unit has a savepoint, so a bad one never hurts its neighbours, and a result is
-given out only after the commit that holds it. Telling others comes after that,
-outside of the lock.
+thread. Batches form by themselves from what queued during the last commit. A bad
+unit never hurts its neighbours: the batch begins again, with a savepoint for each.
+A result is given out only after the commit that holds it. Telling others comes
+after that, outside of the lock.
 """
 
 from __future__ import annotations

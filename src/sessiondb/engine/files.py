@@ -78,6 +78,13 @@ def identity(path: Path) -> FileIdentity | None:
     return facts.st_dev, facts.st_ino
 
 
+def is_empty(path: Path) -> bool:
+    """Return whether a plain file without a byte is at *path*. Raises `StorageError`."""
+    with translated(path):
+        facts = path.stat()
+    return stat.S_ISREG(facts.st_mode) and facts.st_size == 0
+
+
 def has_wal(path: Path) -> bool:
     """Return whether a ``-wal`` with something in it lies beside *path*."""
     with contextlib.suppress(OSError):

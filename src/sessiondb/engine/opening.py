@@ -39,8 +39,13 @@ def ensure(
     `UntrustedDatabaseError`, `SchemaVersionError`, `BusyError`, `CorruptionError`.
     Warns about a network file system, where WAL is not used.
     """
-    if files.identity(path) is None and (not create or read_only):
-        raise NotFoundError(f"no database at {path}", hint="check the path, or let it be created")
+    if not create or read_only:
+        if files.identity(path) is None:
+            hint = "check the path, or let it be created"
+            raise NotFoundError(f"no database at {path}", hint=hint)
+        if files.is_empty(path):
+            # It may be anybody's: who only reads must not make a database of it.
+            raise NotADatabaseError(f"{path} is empty", hint="choose another path")
     files.prepare(path, root=root, read_only=read_only)
     network = files.network_filesystem(path)
     if network is not None:

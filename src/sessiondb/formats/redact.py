@@ -51,6 +51,7 @@ def redacted(export: Export) -> Export:
         labels=tuple(replace(label, label=clean(label.label)) for label in export.labels),
         todos=tuple(replace(todo, content=clean(todo.content)) for todo in export.todos),
         diffs=tuple(map(_diff, export.diffs)),
+        prompts=tuple(replace(prompt, text=clean(prompt.text)) for prompt in export.prompts),
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sessiondb.engine import files
@@ -32,15 +34,39 @@ def backup(store: HasPath, to: Path) -> Backup:
     when the copy is not whole, `StorageError`; no half copy is left behind.
     """
     to = to.expanduser().absolute()
+    if os.path.lexists(to):
+        raise _taken(to)
+    half = half_copy(to)
     # SQLite itself would make the file readable for everybody.
-    if not files.prepare(to):
-        raise ConflictError(f"{to} is there already", hint="a backup needs a new file")
+    files.prepare(half)
     try:
-        _copy(store.path, to)
-        return _verified(to)
-    except BaseException:
-        to.unlink(missing_ok=True)
-        raise
+        _copy(store.path, half)
+        made = _verified(half)
+        _name(half, to)
+    finally:
+        with contextlib.suppress(OSError):
+            half.unlink()
+    return replace(made, path=to)
+
+
+def half_copy(to: Path) -> Path:
+    """Return where the copy is while it is not whole: hidden, beside *to*, of this process."""
+    return to.with_name(f".{to.name}.{os.getpid()}.part")
+
+
+def _name(half: Path, to: Path) -> None:
+    """Give the whole copy its name, unless somebody took that meanwhile."""
+    with files.translated(to):
+        try:
+            os.link(half, to)
+        except FileExistsError:
+            raise _taken(to) from None
+        except OSError:  # a file system without links
+            half.rename(to)
+
+
+def _taken(to: Path) -> ConflictError:
+    return ConflictError(f"{to} is there already", hint="a backup needs a new file")
 
 
 def _copy(path: Path, to: Path) -> None:

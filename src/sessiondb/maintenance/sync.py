@@ -1,29 +1,48 @@
 """Sessions of a project exchanged through files that a team commits.
 
-Each session is one log in ``.sessiondb/sessions``, the same bytes for the same
-session, directories relative to the project. Reading comes first, so that what
-is written holds both sides; a file is written only where it differs. Nothing is
+Each session is one log in ``.sessiondb/sessions``, directories relative to the
+project. Reading comes first, so that what is written holds both sides. A file
+that lacks something is added to; it is written anew only where what it says no
+longer holds, and never where something in it could not be read. Nothing is
 deleted on either side: what was removed is told.
+
+What was seen last of each file and session stands beside the database, so what
+changed on neither side costs one look at the file. The notes may be lost: then
+everything is compared again.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from stat import S_ISREG
+from typing import IO
 
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats import find, jsonl
 from sessiondb.maintenance.removal import every
-from sessiondb.model import Imported, Problem, SourceSession
+from sessiondb.model import Imported, Problem, Session, SourceSession
 from sessiondb.repository.sessions import ALL
 from sessiondb.store import Store
 
 FOLDER = ".sessiondb/sessions"
+#: Git ignores it with the database, by the beginning of its name.
+NOTES = ".sessiondb/sessions.db-synced"
 #: Both sides' lines are kept; the reader joins them.
 ATTRIBUTES = "*.jsonl -text merge=union\n"
+_EVERYTHING = {"project": ALL, "archived": True, "subagents": True, "empty": True}
+
+#: Bytes and mtime in ns of each file, by name.
+Files = dict[str, tuple[int, int]]
+#: What has a name in the folder and is no file: a link, a folder.
+NO_FILE = (-1, 0)
+#: By name the bytes and mtime of a file, and what identifies the state of its session.
+Notes = dict[str, tuple[int, int, str]]
 
 
 @dataclass(slots=True)
@@ -42,76 +61,153 @@ class Synced:
 
 
 def sync(store: Store) -> Synced:
-    """Read the files of other people's sessions, write those of ours that changed.
+    """Read the files of other people's sessions, write what is new in ours.
 
     Raises `InvalidInputError` for a database that is no project's own, or where
     the folder is a symbolic link.
     """
-    root = store.location.root
-    if root is None:
+    if store.location.root is None:
         raise InvalidInputError(
             "sync needs a database of the project's own", hint="`sessiondb init --local` makes one"
         )
-    folder = Path(root) / FOLDER
+    root = Path(store.location.root)
+    folder = root / FOLDER
     if any(path.is_symlink() for path in (folder, folder.parent)):
         raise InvalidInputError(f"{folder} is a symbolic link", hint="make it a folder")
     folder.mkdir(parents=True, exist_ok=True)
     attributes = folder / ".gitattributes"
     if not os.path.lexists(attributes):
         attributes.write_text(ATTRIBUTES)
-    done = Synced(folder)
-    _read(store, done, sorted(folder.glob("*.jsonl"), reverse=True))
-    _write(store, done, str(root))
+    done, notes = Synced(folder), _noted(root / NOTES)
+    files = {path.name: _seen(path.lstat()) for path in folder.glob("*.jsonl")}
+    _read(store, done, files, notes)
+    after = _write(store, done, files, notes)
+    if after != notes:
+        _replace(root / NOTES, [json.dumps(after)])
     return done
 
 
-def _read(store: Store, done: Synced, paths: list[Path], *, note: bool = False) -> None:
-    """Read files, the oldest session's first; *note* only that they say what is here."""
+def _noted(path: Path) -> Notes:
+    try:
+        found = json.loads(path.read_bytes())
+        return {name: (size, time, state) for name, (size, time, state) in found.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
 
-    def sources() -> Iterator[SourceSession | Problem]:
-        for path in paths:
-            if path.is_symlink():
-                yield Problem(str(path), "a symbolic link is not read")
-                continue
-            found = list(find(path, formats=["jsonl"]))
-            if not found and path.stat().st_size:
-                yield Problem(str(path), "not a log of sessiondb")
-            for item in found:
-                yield from item.read()
 
-    for result in store.ingest(sources()):
+def _seen(stat: os.stat_result) -> tuple[int, int]:
+    return (stat.st_size, stat.st_mtime_ns) if S_ISREG(stat.st_mode) else NO_FILE
+
+
+def _sessions(store: Store) -> Iterator[tuple[str, str, Session]]:
+    """Yield of each session that is here the name of its file, its state, and itself."""
+    projects = {project.id: project for project in store.projects()}
+    for session in every(store, **_EVERYTHING, order="created"):
+        state = repr((session, projects.get(session.project_id))).encode("utf-8", "surrogatepass")
+        yield jsonl.file_name(session.id), hashlib.sha256(state).hexdigest(), session
+
+
+def _read(store: Store, done: Synced, files: Files, notes: Notes) -> None:
+    """Read what somebody else wrote, the oldest session's file first."""
+    here = {name: session for name, _, session in _sessions(store) if name in files}
+    waiting: list[Path] = []
+    for name in sorted(files, reverse=True):
+        session = here.get(name)
+        if session is None or notes.get(name, ())[:2] != files[name]:
+            waiting.append(done.folder / name)
+            continue
+        names = session.id, session.source, session.source_id or session.id
+        done.read.append(Imported("unchanged", *names, session.message_count))
+    for result in store.ingest(_sources(waiting, files)):
         if isinstance(result, Problem):
             done.problems.append(result)
-        elif not note:
+        else:
             done.read.append(result)
 
 
-def _write(store: Store, done: Synced, root: str) -> None:
-    with store.connection() as connection:
-        query = "SELECT path FROM import_ledger WHERE substr(path, 1, length(?1)) = ?1"
-        rows = connection.exec_driver_sql(query, (f"{done.folder}{os.sep}",))
-        known = {path for (path,) in rows}
-    changed: list[Path] = []
-    everything = {"project": ALL, "archived": True, "subagents": True, "empty": True}
-    for session in every(store, **everything, order="created"):
-        path = done.folder / jsonl.file_name(session.id)
-        named = f"{path}#{session.source_id or session.id}"
-        if not path.exists() and named in known:
-            done.missing.append(session.id)
+def _sources(paths: Iterable[Path], files: Files) -> Iterator[SourceSession | Problem]:
+    for path in paths:
+        if files[path.name] == NO_FILE:
+            yield Problem(str(path), "not a file, so it is not read")
             continue
-        lines = jsonl.lines(store.export(session.id, **jsonl.READ), base=root)
-        if _replace(path, "".join(lines).encode()):
+        found = list(find(path, formats=["jsonl"]))
+        if not found and files[path.name][0]:
+            yield Problem(str(path), "not a log of sessiondb")
+        for item in found:
+            yield from item.read()
+
+
+def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
+    """Write what the files lack, and return what is to be noted."""
+    damaged = {problem.source for problem in done.problems}
+    root = str(store.location.root)
+    after: Notes = {}
+    for name, state, session in _sessions(store):
+        path, seen, noted = done.folder / name, files.get(name), notes.get(name)
+        if seen is None and noted is not None:
+            done.missing.append(session.id)
+        if noted is not None and (seen is None or noted == (*seen, state)):
+            after[name] = noted
+            continue
+
+        def lines(session_id: str = session.id) -> Iterator[str]:
+            # The prompt history is a person's own.
+            export = replace(store.export(session_id, **jsonl.READ), prompts=())
+            return jsonl.lines(export, base=root)
+
+        if seen is None:
+            left: tuple[int, int] | None = _replace(path, lines())
             done.written.append(session.id)
-            changed.append(path)
-    _read(store, done, changed, note=True)
+        else:
+            left = _bring(path, seen, lines, str(path) not in damaged)
+            if left is not None and left != seen:
+                done.written.append(session.id)
+        if left is not None and str(path) not in damaged:
+            after[name] = (*left, state)
+    return after
 
 
-def _replace(path: Path, content: bytes) -> bool:
-    """Write a file unless it says the same already; it appears whole or not at all."""
-    if path.is_file() and not path.is_symlink() and path.read_bytes() == content:
-        return False
+def _bring(
+    path: Path, seen: tuple[int, int], lines: Callable[[], Iterator[str]], whole: bool
+) -> tuple[int, int] | None:
+    """Make a file say what *lines* say and return what it is then.
+
+    None: it is no file, or not the one that was *seen* any more; the next sync reads it.
+    """
+    if seen == NO_FILE:
+        return None
+    with path.open("r+b") as file:
+        if _seen(path.lstat()) != seen:
+            return None
+        lacking = jsonl.additions(file, lines(), whole=whole)
+        if lacking is not None:
+            return _append(file, lacking) if lacking else seen
+    return _replace(path, lines())
+
+
+def _append(file: IO[bytes], lines: list[str]) -> tuple[int, int]:
+    """Add lines at the end in one write: whoever reads along sees all of them, or few."""
+    end = file.seek(0, os.SEEK_END)
+    file.seek(max(end - 1, 0))
+    content = "".join(lines).encode()
+    try:
+        file.write(content if file.read(1) in (b"", b"\n") else b"\n" + content)
+        file.flush()
+    except OSError:
+        file.truncate(end)
+        raise
+    return _seen(os.fstat(file.fileno()))
+
+
+def _replace(path: Path, lines: Iterable[str]) -> tuple[int, int]:
+    """Write a file that appears whole or not at all, and return what it is then."""
     descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    Path(name).replace(path)
-    return True
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            for line in lines:
+                file.write(line.encode())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return _seen(path.lstat())

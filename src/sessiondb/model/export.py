@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sessiondb.model.records import FileDiff, Label, Message, Project, Session, Todo
+from sessiondb.model.records import FileDiff, Label, Message, Project, Prompt, Session, Todo
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,8 @@ class Export:
 
     ``messages`` may be lazy and can be read once: the live path oldest first, or
     every message in order of seq. Directories are absolute. ``parent`` is the
-    session it hangs on, None for a root or where that is not known.
+    session it hangs on, None for a root or where that is not known. ``prompts`` is
+    what the prompt history has of it.
     """
 
     session: Session
@@ -28,6 +29,7 @@ class Export:
     diffs: tuple[FileDiff, ...] = ()
     labels: tuple[Label, ...] = ()
     parent: Session | None = None
+    prompts: tuple[Prompt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A typed piece of a message.
+    """A typed piece of a message. Times in Unix ms, None while unknown.
 
     For a tool part ``text`` is the call's result and ``input_json`` its
     arguments as JSON text (`input` decodes them). ``data`` holds what has no
@@ -69,7 +69,8 @@ class Part:
 class Message:
     """One entry of a session's tree, with its parts in order.
 
-    ``time_completed`` is None while the message is open.
+    ``cost`` in USD, times in Unix ms, None unknown; ``time_completed`` is None while
+    the message is open. ``parts`` is empty where it has none.
     """
 
     session_id: str
@@ -118,7 +119,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One conversation. ``cost`` and the token sums are its own, without what a fork inherited."""
+    """One conversation.
+
+    ``cost`` (USD) and the token sums are its own, without what a fork inherited; None
+    is unknown, never 0. Times in Unix ms. ``title`` is ``""`` until there is one,
+    ``leaf_seq`` None until there is a message.
+    """
 
     id: str
     project_id: str
@@ -178,7 +184,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A worktree root on disk; every session belongs to one."""
+    """A worktree root on disk; every session belongs to one. Times in Unix ms."""
 
     id: str
     worktree: str
@@ -193,7 +199,9 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a list; iterate it. ``next_cursor`` is None on the last page.
+    """One page of a list; iterate it. No match is an empty page.
+
+    ``next_cursor`` is None on the last page, else what ``cursor=`` takes to go on.
 
     ``sizes`` are the bytes of each session where they were ordered by size, else empty.
     """
@@ -211,7 +219,7 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """One line of a session's todo list; its times are not compared."""
+    """One line of a session's todo list; its times (Unix ms) are not compared."""
 
     content: str
     status: str = "pending"
@@ -239,7 +247,7 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A name somebody gave to a message."""
+    """A name somebody gave to message *seq* of a session; one message each."""
 
     session_id: str
     seq: int
@@ -248,7 +256,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One line of the prompt history."""
+    """One line of the prompt history; ``time_created`` in Unix ms."""
 
     id: str
     text: str
@@ -261,7 +269,10 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One search result; ``seq`` and ``message_id`` say where to read."""
+    """One search result; ``seq`` and ``message_id`` say where to read.
+
+    ``snippet`` has the words between ``‹`` and ``›``.
+    """
 
     session: Session
     seq: int | None
@@ -271,7 +282,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """Cost and tokens of one group. Inherited messages are never counted.
+    """Cost (USD) and tokens of one group. Inherited messages are never counted.
 
     ``key`` maps each asked dimension to its value. ``cost`` is what sources
     stated (None: nothing stated), ``cost_estimated`` tokens times prices where
@@ -351,7 +362,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A session that nobody is writing to any more, with what it left open."""
+    """A session that nobody is writing to any more, with the ids of what it left open."""
 
     session: Session
     messages: tuple[str, ...]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sessiondb.model.draft import MessageDraft
-from sessiondb.model.records import FileDiff, Todo
+from sessiondb.model.records import FileDiff, Prompt, Todo
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class StoredSession:
 
     ``native`` sessions have no id of another program: their ``source_id`` is
     ``id`` and not stored. ``leaf`` is a message's id, None for no leaf.
-    ``labels`` are (message id, label). Of two states of one session the one with
-    the higher ``revision`` is the newer.
+    ``labels`` are (message id, label), ``prompts`` are without project and session.
+    Of two states of one session the one with the higher ``revision`` is the newer.
     """
 
     id: str
@@ -54,6 +54,7 @@ class StoredSession:
     revision: int = 0
     labels: tuple[tuple[str, str], ...] = ()
     time_detached: int | None = None
+    prompts: tuple[Prompt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

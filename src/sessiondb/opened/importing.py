@@ -113,7 +113,7 @@ class Importer:
                 raise InvalidInputError(f"a source yields sessions and problems, not {item!r}")
             try:
                 ids.valid_id(item.source_id, "a source id")
-                place = self._place(item)
+                place = self.place(item)
                 if not self._takes(item, place):
                     continue
                 if item.stored is None:
@@ -296,7 +296,8 @@ class Importer:
             if not step.more:
                 return
 
-    def _place(self, item: SourceSession) -> Place:
+    def place(self, item: SourceSession) -> Place:
+        """Return where a session was held; raises `InvalidInputError` for no directory."""
         directory = item.directory or item.worktree or os.sep
         for path in (directory, item.worktree or ""):
             if codec.readable(path)[1]:

@@ -101,7 +101,8 @@ class Queries:
 
         *order* is ``used`` (last message), ``created``, ``cost`` or ``size``.
         *since* and *until* are Unix ms of the last use, *until* exclusive.
-        *archived*, *subagents* and *empty* (no message yet) include those.
+        *archived*, *subagents* and *empty* (no message yet) include those. No
+        match is an empty page; raises `InvalidInputError` for a bad cursor or limit.
         """
         filters = yield from self._filters(
             project, source=source, agent=agent, since=since, until=until, title=title,
@@ -125,6 +126,7 @@ class Queries:
 
         *last* takes from the end, *limit* from the beginning, *after* and
         *before* are exclusive; *branches* returns every message, in order of seq.
+        An empty session is ``[]``; raises `NotFoundError`.
         """
         found = yield from self.session(ref)
         low = None if after is None else message_key(after)
@@ -181,7 +183,8 @@ class Queries:
         """Return what a model should be sent to continue from *at* (default: the leaf).
 
         *repair* says what becomes of calls without a result: ``synthesise`` one,
-        ``strip`` the part, ``drop`` the message, ``none``.
+        ``strip`` the part, ``drop`` the message, ``none``. Of an empty session
+        ``messages`` is empty.
         """
         found = yield from self.session(ref)
         leaf: Any = ...
@@ -208,6 +211,7 @@ class Queries:
 
         Inherited messages are never counted, unknown cost is None. *prices* (USD
         per million tokens, by model and kind of token) estimate what has no cost.
+        Nothing to count is ``[]``; raises `InvalidInputError` for another dimension.
         """
         filters = yield from self._filters(
             project, source=source, agent=agent, since=since, until=until, title=title,
@@ -238,7 +242,8 @@ class Queries:
 
         All words must occur in one part; ``word*`` is a prefix. One hit per
         session unless *all_hits*. *order* is ``newest`` (newest written),
-        ``time`` or ``rank``; the last two look at the newest 2,000 matches.
+        ``time`` or ``rank``; the last two look at the newest 2,000 matches. No
+        match is an empty page; raises `InvalidInputError` for a query without words.
         """
         filters = yield from self._filters(
             project, source=source, agent=agent, since=since, until=until, title=title,
@@ -282,11 +287,11 @@ class Queries:
         return (yield from lists.todos((yield from self.session(ref)).id))
 
     def diffs(self, ref: SessionRef) -> Read[list[FileDiff]]:
-        """Return what is known of the files a session changed."""
+        """Return what is known of the files a session changed; nothing is ``[]``."""
         return (yield from lists.diffs((yield from self.session(ref)).id))
 
     def labels(self, ref: SessionRef) -> Read[list[Label]]:
-        """Return the labels of a session's messages."""
+        """Return the labels of a session's messages; none is ``[]``."""
         return (yield from family.labels((yield from self.session(ref)).id))
 
     def projects(self) -> Read[list[Project]]:
@@ -305,6 +310,7 @@ class Queries:
             tuple((yield from lists.diffs(found.id))),
             tuple((yield from family.labels(found.id))),
             (yield from self.session(found.parent_id)) if found.parent_id else None,
+            tuple((yield from lists.prompts_of(self._base, found.id))),
         )
 
     def unfinished(self) -> Read[list[Unfinished]]:

@@ -14,12 +14,13 @@ from sessiondb.effects.encode import Blob
 from sessiondb.effects.fields import diff_row
 from sessiondb.effects.project import Place
 from sessiondb.effects.restore import OpenRestore, Restoration, WriteRows
-from sessiondb.effects.restore_close import CloseRestore
+from sessiondb.effects.restore_close import CloseRestore, OldPrompt
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import (
     Imported,
     Problem,
+    Prompt,
     SourceMessage,
     SourceSession,
     StoredMessage,
@@ -132,6 +133,11 @@ def _write(
     columns = importing.columns_of(item, blobs)
     columns["title_source"] = item.title_source
     closing = _close(item, run)
+    for prompt in run.stored.prompts:
+        try:
+            closing.prompts.append(_prompt(importer, item, prompt))
+        except InvalidInputError as error:
+            yield Problem(item.path, f"a prompt of {item.source_id}: {error}")
     opening = OpenRestore(run, place, columns, tuple(blobs), item.parent_source_id, item.relation)
     importer.queue(opening, 0, sum(blob.size for blob in blobs))
     problems: list[Problem] = []
@@ -175,6 +181,18 @@ def _placed(found: SourceMessage) -> StoredMessage:
     if found.parent is not None:
         ids.valid_id(found.parent, "parent_id")
     return of
+
+
+def _prompt(importer: importing.Importer, item: SourceSession, of: Prompt) -> OldPrompt:
+    """Return a prompt to be written; typed elsewhere, it may be of another project."""
+    for name, what in ((of.id, "a prompt id"), (of.source, "a source")):
+        ids.valid_id(name, what)
+    place = None
+    if of.directory and of.directory != item.directory:
+        nowhere = replace(item, worktree=None, vcs=None, remote=None, root_commit=None)
+        place = importer.place(replace(nowhere, directory=of.directory))
+    text = encode.string(of.text, "text") or ""
+    return OldPrompt(of.id, text, of.directory, place, of.source, of.time_created)
 
 
 def _close(item: SourceSession, run: Restoration) -> CloseRestore:

@@ -76,6 +76,9 @@ def diffs(session_id: str) -> Read[list[FileDiff]]:
 
 
 _COLUMNS = "id, text, directory, project_id, session_id, source, time_created"
+_PROMPTS = Statement(
+    lambda: text(f"SELECT {_COLUMNS} FROM prompt WHERE session_id = :sid ORDER BY rid")
+)
 _OF = "EXISTS (SELECT 1 FROM session s WHERE s.id = prompt.session_id AND"
 _FILTERS = {
     "project_id": "project_id = :project_id",
@@ -110,12 +113,19 @@ def prompts(
     terms = " AND ".join(_FILTERS[name] for name in params) or "1"
     sql = f"SELECT rid, {_COLUMNS} FROM prompt WHERE {terms} ORDER BY rid DESC LIMIT :rows"
     rows = yield Statement(lambda: text(sql)), {**params, "rows": check_limit(limit) + 1}
-    found = [
-        Prompt(r[1], r[2], r[3] and absolute(r[3], base), r[4], r[5], r[6], r[7])
-        for r in rows[:limit]
-    ]
+    found = [_prompt(row[1:], base) for row in rows[:limit]]
     more = encode_cursor(rows[limit - 1][0]) if len(rows) > limit else None
     return Page(tuple(found), more)
+
+
+def prompts_of(base: str | None, session_id: str) -> Read[list[Prompt]]:
+    """Return what the prompt history has of a session, oldest first; nothing is ``[]``."""
+    rows = yield _PROMPTS, {"sid": session_id}
+    return [_prompt(row, base) for row in rows]
+
+
+def _prompt(row: Any, base: str | None) -> Prompt:
+    return Prompt(row[0], row[1], row[2] and absolute(row[2], base), *row[3:])
 
 
 def _abandoned() -> Any:

@@ -27,6 +27,8 @@ from sessiondb.schema.tables import LISTED, blob
 
 
 class _Scope:
+    """A value of ``project=``: `HERE`, the project of the current directory, or `ALL` of them."""
+
     def __init__(self, name: str) -> None:
         self.name = name
 
@@ -34,7 +36,6 @@ class _Scope:
         return self.name
 
 
-#: ``project=HERE``: the project of the current directory. ``project=ALL``: every project.
 HERE: Any = _Scope("HERE")
 ALL: Any = _Scope("ALL")
 

@@ -1,9 +1,11 @@
 """jsonl, our own log: one record a line, lossless both ways; see docs/JSONL.md.
 
 `records` says what a session is made of, `values` writes a record as a line and
-reads it, `writer` makes files and bundles, `scan` and `reader` read them.
+reads it, `writer` makes files and bundles, `scan` and `reader` read them,
+`growing` says what a file lacks.
 """
 
+from sessiondb.formats.jsonl.growing import additions
 from sessiondb.formats.jsonl.reader import SUFFIXES, at, default_locations, read
 from sessiondb.formats.jsonl.writer import (
     DETAILS,
@@ -16,6 +18,6 @@ from sessiondb.formats.jsonl.writer import (
 )
 
 __all__ = [
-    "DETAILS", "READ", "SUFFIXES", "TOGETHER", "at", "default_locations", "file_name", "lines",
-    "read", "record_lines", "write",
+    "DETAILS", "READ", "SUFFIXES", "TOGETHER", "additions", "at", "default_locations", "file_name",
+    "lines", "read", "record_lines", "write",
 ]  # fmt: skip

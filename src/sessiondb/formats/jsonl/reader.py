@@ -178,6 +178,7 @@ def _stored(found: Found, state: _State, meta: Record) -> StoredSession:
         leaf=rest.get("leaf_id") if "leaf_id" in rest else last,
         revision=state.revision,
         labels=tuple((_text(r["message_id"]), _text(r["label"])) for r in state.all("labeled")),
+        prompts=tuple(found.prompts.values()),
         **_picked(lineage, ("root_id", "parent_id", "parent_seq")),
         **_picked(rest, _OF_STORED),
     )

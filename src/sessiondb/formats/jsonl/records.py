@@ -38,6 +38,7 @@ STATE_TYPES = (
     "session_renamed", "archived", "labeled", "todos", "file_changed", "session_state",
 )  # fmt: skip
 HEAD_TYPES = ("session_meta", "forked", "spawned")
+PROMPT = "prompt"
 
 MESSAGE_FIELDS = (
     "turn_id", "kind", "agent", "provider_id", "model_id", "response_id", "usage_key",
@@ -55,6 +56,7 @@ STATE_FIELDS = (
 )  # fmt: skip
 PROJECT_FIELDS = ("worktree", "vcs", "remote", "root_commit")
 TODO_FIELDS = ("content", "status", "priority", "id", "time_created", "time_updated")
+PROMPT_FIELDS = ("source", "directory", "text")
 DIFF_FIELDS = ("path", "patch", "additions", "deletions")
 #: ``data`` of a session: records of a type that we do not know, to be written back.
 UNKNOWN = "jsonl_records"
@@ -88,6 +90,9 @@ def head(export: Export) -> Iterator[Record]:
     if lineage:
         kind = "spawned" if session.relation == "subagent" else "forked"
         yield envelope(kind, session.id, 0, session.time_created) | lineage
+    for prompt in export.prompts:
+        record = envelope(PROMPT, session.id, 0, prompt.time_created) | {"prompt_id": prompt.id}
+        yield record | _known(prompt, PROMPT_FIELDS)
 
 
 def message_records(message: Message, parent_id: str | None) -> Iterator[Record]:

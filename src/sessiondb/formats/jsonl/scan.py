@@ -22,7 +22,7 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record
 from sessiondb.formats.jsonl.values import record_of
-from sessiondb.model import Problem
+from sessiondb.model import Problem, Prompt
 
 _OF_MESSAGE = frozenset({*records.MESSAGE_TYPES, *records.PART_TYPES, *records.ENDING_TYPES})
 _ENVELOPE = {"schema_version": int, "seq": int, "time": int, "type": str, "session_id": str}
@@ -48,6 +48,7 @@ class Found:
     messages: dict[str, list[Line]] = field(default_factory=dict)
     state: list[tuple[int, Record]] = field(default_factory=list)
     unknown: list[Record] = field(default_factory=list)
+    prompts: dict[str, Prompt] = field(default_factory=dict)
     digest: Any = field(default_factory=hashlib.sha256)
 
 
@@ -120,8 +121,24 @@ class Scan:
             found.lineage = record
         elif kind in records.STATE_TYPES:
             found.state.append((number, record))
+        elif kind == records.PROMPT:
+            prompt = self._prompt(record)
+            found.prompts[prompt.id] = prompt
         else:
             found.unknown.append(record)
+
+    def _prompt(self, record: Record) -> Prompt:
+        given = dict(record)
+        if "text_blob" in given:
+            given["text"] = self.blob(given["text_blob"]).decode("utf-8", "surrogatepass")
+        for name in ("prompt_id", "source", "text"):
+            if not isinstance(given.get(name), str) or not given[name]:
+                raise ValueError(f"a prompt without {name}")
+        where = given.get("directory")
+        if where is not None and (not isinstance(where, str) or "\0" in where):
+            raise ValueError(f"not a directory: {where!r:.80}")
+        facts = given["source"], given["time"]
+        return Prompt(given["prompt_id"], given["text"], where, None, None, *facts)
 
     def read(self, line: Line) -> tuple[int, Record]:
         """Return the number and the record of a line that was good before."""

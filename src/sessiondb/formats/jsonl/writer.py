@@ -84,17 +84,16 @@ def _below(path: str, base: str) -> str:
 def _records(export: Export) -> Iterator[Record]:
     yield from records.head(export)
     ids: dict[int, str] = {}
-    later: list[tuple[int, int]] = []
+    later: list[tuple[int, int, int]] = []
     for message in export.messages:
         ids[message.seq] = message.id
         above = message.parent_seq
         if above is not None and above not in ids:
-            later.append((message.seq, above))
+            later.append((message.seq, above, message.time_created))
         yield from records.message_records(message, None if above is None else ids.get(above))
-    session = export.session
-    for seq, above in later:
+    for seq, above, time in later:
         if above in ids:
-            record = records.envelope("relinked", session.id, seq, session.time_updated)
+            record = records.envelope("relinked", export.session.id, seq, time)
             yield record | {"message_id": ids[seq], "parent_id": ids[above]}
     yield from records.state(export, ids)
 
