@@ -150,8 +150,13 @@ def test_interrupted_before_it_began_is_130_without_a_traceback(project: Path) -
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_behind_stdout_is_two_lines(story: Story) -> None:
-    ran = _shell("list -a --json >/dev/full")
+@pytest.mark.parametrize("command", ["list -a --json", "show @ --full", "sql 'SELECT 1'"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_stdout_is_two_lines(
+    story: Story, command: str, unbuffered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    ran = _shell(f"{command} >/dev/full")
     assert ran.returncode == 1
     assert ran.stderr.splitlines() == [
         "sessiondb: No space left on device", "  free some disk space and try again"

@@ -148,8 +148,9 @@ class Commands(click.Group):
             code = _report(error, options)
         try:
             sys.stdout.flush()
-        except BrokenPipeError:
-            code = _silence()
+        except OSError as error:
+            code = code or _report(error, options)
+            _silence()
         sys.exit(code)
 
     def _run(self, args: list[str], options: Options) -> int:
@@ -226,7 +227,7 @@ def _explain(error: BaseException) -> tuple[str, str | None, int]:
 
 
 def _silence() -> int:
-    """Let nobody write to the closed pipe again, the interpreter's last flush included."""
+    """Let what is written from now on go nowhere, the interpreter's last flush included."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE
