@@ -91,7 +91,9 @@ def test_a_database_of_one_project_takes_its_sessions_only(
 ) -> None:
     monkeypatch.delenv("SESSIONDB_PATH")
     assert sessiondb("init", "--local").code == 0
-    assert sessiondb("import", str(SAMPLE), "--json").json["sessions"] == []
+    ran = sessiondb("import", str(SAMPLE), "--json")
+    assert ran.json["sessions"] == []
+    assert "sessiondb --global import" in ran.err
     assert (project / ".sessiondb" / "sessions.db").is_file()
 
 
