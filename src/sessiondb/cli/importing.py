@@ -105,10 +105,10 @@ def import_command(
         for result in counted(results, "import", quiet=as_json):
             report.add(result)
         _show(report, sources.stores, dry_run, as_json)
-        if sources.stores and not report.outcomes and not report.problems:
-            if root is not None or store.location.kind == "local":
-                say("none of the sessions there is of this project")
-                say("  `sessiondb --global import` takes all of them")
+        of_one_project = root is not None or store.location.kind == "local"
+        if of_one_project and sources.stores and not (report.outcomes or report.problems):
+            say("none of the sessions there is of this project")
+            say("  `sessiondb --global import` takes all of them")
         if watch:
             changes.forget(sources.unread)
             follow(store, changes, take, report, as_json=as_json)
