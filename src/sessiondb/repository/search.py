@@ -24,8 +24,8 @@ from sessiondb.schema import session
 
 #: How many of the newest matches ``rank`` and ``time`` look at.
 WINDOW = 2_000
-#: How many matches are looked at at once for sessions that are not in the page yet.
-MAX_ROUND = 40
+#: Of more matches in a session than these, a round takes few: all but one are for nothing.
+DENSE, FEW = 4, 16
 ORDERS = ("newest", "time", "rank")
 MARKS = ("\u2039", "\u203a")
 _SNIPPET = f"snippet(part_search, -1, '{MARKS[0]}', '{MARKS[1]}', '…', 16)"
@@ -205,10 +205,10 @@ def _newest(
     """Walk backwards, in rounds that each pass by the sessions of those before."""
     found: list[tuple[Any, ...]] = []
     _, place, seen = state
-    per_session = 1 if all_hits else 2
+    per_session = 1 if all_hits else 3
     while True:
         # One more than fits says whether there are more.
-        asked = min((limit - len(found) + 1) * per_session, max(limit + 1, MAX_ROUND))
+        asked = (limit - len(found) + 1) * per_session if per_session <= DENSE else FEW
         more = {**params, **({"cursor": place} if place else {})}
         if seen:
             more["seen"] = json.dumps(seen)
