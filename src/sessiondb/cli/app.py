@@ -168,8 +168,7 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 def _report(error: BaseException, options: Options) -> int:
     """Say on stderr what failed and what to do next; return the exit code."""
     match error:
-        # By name: click 8.1, which has none, shows the page itself.
-        case click.UsageError() if type(error).__name__ == "NoArgsIsHelpError":
+        case click.exceptions.NoArgsIsHelpError():
             click.echo(error.format_message(), err=True)
             return error.exit_code
         case click.exceptions.Exit():
