@@ -127,12 +127,6 @@ def test_a_backup_overwrites_nothing(sessiondb: Run, project: Path) -> None:
     assert sessiondb("backup").code == 2
 
 
-def test_a_backup_makes_no_folders(sessiondb: Run, story: Story, project: Path) -> None:
-    ran = sessiondb("backup", "typo/copy.db")
-    assert (ran.code, ran.out) == (3, "")
-    assert not (project / "typo").exists()
-
-
 def test_a_backup_into_a_folder_is_named_by_the_time(
     sessiondb: Run,
     story: Story,

@@ -12,7 +12,7 @@ from pathlib import Path
 from sessiondb.engine import files
 from sessiondb.engine.connection import connect
 from sessiondb.engine.failures import translate
-from sessiondb.errors import ConflictError, CorruptionError, NotFoundError
+from sessiondb.errors import ConflictError, CorruptionError
 from sessiondb.maintenance.check import HasPath
 
 _COUNT = "SELECT count(*) FROM session WHERE time_deleted IS NULL"
@@ -30,15 +30,12 @@ class Backup:
 def backup(store: HasPath, to: Path) -> Backup:
     """Write a compact copy of a store's database to the new file *to*, readable by nobody else.
 
-    Raises `ConflictError` when there is something already, `NotFoundError` without
-    a folder for it, `CorruptionError` when the copy is not whole, `StorageError`;
-    no half copy is left behind.
+    Raises `ConflictError` when there is something already, `CorruptionError`
+    when the copy is not whole, `StorageError`; no half copy is left behind.
     """
     to = to.expanduser().absolute()
     if os.path.lexists(to):
         raise _taken(to)
-    if not to.parent.is_dir():
-        raise NotFoundError(f"there is no folder {to.parent}", hint="make it first")
     half = half_copy(to)
     # SQLite itself would make the file readable for everybody.
     files.prepare(half)
