@@ -159,8 +159,15 @@ def report(rows: list[Seen]) -> None:
 def main() -> int:
     """Run everything; 1 when something came back changed, was refused or did not go on."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--tools", type=Path)
-    parser.add_argument("stores", nargs="*", type=Path)
+    parser.add_argument(
+        "--tools", type=Path, help="keep the installed OpenCode here, for the next run"
+    )
+    parser.add_argument(
+        "stores",
+        nargs="*",
+        type=Path,
+        help="stores of OpenCode to send around, instead of those that are found",
+    )
     asked = parser.parse_args()
     rows: list[Seen] = []
     well = True
