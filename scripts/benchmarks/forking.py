@@ -55,7 +55,7 @@ def _time(bench: Bench, base: Path, sid: str, level: str) -> tuple[float, float]
             _remove_forks(floor_file, sid)
             return took
 
-        return alternate(ours, floor, bench.times(15))
+        return alternate(ours, floor, bench.times(36))
 
 
 def _remove_forks(connection: sqlite3.Connection, sid: str) -> None:
