@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -131,31 +132,29 @@ def test_who_writes_for_too_long_makes_it_busy(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Path:
+def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
     if os.getuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip("only root can mount a small file system")
-    return folder
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_disk_without_room_is_said_and_all_stays(
     small_disk: Path, sessiondb: Run, large: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    try:
-        (small_disk / "filler").write_bytes(bytes(5_000_000))
-        monkeypatch.setenv("SQLITE_TMPDIR", str(small_disk))
-        with pytest.raises(StorageFullError, match=str(small_disk)):
-            vacuum(store)
-        ran = sessiondb("vacuum")
-        assert ran.code == 1
-        failed, hint = ran.err.splitlines()[-2:]
-        assert failed.startswith("sessiondb: a vacuum needs ")
-        assert "SQLITE_TMPDIR" in hint
-        assert store.session(large).message_count == 20
-    finally:
-        subprocess.run(["umount", str(small_disk)], check=True)
+    (small_disk / "filler").write_bytes(bytes(5_000_000))
+    monkeypatch.setenv("SQLITE_TMPDIR", str(small_disk))
+    with pytest.raises(StorageFullError, match=str(small_disk)):
+        vacuum(store)
+    ran = sessiondb("vacuum")
+    assert ran.code == 1
+    failed, hint = ran.err.splitlines()[-2:]
+    assert failed.startswith("sessiondb: a vacuum needs ")
+    assert "SQLITE_TMPDIR" in hint
+    assert store.session(large).message_count == 20
 
 
 def test_a_database_that_is_missing_is_not_made(sessiondb: Run, database: Path) -> None:
