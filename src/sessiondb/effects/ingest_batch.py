@@ -20,12 +20,13 @@ from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import label, message, part
 
-_MATCH = Statement(
+#: What a message that is brought again is compared with; a restore asks the same.
+MATCH = Statement(
     lambda: select(*(message.c[name] for name in MESSAGE)).where(
         message.c.session_id == p("sid"), message.c.id == p("mid")
     )
 )
-_MATCH_PARTS = Statement(
+MATCH_PARTS = Statement(
     lambda: (
         select(*(part.c[name] for name in PART))
         .where(part.c.session_id == p("sid"), part.c.seq == p("at"))
@@ -50,10 +51,10 @@ _RENAME_COPIES = update_of(
     message.c.seq == p("at"),
     message.c.inherited == text("1"),
 )
-_DROP_PARTS = Statement(
+DROP_PARTS = Statement(
     lambda: delete(part).where(part.c.session_id == p("sid"), part.c.seq == p("at"))
 )
-_SHARED_KEYS = Statement(
+SHARED_KEYS = Statement(
     lambda: (
         select(message.c.usage_key)
         .where(
@@ -147,7 +148,7 @@ class WriteBatch:
     ) -> tuple[int, Iterable[str]]:
         """Insert or update; return the seq, and the usage keys whose copies must be settled."""
         run, row = self.run, placed.row
-        match = None if run.fresh else tx.one(_MATCH, sid=state.id, mid=row.id)
+        match = None if run.fresh else tx.one(MATCH, sid=state.id, mid=row.id)
         if match is not None:
             return match[1], self._update(tx, entry, placed, dict(zip(MESSAGE, match, strict=True)))
         seq = state.last_seq = state.last_seq + 1
@@ -181,7 +182,7 @@ class WriteBatch:
             # Who reads a copy without its original does not know that it is one.
             placed = replace(placed, key=old["usage_key"])
         new = dict(zip(MESSAGE, placed.values(sid, seq, old["inherited"]), strict=True))
-        rows = tx.run(_MATCH_PARTS, sid=sid, at=seq).fetchall()
+        rows = tx.run(MATCH_PARTS, sid=sid, at=seq).fetchall()
         stored = [PartRow(*row[4:17], *row[19:23]) for row in rows]
         by_id = {row.id: row for row in stored}
         parts = [self._as_stored(tx, by_id.get(item.id), item) for item in placed.parts]
@@ -201,7 +202,7 @@ class WriteBatch:
         fixed = ("session_id", "seq", "id", "inherited")
         values = {name: value for name, value in new.items() if name not in fixed}
         tx.run(_REPLACE, sid=sid, at=seq, **values)
-        tx.run(_DROP_PARTS, sid=sid, at=seq)
+        tx.run(DROP_PARTS, sid=sid, at=seq)
         tx.forget_rids()
         shared = {row.call_id for row in stored if row.type == "tool-result" and _bare(row)}
         self._insert_parts(tx, seq, replace(placed, parts=tuple(parts)), shared)
@@ -240,7 +241,7 @@ class WriteBatch:
         """Settle what has copies, and make the counters that people may see meanwhile."""
         settled = list(rows)
         if self.run.fresh:
-            settled = [key for (key,) in tx.run(_SHARED_KEYS, keys=json.dumps(settled)).fetchall()]
+            settled = [key for (key,) in tx.run(SHARED_KEYS, keys=json.dumps(settled)).fetchall()]
         touched = ownership.settle(tx, [rows[key] for key in settled])
         if rows and state.time_importing is None:
             touched.add(state.id)

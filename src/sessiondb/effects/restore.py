@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import func, select, text
+from sqlalchemy import select
 
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob, PartRow
 from sessiondb.effects.ingest import Entry, Run, above
-from sessiondb.effects.message import MESSAGE, PART, insert_message, insert_part
+from sessiondb.effects.ingest_batch import DROP_PARTS, MATCH, MATCH_PARTS, SHARED_KEYS
+from sessiondb.effects.message import MESSAGE, insert_message, insert_part
 from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.results import filled_call
 from sessiondb.effects.session import MAX_CHAIN, SESSION, free_slug
@@ -27,7 +28,7 @@ from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.model import StoredMessage, StoredSession
 from sessiondb.places import stored
-from sessiondb.schema import message, part, session, tombstone
+from sessiondb.schema import message, session, tombstone
 
 _FOUND = Statement(
     lambda: select(session.c.id, session.c.revision, session.c.time_importing).where(
@@ -67,35 +68,10 @@ _UNBURY = Statement(
     )
 )
 _at = (message.c.session_id == p("sid"), message.c.seq == p("at"))
-_MATCH = Statement(
-    lambda: select(*(message.c[name] for name in MESSAGE)).where(
-        message.c.session_id == p("sid"), message.c.id == p("mid")
-    )
-)
-_PARTS = Statement(
-    lambda: (
-        select(*(part.c[name] for name in PART))
-        .where(part.c.session_id == p("sid"), part.c.seq == p("at"))
-        .order_by(part.c.idx)
-    )
-)
 _OWN = ("session_id", "seq", "id", "parent_seq", "inherited")
 _REPLACE = update_of(message, " ".join(name for name in MESSAGE if name not in _OWN), *_at)
-_DROP_PARTS = Statement(
-    lambda: part.delete().where(part.c.session_id == p("sid"), part.c.seq == p("at"))
-)
 _SEQ = Statement(
     lambda: select(message.c.seq).where(message.c.session_id == p("sid"), message.c.id == p("mid"))
-)
-_SHARED_KEYS = Statement(
-    lambda: (
-        select(message.c.usage_key)
-        .where(
-            message.c.usage_key.in_(select(func.json_each(p("keys")).table_valued("value").c.value))
-        )
-        .group_by(message.c.usage_key)
-        .having(func.count() > text("1"))
-    )
 )
 
 
@@ -229,7 +205,7 @@ class WriteRows:
         keys: dict[str, ownership.Lost] = {}
         for entry in self.entries:
             kept = self.stored[entry.row.id]
-            match = None if run.fresh else tx.one(_MATCH, sid=state.id, mid=entry.row.id)
+            match = None if run.fresh else tx.one(MATCH, sid=state.id, mid=entry.row.id)
             if match is None:
                 seq = self._insert(tx, state, entry, kept)
             else:
@@ -244,7 +220,7 @@ class WriteRows:
                 keys[kept.usage_key] = lost
             run.last = run.places[entry.row.id] = (seq, entry.row.turn_id)
             run.messages += 1
-        shared = tx.run(_SHARED_KEYS, keys=json.dumps(list(keys))).fetchall()
+        shared = tx.run(SHARED_KEYS, keys=json.dumps(list(keys))).fetchall()
         touched += [keys[key] for (key,) in shared]
         ownership.recount(tx, ownership.settle(tx, touched))
 
@@ -305,7 +281,7 @@ class WriteRows:
             row.data_blob,
         )  # fmt: skip
         new = {n: v for n, v in zip(MESSAGE, values, strict=True) if n not in _OWN}
-        rows = tx.run(_PARTS, sid=state.id, at=seq).fetchall()
+        rows = tx.run(MATCH_PARTS, sid=state.id, at=seq).fetchall()
         parts = [PartRow(*r[4:17], *r[19:23]) for r in rows]
         if {n: old[n] for n in new} == new and _alike(parts, entry.parts):
             return
@@ -317,7 +293,7 @@ class WriteRows:
         tx.loose.update(h for h in (old["data_blob"], *hashes) if h)
         tx.insert_blobs(entry.blobs)
         tx.run(_REPLACE, sid=state.id, at=seq, **new)
-        tx.run(_DROP_PARTS, sid=state.id, at=seq)
+        tx.run(DROP_PARTS, sid=state.id, at=seq)
         tx.forget_rids()
         self._insert_parts(tx, entry, seq, old["inherited"])
         tx.session(state.id)

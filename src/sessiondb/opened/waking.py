@@ -7,7 +7,6 @@ settled while it sleeps wakes it once: 64 appenders of one commit, one wake-up.
 from __future__ import annotations
 
 import asyncio
-import threading
 import weakref
 from collections import deque
 from typing import Any
@@ -53,13 +52,14 @@ class Inbox:
 
 
 _inboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Inbox] = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
 
 
 def inbox(loop: asyncio.AbstractEventLoop) -> Inbox:
-    """Return the inbox of a loop; from any thread."""
-    with _lock:
-        return _inboxes.get(loop) or _inboxes.setdefault(loop, Inbox(loop))
+    """Return the inbox of a loop; from any thread.
+
+    Without a lock, which a child of fork(2) could inherit locked: `setdefault` is one step.
+    """
+    return _inboxes.get(loop) or _inboxes.setdefault(loop, Inbox(loop))
 
 
 def settle(future: asyncio.Future[Any], error: BaseException | None, value: Any = None) -> None:

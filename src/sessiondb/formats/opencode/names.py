@@ -62,6 +62,14 @@ class Names:
         self._known[message.id] = name
         return name
 
+    def put(self, info: dict[str, Any]) -> None:
+        """Name, in the record of the session, its parent and the message of a revert."""
+        if self.parent is not None:
+            info["parentID"] = self.parent
+        revert = info.get("revert")
+        if isinstance(revert, dict) and "messageID" in revert:
+            info["revert"] = {**revert, "messageID": self.of(revert["messageID"])}
+
     def of(self, message_id: Any) -> Any:
         """Return what *message_id* is written as, itself where no such message was written."""
         return self._known.get(message_id, message_id) if type(message_id) is str else message_id

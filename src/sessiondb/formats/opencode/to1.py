@@ -200,16 +200,12 @@ class First:
     # -- the session ---------------------------------------------------------
 
     def _info(self, entries: list[Entry]) -> dict[str, Any]:
-        session, names = self.session, self.names
+        session = self.session
         if self._generation == 1 and session.source_id is not None:
             info = exact.session_info(session)
         else:
             info = self._new_info(entries)
-        if names.parent is not None:
-            info["parentID"] = names.parent
-        if isinstance(info.get("revert"), dict) and "messageID" in info["revert"]:
-            info["revert"] = {**info["revert"]}
-            info["revert"]["messageID"] = names.of(info["revert"]["messageID"])
+        self.names.put(info)
         if self._unknown:
             self.lose("that costs or counts are unknown: they are written as 0")
         if session.relation == "fork":

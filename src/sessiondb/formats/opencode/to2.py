@@ -217,16 +217,12 @@ class Second:
     # -- the session ---------------------------------------------------------
 
     def _info(self, records: list[Record]) -> dict[str, Any]:
-        session, names = self.session, self.names
+        session = self.session
         if self._generation == 2 and session.source_id is not None:
             info = exact.session_info(session)
         else:
             info = self._new_info(records)
-        if names.parent is not None:
-            info["parentID"] = names.parent
-        if isinstance(info.get("revert"), dict) and "messageID" in info["revert"]:
-            info["revert"] = {**info["revert"]}
-            info["revert"]["messageID"] = names.of(info["revert"]["messageID"])
+        self.names.put(info)
         if session.relation == "fork":
             self.lose("that it is a fork: an import forgets it")
         for label in self.export.labels:
