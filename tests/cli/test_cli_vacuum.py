@@ -125,8 +125,8 @@ def test_who_writes_for_too_long_makes_it_busy(
     with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         ran = sessiondb("vacuum")
-        with pytest.raises(BusyError):
-            vacuum(Store.open(store.path), busy_timeout=0.05)
+        with Store.open(store.path) as own, pytest.raises(BusyError):
+            vacuum(own, busy_timeout=0.05)
     assert (ran.code, ran.out) == (5, "")
     assert len(ran.err.splitlines()) == 2
 
