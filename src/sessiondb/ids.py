@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 SESSION, MESSAGE, PART = "ses_", "msg_", "prt_"
 MAX_ID_BYTES = 256
 
-_CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_PAIRS = [a + b for a in _CROCKFORD for b in _CROCKFORD]
 _ALL = (1 << 128) - 1
 _RANDOM_BITS = 80
 # Steps between ids of one millisecond are random, so that two processes that
 # start from the same floor do not mint the same id.
 _STEP_BITS = 40
+#: 2200-01-01 in Unix ms: no clock that works is later.
+_FAR_FUTURE_MS = 7_258_118_400_000
 
 _ADJECTIVES = (
     "amber bold brave brisk calm clear coral crisp dawn deep eager early fair fleet fond fresh "
@@ -50,23 +50,27 @@ _NOUNS = (
 
 
 def encode(value: int) -> str:
-    """Write a 128-bit integer as 26 Crockford characters."""
-    text = [_CROCKFORD[value >> 125]]
-    text += [_PAIRS[(value >> shift) & 1023] for shift in range(115, -1, -10)]
-    return text[0] + "".join(text[1:]) + _CROCKFORD[value & 31]
+    """Return a 128-bit integer as 26 Crockford characters."""
+    from ulid import ULID
+
+    return str(ULID.from_int(value))
 
 
-def decode(text: str) -> int:
-    """Read 26 Crockford characters; raises `InvalidInputError` for anything else."""
-    value = 0
-    for char in text.upper():
-        digit = _CROCKFORD.find(char)
-        if digit < 0:
-            raise InvalidInputError(f"not a ULID: {text!r}")
-        value = value << 5 | digit
-    if len(text) != 26 or value > _ALL:
+def decode(text: str) -> ULID:
+    """Return the ULID that *text* is the canonical form of.
+
+    Raises `InvalidInputError` for anything else, lower case included: OpenCode's ids
+    have our prefix and our length, and carry no ULID.
+    """
+    from ulid import ULID
+
+    try:
+        found = ULID.from_str(text)
+    except ValueError:
+        found = None
+    if found is None or str(found) != text:
         raise InvalidInputError(f"not a ULID: {text!r}")
-    return value
+    return found
 
 
 class Mint:
@@ -75,6 +79,8 @@ class Mint:
     def __init__(self) -> None:
         self._ascending = 0
         self._descending = _ALL + 1
+        # The text of that number: most ids read are above it, and need no decoding.
+        self._floor = SESSION + "~"
         self.begin()
 
     def begin(self) -> None:
@@ -101,19 +107,26 @@ class Mint:
             fresh = _ALL - (now_ms() << _RANDOM_BITS | self._bits(_RANDOM_BITS))
             if fresh >= self._descending:
                 fresh = self._descending - 1 - self._bits(_STEP_BITS)
-            self._descending = fresh
-        return SESSION + encode(fresh)
+            self._descending, self._floor = fresh, SESSION + encode(fresh)
+            return self._floor
 
     def saw_session(self, session_id: str) -> None:
-        """Lower the floor to an id read from a database; other strings are ignored."""
-        if not session_id.startswith(SESSION):
+        """Lower the floor to an id read from a database; other strings are ignored.
+
+        So are ids dated in the far future, chosen by a caller: below one of them every new
+        session would carry its date, and below the last one there is no number left.
+        """
+        if not session_id.startswith(SESSION) or session_id >= self._floor:
             return
         try:
-            value = decode(session_id[len(SESSION) :])
+            value = int(decode(session_id[len(SESSION) :]))
         except InvalidInputError:
             return
+        if (_ALL - value) >> _RANDOM_BITS >= _FAR_FUTURE_MS:
+            return
         with self._lock:
-            self._descending = min(self._descending, value)
+            if value < self._descending:
+                self._descending, self._floor = value, session_id
 
 
 _mint = Mint()
@@ -157,17 +170,13 @@ def _hashed(time_created: int, *names: str) -> int:
 
 
 def as_ulid(identifier: str) -> ULID:
-    """Return the `ulid.ULID` inside an id of ours (sessions are complemented back).
+    """Return the `ulid.ULID` inside a native id; a session's is complemented back.
 
     Raises `InvalidInputError` for an id that another program made.
     """
-    from ulid import ULID
-
     prefix, _, text = identifier.rpartition("_")
-    value = decode(text)
-    if prefix + "_" == SESSION:
-        value = _ALL - value
-    return ULID.from_int(value)
+    ulid = decode(text)
+    return type(ulid).from_int(_ALL - int(ulid)) if prefix + "_" == SESSION else ulid
 
 
 def time_of(identifier: str) -> int:
