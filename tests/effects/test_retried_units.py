@@ -204,8 +204,8 @@ async def test_the_order_of_keys_and_all_times_are_no_other_content(contract: Co
     await contract.store.create_session(id="s", directory="/tmp")
     one = assistant(tool("t", {"a": 1, "b": 2}, output="x"), part("y", c=1, d=2), id="m")
     two = assistant(tool("t", {"b": 2, "a": 1}, output="x"), part("y", d=2, c=1), id="m")
-    first = await contract.store.append("s", one, time=1_000)
-    again = await contract.store.append("s", two, time=2_000)
+    first = await contract.store.append("s", one, time=1_700_000_000_000)
+    again = await contract.store.append("s", two, time=1_700_000_001_000)
     assert (again.seq, again.parts) == (first.seq, first.parts)
 
 

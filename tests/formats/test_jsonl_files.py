@@ -251,7 +251,7 @@ def test_prompts_come_along_and_belong_to_their_session_again(
     here = opened("a")
     top = here.create_session(title="T").id
     here.append(top, user("sent"))
-    kept = here.add_prompt("typed, never sent", session=top, time=5)
+    kept = here.add_prompt("typed, never sent", session=top, time=1_700_000_000_005)
     here.add_prompt("of no session")
     path = write(tmp_path / "s.jsonl", log(here, top))
     here.delete(top)
@@ -262,7 +262,9 @@ def test_prompts_come_along_and_belong_to_their_session_again(
     assert log(here, top) == path.read_text()
     there = opened("b")
     read_into(there, path)
-    assert [(x.text, x.time_created) for x in there.prompts()] == [("typed, never sent", 5)]
+    assert [(x.text, x.time_created) for x in there.prompts()] == [
+        ("typed, never sent", 1_700_000_000_005)
+    ]
     lines = path.read_text().replace('"source":"sessiondb","directory', '"source":"","directory')
     *problems, done = read_into(opened("c"), write(tmp_path / "odd.jsonl", lines))
     assert [x.line for x in problems] == [2]

@@ -134,7 +134,7 @@ def decorate(draw: st.DrawFn, store: Store, name: str) -> None:
     store.set_revert(name, {"message_id": "m"})
     said = draw(nasty) * draw(st.sampled_from([1, 800]))
     store.add_prompt(said + "?", session=name, directory=draw(st.sampled_from([None, "/tmp"])))
-    store.add_prompt("typed, never sent", session=name, time=5)
+    store.add_prompt("typed, never sent", session=name, time=1_700_000_000_005)
     if draw(st.booleans()):
         store.archive(name)
 

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 from sessiondb import codec, ids
 from sessiondb.errors import InvalidInputError
-from sessiondb.model import MessageDraft, PartDraft, Tokens
+from sessiondb.model import MessageDraft, PartDraft, Tokens, bounds
 from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES, ROLES, STATUSES
 
-_INT64 = 1 << 63
 _OPEN_STATUSES = (None, "pending", "running")
 
 
@@ -83,15 +82,6 @@ class MessageRow(NamedTuple):
     data_blob: str | None
 
 
-def whole(value: Any, what: str, *, least: int = -_INT64) -> int | None:
-    """Return *value* if it is None or a 64-bit integer of at least *least*."""
-    if value is None:
-        return None
-    if type(value) is not int or not least <= value < _INT64:
-        raise InvalidInputError(f"{what} must be a 64-bit integer >= {least}, not {value!r}")
-    return value
-
-
 def money(value: Any) -> float | None:
     """Return *value* as USD; None is unknown. Raises `InvalidInputError`."""
     if value is None:
@@ -137,7 +127,7 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
         tokens = Tokens(**tokens)
     if not isinstance(tokens, Tokens):
         raise InvalidInputError(f"tokens must be Tokens or a mapping, not {tokens!r}")
-    return tuple(whole(v, "a token count", least=0) for v in tokens.columns())
+    return tuple(map(bounds.tokens, tokens.columns()))
 
 
 def spill(value: bytes | None, encoding: str, blobs: list[Blob]) -> str | None:
@@ -209,10 +199,10 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
         input_blob,
         data,
         data_blob,
-        whole(draft.time_created, "time_created"),
-        whole(draft.time_updated, "time_updated"),
-        whole(draft.time_started, "time_started"),
-        whole(draft.time_ended, "time_ended"),
+        bounds.integer(draft.time_created, "time_created"),
+        bounds.integer(draft.time_updated, "time_updated"),
+        bounds.integer(draft.time_started, "time_started"),
+        bounds.integer(draft.time_ended, "time_ended"),
     )
 
 
@@ -238,8 +228,8 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
         token_counts(draft.tokens),
         one_of(draft.finish, FINISHES, "finish"),
         json_column(draft.error, "error"),
-        whole(draft.time_created, "time_created"),
-        whole(draft.time_completed, "time_completed"),
+        bounds.integer(draft.time_created, "time_created"),
+        bounds.integer(draft.time_completed, "time_completed"),
         None if data_blob else data,
         data_blob,
     )

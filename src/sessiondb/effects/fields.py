@@ -1,4 +1,8 @@
-"""Arguments of the verbs that become columns: append's keywords, and file diffs."""
+"""Arguments of the verbs that become columns: append's keywords, and file diffs.
+
+What a caller states is held to `model.bounds` here, so that it is refused when it
+is queued.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,10 @@ from sessiondb import codec
 from sessiondb.effects import encode
 from sessiondb.effects.encode import Blob
 from sessiondb.errors import InvalidInputError
-from sessiondb.model import FileDiff, MessageDraft
+from sessiondb.model import FileDiff, MessageDraft, PartDraft, Tokens, bounds
 
 _FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
+_PART_TIMES = ("time_created", "time_updated", "time_started", "time_ended")
 _ALLOWED = {"turn_id", "agent", "cost", "tokens", "finish", "error", "response_id", *_FIELDS}
 
 
@@ -23,10 +28,39 @@ def with_fields(draft: MessageDraft, fields: Mapping[str, Any]) -> MessageDraft:
     unknown = fields.keys() - _ALLOWED
     if unknown:
         raise InvalidInputError(f"append has no field {', '.join(sorted(unknown))}")
-    if not fields:
-        return draft
     named = {_FIELDS.get(name, name): value for name, value in fields.items()}
-    return replace(draft, **named)
+    return within_bounds(replace(draft, **named) if named else draft)
+
+
+def within_bounds(draft: MessageDraft) -> MessageDraft:
+    """Return *draft* with its times in Unix ms; raises `InvalidInputError` out of bounds."""
+    bounds.usd(draft.cost)
+    dated: MessageDraft = _dated(draft, time_created="time", time_completed="time_completed")
+    return dated
+
+
+def part_within_bounds(draft: PartDraft | str) -> PartDraft | str:
+    """Return a part with its times in Unix ms; raises `InvalidInputError` out of bounds."""
+    if not isinstance(draft, PartDraft):
+        return draft
+    dated: PartDraft = _dated(draft, **{name: name for name in _PART_TIMES})
+    return dated
+
+
+def _dated(draft: Any, **named: str) -> Any:
+    times = {
+        field: bounds.time_ms(value, what)
+        for field, what in named.items()
+        if (value := getattr(draft, field)) is not None
+    }
+    return replace(draft, **times) if times else draft
+
+
+def usage(
+    cost: Any, tokens: Tokens | Mapping[str, Any] | None
+) -> tuple[float | None, tuple[int | None, ...]]:
+    """Return a cost in USD and the five counts in column order; raises `InvalidInputError`."""
+    return bounds.usd(cost), encode.token_counts(tokens)
 
 
 def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
@@ -44,5 +78,8 @@ def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
         blobs.append(Blob(name, len(content), codec.BINARY, content))
         hashes.append(name)
     path, patch = encode.string(diff.path, "path"), encode.string(diff.patch, "patch")
-    counts = encode.whole(diff.additions, "additions"), encode.whole(diff.deletions, "deletions")
-    return (encode.whole(diff.seq, "seq", least=0), path, *hashes, patch, *counts)
+    counts = (
+        bounds.integer(diff.additions, "additions"),
+        bounds.integer(diff.deletions, "deletions"),
+    )
+    return (bounds.integer(diff.seq, "seq", least=0), path, *hashes, patch, *counts)

@@ -17,7 +17,7 @@ from sessiondb.effects import fork as fork_effect
 from sessiondb.effects import message as message_effects
 from sessiondb.effects import session as session_effects
 from sessiondb.effects.encode import Blob
-from sessiondb.effects.fields import diff_row, with_fields
+from sessiondb.effects.fields import diff_row, part_within_bounds, usage, with_fields
 from sessiondb.effects.handles import (
     LEAF,
     MessageHandle,
@@ -35,7 +35,7 @@ from sessiondb.effects.project import Place
 from sessiondb.effects.staged import Staged
 from sessiondb.effects.transaction import Transaction
 from sessiondb.errors import InvalidInputError
-from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens
+from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
 from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES
 
 
@@ -258,7 +258,7 @@ class Unit:
         prompt_id = ids.new_part_id() if id is None else ids.valid_id(id, "a prompt id")
         place = self._locate(directory) if directory is not None or session is None else None
         key = None if session is None else session_key(session)
-        when = encode.whole(time, "time")
+        when = bounds.time_ms(time)
         self._queue(session_effects.AddPrompt(prompt_id, shown, place, key, self._source, when))
         return prompt_id
 
@@ -298,7 +298,8 @@ class Unit:
         blobs: list[Blob] = []
         draft = with_fields(message, fields)
         row = encode.encode_message(draft, blobs)
-        parts = tuple(encode.encode_part(item, blobs) for item in draft.parts)
+        given = map(part_within_bounds, draft.parts)
+        parts = tuple(encode.encode_part(item, blobs) for item in given)
         if len({item.id for item in parts}) != len(parts):
             raise InvalidInputError("two parts of one message have the same id")
         handle = MessageHandle(session_key(session), row.id)
@@ -306,7 +307,7 @@ class Unit:
         effect = message_effects.Append(
             handle.session_id, row, parts, tuple(blobs), handle, draft.id is not None,
             _key_of(after), open, expect_leaf if expect_leaf is ... else _key_of(expect_leaf),
-            encode.whole(expect_revision, "expect_revision"),
+            bounds.integer(expect_revision, "expect_revision"),
         )  # fmt: skip
         self._staged.append(handle, open, draft.id is not None)
         self._queue(effect)
@@ -317,7 +318,7 @@ class Unit:
     ) -> PartHandle:
         """Add a part to an open message."""
         blobs: list[Blob] = []
-        row = encode.encode_part(part, blobs)
+        row = encode.encode_part(part_within_bounds(part), blobs)
         key = message_key(message)
         sid = session_key(session)
         self._staged.add_part(sid, key)
@@ -381,10 +382,10 @@ class Unit:
         how = encode.one_of(finish, FINISHES, "finish")
         if how is None:
             raise InvalidInputError("finish says how the message ended")
-        usage = encode.money(cost), encode.token_counts(tokens)
-        text, when = encode.json_column(error, "error"), encode.whole(time, "time")
+        spent = usage(cost, tokens)
+        text, when = encode.json_column(error, "error"), bounds.time_ms(time)
         self._staged.finish(sid, key)
-        self._queue(completion.Finish(sid, key, how, *usage, text, when))
+        self._queue(completion.Finish(sid, key, how, *spent, text, when))
 
     def set_leaf(self, session: SessionRef, message: MessageRef | None) -> None:
         """Continue from another message (None: from nothing); nothing is removed."""

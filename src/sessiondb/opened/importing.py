@@ -29,7 +29,7 @@ from sessiondb.effects.restore_close import CloseRestore, LinkRestored
 from sessiondb.effects.unit import Unit
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import InvalidInputError, SessionDBError
-from sessiondb.model import Imported, Problem, SourceMessage, SourceSession
+from sessiondb.model import Imported, Problem, SourceMessage, SourceSession, bounds
 from sessiondb.opened import returning
 from sessiondb.opened.core import Core
 from sessiondb.repository import Read
@@ -346,8 +346,8 @@ def columns_of(item: SourceSession, blobs: list[Blob]) -> dict[str, Any]:
     """Return the columns of a session's row, checked; raises `InvalidInputError`."""
     packed = codec.pack_data(item.data)
     data_blob = encode.spill(packed, codec.MSGPACK, blobs)
-    created = encode.whole(item.time_created, "time_created") or 0
-    updated = encode.whole(item.time_updated, "time_updated")
+    created = bounds.integer(item.time_created, "time_created") or 0
+    updated = bounds.integer(item.time_updated, "time_updated")
     title = encode.string(item.title, "title") or ""
     return {
         "call_id": encode.string(item.call_id, "call_id"),
@@ -357,9 +357,9 @@ def columns_of(item: SourceSession, blobs: list[Blob]) -> dict[str, Any]:
         "agent": encode.string(item.agent, "agent"),
         "provider_id": encode.string(item.provider_id, "provider"),
         "model_id": encode.string(item.model_id, "model"),
-        "summary_additions": encode.whole(item.summary_additions, "summary_additions"),
-        "summary_deletions": encode.whole(item.summary_deletions, "summary_deletions"),
-        "summary_files": encode.whole(item.summary_files, "summary_files"),
+        "summary_additions": bounds.integer(item.summary_additions, "summary_additions"),
+        "summary_deletions": bounds.integer(item.summary_deletions, "summary_deletions"),
+        "summary_files": bounds.integer(item.summary_files, "summary_files"),
         "summary_diffs": encode.json_column(item.summary_diffs, "summary_diffs"),
         "share_url": encode.string(item.share_url, "share_url"),
         "revert": encode.json_column(item.revert, "revert"),
@@ -367,8 +367,8 @@ def columns_of(item: SourceSession, blobs: list[Blob]) -> dict[str, Any]:
         "metadata": encode.json_column(item.metadata or {}, "metadata") or "{}",
         "time_created": created,
         "time_updated": created if updated is None else updated,
-        "time_compacting": encode.whole(item.time_compacting, "time_compacting"),
-        "time_archived": encode.whole(item.time_archived, "time_archived"),
+        "time_compacting": bounds.integer(item.time_compacting, "time_compacting"),
+        "time_archived": bounds.integer(item.time_archived, "time_archived"),
         "data": None if data_blob else packed,
         "data_blob": data_blob,
     }
@@ -383,6 +383,6 @@ def _close(item: SourceSession, run: Run, problems: list[Problem]) -> CloseImpor
     noted = [{"source": x.source, "line": x.line, "why": x.why} for x in problems]
     return CloseImport(
         run, item.digest, item.size, item.mtime_ns, json.loads(json.dumps(noted)), item.leaf,
-        item.parent_message, item.call_id, encode.whole(item.time_updated, "time_updated"), todos,
+        item.parent_message, item.call_id, bounds.integer(item.time_updated, "time_updated"), todos,
         diffs, tuple(blobs),
     )  # fmt: skip

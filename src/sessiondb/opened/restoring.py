@@ -25,6 +25,7 @@ from sessiondb.model import (
     SourceSession,
     StoredMessage,
     StoredSession,
+    bounds,
 )
 from sessiondb.opened import importing
 from sessiondb.repository import Read
@@ -112,8 +113,8 @@ def _checked(item: SourceSession) -> StoredSession:
     encode.one_of(item.title_source, ("user", "agent", "derived"), "title_source")
     encode.string(item.parent_source_id, "parent_source_id")
     for number in ("last_seq", "revision", "parent_seq"):
-        encode.whole(getattr(of, number), number, least=0)
-    encode.whole(of.time_detached, "time_detached")
+        bounds.integer(getattr(of, number), number, least=0)
+    bounds.integer(of.time_detached, "time_detached")
     for _, label in of.labels:
         ids.valid_id(label, "a label")
     for place in (item.directory, item.worktree, item.vcs, item.remote, item.root_commit):
@@ -176,7 +177,7 @@ def _placed(found: SourceMessage) -> StoredMessage:
     of = found.stored
     if of is None:
         raise InvalidInputError("a message of a log needs its seq")
-    encode.whole(of.seq, "seq", least=1)
+    bounds.integer(of.seq, "seq", least=1)
     encode.string(of.usage_key, "usage_key")
     if found.parent is not None:
         ids.valid_id(found.parent, "parent_id")
@@ -203,13 +204,13 @@ def _close(item: SourceSession, run: Restoration) -> CloseRestore:
             encode.string(t.content, "content") or "",
             encode.string(t.status, "status") or "pending",
             encode.string(t.priority, "priority"),
-            encode.whole(t.time_created, "time_created"),
-            encode.whole(t.time_updated, "time_updated"),
+            bounds.integer(t.time_created, "time_created"),
+            bounds.integer(t.time_updated, "time_updated"),
         )
         for t in item.todos or ()
     )
     diffs = tuple(diff_row(diff, blobs) for diff in item.diffs or ())
-    used = encode.whole(item.time_updated, "time_updated")
+    used = bounds.integer(item.time_updated, "time_updated")
     return CloseRestore(
         run, item.digest, item.size, item.mtime_ns, [],
         (item.time_created or 0) if used is None else used, todos, diffs, tuple(blobs),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from sessiondb.effects.encode import whole
 from sessiondb.effects.handles import SessionRef, session_key
-from sessiondb.model import Change
+from sessiondb.model import Change, bounds
 from sessiondb.opened.core import Core
 from sessiondb.repository.lists import CHANGES, changes_since, last_change
 
@@ -15,7 +14,7 @@ class Watch:
     def __init__(self, core: Core, session: SessionRef | None, since: int | None) -> None:
         self._core = core
         self._only = None if session is None else session_key(session)
-        whole(since, "since")
+        bounds.integer(since, "since")
         core.check_usable()
         self._connection = core.connect_reader()
         self._version = -1

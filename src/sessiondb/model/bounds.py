@@ -1,0 +1,97 @@
+"""Bounds of the numbers that are summed and sorted: times, costs and token counts.
+
+One absurd value is enough to spoil a sum or an order for a complete database, so
+every writer checks against these limits: a verb refuses the value, an import keeps
+it with the raw record and leaves the column NULL. No sum of values within the limits
+can overflow: 64 bits hold nine million messages of the most tokens allowed.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sessiondb.errors import InvalidInputError
+
+#: Unix ms of 1973-03-03. Seconds stay below this number until the year 5138, so that
+#: seconds given as milliseconds are always recognised.
+TIME_LEAST = 100_000_000_000
+#: Unix ms of 2100-01-01; microseconds and nanoseconds are above it.
+TIME_MOST = 4_102_444_800_000
+#: USD, for one message.
+COST_MOST = 1e9
+#: Tokens of one kind, for one message.
+TOKENS_MOST = 10**12
+
+_INT64_MOST = (1 << 63) - 1
+
+
+def integer(
+    value: Any, what: str, *, least: int = -_INT64_MOST - 1, most: int = _INT64_MOST
+) -> int | None:
+    """Return *value* if it is None or an integer from *least* to *most*.
+
+    Raises `InvalidInputError` for anything else, booleans included.
+    """
+    if value is None:
+        return None
+    if type(value) is not int:
+        raise InvalidInputError(f"{what} must be an integer, not {type(value).__name__}")
+    if not least <= value <= most:
+        raise InvalidInputError(f"{what} must be from {least} to {most}, not {_shown(value)}")
+    return value
+
+
+def time_ms(value: Any, what: str = "time") -> int | None:
+    """Return Unix milliseconds; a `datetime` with a time zone is converted, None is unknown.
+
+    Raises `InvalidInputError` outside of 1973-03-03 to 2100-01-01.
+    """
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise InvalidInputError(
+                f"{what} is a datetime without a time zone", hint="pass an aware datetime"
+            )
+        value = round(value.timestamp() * 1000)
+    if type(value) is not int:
+        raise InvalidInputError(
+            f"{what} must be Unix milliseconds or a datetime, not {type(value).__name__}"
+        )
+    if not TIME_LEAST <= value <= TIME_MOST:
+        raise InvalidInputError(
+            f"{what} must be Unix milliseconds from {TIME_LEAST} to {TIME_MOST}, "
+            f"not {_shown(value)}",
+            hint="times are in milliseconds (ms): int(time.time() * 1000)",
+        )
+    return value
+
+
+def usd(value: Any, what: str = "cost") -> float | None:
+    """Return a cost in USD as a float; None is unknown.
+
+    Raises `InvalidInputError` unless it is a finite number from 0 to `COST_MOST`.
+    """
+    if value is None:
+        return None
+    if type(value) not in (int, float):
+        raise InvalidInputError(f"{what} must be a number of USD, not {type(value).__name__}")
+    # Comparisons refuse NaN and infinities, too.
+    if not 0 <= value <= COST_MOST:
+        raise InvalidInputError(
+            f"{what} must be from 0 to {COST_MOST:.0f} USD, not {_shown(value)}"
+        )
+    return float(value)
+
+
+def tokens(value: Any, what: str = "a token count") -> int | None:
+    """Return a token count; None is unknown. Raises `InvalidInputError` outside its bounds."""
+    return integer(value, what, least=0, most=TOKENS_MOST)
+
+
+def _shown(value: float) -> str:
+    """Return a number as an error shows it: never longer than a line."""
+    if type(value) is int and value.bit_length() > 64:
+        return f"a number of {value.bit_length()} bits"
+    return repr(value)
