@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import or_, select
+from sqlalchemy import ColumnElement, or_, select
 
+from sessiondb.effects.merge import merge_projects, projects_at
 from sessiondb.effects.project import Place, add_directory, project_of
 from sessiondb.effects.session import free_slug
 from sessiondb.effects.transaction import Transaction
@@ -15,33 +17,49 @@ from sessiondb.errors import NotFoundError
 from sessiondb.places import stored
 from sessiondb.schema import project, project_directory, session, terminal
 
-_BELOW = Statement(
+
+def _is_below(column: ColumnElement[Any]) -> ColumnElement[bool]:
+    return or_(column == p("old"), column.like(p("below"), escape="\\"))
+
+
+_SESSIONS = Statement(
     lambda: select(session.c.id, session.c.directory, session.c.project_id).where(
-        or_(
-            session.c.directory == p("old"),
-            session.c.directory.like(p("below"), escape="\\"),
-        )
+        _is_below(session.c.directory)
     )
 )
 _MOVE = update_of(session, "directory project_id slug", session.c.id == p("sid"))
-_ROOTED = Statement(lambda: select(project.c.id).where(project.c.worktree == p("old")))
+_ROOTED = Statement(
+    lambda: (
+        select(project.c.id, project.c.worktree)
+        .where(_is_below(project.c.worktree))
+        .order_by(project.c.rid)
+    )
+)
 _WORKTREE = update_of(project, "worktree time_updated", project.c.id == p("pid"))
+_DIRECTORIES = Statement(
+    lambda: (
+        select(project_directory.c.directory, project_directory.c.kind)
+        .where(project_directory.c.project_id == p("pid"))
+        .where(_is_below(project_directory.c.directory))
+        .where(project_directory.c.kind != "former")
+        .order_by(project_directory.c.rid)
+    )
+)
 _FORMER = update_of(
     project_directory,
     "kind",
     project_directory.c.project_id == p("pid"),
     project_directory.c.directory == p("old"),
 )
-_KNOWN = Statement(
-    lambda: select(project_directory.c.rid).where(
-        project_directory.c.project_id == p("pid"), project_directory.c.directory == p("new")
-    )
-)
 
 
 @dataclass(slots=True)
 class Relink:
-    """Note that a folder moved: its project, and every session below it, follow."""
+    """Record that a folder moved: its projects, and every session below it, follow.
+
+    A project that is at the new place already takes in the one that comes: its
+    own sessions stay where they are.
+    """
 
     verb = "relink"
     old: str
@@ -49,27 +67,63 @@ class Relink:
     moved: int = field(default=0)
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `NotFoundError` where nothing is known of the old folder."""
-        old, new = stored(self.old, tx.root), stored(self.place.directory, tx.root)
-        rooted = [pid for (pid,) in tx.run(_ROOTED, old=old).fetchall()]
-        for pid in rooted:
-            tx.run(_WORKTREE, pid=pid, worktree=new, time_updated=tx.now)
-            tx.run(_FORMER, pid=pid, old=old, kind="former")
-            if tx.one(_KNOWN, pid=pid, new=new) is None:
-                add_directory(tx, pid, new, "worktree")
-        escaped = old.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        rows = tx.run(_BELOW, old=old, below=f"{escaped}{os.sep}%").fetchall()
+        """Write it; raises `NotFoundError` if nothing is known of the old folder."""
+        tx.flush()
+        where = _Move(stored(self.old, tx.root), stored(self.place.directory, tx.root))
+        rooted = tx.run(_ROOTED, **where.filter).fetchall()
+        rows = tx.run(_SESSIONS, **where.filter).fetchall()
         if not rows and not rooted:
             if tx.retried:
                 return
             raise NotFoundError(f"no project and no session is at {self.old}")
-        target = rooted[0] if rooted else project_of(tx, self.place)
+
+        root = stored(self.place.root, tx.root)
+        owner = {pid: self._project(tx, where, root, pid, at) for pid, at in rooted}
+        target = next((owner[pid] for pid, worktree in rooted if worktree == where.old), None)
+
         for sid, directory, pid in rows:
-            there = pid if pid in rooted else target
+            if pid not in owner and target is None:
+                target = project_of(tx, self.place)
+            there = owner.get(pid) or target or pid
             slug = free_slug(tx, there, sid)
-            where = new + directory[len(old) :]
-            tx.run(_MOVE, sid=sid, directory=where, project_id=there, slug=slug)
+            tx.run(_MOVE, sid=sid, directory=where.of(directory), project_id=there, slug=slug)
         self.moved = len(rows)
+
+    def _project(
+        self, tx: Transaction, where: _Move, root: str, project_id: str, worktree: str
+    ) -> str:
+        """Move a project and return the one that its sessions belong to now."""
+        # The folder itself may have become part of a repository; what is below it keeps its own.
+        there = root if worktree == where.old else where.of(worktree)
+        here = [pid for pid in projects_at(tx, there) if pid != project_id]
+        for directory, kind in tx.run(_DIRECTORIES, pid=project_id, **where.filter).fetchall():
+            if where.of(directory) != directory:
+                tx.run(_FORMER, pid=project_id, old=directory, kind="former")
+                add_directory(tx, project_id, where.of(directory), kind)
+
+        tx.run(_WORKTREE, pid=project_id, worktree=there, time_updated=tx.now)
+        add_directory(tx, project_id, there, "worktree")
+        if not here:
+            return project_id
+        merge_projects(tx, here[0], [project_id, *here[1:]])
+        return here[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """From one directory to another, both as they are stored."""
+
+    old: str
+    new: str
+
+    @property
+    def filter(self) -> dict[str, str]:
+        escaped = self.old.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        return {"old": self.old, "below": f"{escaped}{os.sep}%"}
+
+    def of(self, directory: str) -> str:
+        """Return where a directory at or below the old one is now."""
+        return self.new + directory[len(self.old) :]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

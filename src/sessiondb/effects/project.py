@@ -1,21 +1,23 @@
 """Which project a session belongs to, decided inside the transaction.
 
 The facts about a directory are gathered before, from the file system; here they
-meet the rows. A moved folder is adopted only if its old path is gone, root
-commit and remote agree and there is one candidate; adoption adds a directory
-and never removes one.
+meet the rows. A moved folder is adopted only if all its old paths are gone,
+root commit and remote agree and there is one candidate; adoption adds a
+directory and never removes one. A worktree belongs to one project: whatever
+would give it a second one merges them (`effects.merge`).
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import select
 
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement, insert_text, p, update_of
 from sessiondb.places import stored
 from sessiondb.schema import project, project_directory
 
@@ -24,9 +26,9 @@ from sessiondb.schema import project, project_directory
 class Place:
     """A directory and the worktree it belongs to, as the file system (or a source) has it.
 
-    ``remote`` and ``root_commit`` take a git process to find out; they are filled
-    in before the unit is queued, and only for a root that the database does not
-    know (``complete``).
+    ``remote`` and ``root_commit`` are filled in before the unit is queued
+    (``complete``). The second takes a git process, so it stays None for a root
+    whose first commit the database knows already.
     """
 
     root: str
@@ -49,13 +51,26 @@ _BY_DIRECTORY = Statement(
         .limit(1)
     )
 )
-_BY_COMMIT = Statement(
-    lambda: select(project.c.id, project.c.worktree).where(
-        project.c.root_commit == p("root_commit"),
-        project.c.remote.is_not_distinct_from(p("remote")),
+#: (project, directory) of every worktree of one repository.
+SAME_REPOSITORY = Statement(
+    lambda: (
+        select(project.c.id, project_directory.c.directory)
+        .join_from(project, project_directory, project_directory.c.project_id == project.c.id)
+        .where(
+            project.c.root_commit == p("root_commit"),
+            project.c.remote.is_not_distinct_from(p("remote")),
+            project_directory.c.kind == "worktree",
+        )
     )
 )
+_FACTS = Statement(
+    lambda: select(project.c.vcs, project.c.remote, project.c.root_commit).where(
+        project.c.id == p("pid")
+    )
+)
+_SET_FACTS = update_of(project, "vcs remote root_commit time_updated", project.c.id == p("pid"))
 _BY_ID = Statement(lambda: select(project.c.worktree).where(project.c.id == p("pid")))
+_SET_WORKTREE = update_of(project, "worktree time_updated", project.c.id == p("pid"))
 _PROJECT = tuple("id worktree vcs remote root_commit name time_created time_updated".split())
 _DIRECTORY = ("directory", "project_id", "kind", "time_created")
 
@@ -64,7 +79,12 @@ def project_of(tx: Transaction, place: Place) -> str:
     """Return the id of the project of *place*, making or adopting one where needed."""
     root = stored(place.root, tx.root)
     row = tx.one(_BY_DIRECTORY, directory=root)
-    project_id = row[0] if row else _adopted(tx, place, root) or _made(tx, place, root)
+    if row is not None:
+        project_id = str(row[0])
+        _refresh(tx, project_id, place)
+    else:
+        project_id = _adopted(tx, place, root) or _made(tx, place, root)
+
     directory = stored(place.checkout, tx.root)
     if place.kind == "sandbox" and tx.one(_BY_DIRECTORY, directory=directory) is None:
         add_directory(tx, project_id, directory, "sandbox")
@@ -72,20 +92,63 @@ def project_of(tx: Transaction, place: Place) -> str:
 
 
 def add_directory(tx: Transaction, project_id: str, directory: str, kind: str) -> None:
-    """Note that a directory belongs to a project."""
-    tx.insert(project_directory, _DIRECTORY, (directory, project_id, kind, tx.now))
+    """Record that a directory belongs to a project; one that it had before counts again."""
+    sql = insert_text(project_directory, _DIRECTORY, "OR REPLACE")
+    tx.connection.execute(sql, (directory, project_id, kind, tx.now))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RefreshProject:
+    """Record what git says now of a worktree that has a project; a no-op for any other."""
+
+    verb = "refresh_project"
+    place: Place
+
+    def apply(self, tx: Transaction) -> None:
+        """Write what changed."""
+        row = tx.one(_BY_DIRECTORY, directory=stored(self.place.root, tx.root))
+        if row is not None:
+            _refresh(tx, str(row[0]), self.place)
+
+
+def _refresh(tx: Transaction, project_id: str, place: Place) -> None:
+    """Fill in what was not known when the project was made, and follow its remote.
+
+    A remote that git does not name any more is kept: without it a folder that
+    moves could not be recognised. The first commit is never replaced.
+    """
+    if not place.here or place.vcs is None:
+        return
+
+    old = tx.one(_FACTS, pid=project_id)
+    vcs, remote, root_commit = old
+    new = (vcs or place.vcs, place.remote or remote, root_commit or place.root_commit)
+    if new != tuple(old):
+        facts = dict(zip(("vcs", "remote", "root_commit"), new, strict=True))
+        tx.run(_SET_FACTS, pid=project_id, time_updated=tx.now, **facts)
+
+
+def moved_project(worktrees: Iterable[tuple[str, str]], base: str | None) -> str | None:
+    """Return the project that moved, of (project, worktree) pairs of one repository.
+
+    None if there are several projects, or one of the worktrees still exists.
+    """
+    pairs = list(worktrees)
+    found = {project_id for project_id, _ in pairs}
+    if len(found) != 1 or any(os.path.exists(os.path.join(base or "", at)) for _, at in pairs):
+        return None
+    return found.pop()
 
 
 def _adopted(tx: Transaction, place: Place, root: str) -> str | None:
     if place.root_commit is None or not place.here:
         return None
-    rows = tx.run(_BY_COMMIT, root_commit=place.root_commit, remote=place.remote).fetchall()
-    base = tx.root or ""
-    moved = [pid for pid, worktree in rows if not os.path.exists(os.path.join(base, worktree))]
-    if len(rows) != 1 or len(moved) != 1:
-        return None
-    add_directory(tx, moved[0], root, "worktree")
-    return str(moved[0])
+    facts = {"root_commit": place.root_commit, "remote": place.remote}
+    moved = moved_project(tx.run(SAME_REPOSITORY, **facts).fetchall(), tx.root)
+    if moved is not None:
+        add_directory(tx, moved, root, "worktree")
+        tx.run(_SET_WORKTREE, pid=moved, worktree=root, time_updated=tx.now)
+    return moved
 
 
 def _made(tx: Transaction, place: Place, root: str) -> str:

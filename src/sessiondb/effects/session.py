@@ -40,6 +40,12 @@ _SLUG = Statement(
 _PARENT = Statement(lambda: select(session.c.parent_id).where(session.c.id == p("sid")))
 
 
+def slug_holder(tx: Transaction, project_id: str, slug: str) -> str | None:
+    """Return the id of the session that has a slug in a project."""
+    row = tx.one(_SLUG, pid=project_id, slug=slug)
+    return None if row is None else str(row[0])
+
+
 def free_slug(tx: Transaction, project_id: str, session_id: str) -> str:
     """Return a slug made from the id that no session of the project has."""
     for length in (2, 4, 8, 16):

@@ -16,5 +16,6 @@ from sessiondb.location.directories import data_directory as data_directory
 from sessiondb.location.directories import state_directory as state_directory
 from sessiondb.location.git import remote_of as remote_of
 from sessiondb.location.git import root_commit_of as root_commit_of
+from sessiondb.location.git import stamp_of as stamp_of
 from sessiondb.location.project import Place as Place
 from sessiondb.location.project import project_at as project_at

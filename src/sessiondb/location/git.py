@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MAX_BYTES = 1 << 20
+#: The remotes, where the first commit appears (as a branch, or packed), and whether it is known.
+_FACTS = ("config", "HEAD", "refs/heads", "packed-refs", "shallow")
 _SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _ENTRY = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)")
 _VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|[#;].*|((?:[^"\\#;]|\\.)+)')
@@ -91,6 +93,25 @@ def normalised(url: str) -> str | None:
     if port and port != _DEFAULT_PORTS.get(parts.scheme):
         shown += f":{port}"
     return _joined(shown, parts.path)
+
+
+def stamp_of(root: str) -> tuple[tuple[int, int], ...]:
+    """Return what differs as soon as the remote or the first commit may be another one.
+
+    Looks at a few files of the repository at *root* and starts no program.
+    """
+    common = _common_of(root)
+    if common is None:
+        return ()
+    return tuple(_touched(common / name) for name in _FACTS)
+
+
+def _touched(path: Path) -> tuple[int, int]:
+    try:
+        facts = path.stat()
+    except (OSError, ValueError):
+        return 0, 0
+    return facts.st_mtime_ns, facts.st_size
 
 
 def root_commit_of(root: str, *, timeout: float = 5.0) -> str | None:

@@ -87,6 +87,14 @@ SELECT count(*) FROM part_search_docsize WHERE id NOT IN (SELECT rid FROM part W
 """
 _INDEXED_COPIES = "SELECT count(*) FROM part WHERE inherited = 1 AND indexed = 1"
 
+_SHARED_WORKTREES = """
+WITH roots AS (
+  SELECT worktree AS directory, id FROM project
+  UNION
+  SELECT directory, project_id FROM project_directory WHERE kind = 'worktree')
+SELECT count(*) FROM (SELECT 1 FROM roots GROUP BY directory HAVING count(*) > 1)
+"""
+
 #: check → [(what is wrong, SQL that counts it)]
 QUESTIONS: dict[str, list[tuple[str, str]]] = {
     "search": [
@@ -102,6 +110,9 @@ QUESTIONS: dict[str, list[tuple[str, str]]] = {
         ("messages that are counted twice", _TWICE),
         ("inherited messages that are counted nowhere", _NOWHERE),
         ("parts that do not agree with their message about being inherited", _PARTS_DIFFER),
+    ],
+    "projects": [
+        ("worktrees that several projects have; `relink DIR DIR` merges them", _SHARED_WORKTREES)
     ],
     "tree": [("messages whose parent_seq is no message of their session", _PARENTS)],
 }

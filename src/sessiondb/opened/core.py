@@ -31,6 +31,7 @@ from sessiondb.engine.failures import translate
 from sessiondb.engine.opening import ensure
 from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError
 from sessiondb.model import Change
+from sessiondb.opened.facts import Facts
 from sessiondb.opened.notifier import Callback, Notifier
 from sessiondb.places import stored
 from sessiondb.repository import Read
@@ -96,7 +97,7 @@ class Core:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._idle: deque[sqlite3.Connection] = deque()
-        self._roots: dict[str, tuple[str | None, str | None]] = {}
+        self.facts = Facts(self.base, self.read)
         self._service: Service | None = None
         self._notifier: Notifier | None = None
         self._sinks: list[Callable[[list[Change]], None]] = []
@@ -268,29 +269,24 @@ class Core:
         )
 
     def complete_places(self, unit: Unit) -> None:
-        """Ask git about roots that the database does not know yet; before any lock is taken."""
-        for place in unit.places:
-            if place.complete:
-                continue
-            if place.root not in self._roots:
-                self._roots[place.root] = self._git_facts(place)
-            place.remote, place.root_commit = self._roots[place.root]
-            place.complete = True
+        """Add what git says of the places of a unit; before any lock is taken."""
+        self.facts.add_current(unit, self.locate)
+        self.facts.complete(unit)
 
     def incomplete(self, unit: Unit) -> bool:
         """Return whether `complete_places` could have to start git."""
-        return any(not p.complete and p.root not in self._roots for p in unit.places)
-
-    def _git_facts(self, place: Place) -> tuple[str | None, str | None]:
-        if place.vcs is None or self.read(project_at((stored(place.root, self.base),))):
-            return None, None
-        return location.remote_of(place.root), location.root_commit_of(place.root)
+        self.facts.add_current(unit, self.locate)
+        return self.facts.may_start_git(unit)
 
     def project_of(self, project: Any) -> Read[str | None]:
-        """Return the project id of a directory; None where this database knows none."""
+        """Return the project id of a directory; None if this database knows none.
+
+        A folder that moved shows the project that the next write from it adopts.
+        """
         place = self.locate(project)
         roots = (place.root, place.checkout, place.directory)
-        return (yield from project_at(tuple(stored(root, self.base) for root in roots)))
+        found = yield from project_at(tuple(stored(root, self.base) for root in roots))
+        return found or (yield from self.facts.moved_here(place))
 
     # -- the end -------------------------------------------------------------
 

@@ -305,7 +305,8 @@ class Importer:
         if os.path.isdir(directory):
             return self.core.locate(directory)
         found = location.project_at(directory)
-        root = item.worktree or found.root
+        # In one spelling, or one worktree would be two projects.
+        root = location.project_at(item.worktree).root if item.worktree else found.root
         return Place(
             root, found.directory, root, "worktree", item.vcs, item.remote, item.root_commit,
             here=False,

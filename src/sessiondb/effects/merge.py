@@ -1,0 +1,148 @@
+"""Merging projects: of two that share a worktree, one is left, with everything of both.
+
+`relink` merges where a folder moves onto a place that has a project already;
+`MergeProjects` does it for a file that has such a pair, which nothing in this
+package can make.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import or_, select, text
+
+from sessiondb.effects.session import free_slug, slug_holder
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.schema import project, project_directory, prompt, session
+
+_MERGED = "vcs remote root_commit name permission metadata time_initialized time_created".split()
+_PROJECT = Statement(
+    lambda: select(*(project.c[name] for name in _MERGED)).where(project.c.id == p("pid"))
+)
+_SET_PROJECT = update_of(project, " ".join((*_MERGED, "time_updated")), project.c.id == p("pid"))
+_DROP_PROJECT = Statement(lambda: project.delete().where(project.c.id == p("pid")))
+_SESSIONS = Statement(
+    lambda: select(session.c.id, session.c.slug).where(session.c.project_id == p("pid"))
+)
+_MOVE_SESSION = update_of(session, "project_id slug", session.c.id == p("sid"))
+_MOVE_PROMPTS = update_of(prompt, "project_id", prompt.c.project_id == p("pid"))
+_DIRECTORIES = Statement(
+    lambda: select(project_directory.c.directory, project_directory.c.kind).where(
+        project_directory.c.project_id == p("pid")
+    )
+)
+_ADD_DIRECTORIES = Statement(
+    lambda: (
+        project_directory.insert()
+        .prefix_with("OR IGNORE")
+        .from_select(
+            ["directory", "project_id", "kind", "time_created"],
+            select(
+                project_directory.c.directory,
+                p("into"),
+                project_directory.c.kind,
+                project_directory.c.time_created,
+            )
+            .where(project_directory.c.project_id == p("pid"))
+            .order_by(project_directory.c.rid),
+        )
+    )
+)
+_REVIVE = Statement(
+    lambda: (
+        project_directory.update()
+        .where(
+            project_directory.c.project_id == p("into"),
+            project_directory.c.kind == text("'former'"),
+            project_directory.c.directory.in_(
+                select(project_directory.c.directory)
+                .where(project_directory.c.project_id == p("pid"))
+                .where(project_directory.c.kind != text("'former'"))
+            ),
+        )
+        .values(kind=text("'worktree'"))
+    )
+)
+
+
+def _at() -> Any:
+    return (
+        select(project.c.id)
+        .join(project_directory, project_directory.c.project_id == project.c.id, isouter=True)
+        .where(
+            or_(
+                project.c.worktree == p("worktree"),
+                (project_directory.c.directory == p("worktree"))
+                & (project_directory.c.kind == text("'worktree'")),
+            )
+        )
+        .group_by(project.c.id)
+        .order_by(project.c.rid)
+    )
+
+
+_AT = Statement(_at)
+
+
+def projects_at(tx: Transaction, worktree: str) -> list[str]:
+    """Return the ids of the projects of a worktree, as it is stored; the oldest row first."""
+    return [str(pid) for (pid,) in tx.run(_AT, worktree=worktree).fetchall()]
+
+
+def merge_projects(tx: Transaction, into: str, others: Iterable[str]) -> int:
+    """Give everything of *others* to the project *into*; return the number of sessions.
+
+    Slugs stay unique, every directory is kept, and what both projects say about
+    themselves is said by *into*. The session rows in memory must be written first.
+    """
+    moved = 0
+    for other in others:
+        moved += _move_sessions(tx, other, into)
+        tx.run(_MOVE_PROMPTS, pid=other, project_id=into)
+        tx.run(_REVIVE, pid=other, into=into)
+        tx.run(_ADD_DIRECTORIES, pid=other, into=into)
+        _merge_row(tx, into, other)
+        # Deleting cascades to whatever refers to the row: nothing may by now.
+        tx.run(_DROP_PROJECT, pid=other)
+    return moved
+
+
+def _move_sessions(tx: Transaction, other: str, into: str) -> int:
+    rows = tx.run(_SESSIONS, pid=other).fetchall()
+    for sid, slug in rows:
+        taken = slug_holder(tx, into, slug) is not None
+        kept = free_slug(tx, into, sid) if taken else slug
+        tx.run(_MOVE_SESSION, sid=sid, project_id=into, slug=kept)
+    return len(rows)
+
+
+def _merge_row(tx: Transaction, into: str, other: str) -> None:
+    ours = dict(zip(_MERGED, tx.one(_PROJECT, pid=into), strict=True))
+    theirs = dict(zip(_MERGED, tx.one(_PROJECT, pid=other), strict=True))
+    new = {name: theirs[name] if ours[name] is None else ours[name] for name in _MERGED}
+    new["metadata"] = json.dumps({**json.loads(theirs["metadata"]), **json.loads(ours["metadata"])})
+
+    for name in ("time_initialized", "time_created"):
+        known = [row[name] for row in (ours, theirs) if row[name] is not None]
+        new[name] = min(known, default=None)
+    tx.run(_SET_PROJECT, pid=into, time_updated=tx.now, **new)
+
+
+@dataclass(slots=True)
+class MergeProjects:
+    """Merge the projects that share a worktree, as `check` names it (as it is stored)."""
+
+    verb = "merge_projects"
+    worktree: str
+    merged: int = field(default=0)
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; ``merged`` is the number of projects that are gone then."""
+        tx.flush()
+        found = projects_at(tx, self.worktree)
+        merge_projects(tx, found[0], found[1:]) if found else None
+        self.merged = max(len(found) - 1, 0)
