@@ -12,8 +12,8 @@ depends_on = None
 
 # What these say, and what else can be said here, stands in sessiondb.engine.chain.
 VERSION = ${up_revision.lstrip("0")}
-ADDITIVE = False
-
+ADDITIVE = ${additive}
+${derived}
 # Literal DDL only, never reflection: a migration must do the same thing in ten years,
 # whatever the tables in sessiondb.schema look like by then.
 

@@ -1,7 +1,8 @@
-"""Make tests/golden/RELEASE.db and RELEASE.json; called by scripts/golden."""
+"""Make tests/golden/schema-N.db and schema-N.json; called by scripts/golden."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import sqlite3
 import tempfile
@@ -16,7 +17,6 @@ from sessiondb import (
     SessionHandle,
     Store,
     Todo,
-    __version__,
     assistant,
     event,
     file,
@@ -28,6 +28,7 @@ from sessiondb import (
     user,
 )
 from sessiondb.model import SourceMessage, SourceSession, message_json, session_json
+from sessiondb.schema.ddl import VERSION
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "golden"
 HOME = "/home/ada"
@@ -134,20 +135,36 @@ def sessions(store: Store) -> list[dict[str, Any]]:
     return found
 
 
+def target() -> Path:
+    """Return the file to write; it exists only if the caller means to replace it."""
+    parser = argparse.ArgumentParser(prog="scripts/golden", description=__doc__)
+    parser.add_argument(
+        "--replace", action="store_true", help="write the file of this schema again"
+    )
+    replace = parser.parse_args().replace
+    path = FOLDER / f"schema-{VERSION}.db"
+    if path.exists() and not replace:
+        parser.error(
+            f"{path.name} exists. A new schema has a new VERSION in schema/ddl.py; while no "
+            f"release has written schema {VERSION}, pass --replace"
+        )
+    return path
+
+
 def main() -> None:
     """Write both files."""
-    target = FOLDER / f"{__version__}.db"
+    path = target()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "sessions.db")
-        with Store.open(path, source="golden") as store:
+        made = Path(folder, "sessions.db")
+        with Store.open(made, source="golden") as store:
             fill(store)
             shown = sessions(store)
-        with closing(sqlite3.connect(path)) as connection:
-            target.unlink(missing_ok=True)
-            connection.execute("VACUUM INTO ?", (str(target),))
-    stored = json.dumps({"sessions": shown, "tables": rows(target)}, indent=1)
-    target.with_suffix(".json").write_text(stored + "\n")
-    print(f"{target}: {target.stat().st_size} bytes, {len(shown)} sessions")
+        path.unlink(missing_ok=True)
+        with closing(sqlite3.connect(made)) as connection:
+            connection.execute("VACUUM INTO ?", (str(path),))
+    stored = json.dumps({"sessions": shown, "tables": rows(path)}, indent=1)
+    path.with_suffix(".json").write_text(stored + "\n")
+    print(f"{path}: {path.stat().st_size} bytes, {len(shown)} sessions")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,11 @@ from collections.abc import Iterator
 from importlib.metadata import Distribution
 from pathlib import Path
 
+import later_releases
 import pytest
 from packaging.requirements import Requirement
+
+from sessiondb.schema.ddl import HEAD, VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -100,7 +103,7 @@ def test_the_wheel_works_with_the_core_dependencies_alone(bare: Path, tmp_path: 
 
 def test_the_wheel_migrates_an_old_populated_file_row_by_row(bare: Path, tmp_path: Path) -> None:
     """To a schema that only the tests know, and back."""
-    golden = ROOT / "tests" / "golden" / "0.1.0.db"
+    golden = ROOT / "tests" / "golden" / f"schema-{VERSION}.db"
     path = Path(shutil.copy(golden, tmp_path / "sessions.db"))
     code = (
         "import sys\n"
@@ -109,14 +112,15 @@ def test_the_wheel_migrates_an_old_populated_file_row_by_row(bare: Path, tmp_pat
         "path, versions = Path(sys.argv[1]), [Path(sys.argv[2])]\n"
         "migrate.upgrade(path, versions=versions)\n"
         "print(chain.folder(), migrate.current(path))\n"
-        "migrate.downgrade(path, '0001', versions=versions)\n"
+        "migrate.downgrade(path, sys.argv[3], versions=versions)\n"
     )
-    later = ROOT / "tests" / "migrations" / "versions"
-    result = run(bare, "python", "-W", "error", "-c", code, str(path), str(later))
+    versions = later_releases.write(tmp_path / "versions")
+    command = ["python", "-W", "error", "-c", code, str(path), str(versions), HEAD]
+    result = run(bare, *command)
     assert result.returncode == 0, result.stderr
     folder, above = result.stdout.split()
     assert Path(folder).is_relative_to(bare.parent)
-    assert above == "0003"
+    assert above == later_releases.LAST
     rows = runpy.run_path(str(ROOT / "scripts" / "golden.py"))["rows"]
     assert rows(path) == json.loads(golden.with_suffix(".json").read_text())["tables"]
 

@@ -16,15 +16,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import later_releases
 import pytest
+from later_releases import LAST, LAST_RELEASE, NEXT, NEXT_RELEASE
 
-from sessiondb.schema.ddl import tidy
+from sessiondb.schema.ddl import VERSION, tidy
 
 Lost = Callable[[dict[str, Any], Path], list[str]]
 Schema = Callable[[Path], list[str]]
 
 ROOT = Path(__file__).resolve().parents[2]
-VERSIONS = Path(__file__).parent / "versions"
 GOLDEN = ROOT / "tests" / "golden"
 
 #: What later releases have in their tables.
@@ -32,9 +33,8 @@ PINNED = """
 session.append_column(Column("pinned", Integer))
 Index("ix_session_pinned", session.c.pinned, sqlite_where=text("pinned IS NOT NULL"))
 """
-SHOWN = """
-VIEWS = (SESSION_LIST.replace("s.time_created, s.time_updated", \
-"s.time_created, s.time_updated, s.pinned"), *VIEWS[1:])
+SHOWN = f"""
+VIEWS = (SESSION_LIST.replace("{later_releases.SHOWN}", "{later_releases.PINNED}"), *VIEWS[1:])
 """
 NAMED = """
 project.c.name.nullable = False
@@ -42,16 +42,16 @@ project.c.name.server_default = DefaultClause(text("''"))
 """
 
 
-@pytest.fixture
-def later() -> list[Path]:
+@pytest.fixture(scope="session")
+def later(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The folder of the migrations that this release does not have."""
-    return [VERSIONS]
+    return [later_releases.write(tmp_path_factory.mktemp("later"))]
 
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """A copy of the golden file of the first schema."""
-    return Path(shutil.copy(GOLDEN / "0.1.0.db", tmp_path / "sessions.db"))
+    """A copy of the golden file of the present schema, which later releases find old."""
+    return Path(shutil.copy(GOLDEN / f"schema-{VERSION}.db", tmp_path / "sessions.db"))
 
 
 @pytest.fixture(scope="session")
@@ -132,32 +132,40 @@ class Release:
 
 
 @pytest.fixture(scope="session")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Release]:
-    """Return the release with schema 2 (it adds a column) or 3 (it builds a table again)."""
-    made: dict[int, Release] = {}
+def release(
+    tmp_path_factory: pytest.TempPathFactory, later: list[Path]
+) -> Callable[[str], Release]:
+    """Return the release of revision NEXT (adds a column) or LAST (builds a table again)."""
+    made: dict[str, Release] = {}
 
-    def make(version: int) -> Release:
-        if version not in made:
-            made[version] = _build(tmp_path_factory.mktemp(f"release-{version}"), version)
-        return made[version]
+    def make(revision: str) -> Release:
+        if revision not in made:
+            folder = tmp_path_factory.mktemp(f"release-{revision}")
+            made[revision] = _build(folder, revision, *later)
+        return made[revision]
 
     return make
 
 
-def _build(folder: Path, version: int) -> Release:
+def _build(folder: Path, revision: str, migrations: Path) -> Release:
     package = folder / "sessiondb"
     shutil.copytree(ROOT / "src" / "sessiondb", package)
     shutil.copytree(ROOT / "migrations", package / "_migrations")
-    for script in sorted(VERSIONS.glob("*.py"))[: version - 1]:
-        shutil.copy(script, package / "_migrations" / "versions")
-    _edit(package / "__init__.py", "^__version__ = .*", f'__version__ = "0.{version}.0"')
-    _edit(package / "schema" / "ddl.py", "^VERSION = .*", f"VERSION = {version}")
-    _edit(package / "schema" / "ddl.py", "^HEAD = .*", f'HEAD = "000{version}"')
+    for script in migrations.glob("*.py"):
+        if script.name[:4] <= revision:
+            shutil.copy(script, package / "_migrations" / "versions")
+
+    ddl = package / "schema" / "ddl.py"
+    released = {NEXT: NEXT_RELEASE, LAST: LAST_RELEASE}[revision]
+    _edit(package / "__init__.py", "^__version__ = .*", f'__version__ = "{released}"')
+    _edit(ddl, "^VERSION = .*", f"VERSION = {int(revision)}")
+    _edit(ddl, "^HEAD = .*", f'HEAD = "{revision}"')
     _append(package / "schema" / "tables.py", PINNED)
     _append(package / "schema" / "views.py", SHOWN)
-    if version == 3:
+
+    if revision == LAST:
         _append(package / "schema" / "tables.py", f"from sqlalchemy import DefaultClause\n{NAMED}")
-        _edit(package / "engine" / "opening.py", '"min_(reader|writer)": .*', r'"min_\1": "0.3.0",')
+        _edit(ddl, "^MIN_(READER|WRITER) = .*", rf'MIN_\1 = "{released}"')
     return Release(folder)
 
 

@@ -14,7 +14,9 @@ from sessiondb import ALL, Store
 from sessiondb.engine import migrate
 from sessiondb.engine.chain import Chain
 
-FILES = sorted((Path(__file__).resolve().parents[1] / "golden").glob("*.db"))
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
+#: From the first schema to the present one.
+FILES = sorted(GOLDEN.glob("*.db"), key=lambda path: int(path.stem.removeprefix("schema-")))
 
 
 @pytest.fixture(params=FILES, ids=lambda path: path.stem)
@@ -45,6 +47,7 @@ def test_a_golden_file_says_through_the_api_what_it_said_when_it_was_made(
 
 
 def test_a_golden_file_is_searched_forked_and_written(copy: Path) -> None:
+    migrate.upgrade(copy)
     with Store.open(copy) as store:
         (hit, *_) = store.search("loop", project=ALL)
         fork = store.fork(hit.session.id)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from later_releases import LAST, NEXT
 
 from sessiondb import ALL, SchemaVersionError, Store, assistant, tool, user
 from sessiondb.engine import migrate
@@ -22,7 +23,7 @@ class Release(Protocol):
     def run(self, code: str, *args: object) -> Any: ...
 
 
-Releases = Callable[[int], Release]
+Releases = Callable[[str], Release]
 
 WRITE = """
 import sys
@@ -45,13 +46,13 @@ except SchemaVersionError as error:
 def demand(path: Path, key: str) -> None:
     """Say that only a release of the far future may do something with a file."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE meta SET value = '99.0.0' WHERE key = ?", (key,))
+        connection.execute("UPDATE meta SET value = '2000.0.0' WHERE key = ?", (key,))
 
 
 @pytest.fixture
 def newer(old: Path, later: list[Path]) -> Path:
     """A file that a newer release migrated, additively."""
-    migrate.upgrade(old, "0002", versions=later)
+    migrate.upgrade(old, NEXT, versions=later)
     return old
 
 
@@ -59,15 +60,15 @@ def test_a_newer_release_migrates_additively_when_it_opens_the_file(
     old: Path, release: Releases, remember: Remember
 ) -> None:
     lost = remember(old)
-    result = release(2).run("import sys, sessiondb; sessiondb.Store.open(sys.argv[1])", old)
+    result = release(NEXT).run("import sys, sessiondb; sessiondb.Store.open(sys.argv[1])", old)
     assert result.returncode == 0, result.stderr
-    assert migrate.current(old) == "0002"
+    assert migrate.current(old) == NEXT
     assert lost(old) == []
 
 
 def test_two_releases_write_to_one_file_in_turn(old: Path, release: Releases) -> None:
     for number in range(2):
-        result = release(2).run(WRITE, old, "theirs")
+        result = release(NEXT).run(WRITE, old, "theirs")
         assert result.stdout == f"{5 + number}\n", result.stderr
         with Store.open(old) as store:
             session = store.create_session(title="ours", directory="/home/ada/parser")
@@ -77,14 +78,14 @@ def test_two_releases_write_to_one_file_in_turn(old: Path, release: Releases) ->
             store.delete(store.fork(session))
             assert store.search("written by another release").items
             store.delete(session)
-    assert migrate.current(old) == "0002"
+    assert migrate.current(old) == NEXT
 
 
 def test_an_open_store_goes_on_after_an_additive_migration(old: Path, later: list[Path]) -> None:
     with Store.open(old) as store:
         session = store.create_session(title="Before", directory="/home/ada/parser")
         store.append(session, user("one"))
-        migrate.upgrade(old, "0002", versions=later)
+        migrate.upgrade(old, NEXT, versions=later)
         store.append(session, user("two"))
         store.set_title(session, "After")
         assert [m.parts[0].text for m in store.messages(session.id)] == ["one", "two"]
@@ -97,10 +98,10 @@ def test_an_open_store_writes_nothing_once_a_migration_forbids_it(
     with Store.open(old) as store:
         session = store.create_session(title="Before", directory="/home/ada/parser")
         store.append(session, user("one"))
-        migrate.upgrade(old, "0003", versions=later)
+        migrate.upgrade(old, LAST, versions=later)
         before = whole(old)
         for _ in range(2):
-            with pytest.raises(SchemaVersionError, match="schema 3"):
+            with pytest.raises(SchemaVersionError, match=f"schema {int(LAST)}"):
                 store.append(session, user("two"))
         assert [m.parts[0].text for m in store.messages(session.id)] == ["one"]
         assert whole(old) == before
@@ -136,16 +137,16 @@ def test_a_migration_that_is_not_additive_waits_for_a_person(
 ) -> None:
     Store.open(old).close()
     before, lost = old.read_bytes(), remember(old)
-    result = release(3).run(REFUSED, old)
+    result = release(LAST).run(REFUSED, old)
     assert result.stdout == "6 run `sessiondb migrate`\n", result.stderr
     assert old.read_bytes() == before
     upgrade = (
         "import sys\nfrom pathlib import Path\nfrom sessiondb.engine.migrate import upgrade\n"
         "print(upgrade(Path(sys.argv[1])))"
     )
-    backup = Path(release(3).run(upgrade, old).stdout.strip())
+    backup = Path(release(LAST).run(upgrade, old).stdout.strip())
     assert lost(backup) == []
-    result = release(3).run(WRITE, old, "theirs")
+    result = release(LAST).run(WRITE, old, "theirs")
     assert result.stdout == "5\n", result.stderr
     with pytest.raises(SchemaVersionError):
         Store.open(old)

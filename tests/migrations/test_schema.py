@@ -13,14 +13,18 @@ from pathlib import Path
 
 import pytest
 from alembic.config import main
+from later_releases import LAST, NEXT
 
 from sessiondb import ALL, Store
 from sessiondb.engine import migrate
 from sessiondb.location import state_directory
-from sessiondb.schema.ddl import APPLICATION_ID, HEAD, VERSION
+from sessiondb.schema.ddl import APPLICATION_ID, HEAD, MIN_READER, MIN_WRITER, VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
-FREEZE = "0001 is out of date: run `.venv/bin/python scripts/freeze_schema.py`, then scripts/golden"
+FREEZE = (
+    "0001 is out of date: run `.venv/bin/python scripts/freeze_schema.py`, "
+    "then `scripts/golden --replace`"
+)
 
 Schema = Callable[[Path], list[str]]
 
@@ -66,7 +70,7 @@ def test_alembic_upgrade_head_and_opening_a_store_make_the_same_schema(
         "journal_mode": "wal",
         "page_size": 4096,
         "auto_vacuum": 0,
-        "meta": {"min_reader": "0.1.0", "min_writer": "0.1.0", "change": "0"},
+        "meta": {"min_reader": MIN_READER, "min_writer": MIN_WRITER, "change": "0"},
         "revision": HEAD,
         "mode": 0o600,
     }
@@ -83,9 +87,9 @@ def test_the_library_makes_the_same_schema_as_the_alembic_command(
         assert list(store.sessions()) == []
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("revision", [NEXT, LAST])
 def test_a_later_release_makes_the_same_schema_in_all_three_ways(
-    version: int, release: Callable[[int], object], old: Path, tmp_path: Path, schema: Schema
+    revision: str, release: Callable[[str], object], old: Path, tmp_path: Path, schema: Schema
 ) -> None:
     fresh, migrated = tmp_path / "fresh.db", tmp_path / "migrated.db"
     code = (
@@ -94,7 +98,7 @@ def test_a_later_release_makes_the_same_schema_in_all_three_ways(
         "fresh, migrated, old = map(Path, sys.argv[1:])\n"
         "Store.open(fresh).close()\nupgrade(migrated)\nupgrade(old)\nStore.open(old).close()"
     )
-    result = release(version).run(code, fresh, migrated, old)
+    result = release(revision).run(code, fresh, migrated, old)
     assert result.returncode == 0, result.stderr
     assert difference(schema(fresh), schema(migrated)) == ""
     assert difference(schema(fresh), schema(old)) == ""
@@ -109,10 +113,10 @@ def test_the_alembic_command_says_in_one_line_what_it_does_not_do(
         connection.execute("CREATE TABLE mine (a)")
     for path, command, said in (
         (nothing, ["current"], "no database at"),
-        (nothing, ["upgrade", "head", "--sql"], "migrations run on a file only"),
+        (nothing, ["upgrade", "head", "--sql"], "migrations are not a script"),
         (other, ["upgrade", "head"], "is not a sessiondb database"),
         (old, ["stamp", "base"], "written by its migrations only"),
-        (old, ["downgrade", "-1"], "6 sessions would be lost"),
+        (old, ["downgrade", "base"], "6 sessions would be lost"),
     ):
         with pytest.raises(SystemExit):
             alembic(path, *command)
@@ -122,13 +126,47 @@ def test_the_alembic_command_says_in_one_line_what_it_does_not_do(
         assert len(store.sessions(project=ALL)) == 4
 
 
+@pytest.mark.parametrize("scheme", ["db={}", "url=sqlite:///{}", "url=sqlite+aiosqlite:///{}"])
+def test_a_path_and_a_url_name_the_same_database(tmp_path: Path, scheme: str) -> None:
+    path = tmp_path / "named.db"
+    main(["-c", str(ROOT / "alembic.ini"), "-x", scheme.format(path), "upgrade", "head"])
+    assert migrate.current(path) == HEAD
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        (["database=a.db"], "-x database is unknown"),
+        (["URL=a.db"], "-x URL is unknown"),
+        (["db=a.db", "url=sqlite:///a.db"], "-x db and -x url exclude each other"),
+        (["url=postgresql://host/a"], "postgresql is not supported"),
+        (["db=:memory:"], ":memory: holds nothing to migrate"),
+    ],
+)
+def test_an_unknown_or_contradictory_option_makes_no_database(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    named: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = [word for name in named for word in ("-x", name)]
+    with pytest.raises(SystemExit):
+        main(["-c", str(ROOT / "alembic.ini"), *options, "upgrade", "head"])
+    assert said in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+    assert not list(Path.home().rglob("*.db"))
+
+
 def test_without_a_database_the_alembic_command_uses_that_of_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "named.db"
     monkeypatch.setenv("SESSIONDB_PATH", str(path))
     main(["-c", str(ROOT / "alembic.ini"), "upgrade", "head"])
     assert migrate.current(path) == HEAD
+    assert capsys.readouterr().err == f"database: {path}\n"
     main(["-c", str(ROOT / "alembic.ini"), "downgrade", "base"])
     assert migrate.current(path) is None
     assert len(list((state_directory() / "backups").glob("named.db.*"))) == 1

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from later_releases import LAST, NEXT
 
 from sessiondb import ALL, Store
 from sessiondb.engine import migrate
@@ -27,16 +28,18 @@ from sessiondb.errors import (
     SchemaVersionError,
     UntrustedDatabaseError,
 )
+from sessiondb.schema.ddl import HEAD, MIN_WRITER, VERSION
 
 Remember = Callable[[Path], Callable[[Path], list[str]]]
 Schema = Callable[[Path], list[str]]
 Whole = Callable[[Path], object]
 
-MIGRATION = '''"""a second migration."""
+SCRIPT = f"{NEXT}_one_more.py"
+MIGRATION = '''"""one more migration."""
 import os, signal
 from alembic import op
-revision, down_revision, branch_labels, depends_on = "0002", "0001", None, None
-VERSION, ADDITIVE = 2, {additive}
+revision, down_revision, branch_labels, depends_on = "{next}", "{head}", None, None
+VERSION, ADDITIVE = {version}, {additive}
 def upgrade():
 {body}
 def downgrade():
@@ -48,7 +51,8 @@ def migration(folder: Path, *statements: str, additive: bool = False) -> list[Pa
     """Write a migration that runs *statements* of Python and return its folder as *versions*."""
     folder.mkdir()
     body = "\n".join(f"    {statement}" for statement in statements)
-    (folder / "0002_second.py").write_text(MIGRATION.format(additive=additive, body=body))
+    text = MIGRATION.format(head=HEAD, next=NEXT, version=VERSION + 1, additive=additive, body=body)
+    (folder / SCRIPT).write_text(text)
     return [folder]
 
 
@@ -74,9 +78,9 @@ def test_an_upgrade_keeps_every_value_of_every_row_and_the_search(
     ask(old, "UPDATE project SET name = worktree")
     lost, hits = remember(old), found(old, "loop")
     assert hits > 0
-    assert [step[0] for step in migrate.pending(old, versions=later)] == ["0002", "0003"]
+    assert [step[0] for step in migrate.pending(old, versions=later)] == [NEXT, LAST]
     migrate.upgrade(old, versions=later)
-    assert migrate.current(old) == "0003"
+    assert migrate.current(old) == LAST
     assert migrate.pending(old, versions=later) == []
     assert lost(old) == []
     assert found(old, "loop") == hits
@@ -86,8 +90,8 @@ def test_an_upgrade_keeps_every_value_of_every_row_and_the_search(
 
 def test_what_is_pending_says_whether_it_waits_for_a_person(old: Path, later: list[Path]) -> None:
     assert migrate.pending(old, versions=later) == [
-        ("0002", "sessions can be pinned", True),
-        ("0003", "every project has a name", False),
+        (NEXT, "sessions can be pinned", True),
+        (LAST, "every project has a name", False),
     ]
 
 
@@ -95,7 +99,7 @@ def test_only_a_migration_that_is_not_additive_makes_a_backup(
     old: Path, later: list[Path], tmp_path: Path, whole: Whole
 ) -> None:
     backups = tmp_path / "state" / "backups"
-    assert migrate.upgrade(old, "0002", versions=later, backups=backups) is None
+    assert migrate.upgrade(old, NEXT, versions=later, backups=backups) is None
     before = whole(old)
     backup = migrate.upgrade(old, versions=later, backups=backups)
     assert backup is not None
@@ -103,7 +107,7 @@ def test_only_a_migration_that_is_not_additive_makes_a_backup(
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     assert stat.S_IMODE(backups.stat().st_mode) == 0o700
     assert whole(backup) == before
-    assert migrate.current(backup) == "0002"
+    assert migrate.current(backup) == NEXT
 
 
 def test_a_persons_own_index_view_and_table_survive_a_table_that_is_built_again(
@@ -134,20 +138,20 @@ def test_each_step_down_on_a_copy_gives_the_rows_and_the_schema_of_before(
     old: Path, later: list[Path], tmp_path: Path, remember: Remember, schema: Schema
 ) -> None:
     lost = remember(old)
-    stages = {"0001": schema(old)}
-    for revision in ("0002", "0003"):
+    stages = {HEAD: schema(old)}
+    for revision in (NEXT, LAST):
         migrate.upgrade(old, revision, versions=later)
         stages[revision] = schema(old)
     copy = Path(shutil.copy(old, tmp_path / "copy.db"))
-    for revision in ("0002", "0001"):
+    for revision in (NEXT, HEAD):
         migrate.downgrade(copy, "-1", versions=later)
         assert migrate.current(copy) == revision
         assert schema(copy) == stages[revision]
     assert lost(copy) == []
-    assert dict(ask(copy, "SELECT key, value FROM meta"))["min_writer"] == "0.1.0"
+    assert dict(ask(copy, "SELECT key, value FROM meta"))["min_writer"] == MIN_WRITER
     with Store.open(copy) as store:
         assert len(store.sessions(project=ALL)) == 4
-    assert schema(old) == stages["0003"]
+    assert schema(old) == stages[LAST]
 
 
 def test_the_last_step_down_refuses_while_there_are_sessions(old: Path, whole: Whole) -> None:
@@ -165,7 +169,7 @@ def test_without_sessions_the_last_step_down_is_a_file_to_begin_with(tmp_path: P
     assert migrate.current(path) is None
     with Store.open(path) as store:
         store.create_session(title="Again")
-    assert migrate.current(path) == "0001"
+    assert migrate.current(path) == HEAD
 
 
 # -- nothing lost -------------------------------------------------------------
@@ -200,7 +204,7 @@ def test_a_migration_that_loses_something_is_undone(
 def test_a_migration_may_change_the_rows_it_declares(old: Path, tmp_path: Path) -> None:
     statements = ["op.execute('DELETE FROM todo')"]
     versions = migration(tmp_path / "versions", *statements)
-    script = tmp_path / "versions" / "0002_second.py"
+    script = tmp_path / "versions" / SCRIPT
     script.write_text(f"{script.read_text()}CHANGED = ('todo',)\n")
     migrate.upgrade(old, versions=versions)
     assert ask(old, "SELECT * FROM todo") == []
@@ -211,16 +215,16 @@ def test_rows_that_lost_their_parent_before_do_not_stand_in_the_way(
 ) -> None:
     ask(old, "DELETE FROM message WHERE rid = 1")
     migrate.upgrade(old, versions=later)
-    assert migrate.current(old) == "0003"
+    assert migrate.current(old) == LAST
 
 
 def test_an_additive_migration_that_touches_search_is_refused(old: Path, tmp_path: Path) -> None:
     versions = migration(tmp_path / "versions", "pass", additive=True)
-    script = tmp_path / "versions" / "0002_second.py"
+    script = tmp_path / "versions" / SCRIPT
     script.write_text(f"{script.read_text()}DERIVED = ()\n")
     with pytest.raises(InvalidInputError, match="search is not additive"):
         migrate.upgrade(old, versions=versions)
-    assert migrate.current(old) == "0001"
+    assert migrate.current(old) == HEAD
 
 
 # -- interrupted, at once, in the way -------------------------------------------
@@ -249,15 +253,15 @@ def test_killed_in_the_middle_the_old_version_is_whole(
     with Store.open(old) as store:
         assert len(store.sessions(project=ALL)) == 4
     migrate.upgrade(old, versions=later)
-    assert migrate.current(old) == "0003"
+    assert migrate.current(old) == LAST
 
 
 def test_two_processes_that_migrate_at_once_migrate_once(old: Path, later: list[Path]) -> None:
     command = [sys.executable, "-W", "error", "-c", UPGRADE, str(old), str(later[0])]
     running = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(60) for process in running] == [0, 0]
-    assert migrate.current(old) == "0003"
-    assert len(list(old.parent.glob("*schema1*"))) == 1
+    assert migrate.current(old) == LAST
+    assert len(list(old.parent.glob(f"*schema{VERSION}-*"))) == 1
 
 
 def test_threads_migrate_their_files_at_once(tmp_path: Path, later: list[Path]) -> None:
@@ -270,7 +274,7 @@ def test_threads_migrate_their_files_at_once(tmp_path: Path, later: list[Path]) 
         thread.start()
     for thread in threads:
         thread.join()
-    assert [migrate.current(path) for path in paths] == ["0003"] * 4
+    assert [migrate.current(path) for path in paths] == [LAST] * 4
 
 
 def test_a_writer_in_the_way_is_busy_after_the_timeout(old: Path, later: list[Path]) -> None:
@@ -319,27 +323,27 @@ def test_a_file_with_a_planted_trigger_or_a_changed_view_is_not_migrated(
         ask(path, planted)
         with pytest.raises(UntrustedDatabaseError):
             migrate.upgrade(path, versions=later)
-        assert migrate.current(path) == "0001"
+        assert migrate.current(path) == HEAD
 
 
 def test_a_file_that_contradicts_itself_is_refused(old: Path, later: list[Path]) -> None:
-    ask(old, "PRAGMA user_version=2")
-    with pytest.raises(UntrustedDatabaseError, match="revision 0001 and schema 2"):
+    ask(old, f"PRAGMA user_version={VERSION + 1}")
+    with pytest.raises(UntrustedDatabaseError, match=f"revision {HEAD} and schema {VERSION + 1}"):
         migrate.upgrade(old, versions=later)
 
 
 def test_a_target_that_does_not_exist_is_bad_input(old: Path, later: list[Path]) -> None:
-    with pytest.raises(InvalidInputError, match="0009"):
-        migrate.upgrade(old, "0009", versions=later)
+    with pytest.raises(InvalidInputError, match="9999"):
+        migrate.upgrade(old, "9999", versions=later)
 
 
 def test_a_newer_file_is_left_alone_if_this_release_may_write_it_and_refused_if_not(
     old: Path, later: list[Path]
 ) -> None:
-    migrate.upgrade(old, "0002", versions=later)
+    migrate.upgrade(old, NEXT, versions=later)
     assert migrate.pending(old) == []
     assert migrate.upgrade(old) is None
-    assert migrate.current(old) == "0002"
+    assert migrate.current(old) == NEXT
     migrate.upgrade(old, versions=later)
     before = old.read_bytes()
     for call in (migrate.pending, migrate.upgrade, lambda path: migrate.downgrade(path, "-1")):

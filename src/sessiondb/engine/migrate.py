@@ -32,6 +32,7 @@ from sessiondb.engine.connection import connect
 from sessiondb.engine.failures import translate
 from sessiondb.engine.opening import check_newer
 from sessiondb.engine.passage import Passage, recognise
+from sessiondb.engine.revising import run_revision
 from sessiondb.errors import (
     InvalidInputError,
     NotFoundError,
@@ -136,7 +137,7 @@ def upgrade_on_open(path: Path, busy_timeout: float) -> None:
     Raises `SchemaVersionError` if a person has to run it, and what `upgrade` does.
     """
     waiting = [p for p in pending(path, busy_timeout=busy_timeout) if not p.additive]
-    if waiting:
+    if waiting and current(path, busy_timeout=busy_timeout) is not None:
         raise SchemaVersionError(
             f"{path} needs a migration: {waiting[0].description}", hint="run `sessiondb migrate`"
         )
@@ -147,16 +148,20 @@ def run_env(context: EnvironmentContext) -> None:
     """Do what alembic asks for; the whole of ``migrations/env.py``.
 
     The attributes of the configuration hold a ``connection`` and a ``path``
-    (`upgrade` and the others), or the alembic command runs and they hold a
-    ``path`` and a folder ``backups``. That command gets its own kind of error,
-    which it prints as one line.
+    (`upgrade` and the others), or the alembic command runs and they hold a function
+    ``path``, called only by commands that need a file, and a folder ``backups``.
+    That command gets its own kind of error, which it prints as one line.
     """
     attributes = context.config.attributes
     if "connection" in attributes:
         _run(context, attributes["connection"])
         return
     try:
-        with _commanded(context, attributes["path"]) as connection:
+        context.configure(dialect_name="sqlite")
+        if "revision_context" in context.get_context().opts:
+            run_revision(context)
+            return
+        with _commanded(context) as connection:
             _run(context, connection)
         if backup := attributes.get("backup"):
             context.config.print_stdout("backup: %s", backup)
@@ -165,10 +170,17 @@ def run_env(context: EnvironmentContext) -> None:
 
 
 @contextmanager
-def _commanded(context: EnvironmentContext, path: Path | None) -> Iterator[Connection]:
-    if path is None or context.is_offline_mode():
-        raise InvalidInputError("migrations run on a file only")
-    context.configure(dialect_name="sqlite")
+def _commanded(context: EnvironmentContext) -> Iterator[Connection]:
+    if context.is_offline_mode():
+        raise InvalidInputError(
+            "migrations are not a script: each step counts rows, checks foreign keys and "
+            "rebuilds search on the file",
+            hint="to see what one does, run it on a copy: `scripts/migrate COPY`",
+        )
+    attributes = context.config.attributes
+    path = attributes["path"] = attributes["path"]()
+    if path is None:
+        raise InvalidInputError(":memory: holds nothing to migrate", hint="name a file")
     if context.get_context().opts.get("dont_mutate") and files.identity(path) is None:
         raise NotFoundError(f"no database at {path}")
     files.prepare(path)

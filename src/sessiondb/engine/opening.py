@@ -19,7 +19,14 @@ from sessiondb.engine.connection import connect
 from sessiondb.engine.failures import translate
 from sessiondb.engine.fingerprint import check_schema
 from sessiondb.errors import BusyError, NotADatabaseError, NotFoundError, SchemaVersionError
-from sessiondb.schema.ddl import APPLICATION_ID, HEAD, VERSION, statements
+from sessiondb.schema.ddl import (
+    APPLICATION_ID,
+    HEAD,
+    MIN_READER,
+    MIN_WRITER,
+    VERSION,
+    statements,
+)
 
 #: Seconds that the look at a file waits before it is repeated under the lock.
 _FIRST_LOOK = 1.0
@@ -168,8 +175,8 @@ def stamp(connection: sqlite3.Connection, version: int) -> None:
     connection.execute(f"PRAGMA user_version={version}")
     facts = {
         "database_uuid": str(uuid.uuid4()),
-        "min_reader": "0.1.0",
-        "min_writer": "0.1.0",
+        "min_reader": MIN_READER,
+        "min_writer": MIN_WRITER,
         "change": "0",
     }
     connection.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", list(facts.items()))

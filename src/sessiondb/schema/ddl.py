@@ -21,6 +21,9 @@ APPLICATION_ID = 0x53444231
 VERSION = 1
 #: The alembic revision of `VERSION`.
 HEAD = "0001"
+#: The oldest releases that may read and write a file of `VERSION`.
+MIN_READER = "0.1.0"
+MIN_WRITER = "0.1.0"
 
 _ALEMBIC = (
     "CREATE TABLE alembic_version (\n\tversion_num VARCHAR(32) NOT NULL, \n"

@@ -1,0 +1,132 @@
+"""A change of the schema by the way that CONTRIBUTING describes, on a copy of the project."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from later_releases import NEXT
+
+from sessiondb.schema.ddl import VERSION
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTS = ("src", "migrations", "scripts", "tests", "alembic.ini", "pyproject.toml")
+
+
+class Project:
+    """A copy of the repository, in which a contributor works."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for part in PARTS:
+            copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
+            copy(ROOT / part, folder / part)
+
+    def edit(self, file: str, pattern: str, replacement: str) -> None:
+        path = self.folder / "src" / "sessiondb" / "schema" / file
+        text, count = re.subn(pattern, replacement, path.read_text(), count=1, flags=re.MULTILINE)
+        assert count, f"{pattern} is not in {file}"
+        path.write_text(text)
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        code = f"import sys; sys.path.insert(0, {str(self.folder / 'src')!r}); "
+        code += "import runpy; sys.argv = sys.argv[1:]; "
+        if command[0] == "alembic":
+            code += "from alembic.config import main; main()"
+        else:
+            code += "runpy.run_path(sys.argv[0], run_name='__main__')"
+        return subprocess.run(
+            [sys.executable, "-W", "error", "-c", code, *command],
+            cwd=self.folder, check=False, capture_output=True, text=True,
+        )  # fmt: skip
+
+    def add_a_column(self) -> None:
+        self.edit(
+            "tables.py",
+            r'^session = _table\((?:.|\n)*?\n    _blob_ref\("data_blob"\),\n',
+            r'\g<0>    _int("priority"),\n',
+        )
+        with (self.folder / "src/sessiondb/schema/tables.py").open("a") as tables:
+            tables.write('Index("ix_session_priority", text("priority DESC"))\n')
+
+    def show_it_in_a_view(self) -> None:
+        self.edit("views.py", "s.time_created, s.time_updated", r"s.priority, \g<0>")
+
+    def migrations(self) -> list[Path]:
+        return sorted((self.folder / "migrations" / "versions").glob("*.py"))
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def test_a_schema_that_its_migrations_make_passes_the_check(project: Project) -> None:
+    result = project.run("alembic", "check")
+    assert result.stdout == "No new upgrade operations detected.\n", result.stderr
+
+
+def test_a_change_without_a_migration_fails_the_check(project: Project) -> None:
+    project.show_it_in_a_view()
+    assert "differ from DERIVED of migration" in project.run("alembic", "check").stdout
+    project.add_a_column()
+    project.run("alembic", "revision", "--autogenerate", "-m", "a view only")
+    (project.migrations()[-1]).unlink()
+    project.edit("views.py", "s.priority, ", "")
+    assert "ALTER TABLE session ADD COLUMN priority" in project.run("alembic", "check").stdout
+
+
+def test_a_revision_is_numbered_after_its_schema_and_waits_for_its_ddl(project: Project) -> None:
+    result = project.run("alembic", "revision", "-m", "sessions have a colour")
+    assert result.returncode == 0, result.stderr
+    script = project.migrations()[-1]
+    assert script.name == f"{NEXT}_sessions_have_a_colour.py"
+    text = script.read_text()
+    assert f"VERSION = {VERSION + 1}\nADDITIVE = False\n" in text
+    assert "DERIVED" not in text
+
+
+def test_what_sqlite_cannot_alter_is_refused_in_one_line(project: Project) -> None:
+    project.edit("tables.py", r'_text\("title", required=True', r'_text("title"')
+    result = project.run("alembic", "revision", "--autogenerate", "-m", "no titles")
+    assert result.returncode != 0
+    assert "cannot alter" in result.stdout
+    assert "tests/later_releases.py" in result.stdout
+    assert "Traceback" not in result.stderr
+    assert project.migrations()[-1].name.startswith(f"{VERSION:04}_")
+
+
+@pytest.mark.slow
+def test_a_second_migration_needs_no_change_of_another_test(project: Project) -> None:
+    project.add_a_column()
+    project.show_it_in_a_view()
+    result = project.run("alembic", "revision", "--autogenerate", "-m", "sessions have a priority")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "ADDITIVE = True" in project.migrations()[-1].read_text()
+
+    project.edit("ddl.py", "^VERSION = .*", f"VERSION = {VERSION + 1}")
+    project.edit("ddl.py", "^HEAD = .*", f'HEAD = "{NEXT}"')
+    result = project.run("scripts/golden.py")
+    assert f"schema-{VERSION + 1}.db" in result.stdout, result.stderr
+
+    own = [f"tests/migrations/test_{name}.py" for name in ("golden", "schema", "upgrade")]
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-n0", "-k", "not later_release", *own],
+        cwd=project.folder, check=False, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(project.folder / "src")},
+    )  # fmt: skip
+    assert tested.returncode == 0, tested.stdout[-3000:]
+
+
+def test_the_golden_file_of_a_schema_is_not_replaced_by_accident(project: Project) -> None:
+    file = project.folder / "tests" / "golden" / f"schema-{VERSION}.db"
+    before = file.read_bytes()
+    result = project.run("scripts/golden.py")
+    assert result.returncode == 2
+    assert "--replace" in result.stderr
+    assert file.read_bytes() == before
