@@ -23,6 +23,7 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Row | Skipped] | Iterator[Row]]] = 
     "last": reading.last_rows,
     "fork": forking.rows,
     "search": reading.search_rows,
+    "rank": reading.rank_rows,
     "import": importing.rows,
     "cold": cold.rows,
 }

@@ -154,6 +154,33 @@ def search_rows(bench: Bench) -> Iterator[Row]:
             yield Row(f"{name}: {small_count:,} → {count:,} parts", *pair, goal=FLAT)
 
 
+#: The newest 2,000 matches, scored by SQLite, of which the best 20 are shown.
+_RANKED = (
+    "SELECT rowid, snippet(part_search, -1, '', '', '…', 16) FROM part_search "
+    "WHERE part_search MATCH ?1 AND rowid >= (SELECT min(rowid) FROM (SELECT rowid "
+    "FROM part_search WHERE part_search MATCH ?1 ORDER BY rowid DESC LIMIT 2000)) "
+    "ORDER BY bm25(part_search) LIMIT 20"
+)
+
+
+def rank_rows(bench: Bench) -> Iterator[Row]:
+    """Yield the best, and the latest, of the newest 2,000 matches among 10⁶ parts.
+
+    The floor of both is bm25 alone over the same window.
+    """
+    count = bench.size(1_000_000)
+    path = built(bench.folder / "rank.db", haystack(count))
+    for word, share in ((RARE, "1 %"), (COMMON, "50 %")):
+        floor = _queries([Step(_RANKED, (f'"{word}"',))])
+        for order in ("rank", "time"):
+
+            def read(store: Store, word: str = word, order: str = order) -> object:
+                return store.search(word, order=order)
+
+            pair = _compare(path, read, floor, bench.times(60))
+            yield Row(f"search by {order}, word in {share}: {count:,} parts", *pair, goal=3)
+
+
 def _matches_of_20_sessions(path: Path, word: str) -> int:
     seen = set()
     with closing(connect(path)) as connection:

@@ -180,3 +180,39 @@ def test_the_last_messages_cost_the_same_in_a_session_of_any_length(listed: Stor
         return steps[0]
 
     assert work(40) * 1.2 >= work(1000)
+
+
+@pytest.mark.parametrize("order", ["newest", "time", "rank"])
+@pytest.mark.parametrize("all_hits", [False, True])
+def test_a_search_matches_by_one_walk_and_never_row_by_row(
+    listed: Store, order: str, all_hits: bool
+) -> None:
+    made = plans(listed, lambda: listed.search("x", order=order, all_hits=all_hits))
+    walks = [sql for sql in made if "part_search AS f" in sql]
+    assert walks
+    for sql in walks:
+        first, *others = made[sql].splitlines()
+        assert first.startswith("SCAN f VIRTUAL TABLE INDEX"), made[sql]
+        assert not any("VIRTUAL TABLE INDEX" in line and "part" in line for line in others)
+        # FTS5 writes "=" where it is asked for one row; then it matches anew for each.
+        assert "=" not in first
+        assert SORTED_BY_HAND not in made[sql]
+
+
+def test_searching_by_rank_costs_the_same_however_many_older_matches_there_are(
+    listed: Store,
+) -> None:
+    session = listed.create_session()
+
+    def work(number: int) -> int:
+        with listed.effects() as fx:
+            for _ in range(number):
+                fx.append(session, user("wombat"))
+        connection, steps = listed._core.checkout(), [0]
+        connection.set_progress_handler(lambda: steps.__setitem__(0, steps[0] + 1), 10)
+        listed._core.give_back(connection)
+        assert len(listed.search("wombat", order="rank", all_hits=True)) == 20
+        connection.set_progress_handler(None, 10)
+        return steps[0]
+
+    assert work(2100) * 1.1 >= work(2000)

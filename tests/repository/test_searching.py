@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from sessiondb import ALL, Store, assistant, reasoning, system, text, tool, tool_result, user
 from sessiondb.errors import InvalidInputError
 from sessiondb.maintenance import check
-from sessiondb.model import Hit, MessageDraft, Page
+from sessiondb.model import Hit, MessageDraft, Page, PartDraft
+from sessiondb.repository import search
 from sessiondb.repository.search import MARKS
 
 
@@ -198,6 +199,26 @@ def test_orders_are_newest_written_time_and_rank(store: Store, set_clock: Clock)
     assert titles(store.search("word", order="rank")) == ["first", "second"]
     with pytest.raises(InvalidInputError):
         store.search("word", order="age")
+
+
+@pytest.mark.parametrize("order", ["time", "rank"])
+def test_the_newest_matches_that_are_ordered_are_those_that_pass_the_filters(
+    store: Store, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "WINDOW", 5)
+    talk(store, "planned", "word", agent="plan")
+    talk(store, "word in a title", "word")
+    talk(store, "long", *["word"] * 20)
+    assert titles(store.search("word", order=order, agent="plan")) == ["planned"]
+    # A session whose matches are all older than the window is found by its title.
+    assert titles(store.search("word", order=order)) == ["long", "word in a title"]
+    assert len(all_pages(store, "word", order=order, limit=1)) == 2
+
+
+def test_a_part_of_a_message_with_a_time_of_its_own_has_that_time(store: Store) -> None:
+    session = talk(store, "old")
+    store.append(session, user("word", PartDraft("text", "there", time_created=3)), time=2)
+    assert [part.time_created for part in store.messages(session)[0].parts] == [2, 3]
 
 
 def test_a_snippet_shows_where_the_word_stands(store: Store) -> None:

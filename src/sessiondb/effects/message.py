@@ -119,10 +119,15 @@ def insert_part(
     *,
     complete: bool,
     inherited: int = 0,
+    made: int | None = None,
 ) -> None:
-    """Insert one part row; search takes it in when it is *complete* or settled, and owned."""
+    """Insert one part row; search takes it in when it is *complete* or settled, and owned.
+
+    *made* is the time of a part that states none; None is now.
+    """
     rid = tx.take_rid()
-    created = tx.now if row.time_created is None else row.time_created
+    stated = made if row.time_created is None else row.time_created
+    created = tx.now if stated is None else stated
     updated = created if row.time_updated is None else row.time_updated
     tx.insert(
         part,
@@ -209,7 +214,7 @@ class Append:
             item = given
             if given.type == "tool-result":
                 item = fill_call(tx, state, parent, given)
-            insert_part(tx, state.id, seq, idx, item, complete=not self.open)
+            insert_part(tx, state.id, seq, idx, item, complete=not self.open, made=created)
         return key
 
     def _is_there(self, tx: Transaction, state: SessionState) -> bool:

@@ -2,14 +2,19 @@
 
 A query is words: each is quoted, so that no character of it is syntax. Newest
 first walks the index backwards and stops at the limit, whatever the number of
-matches; the other orders score the newest `WINDOW` of them. Sessions whose
-title alone matches come last.
+matches; the other orders sort the newest `WINDOW` matches that pass the filters.
+Sessions whose title alone matches come last.
+
+FTS5 answers one MATCH by one walk over its index. A statement that looks up
+single rows of the search table (``rowid IN (…)``, or a join that begins
+elsewhere) repeats the MATCH for each of them, so no statement here does.
 """
 
 from __future__ import annotations
 
 import json
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import text
@@ -22,12 +27,16 @@ from sessiondb.repository.decode import SELECT_SESSION, session_of
 from sessiondb.repository.sessions import Filters, check_limit, decode_cursor, encode_cursor
 from sessiondb.schema import session
 
-#: How many of the newest matches ``rank`` and ``time`` look at.
+#: How many of the newest matches ``rank`` and ``time`` sort.
 WINDOW = 2_000
 #: Of more matches in a session than these, a round takes few: all but one are for nothing.
 DENSE, FEW = 4, 16
 ORDERS = ("newest", "time", "rank")
 MARKS = ("\u2039", "\u203a")
+#: rowid, session, seq, message id, snippet; of a match in parts its sort key, too.
+_Row = tuple[Any, ...]
+#: Where a page ends: the phase (parts, titles, end), the place in it, sessions shown before.
+_State = tuple[str, int, list[str]]
 _SNIPPET = f"snippet(part_search, -1, '{MARKS[0]}', '{MARKS[1]}', '…', 16)"
 
 
@@ -73,31 +82,34 @@ _OF_PART = "CROSS JOIN part AS p ON p.rid = f.rowid"
 _OF_MESSAGE = "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
 
 
+#: What the orders sort the window by, smallest first. The time is the part's: that of
+#: its message is a row elsewhere in the file, and would double what the window costs.
+_KEYS = {"rank": "bm25(part_search)", "time": "-p.time_created"}
+_NEED_MESSAGE = frozenset({"role", "since", "until"})
+
+
 @lru_cache(maxsize=256)
 def _statement(shape: tuple[str, ...], order: str, shown: bool) -> Statement:
-    """Return the query for matches: rowid, session, seq, and with *shown* message and snippet."""
+    """Return the query for matches, newest first, as many as ``:rows``.
+
+    Its columns are rowid, session, seq, message id, snippet and sort key; the
+    message and its snippet are NULL unless *shown*, the key for newest first.
+    """
     columns = f"m.id, {_SNIPPET}" if shown else "NULL, NULL"
-    needs_message = shown or order == "time" or not {"role", "since", "until"}.isdisjoint(shape)
+    needs_message = shown or not _NEED_MESSAGE.isdisjoint(shape)
     sql = (
-        f"SELECT f.rowid, p.session_id, p.seq, {columns} FROM part_search AS f {_OF_PART} "
-        f"{_OF_MESSAGE if needs_message else ''} CROSS JOIN session AS s ON s.id = p.session_id "
+        f"SELECT f.rowid, p.session_id, p.seq, {columns}, {_KEYS.get(order, 'NULL')} "
+        f"FROM part_search AS f {_OF_PART} {_OF_MESSAGE if needs_message else ''} "
+        "CROSS JOIN session AS s ON s.id = p.session_id "
         "WHERE f.part_search MATCH :match AND s.time_deleted IS NULL "
-        f"AND s.time_importing IS NULL{_terms(shape)}"
+        f"AND s.time_importing IS NULL{_terms(shape)} "
+        "ORDER BY f.rowid DESC LIMIT :rows"
     )
-    if order == "newest":
-        sql += " ORDER BY f.rowid DESC LIMIT :rows"
-    else:
-        key = "bm25(part_search)" if order == "rank" else "-m.time_created"
-        sql += (
-            " AND f.rowid IN (SELECT rowid FROM part_search WHERE part_search MATCH :match "
-            f"ORDER BY rowid DESC LIMIT {WINDOW}) ORDER BY {key}, f.rowid DESC"
-        )
     return Statement(lambda: text(sql))
 
 
 _SHOWN = Statement(
     lambda: text(
-        # One walk over the range: with rowid IN (…) the match would begin anew for each row.
         f"SELECT f.rowid, m.id, {_SNIPPET} FROM part_search AS f {_OF_PART} {_OF_MESSAGE} "
         "WHERE f.part_search MATCH :match AND f.rowid BETWEEN :low AND :high "
         "AND +f.rowid IN (SELECT value FROM json_each(:rids))"
@@ -110,11 +122,23 @@ _SESSIONS = Statement(
 
 @lru_cache(maxsize=256)
 def _titles(shape: tuple[str, ...]) -> Statement:
+    """Return the query for sessions whose title matches, but for those shown already.
+
+    With *shown* in the shape these are the sessions named there, else all that
+    have a match in their parts.
+    """
     times = {"since": "s.time_updated >= :since", "until": "s.time_updated < :until"}
-    kept = tuple(name for name in shape if name not in (*times, "cursor"))
+    kept = tuple(name for name in shape if name not in (*times, "shown"))
     bounds = "".join(f" AND {times[name]}" for name in shape if name in times)
-    # A session is shown for its title where no match in its parts has shown it.
-    shown = _terms(tuple(name for name in shape if name in times))
+    shown = "s.id NOT IN (SELECT value FROM json_each(:shown))"
+    if "shown" not in shape:
+        timed = _terms(tuple(name for name in shape if name in times))
+        shown = (
+            "NOT EXISTS (SELECT 1 FROM part AS p JOIN message AS m "
+            "ON m.session_id = p.session_id AND m.seq = p.seq WHERE p.session_id = s.id "
+            "AND p.rid IN (SELECT rowid FROM part_search WHERE part_search MATCH :match)"
+            f"{timed})"
+        )
     return Statement(
         lambda: text(
             "SELECT f.rowid, s.id, (SELECT min(seq) FROM message WHERE session_id = s.id), "
@@ -122,18 +146,19 @@ def _titles(shape: tuple[str, ...]) -> Statement:
             f"snippet(session_search, 0, '{MARKS[0]}', '{MARKS[1]}', '…', 16) "
             "FROM session_search AS f CROSS JOIN session AS s ON s.rid = f.rowid "
             "WHERE f.session_search MATCH :match AND s.time_deleted IS NULL "
-            "AND s.time_importing IS NULL AND s.message_count > 0 "
-            "AND NOT EXISTS (SELECT 1 FROM part AS p JOIN message AS m "
-            "ON m.session_id = p.session_id AND m.seq = p.seq WHERE p.session_id = s.id "
-            f"AND p.rid IN (SELECT rowid FROM part_search WHERE part_search MATCH :match){shown})"
+            f"AND s.time_importing IS NULL AND s.message_count > 0 AND {shown}"
             f"{_terms(kept)}{bounds} ORDER BY f.rowid DESC LIMIT :rows OFFSET :skip"
         )
     )
 
 
-def _shape(filters: Filters, role: str | None, tool: str | None) -> dict[str, Any]:
-    params = filters.params()
-    params.update({n: v for n, v in (("role", role), ("tool", tool)) if v is not None})
+def _params(query: str, filters: Filters, role: str | None, tool: str | None) -> dict[str, Any]:
+    """Return the parameters of a search; their names say which terms a query has."""
+    if not isinstance(role, str | None) or not isinstance(tool, str | None):
+        raise InvalidInputError(f"role and tool are strings, not {role!r} and {tool!r}")
+    params = {**filters.params(), "match": match_of(query)}
+    named = {"role": role, "tool": tool}
+    params.update({name: value for name, value in named.items() if value is not None})
     if not filters.archived:
         params["unarchived"] = 1
     if not filters.subagents:
@@ -157,40 +182,58 @@ def search(
     if order not in ORDERS:
         raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {order!r}")
     check_limit(limit)
-    if not isinstance(role, str | None) or not isinstance(tool, str | None):
-        raise InvalidInputError(f"role and tool are strings, not {role!r} and {tool!r}")
-    params = {**_shape(filters, role, tool), "match": match_of(query)}
-    state: tuple[str, int, list[str]] = ("parts", 0, [])
+    params = _params(query, filters, role, tool)
+    state: _State = ("parts", 0, [])
     if cursor is not None:
         phase, place, seen = decode_cursor(cursor, str, int, list)
         state = (phase, place, seen)
-    found: list[tuple[Any, ...]] = []
-    if state[0] == "parts":
-        found, state = yield from _in_parts(params, order, all_hits, limit, state)
-    if state[0] == "titles" and len(found) < limit and role is None and tool is None:
-        more, state = yield from _in_titles(params, limit - len(found), state[1])
-        found += more
+
+    found, state = yield from _page(params, order, all_hits, limit, state)
     hits = yield from _hits(base, params["match"], found)
-    done = state[0] == "end" or (state[0] == "titles" and (role or tool))
-    return Page(hits, None if done else encode_cursor(*state))
+    return Page(hits, None if state[0] == "end" else encode_cursor(*state))
 
 
-def _in_parts(
-    params: dict[str, Any],
-    order: str,
-    all_hits: bool,
-    limit: int,
-    state: tuple[str, int, list[str]],
-) -> Read[tuple[list[tuple[Any, ...]], tuple[str, int, list[str]]]]:
-    """Collect matches in parts until the page is full or there are no more."""
+def _page(
+    params: dict[str, Any], order: str, all_hits: bool, limit: int, state: _State
+) -> Read[tuple[list[_Row], _State]]:
+    """Return the matches of one page, those of titles last, and where the next begins."""
+    found: list[_Row] = []
+    titled = params
     if order == "newest":
-        return (yield from _newest(params, all_hits, limit, state))
-    found: list[tuple[Any, ...]] = []
+        if state[0] == "parts":
+            found, state = yield from _newest(params, all_hits, limit, state)
+    else:
+        window = yield from _window(params, order)
+        titled = {**params, "shown": json.dumps(sorted({row[1] for row in window}))}
+        if state[0] == "parts":
+            found, state = _of_window(window, all_hits, limit, state)
+
+    if state[0] == "titles" and not params.keys().isdisjoint(("role", "tool")):
+        state = ("end", 0, [])  # a title has neither
+    if state[0] == "titles" and len(found) < limit:
+        more, state = yield from _in_titles(titled, limit - len(found), state[1])
+        found += more
+    return found, state
+
+
+def _window(params: dict[str, Any], order: str) -> Read[list[_Row]]:
+    """Return the newest matches in the order asked for."""
+    statement = _statement(_names(params), order, False)
+    rows = yield statement, {**params, "rows": WINDOW}
+    # Sorted here: SQL would sort before the LIMIT, and so score every match there is.
+    # Among equals the newest stays first, as the sort is stable.
+    return sorted(rows, key=itemgetter(5))
+
+
+def _of_window(
+    window: list[_Row], all_hits: bool, limit: int, state: _State
+) -> tuple[list[_Row], _State]:
+    """Return one page of the window, and where the next one begins."""
+    found: list[_Row] = []
     _, place, before = state
     seen = set(before)
-    rows = yield _statement(_names(params), order, False), params
-    for index, row in enumerate(rows):
-        if index < place or (not all_hits and row[1] in seen):
+    for index, row in enumerate(window[place:], place):
+        if not all_hits and row[1] in seen:
             continue
         if len(found) == limit:
             return found, ("parts", index, [] if all_hits else sorted(seen))
@@ -200,10 +243,10 @@ def _in_parts(
 
 
 def _newest(
-    params: dict[str, Any], all_hits: bool, limit: int, state: tuple[str, int, list[str]]
-) -> Read[tuple[list[tuple[Any, ...]], tuple[str, int, list[str]]]]:
+    params: dict[str, Any], all_hits: bool, limit: int, state: _State
+) -> Read[tuple[list[_Row], _State]]:
     """Walk backwards, in rounds that each pass by the sessions of those before."""
-    found: list[tuple[Any, ...]] = []
+    found: list[_Row] = []
     _, place, seen = state
     per_session = 1 if all_hits else 3
     while True:
@@ -230,16 +273,14 @@ def _names(params: dict[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(set(params) - {"match"}))
 
 
-def _in_titles(
-    params: dict[str, Any], limit: int, skip: int
-) -> Read[tuple[list[tuple[Any, ...]], tuple[str, int, list[str]]]]:
+def _in_titles(params: dict[str, Any], limit: int, skip: int) -> Read[tuple[list[_Row], _State]]:
     rows = yield _titles(_names(params)), {**params, "rows": limit + 1, "skip": skip}
     if len(rows) > limit:
         return rows[:limit], ("titles", skip + limit, [])
     return rows, ("end", 0, [])
 
 
-def _hits(base: str | None, match: str, found: list[tuple[Any, ...]]) -> Read[tuple[Hit, ...]]:
+def _hits(base: str | None, match: str, found: list[_Row]) -> Read[tuple[Hit, ...]]:
     if not found:
         return ()
     shown: dict[int, tuple[str, str]] = {}
@@ -250,5 +291,5 @@ def _hits(base: str | None, match: str, found: list[tuple[Any, ...]]) -> Read[tu
     sessions = {row[0]: session_of(row, base) for row in rows}
     return tuple(
         Hit(sessions[sid], seq, *(shown[rid] if mid is None else (mid, snippet)))
-        for rid, sid, seq, mid, snippet in found
+        for rid, sid, seq, mid, snippet, *_ in found
     )
