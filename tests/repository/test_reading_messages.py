@@ -8,6 +8,7 @@ from contextlib import closing
 
 import pytest
 from foreign_sessions import said, session_of, take_in
+from hand_clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -148,6 +149,24 @@ def test_large_values_come_back_whole_and_once_as_a_blob(store: Store) -> None:
     assert store.blob(name) == large.encode()
     with pytest.raises(NotFoundError):
         store.blob("0" * 64)
+
+
+def test_siblings_of_one_millisecond_are_in_order_of_their_creation(
+    store: Store, set_clock: Clock
+) -> None:
+    parent = store.create_session()
+    store.append(parent, user("x"))
+    made = []
+    for number in range(12):
+        kind = number % 3
+        if kind == 0:
+            made.append(store.fork(parent).id)
+        else:
+            named = f"agent-{99 - number}" if kind == 1 else None
+            made.append(store.create_session(parent=parent, id=named).id)
+    children = [child.session for child in store.tree(parent).children]
+    assert {child.time_created for child in children} == {set_clock.now}
+    assert [child.id for child in children] == made
 
 
 def test_the_tree_shows_the_family_and_the_messages_of_the_one_asked_for(

@@ -21,9 +21,11 @@ from sessiondb.repository.sessions import VISIBLE
 from sessiondb.repository.transcript import identities, live_path, load
 from sessiondb.schema import blob, label, message, part, session
 
+# Ids of sessions descend, and those of imports end in a hash: within a millisecond only
+# the number of the row says which session was made first.
 _FAMILY = Statement(
     lambda: SELECT_SESSION.where(session.c.root_id == p("root"), VISIBLE).order_by(
-        session.c.time_created, session.c.id
+        session.c.time_created, session.c.rid
     )
 )
 _LABELS = Statement(
