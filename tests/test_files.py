@@ -21,7 +21,6 @@ from sessiondb.engine.files import (
     identity,
     network_filesystem,
     prepare,
-    private,
     temporary_database,
     translated,
 )
@@ -94,11 +93,11 @@ def test_preparing_opens_no_descriptor_of_the_database(tmp_path: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from sessiondb.engine.files import identity, prepare, private
+from sessiondb.engine.files import identity, prepare
 opened = []
 sys.addaudithook(lambda event, args: opened.append(args[0]) if event == "open" else None)
 path = Path(sys.argv[1])
-prepare(path), prepare(path), private(path), identity(path)
+prepare(path), prepare(path), identity(path)
 print(*(name for name in opened if str(name).startswith(sys.argv[1])))
 """
     command = [sys.executable, "-c", code, str(path)]
@@ -274,16 +273,6 @@ def test_a_file_that_is_not_there_yet_has_a_file_system(tmp_path: Path) -> None:
 
 def test_free_space_is_known_before_the_folder_is_made(tmp_path: Path) -> None:
     assert free_bytes(tmp_path / "a" / "b.db") > 0
-
-
-@pytest.mark.usefixtures("no_umask")
-def test_a_backup_is_private_before_it_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "backup.db"
-    private(path)
-    assert mode(path) == 0o600
-    path.chmod(0o644)
-    private(path)
-    assert mode(path) == 0o600
 
 
 def test_a_temporary_database_has_a_private_folder_and_leaves_nothing() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import append, cold, forking, importing, processes, reading
 from benchmarks.measure import Bench, Row, Skipped
+from sessiondb.engine import outputs
 
 GROUPS: dict[str, Callable[[Bench], Iterator[Row | Skipped] | Iterator[Row]]] = {
     "append": append.append_rows,
@@ -87,6 +88,6 @@ def main(arguments: list[str] | None = None) -> int:
             rows.append(row.json())
     text = json.dumps(rows, indent=1, ensure_ascii=False)
     if options.json:
-        options.json.write_text(text + "\n", encoding="utf-8")
+        outputs.write_text(options.json, text + "\n", replace=True)
     print(text)
     return 0

@@ -15,6 +15,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store, say, terminal, typed_yes
 from sessiondb.cli.text import ago, count, one_line, short_id, size
+from sessiondb.engine.outputs import check_place
 from sessiondb.errors import ConflictError
 
 if TYPE_CHECKING:
@@ -36,14 +37,14 @@ class How:
     as_json: bool
 
     def check(self) -> None:
-        """Raise `ConflictError` where the bundle would replace a file.
+        """Raise `ConflictError` if the bundle would replace a file.
 
         And `click.UsageError` where somebody would have to be asked, and nobody is there.
         """
-        if self.bundle is not None and Path(self.bundle).is_file():
-            # It may be a bundle, and the last that is left of other sessions.
+        # An existing file may be a bundle, and the last copy of other sessions.
+        if self.bundle is not None and check_place(Path(self.bundle)):
             hint = "a bundle needs a new file"
-            raise ConflictError(f"{self.bundle} is there already", hint=hint)
+            raise ConflictError(f"{self.bundle} already exists", hint=hint)
         if not (self.yes or self.dry_run or sys.stdin.isatty()):
             raise click.UsageError("nobody can be asked here: add --yes, or --dry-run for the plan")
 
@@ -161,15 +162,23 @@ def _go_through(store: Store, removal: Removal, how: How) -> int:
         say("nothing removed")
         return 1
     if not how.dry_run and removal.going:
-        if how.bundle is not None:
-            from sessiondb.cli.exporting import write_bundle
-
-            write_bundle(store, removal.going.values(), how.bundle)
-        removal.carry_out(store)
+        removal.carry_out(store, _bundled(store, removal, how))
         say(f"removed {count(len(removal.going), 'session')}, {size(removal.total('bytes'))}")
     if how.as_json:
         output.write_json({**removal.as_json(), "dry_run": how.dry_run})
     return 0
+
+
+def _bundled(store: Store, removal: Removal, how: How) -> dict[str, int] | None:
+    """Write the bundle and return the revisions in it; None without one."""
+    if how.bundle is None:
+        return None
+    from sessiondb.maintenance.bundle import write_bundle
+
+    revisions = write_bundle(store, removal.going.values(), Path(how.bundle))
+    written = count(len(revisions), "session")
+    say(f"wrote {written} to {how.bundle}; `import --restore` brings them back")
+    return revisions
 
 
 def _show_plan(removal: Removal, *, to_stdout: bool) -> None:

@@ -93,16 +93,17 @@ def backup_command(options: Options, *, to: Path, as_json: bool) -> None:
 
     Agents go on writing meanwhile; the copy is what the database was at one moment.
     """
-    from sessiondb.maintenance.backup import backup, half_copy
+    from sessiondb.engine.outputs import part_of
+    from sessiondb.maintenance.backup import backup
 
     if to.is_dir():
         to /= f"sessions-{datetime.now().astimezone():%Y%m%d-%H%M%S}.db"
-    half = half_copy(to.expanduser().absolute())
+    part = part_of(to.expanduser().absolute())
     with (
         open_store(options) as store,
-        watched(lambda: _bytes(half), "backup", _bytes(store.path), quiet=as_json),
+        watched(lambda: _bytes(part), "backup", _bytes(store.path), quiet=as_json),
     ):
-        made = backup(store, to)
+        made = backup(store, to, part=part)
     if as_json:
         output.write_json(asdict(made) | {"path": str(made.path)})
     else:

@@ -10,7 +10,7 @@ that nobody waits long for the write lock.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from sqlalchemy import delete, exists, func, or_, select, text, update
 from sessiondb.effects import ownership
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, insert_text, p, update_of
+from sessiondb.errors import ConflictError
 from sessiondb.schema import blob, file_diff, message, part, session, tombstone
 
 REAP_ROWS = 2_000
@@ -101,16 +102,23 @@ def below(tx: Transaction, session_id: str, keep_forks: bool) -> tuple[list[str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Delete:
-    """Mark a session and its descendants as deleted."""
+    """Mark a session and its descendants as deleted.
+
+    With *revisions*, by session id, only if exactly these sessions would go, each in
+    the state of that revision.
+    """
 
     verb = "delete"
     session_id: str
     keep_forks: bool = False
+    revisions: Mapping[str, int] | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a retried one that is gone stays. Raises `NotFoundError`."""
+        """Write it; a retried one that is gone stays. Raises `NotFoundError`, `ConflictError`."""
         if tx.retried and not tx.exists(self.session_id):
             return
+        if self.revisions is not None:
+            self._check_revisions(tx, self.revisions)
         root_id = tx.session(self.session_id).root_id
         tx.flush()
         going, detached = below(tx, self.session_id, self.keep_forks)
@@ -122,6 +130,15 @@ class Delete:
             tx.run(_STAMP, sid=sid, change=tx.take_change())
         for sid in going:
             self._bury(tx, sid)
+
+    def _check_revisions(self, tx: Transaction, revisions: Mapping[str, int]) -> None:
+        for sid in below(tx, self.session_id, self.keep_forks)[0]:
+            row = tx.one(_FACTS, sid=sid)
+            if row is not None and row[2] != revisions.get(sid):
+                raise ConflictError(
+                    f"session {sid} changed after it was written to the bundle",
+                    hint="run the command again with a new bundle; nothing was removed",
+                )
 
     def _lost(
         self, tx: Transaction, root_id: str, going: list[str], detached: list[str]

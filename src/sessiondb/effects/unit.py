@@ -165,10 +165,20 @@ class Unit:
         )
         return handle
 
-    def delete(self, session: SessionRef, *, keep_forks: bool = False) -> None:
-        """Remove a session with its subagents and forks; *keep_forks* detaches the forks."""
+    def delete(
+        self,
+        session: SessionRef,
+        *,
+        keep_forks: bool = False,
+        revisions: Mapping[str, int] | None = None,
+    ) -> None:
+        """Remove a session with its subagents and forks; *keep_forks* detaches the forks.
+
+        *revisions*, by session id, makes it conditional: `ConflictError` when the
+        block is left if another session would go too, or one has another revision.
+        """
         self._staged.delete(session_key(session))
-        self._queue(delete_effect.Delete(session_key(session), keep_forks))
+        self._queue(delete_effect.Delete(session_key(session), keep_forks, revisions))
 
     def set_title(self, session: SessionRef, title: str, *, by: str = "user") -> None:
         """Name a session. A title set by the ``user`` is not replaced by one of an ``agent``."""

@@ -35,6 +35,7 @@ DURABILITY = {"full": "FULL", "normal": "NORMAL"}
 class _Connection(sqlite3.Connection):
     """A connection that a fork(2) finds."""
 
+    path: Path
     file: files.FileIdentity | None = None
 
     def close(self) -> None:
@@ -90,7 +91,7 @@ def _connect(
         uri, uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False,
         cached_statements=256, factory=_Connection,
     )  # fmt: skip
-    connection.file = file
+    connection.path, connection.file = path, file
     _living.add(connection)
     try:
         set_pragmas(connection, mode, busy_timeout, durability)
@@ -98,6 +99,15 @@ def _connect(
         connection.close()
         raise
     return connection
+
+
+def open_files() -> set[files.FileIdentity]:
+    """Return the (dev, ino) of every database open here, and of what is beside each."""
+    found = {connection.file for connection in list(_living)} | _inherited
+    for path in {connection.path for connection in list(_living)}:
+        # A file that is not there has None.
+        found |= {files.identity(beside) for beside in files.siblings(path)}
+    return {file for file in found if file is not None}
 
 
 def _check_at_rest(path: Path) -> None:

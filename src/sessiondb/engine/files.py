@@ -53,6 +53,10 @@ def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) ->
     no plain file, `ReadOnlyError` for a file of another user (unless *read_only*)
     and without permission, `StorageFullError`, `StorageError`.
     """
+    if path.name.lower().endswith(SIBLINGS):
+        raise NotADatabaseError(
+            f"{path} is a name for what is beside a database", hint="choose another name"
+        )
     _check_links(path, root)
     if _exists(path, read_only):
         return False
@@ -152,21 +156,10 @@ def free_bytes(path: Path) -> int:
     raise StorageError(f"nothing is at {path}")
 
 
-def private(path: Path) -> None:
-    """Leave a file of mode 0600 at *path*, a new one if missing.
-
-    For what SQLite would make readable for everybody, such as the target of
-    VACUUM INTO. Raises the errors of `prepare`.
-    """
-    if not prepare(path):
-        with translated(path):
-            path.chmod(0o600)
-
-
 def exposed(path: Path) -> list[Path]:
     """Return those of the database and its side files that others may read or write."""
     found: list[Path] = []
-    for file in (path, *_siblings(path)) if _POSIX else ():
+    for file in (path, *siblings(path)) if _POSIX else ():
         with contextlib.suppress(OSError):
             if stat.S_IMODE(os.lstat(file).st_mode) & 0o077:
                 found.append(file)
@@ -203,13 +196,14 @@ def _remove(folder: str, owner: int) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _siblings(path: Path) -> Iterator[Path]:
+def siblings(path: Path) -> Iterator[Path]:
+    """Yield the names of the files that SQLite or this package keeps beside a database."""
     return (path.with_name(path.name + suffix) for suffix in SIBLINGS)
 
 
 def _check_links(path: Path, root: Path | None) -> None:
     """Refuse links that SQLite would follow: it would write to wherever a stranger points it."""
-    suspects = list(_siblings(path))
+    suspects = list(siblings(path))
     if root is not None:
         if root not in path.parents:
             raise InvalidInputError(f"{path} is not inside of {root}")

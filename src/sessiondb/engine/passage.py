@@ -13,7 +13,6 @@ import re
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from alembic.runtime.migration import RevisionStep
 
 from sessiondb.engine import files
 from sessiondb.engine.chain import Chain, Derived
-from sessiondb.engine.connection import connect
+from sessiondb.engine.copying import copied
 from sessiondb.engine.fingerprint import check_schema
 from sessiondb.engine.opening import identity_of, stamp
 from sessiondb.errors import (
@@ -206,9 +205,8 @@ class Passage:
         version = self._chain.version(self._origin)
         when = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
         self.backup = self._backups / f"{self._path.name}.{mark}-schema{version}-{when}"
-        files.private(self.backup)
-        with closing(connect(self._path)) as reader:
-            reader.execute("VACUUM INTO ?", (str(self.backup),))
+        with copied(self._path, self.backup):
+            pass
 
     def forget_backup(self) -> None:
         """Remove the copy: nothing was migrated."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
+from sessiondb.engine import outputs
 from sessiondb.engine.files import translated
 from sessiondb.errors import InvalidInputError, NotFoundError, UntrustedDatabaseError
 from sessiondb.location import trust
@@ -243,7 +244,9 @@ def _is_mine(path: Path) -> bool:
 
 def _ignore(path: Path) -> None:
     """Let git ignore the live database; what a repository says besides stays."""
-    present = "" if path.is_symlink() else read_small(path)
+    if path.is_symlink():
+        path.unlink()
+    present = read_small(path)
     if IGNORED not in present.splitlines():
         separator = "\n" if present and not present.endswith("\n") else ""
-        trust.write_private(path, f"{present}{separator}{IGNORED}\n")
+        outputs.write_text(path, f"{present}{separator}{IGNORED}\n", replace=True)

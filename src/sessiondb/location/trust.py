@@ -29,6 +29,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from sessiondb.engine import outputs
 from sessiondb.engine.files import make_folder, translated
 from sessiondb.errors import InvalidInputError, NotADatabaseError, NotFoundError
 from sessiondb.location.directories import state_directory
@@ -93,19 +94,6 @@ def revoke(path: Path) -> bool:
     return was_used
 
 
-def write_private(path: Path, text: str) -> None:
-    """Put a file of mode 0600 at *path* in one step, never through a link; raises OSError."""
-    temporary = path.with_name(f".{path.name}-{os.urandom(8).hex()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-            file.write(text)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink()
-        raise
-
-
 def _seen(path: Path) -> _Record | None:
     """Return what stands at *path* now; None without the folder."""
     if path.parts[-2:] != (FOLDER, FILE):
@@ -149,4 +137,4 @@ def _write(path: Path) -> None:
     record, place = _seen(path), _record_path(path)
     if record is not None:
         make_folder(place.parent)
-        write_private(place, json.dumps(asdict(record)))
+        outputs.write_text(place, json.dumps(asdict(record)), replace=True)

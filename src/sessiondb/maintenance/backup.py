@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessiondb.engine import files
+from sessiondb.engine import outputs
 from sessiondb.engine.connection import connect
+from sessiondb.engine.copying import copied
 from sessiondb.engine.failures import translate
 from sessiondb.errors import ConflictError, CorruptionError
 from sessiondb.maintenance.check import HasPath
@@ -27,54 +26,20 @@ class Backup:
     sessions: int
 
 
-def backup(store: HasPath, to: Path) -> Backup:
+def backup(store: HasPath, to: Path, *, part: Path | None = None) -> Backup:
     """Write a compact copy of a store's database to the new file *to*, readable by nobody else.
 
-    Raises `ConflictError` when there is something already, `CorruptionError`
-    when the copy is not whole, `StorageError`; no half copy is left behind.
+    *part* is the name that it has until it is complete, for whoever shows progress.
+    Raises `ConflictError` when there is something already, `InvalidInputError` for
+    a place that is never written, `CorruptionError` when the copy is not intact,
+    `StorageError`; no incomplete copy is left behind.
     """
     to = to.expanduser().absolute()
-    if os.path.lexists(to):
-        raise _taken(to)
-    half = half_copy(to)
-    # SQLite itself would make the file readable for everybody.
-    files.prepare(half)
-    try:
-        _copy(store.path, half)
-        made = _verified(half)
-        _name(half, to)
-    finally:
-        with contextlib.suppress(OSError):
-            half.unlink()
+    if outputs.check_place(to):
+        raise ConflictError(f"{to} already exists", hint="a backup needs a new file")
+    with copied(store.path, to, part=part) as copy:
+        made = _verified(copy)
     return replace(made, path=to)
-
-
-def half_copy(to: Path) -> Path:
-    """Return where the copy is while it is not whole: hidden, beside *to*, of this process."""
-    return to.with_name(f".{to.name}.{os.getpid()}.part")
-
-
-def _name(half: Path, to: Path) -> None:
-    """Give the whole copy its name, unless somebody took that meanwhile."""
-    with files.translated(to):
-        try:
-            os.link(half, to)
-        except FileExistsError:
-            raise _taken(to) from None
-        except OSError:  # a file system without links
-            half.rename(to)
-
-
-def _taken(to: Path) -> ConflictError:
-    return ConflictError(f"{to} is there already", hint="a backup needs a new file")
-
-
-def _copy(path: Path, to: Path) -> None:
-    with closing(connect(path)) as connection:
-        try:
-            connection.execute("VACUUM INTO ?", (str(to),))
-        except sqlite3.Error as error:
-            raise translate(error) from error
 
 
 def _verified(path: Path) -> Backup:
@@ -83,11 +48,8 @@ def _verified(path: Path) -> Backup:
             answers = [line for (line,) in connection.execute("PRAGMA integrity_check")]
             if answers != ["ok"]:
                 raise CorruptionError(
-                    f"the copy is damaged: {answers[0]}", hint="`sessiondb check`"
+                    f"the copy is damaged: {answers[0]}", hint="run `sessiondb check`"
                 )
-            # VACUUM INTO leaves the copy to the cache of the system: a commit syncs all of it.
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            connection.execute(f"PRAGMA user_version={version}")
             (sessions,) = connection.execute(_COUNT).fetchone()
         except sqlite3.Error as error:
             raise translate(error) from error

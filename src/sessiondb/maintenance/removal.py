@@ -7,7 +7,7 @@ was not chosen along with one that was: what has such a session below it stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -62,13 +62,17 @@ class Removal:
         found: dict[str, Any] = {name: list(map(session_json, of)) for name, of in lists.items()}
         return found | {name: self.total(name) for name in ("messages", "parts", "bytes")}
 
-    def carry_out(self, store: Store) -> None:
-        """Remove what goes, for good, with all its rows; raises the errors of `Store.delete`."""
+    def carry_out(self, store: Store, revisions: Mapping[str, int] | None = None) -> None:
+        """Remove what goes, for good, with all its rows; raises the errors of `Store.delete`.
+
+        *revisions* are those of `write_bundle`: a session that changed since raises
+        `ConflictError`, and its unit of at most `AT_ONCE` sessions removes nothing.
+        """
         session_ids = iter(self.plans)
         while some := list(islice(session_ids, AT_ONCE)):
             with store.effects() as fx:
                 for session_id in some:
-                    fx.delete(session_id, keep_forks=self.keep_forks)
+                    fx.delete(session_id, keep_forks=self.keep_forks, revisions=revisions)
         store.reap()
 
 

@@ -16,13 +16,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO
 
+from sessiondb.engine import outputs
+from sessiondb.engine.connection import open_files
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats import find, jsonl
 from sessiondb.maintenance.removal import every
@@ -77,7 +78,7 @@ def sync(store: Store) -> Synced:
     folder.mkdir(parents=True, exist_ok=True)
     attributes = folder / ".gitattributes"
     if not os.path.lexists(attributes):
-        attributes.write_text(ATTRIBUTES)
+        outputs.write_text(attributes, ATTRIBUTES)
     done, notes = Synced(folder), _noted(root / NOTES)
     files = {path.name: _seen(path.lstat()) for path in folder.glob("*.jsonl")}
     _read(store, done, files, notes)
@@ -96,7 +97,9 @@ def _noted(path: Path) -> Notes:
 
 
 def _seen(stat: os.stat_result) -> tuple[int, int]:
-    return (stat.st_size, stat.st_mtime_ns) if S_ISREG(stat.st_mode) else NO_FILE
+    # A hard link to an open database would cost its locks as soon as it is closed.
+    linked = stat.st_nlink > 1 and (stat.st_dev, stat.st_ino) in open_files()
+    return (stat.st_size, stat.st_mtime_ns) if S_ISREG(stat.st_mode) and not linked else NO_FILE
 
 
 def _sessions(store: Store) -> Iterator[tuple[str, str, Session]]:
@@ -200,14 +203,8 @@ def _append(file: IO[bytes], lines: list[str]) -> tuple[int, int]:
 
 
 def _replace(path: Path, lines: Iterable[str]) -> tuple[int, int]:
-    """Write a file that appears whole or not at all, and return what it is then."""
-    descriptor, name = tempfile.mkstemp(prefix=".", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            for line in lines:
-                file.write(line.encode())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    """Write a file that appears complete or not at all, and return what it is then."""
+    with outputs.writing(path, replace=True) as file:
+        for line in lines:
+            file.write(line.encode())
     return _seen(path.lstat())

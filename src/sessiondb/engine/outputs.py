@@ -1,0 +1,349 @@
+"""The one rule for every file that a command or a function of the library writes.
+
+A file is written beside its place and renamed, so that it appears complete or not
+at all, also where the disk fills up or the program is interrupted. Before that the
+place is judged: never a database, nor what SQLite keeps beside one, nor a link, nor
+anything that is not a regular file; an existing file only where the caller says so.
+
+A database is recognised without a descriptor of our own on it: closing one would
+drop every POSIX lock that this process holds on that file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import filecmp
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import IO, Self
+
+from sessiondb.engine import files
+from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
+
+_MAGIC = b"SQLite format 3\0"
+#: The smallest file that SQLite can have written: one page.
+_SMALLEST_PAGE = 512
+_DESCRIPTORS = ("/proc/self/fd", "/dev/fd")
+_PROJECT_MARKS = (".git", ".sessiondb")
+_OWN_NAME = "name a file of its own"
+_NEVER = "sessiondb never replaces a database; name another file"
+
+
+def check_place(path: Path) -> bool:
+    """Return whether a file is at *path* already, which a rename may replace.
+
+    Raises `InvalidInputError` for a place that is never written: a name that SQLite
+    or sessiondb keeps beside a database, a database, a link, a folder, a pipe or a
+    device; `NotFoundError` without the folder around it; `StorageError`.
+    """
+    path = _absolute(path)
+    check_name(path)
+    _check_folders(path)
+    with files.translated(path):
+        try:
+            facts = path.lstat()
+        except FileNotFoundError:
+            facts = None
+
+    if facts is not None and stat.S_ISLNK(facts.st_mode):
+        raise InvalidInputError(f"{path} is a link", hint="name the file that it points to")
+    if facts is not None and not stat.S_ISREG(facts.st_mode):
+        raise InvalidInputError(f"{path} is {_kind(facts.st_mode)}", hint=_OWN_NAME)
+    if _belongs_to_a_database(path, facts):
+        raise InvalidInputError(f"{path} is a database or belongs to one", hint=_NEVER)
+    return facts is not None
+
+
+def check_name(path: Path) -> None:
+    """Raise `InvalidInputError` for a name that SQLite or sessiondb keeps beside a database.
+
+    SQLite deletes or reads such a file whenever a database of the rest of the name
+    is opened, whether there is one now or not.
+    """
+    if path.name.lower().endswith(files.SIBLINGS):
+        ending = next(end for end in files.SIBLINGS if path.name.lower().endswith(end))
+        raise InvalidInputError(
+            f"{path} is a name for what is beside a database, which SQLite may delete",
+            hint=f"name a file that does not end with {ending}",
+        )
+
+
+@contextlib.contextmanager
+def writing(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
+    """Write the file at *path*; it is there, complete and on disk, when the block is left.
+
+    A new file has mode 0600, a replaced one keeps its mode. Left by an exception,
+    nothing has changed. Raises `ConflictError` if a file is there and not *replace*,
+    and the errors of `check_place`.
+    """
+    path = _absolute(path)
+    _check_free(path, replace)
+    part = part_of(path)
+    with files.translated(path):
+        try:
+            with _created(part) as file:
+                yield file
+            settle(part, path, replace=replace)
+        finally:
+            # After the rename it is not there any more.
+            with contextlib.suppress(OSError):
+                part.unlink()
+
+
+@contextlib.contextmanager
+def packed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    """Compress what is written to *file* if *path* ends with ``.gz``."""
+    if path.suffix != ".gz":
+        yield file
+        return
+    import gzip
+
+    # Without a name and a time in it: the same content is the same bytes.
+    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as zipped:
+        yield zipped  # type: ignore[misc]
+
+
+def write_text(path: Path, text: str, *, replace: bool = False) -> None:
+    """Write a small text file; raises the errors of `writing`."""
+    with writing(path, replace=replace) as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+
+
+def part_of(path: Path) -> Path:
+    """Return a new hidden name beside *path*, for what is not complete yet."""
+    return path.with_name(f".sessiondb-{os.urandom(8).hex()}.part")
+
+
+def settle(part: Path, path: Path, *, replace: bool = False) -> None:
+    """Give the complete file *part* its name; raises what `writing` does."""
+    exists = _check_free(path, replace)
+    with files.translated(path):
+        if exists:
+            part.chmod(stat.S_IMODE(path.lstat().st_mode))
+            part.replace(path)
+        else:
+            _link(part, path)
+        _sync_folder(path.parent)
+
+
+class Folder:
+    """Files for one folder, gathered inside of it and renamed together at the end.
+
+    So a name that is taken is known before anything was replaced, and an interrupt
+    leaves the folder as it was. Use it in a ``with`` block.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = _absolute(folder)
+        self._parts = self._folder / part_of(self._folder).name
+        self._staged: dict[str, Path] = {}
+        self._made: list[Path] = []
+
+    def __enter__(self) -> Self:
+        with files.translated(self._folder):
+            self._check_folder(self._folder)
+            self._make(self._folder)
+            self._parts.mkdir(0o700)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        import shutil
+
+        shutil.rmtree(self._parts, ignore_errors=True)
+        for folder in reversed(self._made):
+            with contextlib.suppress(OSError):  # it is used
+                folder.rmdir()
+
+    @contextlib.contextmanager
+    def writing(self, name: str) -> Iterator[IO[bytes]]:
+        """Write the file *name*, relative to the folder and with ``/``.
+
+        Raises `InvalidInputError` for a name that leaves the folder, and for one
+        that was given before with other content.
+        """
+        self.path(name)
+        part = self._parts / str(len(self._staged))
+        with files.translated(part):
+            with _created(part) as file:
+                yield file
+            before = self._staged.get(name)
+            if before is not None and not filecmp.cmp(before, part, shallow=False):
+                raise InvalidInputError(f"two files would have the name {name!r}")
+        self._staged[name] = part
+
+    def path(self, name: str) -> Path:
+        """Return where the file *name* goes; raises `InvalidInputError`."""
+        relative = PurePosixPath(name)
+        if relative.is_absolute() or ".." in relative.parts or "\0" in name or not relative.name:
+            raise InvalidInputError(f"not a name of a file: {name!r}")
+        path = self._folder / relative
+        check_name(path)
+        return path
+
+    def taken(self) -> list[Path]:
+        """Return the files that `settle` would replace; raises what `check_place` does."""
+        found = []
+        for name in self._staged:
+            path = self.path(name)
+            self._check_folder(path.parent)
+            if path.parent.is_dir() and check_place(path):
+                found.append(path)
+        return found
+
+    def settle(self, *, replace: bool = False) -> int:
+        """Give each file its name; return how many. Raises what `outputs.writing` does."""
+        if not replace and (found := self.taken()):
+            raise taken(found[0])
+        for name, part in self._staged.items():
+            path = self.path(name)
+            self._check_folder(path.parent)
+            with files.translated(path):
+                self._make(path.parent)
+            settle(part, path, replace=replace)
+        return len(self._staged)
+
+    def _check_folder(self, folder: Path) -> None:
+        """Raise `InvalidInputError` where *folder*, or one above it in ours, cannot be one."""
+        for place in (folder, *folder.parents):
+            inside = self._folder in place.parents
+            if inside and place.is_symlink():
+                raise InvalidInputError(f"{place} is a link", hint="name another folder")
+            if os.path.lexists(place) and not place.is_dir():
+                raise InvalidInputError(f"{place} is not a folder", hint="name another folder")
+        _check_folders(folder / "_", must_exist=False)
+
+    def _make(self, folder: Path) -> None:
+        if not folder.is_dir():
+            self._make(folder.parent)
+            folder.mkdir()
+            self._made.append(folder)
+
+
+def _absolute(path: Path) -> Path:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"not a path: {str(path)!r}") from None
+    if "\0" in str(path) or not path.name:
+        raise InvalidInputError(f"not a path of a file: {str(path)!r}", hint=_OWN_NAME)
+    return path.absolute()
+
+
+def _check_free(path: Path, replace: bool) -> bool:
+    exists = check_place(path)
+    if exists and not replace:
+        raise taken(path)
+    return exists
+
+
+def taken(path: Path) -> ConflictError:
+    """Return the error for a file that exists and is not to be replaced."""
+    return ConflictError(f"{path} already exists", hint="name a new file")
+
+
+def _check_folders(path: Path, *, must_exist: bool = True) -> None:
+    """Refuse links inside of a project: what came with a clone must not decide where we write."""
+    if must_exist and not path.parent.is_dir():
+        raise NotFoundError(f"there is no folder {path.parent}", hint="make it first")
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  also without a home
+    for folder in path.parents:
+        above = (place for place in folder.parents if place != home)
+        if folder.is_symlink() and any(
+            os.path.lexists(place / mark) for place in above for mark in _PROJECT_MARKS
+        ):
+            raise InvalidInputError(
+                f"{folder} is a link inside of a project", hint="name the folder it points to"
+            )
+
+
+def _kind(mode: int) -> str:
+    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def _belongs_to_a_database(path: Path, facts: os.stat_result | None) -> bool:
+    sides = ("-wal", "-shm", "-journal")
+    if any(os.path.lexists(f"{path}{side}") for side in sides):
+        return True
+    if facts is None:
+        return False
+    # Not at the top: looking for the database, which loads this module, opens none.
+    from sessiondb.engine.connection import open_files
+
+    if (facts.st_dev, facts.st_ino) in open_files():
+        return True
+    if facts.st_size == 0:
+        # Between its first moment and its first page nothing else tells a database.
+        return os.path.lexists(f"{path}.lock")
+    return facts.st_size >= _SMALLEST_PAGE and _has_pages(path, facts)
+
+
+def _has_pages(path: Path, facts: os.stat_result) -> bool:
+    """Return whether the file begins like a database; raises `StorageError` if nobody can tell."""
+    for descriptor in _descriptors_of(facts):
+        with contextlib.suppress(OSError):
+            return os.pread(descriptor, len(_MAGIC), 0) == _MAGIC
+        raise StorageError(f"{path} is being written by this process", hint=_OWN_NAME)
+    import sqlite3
+
+    from sessiondb.engine.connection import uri_of
+
+    try:
+        # By SQLite, which keeps the locks that another thread may take meanwhile.
+        connection = sqlite3.connect(f"{uri_of(path, 'ro')}&immutable=1", uri=True)
+        with contextlib.closing(connection):
+            connection.execute("PRAGMA schema_version")
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_NOTADB:
+            return False
+        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            raise StorageError(f"{path} cannot be read, so it is not replaced") from error
+    return True
+
+
+def _descriptors_of(facts: os.stat_result) -> list[int]:
+    """Return the descriptors that this process has on a file; ``[]`` where nobody can say."""
+    for folder in _DESCRIPTORS:
+        with contextlib.suppress(OSError):
+            return [number for number in map(int, os.listdir(folder)) if _same(number, facts)]
+    return []
+
+
+def _same(descriptor: int, facts: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), facts)
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def _created(part: Path) -> Iterator[IO[bytes]]:
+    """Open a new private file, and sync it when the block is left."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(part, flags, 0o600), "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _link(part: Path, path: Path) -> None:
+    """Name a file that nothing has the name of; another process may have taken it meanwhile."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise taken(path) from None
+    except (OSError, AttributeError):  # a file system without hard links
+        part.replace(path)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable, where a folder can be synced."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,158 @@
+"""Sessions in one file of our own log, made before they are removed.
+
+A removal may begin only once the file has been read back, by the reader that an
+import uses, and holds what is about to go; `write_bundle` returns the revisions
+that it compared, and a removal is carried out at exactly those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sessiondb.engine import outputs
+from sessiondb.errors import ConflictError, SessionDBError
+from sessiondb.formats import jsonl
+from sessiondb.model import (
+    Message,
+    MessageDraft,
+    Part,
+    PartDraft,
+    Problem,
+    Session,
+    SourceMessage,
+    SourceSession,
+    Tree,
+)
+from sessiondb.model.draft import NO_INPUT
+
+if TYPE_CHECKING:
+    from sessiondb.store import Store
+
+_FIELDS = (
+    "id role kind turn_id agent provider_id model_id response_id cost tokens finish error "
+    "time_created time_completed data"
+).split()
+_PART_FIELDS = (
+    "id type text tool call_id status outcome title data time_created time_started time_ended"
+).split()
+
+
+def parents_first(
+    store: Store, sessions: Iterable[Session], with_children: bool = False
+) -> list[Session]:
+    """Return sessions, each once, families together and parents first.
+
+    *with_children* adds all their descendants.
+    """
+    wanted: dict[str, Session] = {}
+    for session in sessions:
+        if session.id in wanted:
+            continue
+        found = _below(store.tree(session), session.id) if with_children else [session]
+        wanted |= {item.id: item for item in found}
+
+    ordered: dict[str, Session] = {}
+    for session in wanted.values():
+        chain = [session]
+        while (parent := chain[-1].parent_id) in wanted and parent not in ordered:
+            if wanted[parent or ""] in chain:
+                break
+            chain.append(wanted[parent or ""])
+        ordered |= {item.id: item for item in reversed(chain)}
+
+    families: dict[str, list[Session]] = {}
+    for session in ordered.values():
+        families.setdefault(session.root_id, []).append(session)
+    return [session for family in families.values() for session in family]
+
+
+def _below(tree: Tree, session_id: str) -> list[Session]:
+    nodes = [tree]
+    for node in nodes:
+        nodes += node.children
+    top = [next(node for node in nodes if node.session.id == session_id)]
+    for node in top:
+        top += node.children
+    return [node.session for node in top]
+
+
+def write_bundle(store: Store, sessions: Iterable[Session], path: Path) -> dict[str, int]:
+    """Write sessions to the new file *path* and read it back; return their revisions.
+
+    A path that ends with ``.gz`` is compressed. Raises `ConflictError` if a file is
+    there, or if a session changed meanwhile, `SessionDBError` if the file does not
+    hold the sessions, and the errors of `outputs.writing`.
+    """
+    found = parents_first(store, sessions)
+    exports = (store.export(session.id, **jsonl.READ) for session in found)
+    with outputs.writing(path) as file, outputs.packed(file, path) as out:
+        for item in jsonl.write(exports, together=True):
+            for chunk in item.chunks:  # type: ignore[union-attr]
+                out.write(chunk.encode("utf-8", "surrogatepass"))
+    return _read_back(store, {session.id: session for session in found}, path)
+
+
+def _read_back(store: Store, missing: dict[str, Session], path: Path) -> dict[str, int]:
+    revisions: dict[str, int] = {}
+    for item in jsonl.read(path):
+        if isinstance(item, Problem):
+            raise _not_restorable(path, f"line {item.line}: {item.why}")
+        assert item.stored is not None, "our own log says what it was"
+        name = item.stored.id
+        if missing.pop(name, None) is None:
+            raise _not_restorable(path, f"session {name} is in it twice, or was not asked for")
+        _compare(store, item, path)
+        revisions[name] = item.stored.revision
+    if missing:
+        raise _not_restorable(path, f"session {next(iter(missing))} is not in it")
+    return revisions
+
+
+def _compare(store: Store, item: SourceSession, path: Path) -> None:
+    """Raise unless a session that was read back is what the database has."""
+    assert item.stored is not None, "our own log says what it was"
+    export = store.export(item.stored.id, **jsonl.READ)
+    if export.session.revision != item.stored.revision:
+        raise ConflictError(
+            f"session {export.session.id} changed while it was written to {path}",
+            hint=f"remove {path} and run the command again; nothing was removed",
+        )
+    kept = len(item.todos or ()), len(item.diffs or ()), len(item.stored.labels)
+    if kept != (len(export.todos), len(export.diffs), len(export.labels)):
+        raise _not_restorable(path, f"todos, diffs or labels of {export.session.id} are missing")
+    for read, message in zip_longest(item.messages, export.messages):
+        if isinstance(read, Problem):
+            raise _not_restorable(path, f"line {read.line}: {read.why}")
+        if read is None or message is None or _read(read) != _stored(message):
+            where = f"message {message.seq}" if message else "a message"
+            raise _not_restorable(path, f"{where} of {export.session.id} reads back differently")
+
+
+def _read(message: SourceMessage) -> list[Any]:
+    draft, at = message.draft, message.stored.seq if message.stored else None
+    inputs = [part.input for part in draft.parts]
+    return [at, *_values(draft, draft.parts), inputs]
+
+
+def _stored(message: Message) -> list[Any]:
+    inputs = [NO_INPUT if part.input_json is None else part.input for part in message.parts]
+    return [message.seq, *_values(message, message.parts), inputs]
+
+
+def _values(of: MessageDraft | Message, parts: Iterable[PartDraft | Part]) -> list[Any]:
+    values = [getattr(of, name) for name in _FIELDS]
+    for part in parts:
+        # The log leaves out what is equal to the time of the beginning.
+        updated = part.time_updated or part.time_created
+        values.append([updated, *(getattr(part, name) for name in _PART_FIELDS)])
+    return values
+
+
+def _not_restorable(path: Path, why: str) -> SessionDBError:
+    return SessionDBError(
+        f"{path} would not bring the sessions back: {why}",
+        hint="nothing was removed; `sessiondb check` verifies the database",
+    )
