@@ -81,7 +81,7 @@ def test_a_scope_asks_for_one_of_them_alone(project: Path) -> None:
 def test_without_a_local_database_the_local_scope_says_how_to_make_one(project: Path) -> None:
     with pytest.raises(NotFoundError) as caught:
         resolve(scope="local", cwd=project)
-    assert caught.value.hint == "run `sessiondb init --local`"
+    assert caught.value.hint == "`sessiondb init --local` makes one"
 
 
 def test_an_empty_environment_variable_is_none(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_a_database_that_came_with_a_clone_is_not_used_and_one_line_says_so(fore
     assert "\n" not in found.notice
     with pytest.raises(NotFoundError) as caught:
         resolve(scope="local", cwd=foreign)
-    assert caught.value.hint == "run `sessiondb trust`"
+    assert caught.value.hint == f"`sessiondb trust {foreign}` accepts it"
     with pytest.raises(UntrustedDatabaseError):
         init_local(foreign)
     assert resolve(foreign / LOCAL).kind == "explicit"

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgpack
 
-from sessiondb.errors import CodecError
+from sessiondb.errors import CodecError, abridged
 
 #: Deepest nesting of lists and maps that is stored.
 MAX_DEPTH = 400
@@ -59,11 +59,11 @@ def _check_keys(value: Any, level: int = 0) -> None:
     if level > MAX_DEPTH:
         raise CodecError(f"data is nested deeper than {MAX_DEPTH}")
     if isinstance(value, msgpack.ExtType | msgpack.Timestamp):
-        raise CodecError(f"cannot be stored as data: {value!r}")
+        raise CodecError(f"cannot be stored as data: {abridged(value)}")
     if isinstance(value, dict):
         for key, item in value.items():
             if type(key) is not str:
-                raise CodecError(f"keys of data must be strings, not {key!r}")
+                raise CodecError(f"keys of data must be strings, not {abridged(key)}")
             if type(item) not in _SCALARS:
                 _check_keys(item, level + 1)
     elif isinstance(value, list | tuple):

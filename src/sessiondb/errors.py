@@ -22,11 +22,54 @@
 
 A message says what failed and on what; ``hint`` says what to do next. An error
 that left a unit also carries ``effect`` (the verb) and ``position`` (0-based).
+
+Whatever a caller passed in, a message stays short: values are written by `abridged`,
+and a message of more than `MAX_MESSAGE` characters loses its middle.
 """
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
+from typing import Any
+
+#: Characters of a message.
+MAX_MESSAGE = 2_000
+
+
+class _Abridged(reprlib.Repr):
+    """`repr` with a bound on length and depth, which never raises."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 80
+        self.maxlevel = 3
+
+    def repr1(self, x: Any, level: int) -> str:
+        # Subclasses as well: their own __repr__ would be run on all of the value.
+        if isinstance(x, str):
+            return self.repr_str(str.__str__(x), level)
+        if isinstance(x, bytes | bytearray | memoryview):
+            return self.repr_str(bytes(x[: self.maxstring + 1]), level)  # type: ignore[arg-type]
+        if isinstance(x, int) and x.bit_length() > 256:
+            # Python refuses to write integers of more than 4,300 digits.
+            return f"an integer of {x.bit_length():,} bits"
+        return super().repr1(x, level)
+
+
+_abridged = _Abridged()
+
+
+def abridged(value: object) -> str:
+    """Return *value* for a message: its `repr`, at most some hundred characters, three levels."""
+    try:
+        return _abridged.repr(value)
+    except Exception:  # noqa: BLE001  a hostile object must not hide the error it is shown in
+        return f"<{type(value).__name__}>"
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 300]} … {text[-200:]}"
 
 
 class SessionDBError(Exception):
@@ -36,7 +79,7 @@ class SessionDBError(Exception):
     retryable: bool = False
 
     def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
-        super().__init__(message or (type(self).__doc__ or "").strip())
+        super().__init__(_bounded(message or (type(self).__doc__ or "").strip()))
         self.hint = hint
         self.effect: str | None = None
         self.position: int | None = None
@@ -55,15 +98,25 @@ class NotFoundError(SessionDBError, LookupError):
 
 
 class AmbiguousIdError(SessionDBError, LookupError):
-    """More than one session has that name; ``candidates`` lists full ids."""
+    """More than one session has that name.
+
+    ``candidates`` lists full ids, ``sessions`` the same as `model.Session`, where
+    they are known.
+    """
 
     exit_code = 3
 
     def __init__(
-        self, message: str | None = None, *, candidates: Sequence[str] = (), hint: str | None = None
+        self,
+        message: str | None = None,
+        *,
+        candidates: Sequence[str] = (),
+        sessions: Sequence[Any] = (),
+        hint: str | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
         self.candidates = tuple(candidates)
+        self.sessions = tuple(sessions)
 
 
 class InvalidInputError(SessionDBError, ValueError):

@@ -17,7 +17,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from sessiondb.clock import now_ms
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, abridged
 
 if TYPE_CHECKING:
     from ulid import ULID
@@ -69,7 +69,7 @@ def decode(text: str) -> ULID:
     except ValueError:
         found = None
     if found is None or str(found) != text:
-        raise InvalidInputError(f"not a ULID: {text!r}")
+        raise InvalidInputError(f"not a ULID: {abridged(text)}")
     return found
 
 
@@ -199,13 +199,13 @@ def valid_id(value: object, what: str) -> str:
     Raises `InvalidInputError` naming *what* it was meant for.
     """
     if not isinstance(value, str) or not value:
-        raise InvalidInputError(f"{what} must be a non-empty string, not {value!r}")
+        raise InvalidInputError(f"{what} must be a non-empty string, not {abridged(value)}")
     if not value.isprintable() and any(ord(c) < 32 or 127 <= ord(c) < 160 for c in value):
-        raise InvalidInputError(f"{what} contains control characters: {value!r}")
+        raise InvalidInputError(f"{what} contains control characters: {abridged(value)}")
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        raise InvalidInputError(f"{what} is not valid Unicode: {value!r}") from None
+        raise InvalidInputError(f"{what} is not valid Unicode: {abridged(value)}") from None
     if size > MAX_ID_BYTES:
         raise InvalidInputError(f"{what} is {size} bytes, at most {MAX_ID_BYTES} are allowed")
     return value

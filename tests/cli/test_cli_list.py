@@ -132,7 +132,7 @@ def test_no_color_is_honoured(terminal: Run, story: Story) -> None:
 def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None:
     ran = sessiondb("list", *args)
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith("sessiondb: ")
+    assert ran.err.startswith(("sessiondb: ", '{"error": '))
 
 
 def test_prompts_are_listed_and_found(sessiondb: Run, store: Store, project: Path) -> None:

@@ -36,7 +36,7 @@ def test_without_a_rule_or_somebody_to_ask_nothing_goes(
 ) -> None:
     ran = sessiondb("prune", *args.split(), stdin="yes\n")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.endswith("see `sessiondb prune --help`\n")
+    assert ran.err.endswith("`sessiondb prune --help` describes its arguments\n")
     assert len(left(sessiondb)) == 4
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import shlex
@@ -133,9 +134,12 @@ def test_a_full_disk_behind_stdout_is_two_lines(
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
     ran = _shell(f"{command} >/dev/full")
     assert ran.returncode == 1
-    assert ran.stderr.splitlines() == [
-        "sessiondb: No space left on device", "  free some disk space and try again"
-    ]  # fmt: skip
+    said = ["No space left on device", "free some disk space and try again"]
+    if "--json" in command:
+        error = json.loads(ran.stderr)["error"]
+        assert [error["message"], error["hint"]] == said
+    else:
+        assert ran.stderr == f"sessiondb: {said[0]}\n  {said[1]}\n"
 
 
 def _fill(store: Store) -> None:

@@ -84,7 +84,7 @@ def test_an_error_is_two_lines_what_failed_and_what_to_do(sessiondb: Run) -> Non
     ran = sessiondb("show", "nobody")
     assert (ran.code, ran.out) == (3, "")
     assert ran.err == (
-        "sessiondb: no session is named 'nobody'\n  `sessiondb list -a` shows them all\n"
+        "sessiondb: no session is named 'nobody'\n  `sessiondb list -a` shows every session\n"
     )
 
 
@@ -92,7 +92,7 @@ def test_verbose_shows_where_an_error_comes_from(sessiondb: Run) -> None:
     ran = sessiondb("-v", "show", "nobody")
     assert ran.code == 3
     assert "Traceback" in ran.err
-    assert ran.err.endswith("\n  `sessiondb list -a` shows them all\n")
+    assert ran.err.endswith("\n  `sessiondb list -a` shows every session\n")
 
 
 def test_a_defect_is_told_without_a_traceback(

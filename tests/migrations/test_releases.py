@@ -138,7 +138,7 @@ def test_a_migration_that_is_not_additive_waits_for_a_person(
     Store.open(old).close()
     before, lost = old.read_bytes(), remember(old)
     result = release(LAST).run(REFUSED, old)
-    assert result.stdout == "6 run `sessiondb migrate`\n", result.stderr
+    assert result.stdout.startswith(f"6 `sessiondb --db {old} migrate` "), result.stderr
     assert old.read_bytes() == before
     upgrade = (
         "import sys\nfrom pathlib import Path\nfrom sessiondb.engine.migrate import upgrade\n"

@@ -156,6 +156,6 @@ def test_what_is_inherited_is_counted_where_it_was_spent(
 
 
 def test_an_unknown_dimension_is_refused(store: Store) -> None:
-    for wrong in (("colour",), "day"):
+    for wrong in (("colour",), "colour", ("day", "day")):
         with pytest.raises(InvalidInputError):
             store.usage(by=wrong)

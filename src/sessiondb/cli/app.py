@@ -1,15 +1,13 @@
 """The group of all commands: finds them by name, and turns every end into an exit code.
 
 The table below knows each command's module and its one line of help, so that
-``--help`` loads none of them. Whatever a command raises becomes two lines on
-stderr (what failed, what to do next) and the exit code of its error; a closed
-pipe is no error worth a word.
+``--help`` loads none of them. Whatever a command raises becomes a report on
+stderr (`failures`) and the exit code of its error; a closed pipe is not reported.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import sys
 import warnings
@@ -20,14 +18,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from sessiondb import __version__
+from sessiondb.cli.failures import INTERRUPTED, report
 from sessiondb.cli.opening import Options
 from sessiondb.cli.text import visible
-from sessiondb.errors import SessionDBError
+from sessiondb.errors import abridged
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-INTERRUPTED, BROKEN_PIPE = 130, 141
+BROKEN_PIPE = 141
 #: Set by a shell that wants to know how a command line could go on.
 COMPLETION = "_SESSIONDB_COMPLETE"
 
@@ -74,12 +73,6 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
 }
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
-_HELP = "see `sessiondb COMMAND --help`"
-_CHECK = "check the path, its owner and its mode"
-_FULL = "free some disk space and try again"
-_LOOK = "`sessiondb doctor` shows the disk and the database; -v shows where it failed"
-_OS_HINTS = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EFBIG: _FULL}
-
 _EPILOG = """\
 \b
 REF, wherever a session is named: its id, the beginning or the last 4 or more
@@ -116,8 +109,12 @@ class Commands(click.Group):
         if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
             from difflib import get_close_matches
 
-            near = get_close_matches(name, COMMANDS)
-            ctx.fail(f"no command {name!r}" + (f"; is it {' or '.join(near)}?" if near else ""))
+            near = get_close_matches(name[:64], COMMANDS)
+            ctx.fail(
+                f"no command {abridged(name)}" + (f"; is it {' or '.join(near)}?" if near else "")
+            )
+        if name in COMMANDS and (options := ctx.find_object(Options)) is not None:
+            options.command = name
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -140,16 +137,16 @@ class Commands(click.Group):
             from sessiondb.cli.completing import complete
 
             sys.exit(complete(self))
-        options = Options()
+        options = Options(argv=tuple(sys.argv[1:] if args is None else args))
         try:
             _open_streams()
-            code = self._run(list(sys.argv[1:] if args is None else args), options)
+            code = self._run(list(options.argv), options)
         except BaseException as error:  # noqa: BLE001  the outermost frame
-            code = _report(error, options)
+            code = _end(error, options)
         try:
             sys.stdout.flush()
         except OSError as error:
-            code = code or _report(error, options)
+            code = code or _end(error, options)
             _silence()
         sys.exit(code)
 
@@ -165,8 +162,8 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     click.echo(f"sessiondb: {visible(str(message))}", err=True)
 
 
-def _report(error: BaseException, options: Options) -> int:
-    """Say on stderr what failed and what to do next; return the exit code."""
+def _end(error: BaseException, options: Options) -> int:
+    """Report an exception that is a failure; return the exit code of any."""
     match error:
         case click.exceptions.NoArgsIsHelpError():
             click.echo(error.format_message(), err=True)
@@ -177,23 +174,10 @@ def _report(error: BaseException, options: Options) -> int:
             return error.code if isinstance(error.code, int) else 1
         case BrokenPipeError():
             return _silence()
-        case KeyboardInterrupt() | EOFError() | click.Abort():
+        case KeyboardInterrupt() | EOFError() | click.Abort() if not options.wants_json:
             click.echo(err=True)
             return INTERRUPTED
-    if options.verbose:
-        from traceback import print_exception
-
-        print_exception(error)
-    what, hint, code = _explain(error)
-    click.echo(f"sessiondb: {visible(what)}", err=True)
-    if hint:
-        click.echo(f"  {visible(hint)}", err=True)
-    return code
-
-
-def _next(error: SessionDBError) -> str:
-    """Return what to do about an error that does not say so itself."""
-    return _HELP if error.exit_code in (2, 3) else _LOOK
+    return report(error, options)
 
 
 def _open_streams() -> None:
@@ -201,28 +185,6 @@ def _open_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
-
-
-def _explain(error: BaseException) -> tuple[str, str | None, int]:
-    driver = sys.modules.get("sqlite3")
-    if driver is not None and isinstance(error, driver.Error):
-        from sessiondb.engine.failures import translate
-
-        error = translate(error)
-    if isinstance(error, SessionDBError):
-        # Without the place of the effect in its unit: a command is one effect.
-        return str(error.args[0]), error.hint or _next(error), error.exit_code
-    if isinstance(error, click.UsageError):
-        path = error.ctx.command_path if error.ctx else "sessiondb"
-        what = " ".join(error.format_message().split()).rstrip(".")
-        return what, f"see `{path} --help`", error.exit_code
-    if isinstance(error, click.ClickException):
-        return error.format_message(), _HELP, error.exit_code
-    if isinstance(error, OSError):
-        named = f"{error.filename}: " if error.filename else ""
-        return f"{named}{error.strerror or error}", _OS_HINTS.get(error.errno or 0, _CHECK), 1
-    what = f"{type(error).__name__}: {error}"
-    return what, "this is a defect of sessiondb; `sessiondb -v …` shows where", 1
 
 
 def _silence() -> int:
@@ -238,17 +200,21 @@ def _silence() -> int:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.option("--db", type=click.Path(readable=False), metavar="PATH", help="Use this database.")
-@click.option("--local", "scope", flag_value="local", help="Use this project's own database.")
-@click.option("--global", "scope", flag_value="global", help="Use the database of this machine.")
+@click.option("--local", is_flag=True, help="Use this project's own database.")
+@click.option("--global", "global_", is_flag=True, help="Use the database of this machine.")
 @click.option(
     "--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show where an error comes from.")
 @click.version_option(__version__, message="sessiondb %(version)s")
 @click.pass_obj
-def app(options: Options, db: str | None, scope: str | None, color: str, verbose: bool) -> None:
+def app(
+    options: Options, *, db: str | None, local: bool, global_: bool, color: str, verbose: bool
+) -> None:
     """Find, read, fork, move and cost the sessions of your coding agents."""
     options.verbose, options.color = verbose, color
-    if db is not None and scope is not None:
-        raise click.UsageError(f"--db and --{scope} exclude each other")
-    options.db, options.scope = db, scope or "auto"
+    given = {"--db": db is not None, "--local": local, "--global": global_}
+    chosen = [name for name, is_given in given.items() if is_given]
+    if len(chosen) > 1:
+        raise click.UsageError(f"{' and '.join(chosen)} exclude each other")
+    options.db, options.scope = db, "local" if local else "global" if global_ else "auto"

@@ -105,5 +105,6 @@ def _database(ctx: click.Context) -> Path | None:
     from sessiondb.location.database import resolve
 
     before = ctx.find_root().params
-    scope = cast("location.Scope", before.get("scope") or "auto")
+    named = "local" if before.get("local") else "global" if before.get("global_") else "auto"
+    scope = cast("location.Scope", named)
     return resolve(before.get("db"), scope=scope).path

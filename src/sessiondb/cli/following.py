@@ -33,7 +33,7 @@ def tail_command(options: Options, *, ref: str | None, last: int, as_jsonl: bool
     A message is shown when it is finished; --jsonl tells each step.
     """
     with open_store(options) as store:
-        session = find(store, ref) if ref else find_default(store)
+        session = find_default(store) if ref is None else find(store, ref)
         for text in follow(store, session, last=last, as_jsonl=as_jsonl):
             output.write(text)
             sys.stdout.flush()

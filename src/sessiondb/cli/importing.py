@@ -18,6 +18,7 @@ from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.progress import counted
 from sessiondb.cli.text import count, one_line
 from sessiondb.errors import SourceError
+from sessiondb.hints import command
 from sessiondb.location import load_config, project_at
 from sessiondb.model import Imported, Problem
 
@@ -107,8 +108,8 @@ def import_command(
         _show(report, sources.stores, dry_run, as_json)
         of_one_project = root is not None or store.location.kind == "local"
         if of_one_project and sources.stores and not (report.outcomes or report.problems):
-            say("none of the sessions there is of this project")
-            say("  `sessiondb --global import` takes all of them")
+            say("none of the sessions there belongs to this project")
+            say(f"  {command('--global', 'import', *paths)} imports all of them")
         if watch:
             changes.forget(sources.unread)
             follow(store, changes, take, report, as_json=as_json)

@@ -14,6 +14,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.text import ago, count, iso, money, short_id, size
+from sessiondb.hints import command
 
 if TYPE_CHECKING:
     from sessiondb.model import Page, Prompt, Session
@@ -95,8 +96,8 @@ def _title(session: Session) -> str:
 def _say_what_is_left(page: Page[Session], where: shared.Where, as_json: bool) -> None:
     place = "everywhere" if where.everywhere else f"in {where.project or Path.cwd()}"
     if not page.items:
-        more = "" if where.everywhere else "`sessiondb list -a` for every project, "
-        say(f"no sessions {place} · {more}`sessiondb import` to bring them in")
+        more = "" if where.everywhere else f"{command('list', '-a')} lists every project, "
+        say(f"no sessions {place} · {more}{command('import')} imports them")
     elif page.next_cursor and not as_json:
         say(f"{count(len(page), 'session')} · more: {shared.further(page.next_cursor)}")
     elif output.screen().terminal:

@@ -13,6 +13,7 @@ import click
 
 from sessiondb.cli.text import visible
 from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError
+from sessiondb.hints import command, with_database
 
 if TYPE_CHECKING:
     from sessiondb.model import Session
@@ -21,18 +22,53 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Options:
-    """What stands before the command."""
+    """The command line: what was typed, and the options before the command."""
 
     db: str | None = None
     scope: str = "auto"
     color: str = "auto"
     verbose: bool = False
+    argv: tuple[str, ...] = ()
+    command: str | None = None
+
+    @property
+    def database(self) -> list[str]:
+        """The options that chose the database: what a further command needs as well."""
+        if self.db is not None:
+            return ["--db", self.db]
+        return [] if self.scope == "auto" else [f"--{self.scope}"]
+
+    @property
+    def wants_json(self) -> bool:
+        """Whether errors are to be JSON; known before the command line was understood."""
+        end = self.argv.index("--") if "--" in self.argv else None
+        return not {"--json", "--jsonl"}.isdisjoint(self.argv[:end])
+
+    def again(self, *more: str, without: str | None = None) -> str:
+        """Return the command that was typed, with *more* options, for a hint.
+
+        *without* is an option that is left out with its value.
+        """
+        kept: list[str] = []
+        words = iter(self.argv)
+        for word in words:
+            if word == without:
+                next(words, None)
+            elif without is None or not word.startswith(f"{without}="):
+                kept.append(word)
+        end = kept.index("--") if "--" in kept else len(kept)
+        return command(*kept[:end], *more, *kept[end:])
+
+
+def current() -> Options:
+    """Return the options of the command that runs."""
+    return click.get_current_context().find_object(Options) or Options()
 
 
 def say(line: str) -> None:
     """Write one line of talk to stderr, after what went to stdout; controls in it are shown."""
     sys.stdout.flush()
-    click.echo(visible(line), err=True)
+    click.echo(visible(with_database(line, current().database)), err=True)
 
 
 def typed_yes(what: str) -> bool:
@@ -94,7 +130,7 @@ def find_default(store: Store) -> Session:
     except NotFoundError as error:
         from pathlib import Path
 
-        hint = "`sessiondb list -a` shows every session, `sessiondb import` brings them in"
+        hint = f"{command('list', '-a')} shows every session; {command('import')} imports them"
         raise NotFoundError(f"no session in {Path.cwd()}", hint=hint) from error
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sessiondb.errors import abridged
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -95,7 +97,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
         try:
             return int(self._read(str(value).strip().lower()).timestamp() * 1000)
         except (ValueError, OverflowError, OSError):
-            self.fail(f"{value!r} is no time; try today, 7d, 12h or 2026-11-01", param, ctx)
+            self.fail(f"{abridged(value)} is no time; try today, 7d, 12h or 2026-11-01", param, ctx)
 
     def _read(self, text: str) -> datetime:
         now = datetime.now().astimezone()

@@ -12,6 +12,7 @@ from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.text import count
 from sessiondb.errors import NotFoundError
+from sessiondb.hints import command
 from sessiondb.location import database as location
 from sessiondb.location import trust
 
@@ -66,7 +67,7 @@ def trust_command(directory: str | None, *, revoke: bool) -> None:
     path = location.find_local(directory)
     if path is None:
         place = directory or Path.cwd()
-        hint = "`sessiondb init --local` makes one"
+        hint = f"{command('init', '--local')} makes one"
         raise NotFoundError(f"no project-local database at {place}", hint=hint)
     if revoke:
         say(f"{'not trusted any more' if trust.revoke(path) else 'was not trusted'}: {path}")

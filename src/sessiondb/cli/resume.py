@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -23,9 +22,10 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, find, find_default, open_store, say
+from sessiondb.cli.opening import Options, current, find, find_default, open_store, say
 from sessiondb.cli.text import short_id
-from sessiondb.errors import InvalidInputError, NotFoundError, SessionDBError
+from sessiondb.errors import InvalidInputError, NotFoundError, SessionDBError, abridged
+from sessiondb.hints import command, word
 
 if TYPE_CHECKING:
     from sessiondb.model import Session
@@ -88,7 +88,7 @@ def resume_command(
     there, and this one stays as it is. --json prints what --print does.
     """
     with open_store(options) as store:
-        session = find(store, ref) if ref else find_default(store)
+        session = find_default(store) if ref is None else find(store, ref)
         plan = _planned(store, session, into)
         path = store.path
         if printing or as_json:
@@ -102,14 +102,14 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
     if into is None or (into == session.source and session.source_id is not None):
         if session.time_detached is not None:
             say(
-                f"it went on here, which {session.source} does not see; "
-                f"`sessiondb fork {short_id(session.id)}` makes a copy that --in can take there"
+                f"it was continued here, which {session.source} does not see; "
+                f"{command('fork', session.id)} makes a copy that --in can take there"
             )
         return Plan(session, session.directory, _command(session), [], "", "")
     if into not in TARGETS:
         raise InvalidInputError(
             f"{into} takes in no sessions that sessiondb can write",
-            hint=f"what takes them in: --in {' or --in '.join(TARGETS)}",
+            hint=f"{command('resume', session.id, '--in', TARGETS[0])} continues it there",
         )
     return _taken(store, session, into)
 
@@ -117,13 +117,13 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
 def _command(session: Session) -> list[str]:
     """Return what goes on with a session where it came from; raises `InvalidInputError`."""
     name, found = session.source_id, COMMANDS.get(session.source)
-    elsewhere = f"`sessiondb resume {short_id(session.id)} --in opencode` goes on there"
+    elsewhere = f"{command('resume', session.id, '--in', 'opencode')} continues it there"
     if name is None:
         raise InvalidInputError(f"{short_id(session.id)} is in no program but here", hint=elsewhere)
     if found is None or name.startswith("-") or "/" in name:
-        why = f"{session.source} has no command that goes on with {name!r}"
+        why = f"{session.source} has no command that goes on with {abridged(name)}"
         raise InvalidInputError(why, hint=elsewhere)
-    return [name if word == "{}" else word for word in found.split()]
+    return [name if item == "{}" else item for item in found.split()]
 
 
 def _taken(store: Store, session: Session, form: str) -> Plan:
@@ -154,15 +154,12 @@ def _print(plan: Plan, steps: list[list[str]], as_json: bool) -> None:
         found = {"session": session_json(plan.session), "directory": plan.directory}
         output.write_json(found | {"commands": steps})
         return
-    output.write(" &&\n".join(" ".join(map(_word, step)) for step in steps) + "\n")
+    output.write(" &&\n".join(" ".join(map(word, step)) for step in steps) + "\n")
 
 
-def _word(text: str) -> str:
-    """Return a word as a shell takes it; what would write on a terminal is escaped."""
-    if text.isprintable():
-        return shlex.quote(text)
-    escaped = (c if c.isprintable() and c not in "\\'" else f"\\U{ord(c):08x}" for c in text)
-    return f"$'{''.join(escaped)}'"
+def _other_target(plan: Plan) -> str:
+    """Return the generation of OpenCode that *plan* does not use."""
+    return TARGETS[0] if "session" in plan.taking else TARGETS[1]
 
 
 def _run(plan: Plan) -> NoReturn:
@@ -171,14 +168,15 @@ def _run(plan: Plan) -> NoReturn:
     if shutil.which(program) is None:
         raise SessionDBError(
             f"{program} is not installed: there is no such program on PATH",
-            hint="install it, or see with --print what would be run",
+            hint=f"install it; {current().again('--print')} shows what would be run",
         )
     try:
         os.chdir(plan.directory)
     except OSError as error:
         raise NotFoundError(
             f"the directory of the session cannot be entered: {plan.directory}",
-            hint="if it was moved, `sessiondb relink OLD NEW` takes its sessions along",
+            hint=f"if it was moved here, {command('relink', plan.directory, '.')} "
+            "moves its sessions along",
         ) from error
     os.environ["PWD"] = plan.directory
     if plan.taking:
@@ -193,12 +191,13 @@ def _take(plan: Plan) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(plan.text.encode("utf-8", "surrogatepass"))
-        taking = [name if word == plan.file else word for word in plan.taking]
+        taking = [name if item == plan.file else item for item in plan.taking]
         ended = subprocess.run(taking, stdout=sys.stderr, check=False)  # noqa: S603
     finally:
         Path(name).unlink()
     if ended.returncode:
         raise SessionDBError(
             f"`{' '.join(plan.taking[:-1])}` failed with exit code {ended.returncode}",
-            hint="another generation may be installed: try --in opencode, or --in opencode2",
+            hint="another generation may be installed: "
+            + command("resume", plan.session.id, "--in", _other_target(plan)),
         )

@@ -17,6 +17,7 @@ from sessiondb.cli.opening import Options, open_store, say, terminal, typed_yes
 from sessiondb.cli.text import ago, count, one_line, short_id, size
 from sessiondb.engine.outputs import check_place
 from sessiondb.errors import ConflictError
+from sessiondb.hints import command
 
 if TYPE_CHECKING:
     from sessiondb.maintenance import Removal
@@ -131,7 +132,7 @@ def prune_command(
         )  # fmt: skip
         code = _go_through(store, removal, how)
     if removal.going and not code and not how.dry_run:
-        say("`sessiondb vacuum` gives their space back to the disk")
+        say(f"{command('vacuum')} gives their space back to the disk")
     return code
 
 

@@ -41,7 +41,7 @@ def show_command(
     from sessiondb.model import message_json, session_json
 
     with open_store(options) as store:
-        session = find(store, ref) if ref else find_default(store)
+        session = find_default(store) if ref is None else find(store, ref)
         messages: Iterable[Message]
         if last is None:
             messages = store.walk(session, branches=branches)

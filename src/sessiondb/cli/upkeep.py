@@ -17,6 +17,7 @@ from sessiondb.cli.opening import Options, open_store, say, typed_yes
 from sessiondb.cli.progress import watched
 from sessiondb.cli.text import clock, count, one_line, short_id, size
 from sessiondb.errors import NotFoundError
+from sessiondb.hints import command, with_database
 from sessiondb.location import database as location
 
 if TYPE_CHECKING:
@@ -31,7 +32,8 @@ def _existing(options: Options) -> Path:
     if found.notice:
         say(found.notice)
     if found.path is None or not found.path.exists():
-        raise NotFoundError(f"no database at {found.path or ':memory:'}", hint="`sessiondb init`")
+        hint = f"{command('init')} makes it"
+        raise NotFoundError(f"no database at {found.path or ':memory:'}", hint=hint)
     return found.path
 
 
@@ -177,6 +179,7 @@ def doctor_command(options: Options, *, as_json: bool) -> None:
 
     found = location.resolve(options.db, scope=cast("location.Scope", options.scope))
     report = diagnose(found)
+    report["advice"] = [with_database(line, options.database) for line in report["advice"]]
     if as_json:
         output.write_json(report)
     else:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sessiondb import codec, ids
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import MessageDraft, PartDraft, Tokens, bounds
 from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES, ROLES, STATUSES
 
@@ -87,7 +87,7 @@ def money(value: Any) -> float | None:
     if value is None:
         return None
     if type(value) not in (int, float) or not math.isfinite(value):
-        raise InvalidInputError(f"cost must be a finite number of USD, not {value!r}")
+        raise InvalidInputError(f"cost must be a finite number of USD, not {abridged(value)}")
     return float(value)
 
 
@@ -96,14 +96,14 @@ def string(value: Any, what: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise InvalidInputError(f"{what} must be a string, not {value!r}")
+        raise InvalidInputError(f"{what} must be a string, not {abridged(value)}")
     return codec.readable(value)[0]
 
 
 def one_of(value: Any, allowed: tuple[str, ...], what: str) -> str | None:
     """Return *value* if it is None or allowed; raises `InvalidInputError`."""
     if value is not None and value not in allowed:
-        raise InvalidInputError(f"{what} is one of {', '.join(allowed)}, not {value!r}")
+        raise InvalidInputError(f"{what} is one of {', '.join(allowed)}, not {abridged(value)}")
     return value  # type: ignore[no-any-return]
 
 
@@ -112,7 +112,7 @@ def json_column(value: Any, what: str) -> str | None:
     if value is None:
         return None
     if what == "metadata" and not isinstance(value, Mapping):
-        raise InvalidInputError(f"{what} must be a mapping, not {value!r}")
+        raise InvalidInputError(f"{what} must be a mapping, not {abridged(value)}")
     return codec.json_text(value)
 
 
@@ -126,7 +126,7 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
             raise InvalidInputError(f"unknown token counts: {', '.join(sorted(unknown))}")
         tokens = Tokens(**tokens)
     if not isinstance(tokens, Tokens):
-        raise InvalidInputError(f"tokens must be Tokens or a mapping, not {tokens!r}")
+        raise InvalidInputError(f"tokens must be Tokens or a mapping, not {abridged(tokens)}")
     return tuple(map(bounds.tokens, tokens.columns()))
 
 
@@ -145,13 +145,13 @@ def text_columns(
     """Return (text, text_blob, data, data_blob) of a text and the data beside it."""
     if text is not None:
         if not isinstance(text, str):
-            raise InvalidInputError(f"text must be a string, not {text!r}")
+            raise InvalidInputError(f"text must be a string, not {abridged(text)}")
         shown, changed = codec.readable(text)
         if changed:
             data = {**data, "text_exact": text}
         text = shown
     if not isinstance(data, Mapping):
-        raise InvalidInputError(f"data must be a mapping, not {data!r}")
+        raise InvalidInputError(f"data must be a mapping, not {abridged(data)}")
     # Characters bound the bytes from below: most texts are short and never encoded here.
     long = text is not None and len(text) * 4 >= codec.BLOB_BYTES
     text_blob = spill(text.encode(), codec.UTF8, blobs) if long and text is not None else None
@@ -177,7 +177,9 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
     if isinstance(draft, str):
         draft = PartDraft("text", draft)
     if not isinstance(draft, PartDraft):
-        raise InvalidInputError(f"a part is a string or made by text(), tool(), …, not {draft!r}")
+        raise InvalidInputError(
+            f"a part is a string or made by text(), tool(), …, not {abridged(draft)}"
+        )
     text, text_blob, data, data_blob = text_columns(draft.text, draft.data, blobs)
     input_text, input_blob = input_columns(draft.input, blobs)
     if draft.type == "tool" and not draft.tool:
@@ -209,7 +211,9 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
 def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
     """Check one message, without its parts, and return its row; raises `InvalidInputError`."""
     if not isinstance(draft, MessageDraft):
-        raise InvalidInputError(f"a message is made by user(), assistant(), …, not {draft!r}")
+        raise InvalidInputError(
+            f"a message is made by user(), assistant(), …, not {abridged(draft)}"
+        )
     one_of(draft.role, ROLES, "role")
     if draft.role is None or (draft.role == "event" and not draft.kind):
         raise InvalidInputError("a message needs a role, and an event a kind")

@@ -13,7 +13,7 @@ from typing import Any
 from sessiondb import codec
 from sessiondb.effects import encode
 from sessiondb.effects.encode import Blob
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Tokens, bounds
 
 _FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
@@ -24,7 +24,9 @@ _ALLOWED = {"turn_id", "agent", "cost", "tokens", "finish", "error", "response_i
 def with_fields(draft: MessageDraft, fields: Mapping[str, Any]) -> MessageDraft:
     """Return *draft* with the keyword fields of `Unit.append`; raises `InvalidInputError`."""
     if not isinstance(draft, MessageDraft):
-        raise InvalidInputError(f"a message is made by user(), assistant(), …, not {draft!r}")
+        raise InvalidInputError(
+            f"a message is made by user(), assistant(), …, not {abridged(draft)}"
+        )
     unknown = fields.keys() - _ALLOWED
     if unknown:
         raise InvalidInputError(f"append has no field {', '.join(sorted(unknown))}")
@@ -66,14 +68,14 @@ def usage(
 def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
     """Return the file_diff columns after session_id; contents become blobs whatever their size."""
     if not isinstance(diff, FileDiff) or not diff.path:
-        raise InvalidInputError(f"a diff is a FileDiff with a path, not {diff!r}")
+        raise InvalidInputError(f"a diff is a FileDiff with a path, not {abridged(diff)}")
     hashes: list[str | None] = []
     for content in (diff.before, diff.after):
         if content is None:
             hashes.append(None)
             continue
         if not isinstance(content, bytes):
-            raise InvalidInputError(f"the content of a file is bytes, not {content!r}")
+            raise InvalidInputError(f"the content of a file is bytes, not {abridged(content)}")
         name = codec.digest(content)
         blobs.append(Blob(name, len(content), codec.BINARY, content))
         hashes.append(name)

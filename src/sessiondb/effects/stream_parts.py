@@ -10,7 +10,7 @@ from sessiondb.effects import encode
 from sessiondb.effects.calls import Settle, Start
 from sessiondb.effects.encode import Blob
 from sessiondb.effects.handles import PartHandle
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model.draft import NO_INPUT
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class StreamPart:
         all the same, and written with what could not be.
         """
         if not isinstance(delta, str):
-            raise InvalidInputError(f"a delta is a string, not {delta!r}")
+            raise InvalidInputError(f"a delta is a string, not {abridged(delta)}")
         failed: BaseException | None = None
         try:
             self._stream.check()

@@ -34,7 +34,7 @@ from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Place
 from sessiondb.effects.staged import Staged
 from sessiondb.effects.transaction import Transaction
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
 from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES
 
@@ -210,7 +210,7 @@ class Unit:
     def set_revert(self, session: SessionRef, revert: Mapping[str, Any] | None) -> None:
         """Note a revert: message_id, part_id, snapshot, diff; None clears it."""
         if revert is not None and not isinstance(revert, Mapping):
-            raise InvalidInputError(f"a revert is a mapping, not {revert!r}")
+            raise InvalidInputError(f"a revert is a mapping, not {abridged(revert)}")
         self._set("set_revert", session, revert=encode.json_column(revert, "revert"))
 
     def archive(self, session: SessionRef) -> None:
@@ -232,7 +232,7 @@ class Unit:
         for item in todos:
             todo = Todo(item) if isinstance(item, str) else item
             if not isinstance(todo, Todo):
-                raise InvalidInputError(f"a todo is a Todo or a string, not {todo!r}")
+                raise InvalidInputError(f"a todo is a Todo or a string, not {abridged(todo)}")
             content = encode.string(todo.content, "content") or ""
             status = encode.string(todo.status, "status") or "pending"
             known = encode.string(todo.id, "a todo id")

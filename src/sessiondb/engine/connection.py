@@ -24,7 +24,7 @@ from urllib.parse import quote
 
 from sessiondb.engine import files
 from sessiondb.engine.failures import translate
-from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError
+from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError, abridged
 
 CACHE_KIB = 16_000
 _INNOCUOUS = 0x200000
@@ -63,7 +63,7 @@ def connect(
     *busy_timeout* is in seconds. Raises the errors of `translate`.
     """
     if durability not in DURABILITY:
-        raise InvalidInputError(f"durability is full or normal, not {durability!r}")
+        raise InvalidInputError(f"durability is full or normal, not {abridged(durability)}")
     uri = uri_of(path, "ro" if mode == "ro" else "rw")
     try:
         return _connect(path, uri, mode, busy_timeout, durability)

@@ -21,13 +21,15 @@ from sessiondb.errors import (
     StorageFullError,
     StoreClosedError,
 )
+from sessiondb.hints import command
 
 _HINTS: dict[type[SessionDBError], str] = {
     BusyError: "another process is writing; try again, or raise busy_timeout",
     StorageFullError: "free some disk space and try again",
     ReadOnlyError: "check the owner and the mode of the file and its directory",
-    CorruptionError: "run `sessiondb check`; restore a backup, or export what can be read",
-    NotADatabaseError: "choose another path; the file was not touched",
+    CorruptionError: f"{command('check')} lists the damage; restore a backup, "
+    f"or save what can be read: {command('export', '-a', '--to', 'jsonl', '-o', 'saved.jsonl')}",
+    NotADatabaseError: "name another file; this one was not changed",
 }
 _BY_CODE: dict[int, type[SessionDBError]] = {
     sqlite3.SQLITE_BUSY: BusyError,

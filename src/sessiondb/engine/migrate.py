@@ -30,7 +30,7 @@ from sessiondb.engine import files
 from sessiondb.engine.chain import Chain, Pending, configuration
 from sessiondb.engine.connection import connect
 from sessiondb.engine.failures import translate
-from sessiondb.engine.opening import check_newer
+from sessiondb.engine.opening import check_newer, to_migrate
 from sessiondb.engine.passage import Passage, recognise
 from sessiondb.engine.revising import run_revision
 from sessiondb.errors import (
@@ -139,7 +139,7 @@ def upgrade_on_open(path: Path, busy_timeout: float) -> None:
     waiting = [p for p in pending(path, busy_timeout=busy_timeout) if not p.additive]
     if waiting and current(path, busy_timeout=busy_timeout) is not None:
         raise SchemaVersionError(
-            f"{path} needs a migration: {waiting[0].description}", hint="run `sessiondb migrate`"
+            f"{path} needs a migration: {waiting[0].description}", hint=to_migrate(path)
         )
     _drive(command.upgrade, path, "head", busy_timeout=busy_timeout)
 

@@ -19,6 +19,7 @@ from sessiondb.engine.connection import connect
 from sessiondb.engine.failures import translate
 from sessiondb.engine.fingerprint import check_schema
 from sessiondb.errors import BusyError, NotADatabaseError, NotFoundError, SchemaVersionError
+from sessiondb.hints import command
 from sessiondb.schema.ddl import (
     APPLICATION_ID,
     HEAD,
@@ -48,11 +49,11 @@ def ensure(
     """
     if not create or read_only:
         if files.identity(path) is None:
-            hint = "check the path, or let it be created"
+            hint = f"check the path, or create it: {command('--db', str(path), 'init')}"
             raise NotFoundError(f"no database at {path}", hint=hint)
         if files.is_empty(path):
             # It may be anybody's: who only reads must not make a database of it.
-            raise NotADatabaseError(f"{path} is empty", hint="choose another path")
+            raise NotADatabaseError(f"{path} is empty", hint="name another file")
     files.prepare(path, root=root, read_only=read_only)
     network = files.network_filesystem(path)
     if network is not None:
@@ -80,7 +81,7 @@ def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) 
         if application != APPLICATION_ID:
             if read_only or not _is_empty(connection):
                 raise NotADatabaseError(
-                    f"{path} is not a sessiondb database", hint="choose another path"
+                    f"{path} is not a sessiondb database", hint="name another file"
                 )
             return False
         if version < VERSION:
@@ -111,8 +112,13 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
     return bool(row[0] == 0 and identity_of(connection) == (0, 0) and encoding == "UTF-8")
 
 
+def to_migrate(path: Path) -> str:
+    """Return the hint of a database that is older than this release."""
+    return f"{command('--db', str(path), 'migrate')} updates it; a backup is kept"
+
+
 def _refuse(path: Path, version: int, how: str) -> None:
-    hint = "install a newer sessiondb" if how == "newer" else "run `sessiondb migrate`"
+    hint = "install a newer sessiondb" if how == "newer" else to_migrate(path)
     raise SchemaVersionError(
         f"{path} has schema {version}, which is {how} than this release's {VERSION}", hint=hint
     )

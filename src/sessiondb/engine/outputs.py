@@ -20,7 +20,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
 from sessiondb.engine import files
-from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
+from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError, StorageError, abridged
 
 _MAGIC = b"SQLite format 3\0"
 #: The smallest file that SQLite can have written: one page.
@@ -170,14 +170,14 @@ class Folder:
                 yield file
             before = self._staged.get(name)
             if before is not None and not filecmp.cmp(before, part, shallow=False):
-                raise InvalidInputError(f"two files would have the name {name!r}")
+                raise InvalidInputError(f"two files would have the name {abridged(name)}")
         self._staged[name] = part
 
     def path(self, name: str) -> Path:
         """Return where the file *name* goes; raises `InvalidInputError`."""
         relative = PurePosixPath(name)
         if relative.is_absolute() or ".." in relative.parts or "\0" in name or not relative.name:
-            raise InvalidInputError(f"not a name of a file: {name!r}")
+            raise InvalidInputError(f"not a name of a file: {abridged(name)}")
         path = self._folder / relative
         check_name(path)
         return path

@@ -17,7 +17,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, Protocol, cast
 
-from sessiondb.errors import InvalidInputError, SourceError
+from sessiondb.errors import InvalidInputError, SourceError, abridged
 from sessiondb.formats.store import Store
 from sessiondb.model import Document, Export, Loss
 
@@ -81,7 +81,7 @@ class Writer(Protocol):
 def writer(name: str) -> Writer:
     """Return the writer of a format; raises `InvalidInputError` for an unknown one."""
     if name not in WRITERS:
-        raise InvalidInputError(f"cannot write {name!r}; known are {', '.join(WRITERS)}")
+        raise InvalidInputError(f"cannot write {abridged(name)}; known are {', '.join(WRITERS)}")
     return cast(Writer, import_module(WRITERS[name]))
 
 
@@ -152,7 +152,7 @@ def _formats(names: Iterable[str] | None) -> list[Format]:
     chosen = list(FORMATS if names is None else names)
     for name in chosen:
         if name not in FORMATS:
-            raise InvalidInputError(f"no format {name!r}; known are {', '.join(FORMATS)}")
+            raise InvalidInputError(f"no format {abridged(name)}; known are {', '.join(FORMATS)}")
     return [cast(Format, import_module(FORMATS[name])) for name in chosen]
 
 

@@ -15,7 +15,8 @@ from typing import Literal, get_args
 
 from sessiondb.engine import outputs
 from sessiondb.engine.files import translated
-from sessiondb.errors import InvalidInputError, NotFoundError, UntrustedDatabaseError
+from sessiondb.errors import InvalidInputError, NotFoundError, UntrustedDatabaseError, abridged
+from sessiondb.hints import command
 from sessiondb.location import trust
 from sessiondb.location.config import config_path, load_config
 from sessiondb.location.directories import data_directory, expanded
@@ -64,10 +65,10 @@ def resolve(
     """
     env = os.environ if env is None else env
     if scope not in get_args(Scope):
-        raise InvalidInputError(f"scope is auto, local or global, not {scope!r}")
+        raise InvalidInputError(f"scope is auto, local or global, not {abridged(scope)}")
     if where is not None:
         if scope != "auto":
-            raise InvalidInputError(f"both a database and the scope {scope!r} are given")
+            raise InvalidInputError(f"both a database and the scope {abridged(scope)} are given")
         return _named(where, "explicit", _here(cwd))
     if scope == "auto" and (named := env.get("SESSIONDB_PATH")):
         return _named(named, "environment", _here(cwd))
@@ -95,7 +96,7 @@ def init_local(cwd: Where | None = None) -> Database:
     path = root / FOLDER / FILE
     if os.path.lexists(path) and not trust.is_accepted(path):
         raise UntrustedDatabaseError(
-            f"{path} was not made on this machine", hint="run `sessiondb trust`, or remove it"
+            f"{path} was not made on this machine", hint=f"remove it, or accept it: {_accept(path)}"
         )
     with translated(path):
         path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -111,10 +112,12 @@ def _local_or_global(scope: Scope, cwd: Where | None, env: Mapping[str, str]) ->
             return Database(path, "local", path.parent.parent, _notice(refused))
         refused = refused or path
     if scope == "local":
-        command = "sessiondb trust" if refused else "sessiondb init --local"
-        raise NotFoundError(
-            _notice(refused) or "no project-local database here", hint=f"run `{command}`"
-        )
+        if refused:
+            raise NotFoundError(
+                f"not used: {_not_ours(refused)}", hint=f"{_accept(refused)} accepts it"
+            )
+        hint = f"{command('init', '--local')} makes one"
+        raise NotFoundError("no project-local database here", hint=hint)
     return replace(_global(env), notice=_notice(refused))
 
 
@@ -132,8 +135,16 @@ def _global(env: Mapping[str, str]) -> Database:
 def _notice(path: Path | None) -> str | None:
     if path is None:
         return None
-    shown = "".join(char if char.isprintable() else "?" for char in str(path))
-    return f"not used: {shown} was not made or accepted on this machine (see `sessiondb trust`)"
+    return f"not used: {_not_ours(path)}; {_accept(path)} accepts it"
+
+
+def _not_ours(path: Path) -> str:
+    text = "".join(char if char.isprintable() else "?" for char in str(path))
+    return f"{text} was not made or accepted on this machine"
+
+
+def _accept(path: Path) -> str:
+    return command("trust", str(path.parent.parent))
 
 
 def _named(where: Where, kind: Kind, base: Path | None) -> Database:
@@ -169,7 +180,9 @@ def _path_in(text: str) -> str | None:
     if text == ":memory:":
         return None
     if not Path(text).name or "\0" in text or text.startswith("file:"):
-        raise InvalidInputError(f"not a path: {text!r}", hint="give a path or sqlite:///PATH")
+        raise InvalidInputError(
+            f"not a path: {abridged(text)}", hint="give a path or sqlite:///PATH"
+        )
     return text
 
 
@@ -188,7 +201,7 @@ def _text_of(where: Where, what: str) -> str:
     except UnicodeEncodeError:
         text = None
     if not isinstance(text, str):
-        raise InvalidInputError(f"{what} is named by a path, not {where!r}")
+        raise InvalidInputError(f"{what} is named by a path, not {abridged(where)}")
     return text
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sessiondb.errors import InvalidInputError, NotFoundError
+from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.location import git
 from sessiondb.places import is_absolute
 
@@ -44,7 +44,7 @@ def project_at(directory: str | os.PathLike[str], *, resolve_git: bool = True) -
     """
     written = os.fspath(directory)
     if not written or "\0" in written:
-        raise InvalidInputError(f"not a directory: {written!r}")
+        raise InvalidInputError(f"not a directory: {abridged(written)}")
     if is_absolute(written) and not Path(written).is_absolute():
         return Place(written, written, written)
     try:

@@ -32,6 +32,7 @@ from pathlib import Path
 from sessiondb.engine import outputs
 from sessiondb.engine.files import make_folder, translated
 from sessiondb.errors import InvalidInputError, NotADatabaseError, NotFoundError
+from sessiondb.hints import command
 from sessiondb.location.directories import state_directory
 
 FOLDER, FILE = ".sessiondb", "sessions.db"
@@ -56,7 +57,9 @@ def accept(path: Path) -> None:
     """
     with translated(path):
         if _seen(path) is None:
-            raise NotFoundError(f"no folder {path.parent}", hint="run `sessiondb init --local`")
+            raise NotFoundError(
+                f"no folder {path.parent}", hint=f"{command('init', '--local')} makes it"
+            )
         path.parent.chmod(0o700)
         with contextlib.suppress(FileNotFoundError):
             path.chmod(0o600)

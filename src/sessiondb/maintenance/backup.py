@@ -12,6 +12,7 @@ from sessiondb.engine.connection import connect
 from sessiondb.engine.copying import copied
 from sessiondb.engine.failures import translate
 from sessiondb.errors import ConflictError, CorruptionError
+from sessiondb.hints import command
 from sessiondb.maintenance.check import HasPath
 
 _COUNT = "SELECT count(*) FROM session WHERE time_deleted IS NULL"
@@ -48,7 +49,8 @@ def _verified(path: Path) -> Backup:
             answers = [line for (line,) in connection.execute("PRAGMA integrity_check")]
             if answers != ["ok"]:
                 raise CorruptionError(
-                    f"the copy is damaged: {answers[0]}", hint="run `sessiondb check`"
+                    f"the copy is damaged: {answers[0]}",
+                    hint=f"{command('check')} lists the damage",
                 )
             (sessions,) = connection.execute(_COUNT).fetchone()
         except sqlite3.Error as error:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sessiondb.engine import outputs
 from sessiondb.errors import ConflictError, SessionDBError
 from sessiondb.formats import jsonl
+from sessiondb.hints import command
 from sessiondb.model import (
     Message,
     MessageDraft,
@@ -154,5 +155,5 @@ def _values(of: MessageDraft | Message, parts: Iterable[PartDraft | Part]) -> li
 def _not_restorable(path: Path, why: str) -> SessionDBError:
     return SessionDBError(
         f"{path} would not bring the sessions back: {why}",
-        hint="nothing was removed; `sessiondb check` verifies the database",
+        hint=f"nothing was removed; {command('check')} verifies the database",
     )

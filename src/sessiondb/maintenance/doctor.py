@@ -17,6 +17,7 @@ from sessiondb import __version__
 from sessiondb.engine import files
 from sessiondb.engine.connection import connect
 from sessiondb.errors import SessionDBError
+from sessiondb.hints import command
 from sessiondb.location.database import Database
 from sessiondb.maintenance.sizes import biggest_sessions, bytes_by_table
 
@@ -124,7 +125,7 @@ def _advice(report: dict[str, Any]) -> list[str]:
             "two processes that write and checkpoint at once damage the file; keep backups"
         )
     if "error" in report:
-        advice.append("the database could not be read whole; run `sessiondb check`")
+        advice.append(f"parts of the database could not be read; {command('check')} lists them")
     if file.get("exposed"):
         advice.append(f"others can read {', '.join(file['exposed'])}; chmod 600 them")
     if file.get("network_filesystem"):
@@ -134,11 +135,11 @@ def _advice(report: dict[str, Any]) -> list[str]:
     if file.get("bytes_wal", 0) > LARGE_WAL:
         advice.append("the write-ahead log is large: some program keeps a read transaction open")
     if report.get("pending_migrations"):
-        advice.append("the schema is older than this release; run `sessiondb migrate`")
+        advice.append(f"the schema is older than this release; {command('migrate')} updates it")
     if report.get("rows", {}).get("deleted_sessions"):
-        advice.append("removed sessions still take space; `sessiondb vacuum` gives it back")
+        advice.append(f"removed sessions still take space; {command('vacuum')} frees it")
     pragmas = report.get("pragmas", {})
     unused = pragmas.get("freelist_count", 0) * pragmas.get("page_size", 0)
     if unused > LARGE_FREE:
-        advice.append(f"{unused / 1e6:,.0f} MB are unused; `sessiondb vacuum` gives them back")
+        advice.append(f"{unused / 1e6:,.0f} MB are unused; {command('vacuum')} frees them")
     return advice

@@ -26,6 +26,7 @@ from sessiondb.engine import outputs
 from sessiondb.engine.connection import open_files
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats import find, jsonl
+from sessiondb.hints import command
 from sessiondb.maintenance.removal import every
 from sessiondb.model import Imported, Problem, Session, SourceSession
 from sessiondb.repository.sessions import ALL
@@ -69,7 +70,8 @@ def sync(store: Store) -> Synced:
     """
     if store.location.root is None:
         raise InvalidInputError(
-            "sync needs a database of the project's own", hint="`sessiondb init --local` makes one"
+            "sync needs a database of the project's own",
+            hint=f"{command('init', '--local')} makes one",
         )
     root = Path(store.location.root)
     folder = root / FOLDER

@@ -29,7 +29,7 @@ from sessiondb.engine import files
 from sessiondb.engine.connection import DURABILITY, connect
 from sessiondb.engine.failures import translate
 from sessiondb.engine.opening import ensure
-from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError
+from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError, abridged
 from sessiondb.model import Change
 from sessiondb.opened.facts import Facts
 from sessiondb.opened.notifier import Callback, Notifier
@@ -84,7 +84,7 @@ class Core:
         _check_level(durability)
         if type(busy_timeout) not in (int, float) or not 0 <= busy_timeout <= 86_400:
             raise InvalidInputError(
-                f"busy_timeout is a number of seconds up to a day, not {busy_timeout!r}"
+                f"busy_timeout is a number of seconds up to a day, not {abridged(busy_timeout)}"
             )
         self.source = ids.valid_id(source, "a source")
         self.location = location.resolve(where, scope=scope, cwd=cwd)
@@ -194,7 +194,7 @@ class Core:
         if self.read_only:
             raise ReadOnlyError("the store was opened read-only")
         if not isinstance(unit, Unit):
-            raise InvalidInputError(f"what is committed is a unit, not {unit!r}")
+            raise InvalidInputError(f"what is committed is a unit, not {abridged(unit)}")
         if durability is not None:
             _check_level(durability)
         level = durability or self.durability
@@ -260,9 +260,11 @@ class Core:
         """Return the place of a directory (default: the current one)."""
         here = directory if directory is not None else (self.cwd or ".")
         if not isinstance(here, str | os.PathLike):
-            raise InvalidInputError(f"a directory is a path, not {here!r}")
+            raise InvalidInputError(f"a directory is a path, not {abridged(here)}")
         if codec.readable(os.fspath(here))[1]:
-            raise InvalidInputError(f"a directory must be valid Unicode, without NUL: {here!r}")
+            raise InvalidInputError(
+                f"a directory must be valid Unicode, without NUL: {abridged(here)}"
+            )
         found = location.project_at(here)
         return Place(
             found.root, found.directory, found.checkout, found.kind, found.vcs, complete=False
@@ -320,7 +322,7 @@ class Core:
 
 def _check_level(durability: object) -> None:
     if not isinstance(durability, str) or durability not in DURABILITY:
-        raise InvalidInputError(f"durability is full or normal, not {durability!r}")
+        raise InvalidInputError(f"durability is full or normal, not {abridged(durability)}")
 
 
 def _close_all() -> None:

@@ -28,7 +28,7 @@ from sessiondb.effects.restore import OpenRestore
 from sessiondb.effects.restore_close import CloseRestore, LinkRestored
 from sessiondb.effects.unit import Unit
 from sessiondb.engine.sql import Statement, p
-from sessiondb.errors import InvalidInputError, SessionDBError
+from sessiondb.errors import InvalidInputError, SessionDBError, abridged
 from sessiondb.model import Imported, Problem, SourceMessage, SourceSession, bounds
 from sessiondb.opened import returning
 from sessiondb.opened.core import Core
@@ -110,7 +110,9 @@ class Importer:
                 yield item
                 continue
             if not isinstance(item, SourceSession):
-                raise InvalidInputError(f"a source yields sessions and problems, not {item!r}")
+                raise InvalidInputError(
+                    f"a source yields sessions and problems, not {abridged(item)}"
+                )
             try:
                 ids.valid_id(item.source_id, "a source id")
                 place = self.place(item)
@@ -301,7 +303,9 @@ class Importer:
         directory = item.directory or item.worktree or os.sep
         for path in (directory, item.worktree or ""):
             if codec.readable(path)[1]:
-                raise InvalidInputError(f"a directory must be valid Unicode, without NUL: {path!r}")
+                raise InvalidInputError(
+                    f"a directory must be valid Unicode, without NUL: {abridged(path)}"
+                )
         if os.path.isdir(directory):
             return self.core.locate(directory)
         found = location.project_at(directory)

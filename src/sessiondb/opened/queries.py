@@ -196,7 +196,7 @@ class Queries:
     def usage(
         self,
         *,
-        by: Sequence[str] = ("day", "model"),
+        by: str | Sequence[str] = ("day", "model"),
         project: Any = ALL,
         source: str | None = None,
         agent: str | None = None,
@@ -209,6 +209,7 @@ class Queries:
     ) -> Read[list[UsageRow]]:
         """Return cost and tokens by ``day week month model source project tool session agent``.
 
+        *by* is one of these names, or several; none is the total.
         Inherited messages are never counted, unknown cost is None. *prices* (USD
         per million tokens, by model and kind of token) estimate what has no cost.
         Nothing to count is ``[]``; raises `InvalidInputError` for another dimension.

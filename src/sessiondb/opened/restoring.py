@@ -16,7 +16,7 @@ from sessiondb.effects.project import Place
 from sessiondb.effects.restore import OpenRestore, Restoration, WriteRows
 from sessiondb.effects.restore_close import CloseRestore, OldPrompt
 from sessiondb.engine.sql import Statement, p
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import (
     Imported,
     Problem,
@@ -119,7 +119,7 @@ def _checked(item: SourceSession) -> StoredSession:
         ids.valid_id(label, "a label")
     for place in (item.directory, item.worktree, item.vcs, item.remote, item.root_commit):
         if place is not None and (not isinstance(place, str) or "\0" in place):
-            raise InvalidInputError(f"not a place: {place!r}")
+            raise InvalidInputError(f"not a place: {abridged(place)}")
     return of
 
 

@@ -9,7 +9,7 @@ from sessiondb.effects.job import Job
 from sessiondb.effects.lease import DropLease, Renewal, TakeLease, new_holder
 from sessiondb.effects.stream import Stream
 from sessiondb.effects.unit import Effect, Unit
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.opened.core import Core
 
 
@@ -18,7 +18,7 @@ class Holding:
 
     def __init__(self, core: Core, session_id: str, ttl: float) -> None:
         if type(ttl) not in (int, float) or not 0 < ttl <= 86_400:
-            raise InvalidInputError(f"ttl is a number of seconds up to a day, not {ttl!r}")
+            raise InvalidInputError(f"ttl is a number of seconds up to a day, not {abridged(ttl)}")
         self._core = core
         self.session_id = session_id
         self.holder = new_holder()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Context, Message, Part
 
 REPAIRS = ("synthesise", "strip", "drop", "none")
@@ -42,7 +42,9 @@ def _cut(state: _Gathered, message: Message) -> None:
     first = state.places.get(kept) if isinstance(kept, str) else None
     if first is None:
         if kept:
-            state.problems.append(f"message {message.seq} keeps from {kept!r}, which is not here")
+            state.problems.append(
+                f"message {message.seq} keeps from {abridged(kept)}, which is not here"
+            )
         state.messages = []
     else:
         state.messages = [entry for entry in state.messages if state.places[entry.id] >= first]
@@ -99,7 +101,7 @@ _EVENTS: dict[str, Callable[[_Gathered, Message], None]] = {
 def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
     """Return the context that the messages of *path* amount to; raises `InvalidInputError`."""
     if repair not in REPAIRS:
-        raise InvalidInputError(f"repair is one of {', '.join(REPAIRS)}, not {repair!r}")
+        raise InvalidInputError(f"repair is one of {', '.join(REPAIRS)}, not {abridged(repair)}")
     state = _Gathered({message.id: place for place, message in enumerate(path)})
     for message in path:
         if message.role == "event" or message.kind == "compaction":

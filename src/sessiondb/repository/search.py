@@ -20,11 +20,17 @@ from typing import Any
 from sqlalchemy import text
 
 from sessiondb.engine.sql import Statement
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Hit, Page
 from sessiondb.repository import Read
 from sessiondb.repository.decode import SELECT_SESSION, session_of
-from sessiondb.repository.sessions import Filters, check_limit, decode_cursor, encode_cursor
+from sessiondb.repository.sessions import (
+    Filters,
+    check_limit,
+    check_text,
+    decode_cursor,
+    encode_cursor,
+)
 from sessiondb.schema import session
 
 #: How many of the newest matches ``rank`` and ``time`` sort.
@@ -46,7 +52,7 @@ def match_of(query: str) -> str:
     A trailing ``*`` makes a word a prefix. Raises `InvalidInputError` for no words.
     """
     if not isinstance(query, str):
-        raise InvalidInputError(f"a query is a string, not {query!r}")
+        raise InvalidInputError(f"a query is a string, not {abridged(query)}")
     words = query.replace("\0", " ").encode("utf-8", "replace").decode().split()
     quoted = []
     for word in words:
@@ -154,11 +160,10 @@ def _titles(shape: tuple[str, ...]) -> Statement:
 
 def _params(query: str, filters: Filters, role: str | None, tool: str | None) -> dict[str, Any]:
     """Return the parameters of a search; their names say which terms a query has."""
-    if not isinstance(role, str | None) or not isinstance(tool, str | None):
-        raise InvalidInputError(f"role and tool are strings, not {role!r} and {tool!r}")
     params = {**filters.params(), "match": match_of(query)}
-    named = {"role": role, "tool": tool}
-    params.update({name: value for name, value in named.items() if value is not None})
+    for name, value in (("role", role), ("tool", tool)):
+        if value is not None:
+            params[name] = check_text(value, name)
     if not filters.archived:
         params["unarchived"] = 1
     if not filters.subagents:
@@ -180,7 +185,7 @@ def search(
 ) -> Read[Page[Hit]]:
     """Return one page of hits, one per session unless *all_hits*; no match is an empty page."""
     if order not in ORDERS:
-        raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {order!r}")
+        raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {abridged(order)}")
     check_limit(limit)
     params = _params(query, filters, role, tool)
     state: _State = ("parts", 0, [])

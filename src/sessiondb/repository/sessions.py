@@ -17,7 +17,9 @@ from typing import Any
 from sqlalchemy import LargeBinary, and_, cast, func, literal_column, or_, select, text
 
 from sessiondb.engine.sql import Statement, p
-from sessiondb.errors import AmbiguousIdError, InvalidInputError, NotFoundError
+from sessiondb.errors import AmbiguousIdError, InvalidInputError, NotFoundError, abridged
+from sessiondb.hints import command
+from sessiondb.ids import MAX_ID_BYTES
 from sessiondb.ids import SESSION as PREFIX
 from sessiondb.model import Page, Session
 from sessiondb.repository import Read
@@ -41,7 +43,12 @@ ALL: Any = _Scope("ALL")
 
 VISIBLE = and_(session.c.time_deleted.is_(None), session.c.time_importing.is_(None))
 ORDERS = ("used", "created", "cost", "size")
+_ALL_SESSIONS = f"{command('list', '-a')} shows every session"
 MAX_LIMIT = 10_000
+#: Sessions that the error of an ambiguous REF names.
+MAX_CANDIDATES = 9
+#: Bytes of a title filter; SQLite refuses a LIKE pattern of 50,000, and each may be escaped.
+MAX_TITLE_FILTER = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +67,16 @@ class Filters:
 
     def __post_init__(self) -> None:
         for name in ("source", "agent", "title"):
-            if not isinstance(value := getattr(self, name), str | None):
-                raise InvalidInputError(f"{name} is a string, not {value!r}")
+            if (value := getattr(self, name)) is not None:
+                check_text(value, name)
+        if self.title is not None and len(self.title.encode()) > MAX_TITLE_FILTER:
+            raise InvalidInputError(f"title is longer than {MAX_TITLE_FILTER:,} bytes")
         for name in ("since", "until"):
             value = getattr(self, name)
-            if value is not None and type(value) is not int:
-                raise InvalidInputError(f"{name} is a number of Unix milliseconds, not {value!r}")
+            if value is not None and (type(value) is not int or not -(1 << 63) <= value < 1 << 63):
+                raise InvalidInputError(
+                    f"{name} is a number of Unix milliseconds, not {abridged(value)}"
+                )
 
     def params(self) -> dict[str, Any]:
         """Return the parameters of the filters that are set."""
@@ -102,6 +113,15 @@ class Filters:
         return terms
 
 
+def check_text(value: object, name: str) -> str:
+    """Return *value* if SQLite can compare with it; raises `InvalidInputError`."""
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{name} is a string, not {abridged(value)}")
+    if value.encode("utf-8", "replace").decode() != value:
+        raise InvalidInputError(f"{name} is not valid Unicode: {abridged(value)}")
+    return value
+
+
 def escape_like(value: str) -> str:
     """Return *value* with the wildcards of LIKE made plain characters."""
     return re.sub(r"([\\%_])", r"\\\1", value)
@@ -120,14 +140,14 @@ def decode_cursor(cursor: str, *kinds: Any) -> list[Any]:
         key = None
     known = isinstance(key, list) and len(key) == len(kinds)
     if not known or not all(map(isinstance, key, kinds)):
-        raise InvalidInputError(f"not a cursor of this list: {cursor!r}")
+        raise InvalidInputError(f"not a cursor of this list: {abridged(cursor)}")
     return list(key)
 
 
 def check_limit(limit: int) -> int:
     """Return *limit* if it is between 1 and `MAX_LIMIT`; raises `InvalidInputError`."""
     if type(limit) is not int or not 1 <= limit <= MAX_LIMIT:
-        raise InvalidInputError(f"limit is between 1 and {MAX_LIMIT}, not {limit!r}")
+        raise InvalidInputError(f"limit is between 1 and {MAX_LIMIT}, not {abridged(limit)}")
     return limit
 
 
@@ -209,7 +229,7 @@ def list_sessions(
 ) -> Read[Page[Session]]:
     """Return one page of sessions, newest first (or most costly, or largest)."""
     if order not in ORDERS:
-        raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {order!r}")
+        raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {abridged(order)}")
     params: dict[str, Any] = {**filters.params(), "limit": check_limit(limit) + 1}
     if cursor is not None:
         params["after"], params["after_id"] = decode_cursor(cursor, int | float, str)
@@ -238,14 +258,18 @@ _BY_SLUG = Statement(
 )
 _BY_PREFIX = Statement(
     lambda: SELECT_SESSION.where(session.c.id >= p("ref"), session.c.id < p("stop"), VISIBLE).limit(
-        9
+        literal_column(str(MAX_CANDIDATES + 1))
     )
 )
 _BY_TAIL = Statement(
-    lambda: SELECT_SESSION.where(session.c.id.like(p("tail"), escape="\\"), VISIBLE).limit(9)
+    lambda: SELECT_SESSION.where(session.c.id.like(p("tail"), escape="\\"), VISIBLE).limit(
+        literal_column(str(MAX_CANDIDATES + 1))
+    )
 )
 _BY_SOURCE_PREFIX = Statement(
-    lambda: SELECT_SESSION.where(session.c.source_id.like(p("head"), escape="\\"), VISIBLE).limit(9)
+    lambda: SELECT_SESSION.where(session.c.source_id.like(p("head"), escape="\\"), VISIBLE).limit(
+        literal_column(str(MAX_CANDIDATES + 1))
+    )
 )
 _LAST_HERE = Statement(
     lambda: (
@@ -267,11 +291,12 @@ def find_session(
     Raises `NotFoundError`, and `AmbiguousIdError` with the candidates.
     """
     if not isinstance(ref, str) or not ref:
-        raise InvalidInputError(f"a session is named by a string, not {ref!r}")
+        what = f"a session is named by its id, its slug or @, not {abridged(ref)}"
+        raise InvalidInputError(what, hint=_ALL_SESSIONS)
     if ref.startswith("@"):
         return (yield from _last_used(base, ref, here or Filters(), terminal_id, directory))
-    if any("\ud800" <= char <= "\udfff" for char in ref):
-        raise NotFoundError(f"no session is named {ref!r}", hint="it is not valid Unicode")
+    if not _may_be_a_name(ref):
+        raise NotFoundError(f"no session is named {abridged(ref)}", hint=_ALL_SESSIONS)
     for statement in (_BY_ID, _BY_SOURCE_ID, _BY_SLUG):
         rows = yield statement, {"ref": ref}
         if rows:
@@ -280,7 +305,15 @@ def find_session(
         rows = yield statement, params
         if rows:
             return _only(rows, ref, base)
-    raise NotFoundError(f"no session is named {ref!r}", hint="`sessiondb list -a` shows them all")
+    raise NotFoundError(f"no session is named {abridged(ref)}", hint=_ALL_SESSIONS)
+
+
+def _may_be_a_name(ref: str) -> bool:
+    """Return whether a session can have this name: valid Unicode, as long as an id at most.
+
+    SQLite refuses to look for a pattern of 50,000 bytes.
+    """
+    return len(ref) <= MAX_ID_BYTES and ref.encode("utf-8", "replace").decode() == ref
 
 
 def _guesses(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
@@ -296,11 +329,13 @@ def _guesses(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
 
 def _only(rows: list[tuple[Any, ...]], ref: str, base: str | None) -> Session:
     if len(rows) > 1:
-        candidates = [row[0] for row in rows]
+        found = [session_of(row, base) for row in rows[:MAX_CANDIDATES]]
+        more = " or more" if len(rows) > MAX_CANDIDATES else ""
         raise AmbiguousIdError(
-            f"{ref!r} names {len(rows)} sessions or more: {', '.join(candidates)}",
-            candidates=candidates,
-            hint="type more of the id",
+            f"{abridged(ref)} names {len(found)} sessions{more}",
+            candidates=[item.id for item in found],
+            sessions=found,
+            hint=f"type more of the id: {command('show', found[0].id)}",
         )
     return session_of(rows[0], base)
 
@@ -308,17 +343,20 @@ def _only(rows: list[tuple[Any, ...]], ref: str, base: str | None) -> Session:
 def _last_used(
     base: str | None, ref: str, here: Filters, terminal_id: str | None, directory: str | None
 ) -> Read[Session]:
-    match = re.fullmatch(r"@(?:~(\d+))?", ref)
+    match = re.fullmatch(r"@(?:~([0-9]+))?", ref)
     if match is None:
-        raise NotFoundError(f"{ref!r} is no name; @ is the last session, @~1 the one before")
-    back = int(match[1] or 0)
+        what = f"{abridged(ref)} is not a REF; @ is the last session, @~1 the one before"
+        raise NotFoundError(what, hint=_ALL_SESSIONS)
+    digits = (match[1] or "0").lstrip("0")
+    # Beyond what a list holds at once there is nothing, and int() refuses 5,000 digits.
+    back = int(digits or "0") if len(digits) < len(str(MAX_LIMIT)) else MAX_LIMIT
     if back == 0 and directory is not None:
         rows = yield _LAST_HERE, {"directory": directory, "terminal": terminal_id}
         if rows:
             return session_of(rows[0], base)
     page = yield from list_sessions(base, here, limit=min(back + 1, MAX_LIMIT))
     if len(page.items) <= back:
-        raise NotFoundError(f"there is no session {ref} here", hint="`sessiondb list -a`")
+        raise NotFoundError(f"there is no session {abridged(ref)} here", hint=_ALL_SESSIONS)
     return page.items[back]
 
 

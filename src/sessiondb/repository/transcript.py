@@ -16,7 +16,7 @@ from sqlalchemy import func, select, text
 
 from sessiondb.effects.tree import path_to
 from sessiondb.engine.sql import Statement, p
-from sessiondb.errors import InvalidInputError, NotFoundError
+from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.model import Message
 from sessiondb.repository import Read
 from sessiondb.repository.decode import (
@@ -220,7 +220,7 @@ def messages(
     """
     for name, value in (("last", last), ("limit", limit)):
         if value is not None and (type(value) is not int or value < 1):
-            raise InvalidInputError(f"{name} is 1 or more, not {value!r}")
+            raise InvalidInputError(f"{name} is 1 or more, not {abridged(value)}")
     low = None if after is None else (yield from seq_of(session_id, after))
     high = None if before is None else (yield from seq_of(session_id, before))
     if last is not None and after is None and limit is None and not branches:
@@ -242,7 +242,7 @@ def one_message(session_id: str, key: str | int) -> Read[Message]:
 def blob_bytes(name: str) -> Read[bytes]:
     """Return a blob by its SHA-256; raises `NotFoundError`."""
     if not isinstance(name, str):
-        raise InvalidInputError(f"a blob is named by its hash, not {name!r}")
+        raise InvalidInputError(f"a blob is named by its hash, not {abridged(name)}")
     rows = yield _BLOB, {"hash": name}
     if not rows:
         raise NotFoundError(f"no blob {name}")
@@ -252,7 +252,7 @@ def blob_bytes(name: str) -> Read[bytes]:
 def pages(session_id: str, *, branches: bool = False, size: int = PAGE) -> Read[list[list[int]]]:
     """Return the live path (or all seqs) in pages of *size* messages and about `PAGE_BYTES`."""
     if type(size) is not int or size < 1:
-        raise InvalidInputError(f"a page has 1 message or more, not {size!r}")
+        raise InvalidInputError(f"a page has 1 message or more, not {abridged(size)}")
     path = yield from live_path(session_id, branches=branches)
     weights: dict[int, int] = dict((yield _WEIGHTS, {"sid": session_id}))
     found: list[list[int]] = [[]]

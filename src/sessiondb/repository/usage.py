@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import text
 
 from sessiondb.engine.sql import Statement
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Tokens, UsageRow
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import Filters
@@ -73,17 +73,30 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
     return Statement(lambda: text(sql))
 
 
+def _dimensions(by: object) -> tuple[str, ...]:
+    """Return what to group by, of a name or several; raises `InvalidInputError`."""
+    names = (by,) if isinstance(by, str) else by
+    if not isinstance(names, list | tuple):
+        raise InvalidInputError(f"usage is grouped by names, not by {abridged(by)}")
+    known = f"the keys are {', '.join(DIMENSIONS)}"
+    for name in names:
+        if not isinstance(name, str) or name not in DIMENSIONS:
+            raise InvalidInputError(f"usage cannot be grouped by {abridged(name)}; {known}")
+        if names.count(name) > 1:
+            raise InvalidInputError(f"usage is grouped by {name} twice")
+    return tuple(names)
+
+
 def usage(
-    filters: Filters, *, by: Sequence[str] = ("day", "model"), prices: Prices | None = None
+    filters: Filters, *, by: str | Sequence[str] = ("day", "model"), prices: Prices | None = None
 ) -> Read[list[UsageRow]]:
     """Return one row per group, in order of its key; nothing to count is ``[]``.
 
     Days are those of the local time zone. Raises `InvalidInputError`.
     """
-    if not isinstance(by, list | tuple) or any(name not in DIMENSIONS for name in by):
-        raise InvalidInputError(f"usage is by {', '.join(DIMENSIONS)}, not {by!r}")
+    by = _dimensions(by)
     if not isinstance(prices, Mapping | None):
-        raise InvalidInputError(f"prices are by model, not {prices!r}")
+        raise InvalidInputError(f"prices are by model, not {abridged(prices)}")
     params = filters.params()
     if not filters.archived:
         params["unarchived"] = 1

@@ -29,6 +29,7 @@ def write(
         from sessiondb.formats.html.page import Page
     except ImportError as error:
         raise MissingExtraError(
-            "HTML needs markdown-it-py and Pygments", hint="pip install 'sessiondb[html]'"
+            "HTML needs markdown-it-py and Pygments",
+            hint="`pip install 'sessiondb[html]'` installs them",
         ) from error
     yield from documents(sessions, Page(), detail, together)

@@ -1,0 +1,150 @@
+"""What a command that failed reports: two lines of text, or one line of JSON, and an exit code.
+
+Every end of a command is one `Failure`: an error of ours, of click, of SQLite, of
+the system, or a defect. A hint names the command to type, with the database that
+was given, and never the command that has just failed.
+"""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sessiondb import hints
+from sessiondb.cli.opening import Options
+from sessiondb.cli.text import ago, cell, one_line, short_id, visible
+from sessiondb.errors import AmbiguousIdError, SessionDBError
+
+if TYPE_CHECKING:
+    from sessiondb.model import Session
+
+INTERRUPTED = 130
+#: Characters of a message; errors that are not ours may be of any length.
+_MAX_MESSAGE = 2_000
+_PATH_HINT = "check the path, its owner and its mode"
+_FULL_HINT = "free some disk space and try again"
+_OS_HINTS = {errno.ENOSPC: _FULL_HINT, errno.EDQUOT: _FULL_HINT, errno.EFBIG: _FULL_HINT}
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a command ended; *candidates* are the sessions that an ambiguous REF names."""
+
+    type: str
+    message: str
+    hint: str | None
+    exit_code: int
+    candidates: Sequence[Session] = ()
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines for a person: the failure, what it could mean, what to do next."""
+        yield f"sessiondb: {_on_one_line(self.message)}"
+        for session in self.candidates:
+            title = one_line(session.title or "–")
+            yield f"  {short_id(session.id)}  {session.id}  {ago(session.time_updated)}  {title}"
+        if self.hint:
+            yield f"  {_on_one_line(self.hint)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what ``--json`` writes; ``candidates`` are there for an ambiguous REF alone."""
+        names = ("type", "message", "hint", "exit_code")
+        error: dict[str, Any] = {name: getattr(self, name) for name in names}
+        if self.candidates:
+            error["candidates"] = [
+                {"id": s.id, "title": s.title, "time_updated": s.time_updated}
+                for s in self.candidates
+            ]
+        return {"error": error}
+
+
+def report(error: BaseException, options: Options) -> int:
+    """Write on stderr why the command failed and what to do next; return the exit code."""
+    if options.verbose:
+        from traceback import print_exception
+
+        print_exception(error)
+    failure = explain(error, options)
+    if options.wants_json:
+        from sessiondb.cli.output import dumps
+
+        click.echo(dumps(failure.as_json()), err=True)
+    else:
+        for line in failure.lines():
+            click.echo(line, err=True)
+    return failure.exit_code
+
+
+def explain(error: BaseException, options: Options) -> Failure:
+    """Return the failure that an exception is."""
+    error = _translated(error)
+    if isinstance(error, SessionDBError):
+        # Without the place of the effect in its unit: a command is one effect.
+        hint = _useful(error.hint, options) or _default_hint(error.exit_code, options)
+        candidates = error.sessions if isinstance(error, AmbiguousIdError) else ()
+        found = type(error).__name__, str(error.args[0]), hint, error.exit_code
+        return _bounded(Failure(*found, candidates), options)
+    if isinstance(error, click.ClickException):
+        what = " ".join(error.format_message().split()).rstrip(".")
+        hint = getattr(error, "hint", None) or _help(options)
+        return _bounded(Failure("UsageError", what, hint, error.exit_code), options)
+    if isinstance(error, OSError):
+        named = f"{error.filename}: " if error.filename else ""
+        hint = _OS_HINTS.get(error.errno or 0, _PATH_HINT)
+        what = f"{named}{error.strerror or error}"
+        return _bounded(Failure("StorageError", what, hint, 1), options)
+    if isinstance(error, KeyboardInterrupt | EOFError | click.Abort):
+        return Failure("Interrupted", "interrupted", None, INTERRUPTED)
+    kind = type(error).__name__
+    hint = f"this is a defect of sessiondb; {hints.command('-v', *options.argv)} shows where"
+    return _bounded(Failure(kind, f"{kind}: {error}", hint, 1), options)
+
+
+def _translated(error: BaseException) -> BaseException:
+    """Return the error of ours that an error of SQLite means; any other as it is."""
+    driver = sys.modules.get("sqlite3")
+    if driver is not None and isinstance(error, driver.Error):
+        from sessiondb.engine.failures import translate
+
+        return translate(error)
+    return error
+
+
+def _useful(hint: str | None, options: Options) -> str | None:
+    """Return *hint* without advice to run the command that has just failed."""
+    if hint is None or options.command is None:
+        return hint
+    return hints.without(hint, options.command) or None
+
+
+def _default_hint(exit_code: int, options: Options) -> str:
+    if exit_code == 2:
+        return _help(options)
+    if exit_code == 3 and options.command != "list":
+        return f"{hints.command('list', '-a')} shows every session"
+    if options.command != "doctor":
+        return f"{hints.command('doctor')} shows the disk and the database"
+    return f"{hints.command('-v', *options.argv)} shows where it failed"
+
+
+def _help(options: Options) -> str:
+    if options.command is None:
+        return f"{hints.command('--help')} lists the commands"
+    return f"{hints.command(options.command, '--help')} describes its arguments"
+
+
+def _bounded(failure: Failure, options: Options) -> Failure:
+    """Return *failure* with a short message, its commands with the database that was given."""
+    what = failure.message
+    if len(what) > _MAX_MESSAGE:
+        what = f"{what[: _MAX_MESSAGE - 300]} … {what[-200:]}"
+    hint = failure.hint and hints.with_database(failure.hint, options.database)
+    return Failure(failure.type, what, hint, failure.exit_code, failure.candidates)
+
+
+def _on_one_line(text: str) -> str:
+    return cell(text) if "\n" in text or "\t" in text else visible(text)

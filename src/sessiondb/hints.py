@@ -1,0 +1,61 @@
+"""Commands inside hints: one way to write them, so that each can be typed as it is.
+
+A hint is a line of text. A command in it is written by `command`: between
+backticks, its words quoted for a shell, and no word contains a backtick. So the
+command line finds it again and adds the database it was given (`with_database`).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+_COMMAND = re.compile(r"`sessiondb ([^`]*)`")
+#: What chooses its database itself, or needs none.
+_ALONE = re.compile(r"--?\w|trust\b|completion\b|init --local|(?:[\w-]+ )?--help$")
+
+
+def command(*words: str) -> str:
+    """Return the command line of these words for a hint, ready to be typed."""
+    return f"`{' '.join(['sessiondb', *map(word, words)])}`"
+
+
+def word(text: str) -> str:
+    """Return *text* as one word of a POSIX shell.
+
+    Control characters, backticks and bytes that are not UTF-8 are escaped, as
+    bash, zsh and ksh read them between ``$'`` and ``'``.
+    """
+    if text.isprintable() and "`" not in text:
+        return shlex.quote(text)
+    return f"$'{''.join(map(_escaped, text))}'"
+
+
+def _escaped(char: str) -> str:
+    if "\udc80" <= char <= "\udcff":
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    if char.isprintable() and char not in "\\'`":
+        return char
+    return f"\\U{ord(char):08x}"
+
+
+def with_database(hint: str, options: Sequence[str]) -> str:
+    """Return *hint* with *options* (``--db PATH`` and the like) in each command that needs them."""
+    if not options:
+        return hint
+    chosen = " ".join(map(word, options))
+
+    def choose(match: re.Match[str]) -> str:
+        return match[0] if _ALONE.match(match[1]) else f"`sessiondb {chosen} {match[1]}`"
+
+    return _COMMAND.sub(choose, hint)
+
+
+def without(hint: str, name: str) -> str:
+    """Return *hint* without its clauses (between semicolons) that say just to run *name*.
+
+    ``check`` does not advise to run ``check``. No clause left is an empty text.
+    """
+    clauses = re.findall(r"(?:`[^`]*`|[^`;])+", hint)
+    return "; ".join(c.strip() for c in clauses if f"`sessiondb {name}`" not in c)
