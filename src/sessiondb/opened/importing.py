@@ -24,6 +24,7 @@ from sessiondb.effects.ingest import Entry, OpenImport, Run
 from sessiondb.effects.ingest_batch import WriteBatch
 from sessiondb.effects.ingest_close import CloseImport
 from sessiondb.effects.project import Place
+from sessiondb.effects.project_facts import describe_project
 from sessiondb.effects.restore import OpenRestore
 from sessiondb.effects.restore_close import CloseRestore, LinkRestored
 from sessiondb.effects.unit import Unit
@@ -201,6 +202,11 @@ class Importer:
             sum(b.size for b in blobs),
         )
         problems: list[Problem] = []
+        if item.project is not None:
+            try:
+                self.queue(describe_project(run, item.project), 0, 0)
+            except InvalidInputError as error:
+                problems.append(Problem(item.path, f"the project of {item.source_id}: {error}"))
         for batch, size, records in self.batches(item, problems):
             self.queue(WriteBatch(run, batch), records, size)
             if self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES:

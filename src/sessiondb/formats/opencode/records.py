@@ -63,7 +63,8 @@ class RawPart(NamedTuple):
 class SessionRecord:
     """A session's own record (``info``, as OpenCode exports it) and what lies beside it.
 
-    ``facts`` change whenever anything of the session changed. ``todo``, ``diff``
+    ``facts`` change whenever anything of the session changed. ``project`` is the
+    record of its project, ``approved`` the permissions given there. ``todo``, ``diff``
     and ``share`` are None where there are none, ``columns`` are fields of a
     `SourceSession` that the record does not have.
     """
@@ -76,9 +77,12 @@ class SessionRecord:
     worktree: str | None = None
     vcs: str | None = None
     root_commit: str | None = None
+    project: dict[str, Any] = field(default_factory=dict)
+    approved: Any = None
     todo: list[Any] | None = None
     diff: list[Any] | None = None
     share: dict[str, Any] | None = None
+    share_folder: str | None = None
     columns: dict[str, Any] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 

@@ -13,6 +13,8 @@ from sessiondb.model import Problem
 
 #: A file larger than this stays where it is, in bytes.
 MAX_FILE = 64 << 20
+#: Folders of a tree with the secrets of shares; 1.0 began to use the first one.
+SHARES = ("session_share", "share")
 #: Folders of a data directory that hold such outputs.
 _OUTPUTS = ("tool-output", "shell")
 # No symlink, and no waiting for whoever writes to a fifo. Windows knows only the last of them.

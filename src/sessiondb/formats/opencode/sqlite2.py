@@ -70,18 +70,15 @@ class Records2(Database):
     def session(self, head: Head) -> SessionRecord:
         """Read one session; raises `OddRecordError`."""
         row = self.row(head.id)
-        project = self.projects.get(str(row.get("project_id")), {})
         size, modified = self.stat
         record = SessionRecord(
             info={},
-            facts=[dict(row), project, self.changes.get(head.id)],
+            facts=[dict(row), self.changes.get(head.id)],
             path=self.path,
             size=size,
             mtime_ns=modified,
-            worktree=project.get("worktree"),
-            vcs=project.get("vcs"),
-            root_commit=project.get("id"),
         )
+        self.put_project(record, row)
         self.decode(row, _JSON, record.problems)
         record.info = info_of(row)
         record.columns = {name: row[name] for name in _BESIDE if row.get(name) is not None}
