@@ -273,7 +273,5 @@ class LinkRestored:
         ownership.recount(tx, ownership.settle(tx, lost))
 
     def _mark(self, tx: Transaction, child: str, parent: str) -> None:
-        copied = tx.run(_COPIED, sid=child, parent=parent).fetchall()
-        for (seq,) in copied:
+        for (seq,) in tx.run(_COPIED, sid=child, parent=parent).fetchall():
             ownership.mark(tx, child, seq, 1)
-        ownership.recount(tx, [child] if copied else [])

@@ -36,7 +36,7 @@ SOURCE = "jsonl"
 SUFFIXES = frozenset({".jsonl", ".gz"})
 #: Lines that are looked at to see whether a file is ours.
 _GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 16
-#: Where a team keeps logs: directories in them are relative to the project, or its root.
+#: Where `sync` keeps files: directories in them are relative to the project.
 SYNC_FOLDER = (".sessiondb", "sessions")
 
 
@@ -144,7 +144,7 @@ def _session(scan: Scan, found: Found, meta: Record, stat: os.stat_result) -> So
         title=named.get("title", ""),
         title_source=named.get("title_source", "derived"),
         directory=_absolute(meta.get("directory", ""), base),
-        worktree=_absolute(project.get("worktree", None if base is None else "."), base),
+        worktree=_absolute(project.get("worktree"), base),
         vcs=project.get("vcs"),
         root_commit=project.get("root_commit"),
         remote=project.get("remote"),
@@ -195,10 +195,7 @@ def _absolute(directory: Any, base: str | None) -> Any:
         return directory
     if "\0" in _text(directory):
         raise ValueError(f"not a directory: {directory!r:.80}")
-    if base is None:
-        return directory
-    path = os.path.normpath(Path(base, directory))
-    return path if path == base or path.startswith(base.rstrip(os.sep) + os.sep) else base
+    return directory if base is None else os.path.normpath(Path(base, directory))
 
 
 def _diff(scan: Scan, record: Record) -> FileDiff:
