@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,11 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = Path(os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures"))
+
+# A runner in the background starts us with SIGINT ignored, and so would every child be that a
+# test interrupts: an ignored signal is inherited through exec, a handled one is not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Machines differ too much for a deadline per example. Under CI hypothesis takes its own profile.
 settings.register_profile("local", deadline=None)

@@ -1,6 +1,6 @@
 """The asynchronous façade: the names of `Store`, awaited.
 
-Reads go over aiosqlite, one hop each; writes share the writer role and
+Reads run on threads that own a connection each, one hop each; writes share the writer role and
 are served by its daemon thread. No event loop waits for the database, a store
 may be used from any loop, and cancelling a caller never cancels a transaction.
 """
@@ -20,24 +20,26 @@ from collections.abc import (
 from contextlib import asynccontextmanager, suppress
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
 from sessiondb.effects.job import Job
 from sessiondb.effects.recover import Recover
-from sessiondb.errors import StoreClosedError
+from sessiondb.errors import InvalidInputError, StorageError, StoreClosedError
 from sessiondb.model import Change, Export, Imported, Problem, SourceSession
 from sessiondb.opened.core import Core
 from sessiondb.opened.exports import with_messages
 from sessiondb.opened.notifier import Callback, LoopNotifier
+from sessiondb.opened.opening import HOW_TO_OPEN, Opening
 from sessiondb.opened.queries import Queries
-from sessiondb.opened.readers import Readers
+from sessiondb.opened.readers import Readers, async_connection
 from sessiondb.opened.sharing import Holding, new_stream
 from sessiondb.opened.streams import AsyncStream
 from sessiondb.opened.waking import inbox
 from sessiondb.opened.watching import Watch
+from sessiondb.opened.worker import Worker
 from sessiondb.repository import Read
 
 if TYPE_CHECKING:
@@ -90,31 +92,6 @@ def _write_by_ref(
     return run
 
 
-S = TypeVar("S", bound="AsyncStore")
-
-
-class Opening(Generic[S]):
-    """A store that is being opened: ``await`` it, or use it in ``async with``."""
-
-    def __init__(self, cls: type[S], make: Callable[[], Core]) -> None:
-        self._cls, self._make = cls, make
-        self._store: S | None = None
-
-    def __await__(self) -> Generator[Any, None, S]:
-        return self._open().__await__()
-
-    async def _open(self) -> S:
-        return self._cls(await asyncio.to_thread(self._make))
-
-    async def __aenter__(self) -> S:
-        self._store = await self._open()
-        return self._store
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._store is not None:
-            await self._store.close()
-
-
 class AsyncStore:
     """One database of sessions, usable from any event loop.
 
@@ -122,6 +99,8 @@ class AsyncStore:
     """
 
     def __init__(self, core: Core) -> None:
+        if not isinstance(core, Core):
+            raise InvalidInputError("an AsyncStore is not made directly", hint=HOW_TO_OPEN)
         self._core = core
         self._queries = Queries(core)
         self._readers = Readers(core)
@@ -140,9 +119,10 @@ class AsyncStore:
         busy_timeout: float = 10.0,
         cwd: str | os.PathLike[str] | None = None,
     ) -> Opening[Self]:
-        """Open a database, making it if it is new: see `Store.open`.
+        """Open a database, creating it if it is new: see `Store.open`.
 
-        Await the result, or use it in ``async with``.
+        Await the result, or use it in ``async with``. A caller who is cancelled
+        meanwhile leaves nothing open.
         """
         make = partial(
             Core, where, scope=scope, source=source, create=create, read_only=read_only,
@@ -161,8 +141,19 @@ class AsyncStore:
         return self._core.location
 
     async def close(self) -> None:
-        """Close the store; closing twice is fine. Use after it raises `StoreClosedError`."""
-        await asyncio.to_thread(self._core.close)
+        """Close the store; closing twice is fine. Use after it raises `StoreClosedError`.
+
+        A caller who is cancelled does not wait for it; the store is closed all the same.
+        """
+        try:
+            worker = Worker("sessiondb-close")
+        except StorageError:
+            # No thread is left: rather a loop that waits than a store that stays open.
+            self._core.close()
+            return
+        closed = worker.call(self._core.close)
+        worker.end()
+        await closed
 
     async def __aenter__(self) -> Self:
         return self
@@ -275,9 +266,10 @@ class AsyncStore:
     def connection(self) -> AsyncConnection:
         """Return a read-only SQLAlchemy connection: ``await`` it, or use it in ``async with``.
 
-        Needs greenlet (``pip install 'sessiondb[asyncio]'``), as all of SQLAlchemy's asyncio.
+        Needs aiosqlite and greenlet (``pip install 'sessiondb[asyncio]'``): raises
+        `MissingExtraError` without them.
         """
-        return self._readers.connection()
+        return async_connection(self._core)
 
     # -- writing over time ---------------------------------------------------
 
@@ -359,8 +351,13 @@ class AsyncStore:
 
         importer = new_importer(self._core, restore, as_fork, dry_run, project_root)
         results = importer.run(found)
-        while (result := await asyncio.to_thread(next, results, None)) is not None:
-            yield result
+        # One thread from the first record to the last: a reader has connections of its own.
+        worker = Worker("sessiondb-import", last=partial(_close_all, results, found))
+        try:
+            while (result := await worker.call(lambda: next(results, None))) is not None:
+                yield result
+        finally:
+            worker.end()
 
     # -- being told ----------------------------------------------------------
 
@@ -375,11 +372,14 @@ class AsyncStore:
         self, session: SessionRef | None = None, since: int | None = None, *, poll: float = 0.1
     ) -> AsyncGenerator[Change]:
         """Yield what any process commits: see `Store.changes`."""
-        watch = await asyncio.to_thread(Watch, self._core, session, since)
-        try:
-            while True:
-                for change in await asyncio.to_thread(watch.poll):
-                    yield change
-                await asyncio.sleep(poll)
-        finally:
-            watch.close()
+        watch = Watch(session, since, poll)
+        while True:
+            for change in await self._readers.read(watch.look()):
+                yield change
+            await asyncio.sleep(watch.pause)
+
+
+def _close_all(*iterables: Iterable[object]) -> None:
+    for one in iterables:
+        if isinstance(one, Generator):
+            one.close()

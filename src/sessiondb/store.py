@@ -75,12 +75,28 @@ def _write_by_ref(
 class Store:
     """One database of sessions, usable from any thread.
 
-    Open it with `Store.open`; close it, or use it as a context manager.
+    ``Store(...)`` is the same as `Store.open`; close it, or use it as a context manager.
     """
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._queries = Queries(core)
+    def __init__(
+        self,
+        where: str | os.PathLike[str] | None = None,
+        *,
+        scope: str = "auto",
+        source: str = "sessiondb",
+        create: bool = True,
+        read_only: bool = False,
+        durability: str = "full",
+        busy_timeout: float = 10.0,
+        cwd: str | os.PathLike[str] | None = None,
+    ) -> None:
+        # First of all known to `__del__`, so that an interrupt leaves nothing open.
+        self._core = Core(
+            where, scope=scope, source=source, create=create, read_only=read_only,
+            durability=durability, busy_timeout=busy_timeout, cwd=cwd,
+        )  # fmt: skip
+        self._core.start()
+        self._queries = Queries(self._core)
 
     @classmethod
     def open(
@@ -95,7 +111,7 @@ class Store:
         busy_timeout: float = 10.0,
         cwd: str | os.PathLike[str] | None = None,
     ) -> Self:
-        """Open a database, making it if it is new.
+        """Open a database, creating it if it is new.
 
         *where* is a path, an SQLite URL or ``:memory:``; without it see
         ``SESSIONDB_PATH``, the project's own database, the global one, or *scope*
@@ -107,10 +123,8 @@ class Store:
         `SchemaVersionError`, `CorruptionError`, `BusyError`, `StorageError`.
         """
         return cls(
-            Core(
-                where, scope=scope, source=source, create=create, read_only=read_only,
-                durability=durability, busy_timeout=busy_timeout, cwd=cwd,
-            )
+            where, scope=scope, source=source, create=create, read_only=read_only,
+            durability=durability, busy_timeout=busy_timeout, cwd=cwd,
         )  # fmt: skip
 
     @property
@@ -338,13 +352,10 @@ class Store:
         from sessiondb.opened.watching import Watch
 
         ended = stop or threading.Event()
-        watch = Watch(self._core, session, since)
-        try:
-            while not ended.is_set():
-                yield from watch.poll()
-                ended.wait(poll)
-        finally:
-            watch.close()
+        watch = Watch(session, since, poll)
+        while not ended.is_set():
+            yield from self._core.read(watch.look())
+            ended.wait(watch.pause)
 
     def connection(self) -> Connection:
         """Return a read-only SQLAlchemy connection, to be closed by you."""

@@ -186,8 +186,10 @@ def test_iso_time_with_and_without_a_zone() -> None:
 def test_what_is_left_out_is_said_unless_json_has_it(sessiondb: Run, story: Story) -> None:
     cut = sessiondb("list", "-a", "--limit", "2")
     cursor = sessiondb("list", "-a", "--limit", "2", "--json").json["next_cursor"]
-    assert f"--cursor {cursor}" in cut.err
-    assert sessiondb("list", "-a", "--limit", "2", "--jsonl").err == cut.err
+    assert cut.err == f"2 sessions · more: `sessiondb list -a --limit 2 --cursor {cursor}`\n"
+    assert f"`sessiondb list -a --limit 2 --jsonl --cursor {cursor}`" in (
+        sessiondb("list", "-a", "--limit", "2", "--jsonl").err
+    )
     assert sessiondb("list", "-a", "--limit", "2", "--json").err == ""
     assert sessiondb("list", "-a").err == ""
 

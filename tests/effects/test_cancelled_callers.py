@@ -221,7 +221,7 @@ async def test_a_cancelled_read_leaves_no_transaction_and_no_connection_behind(
     readers = store._readers
     await eventually(lambda: len(readers._idle) == readers._count)
     assert readers._count <= MAX_READERS
-    assert not any(one._conn.in_transaction for one in readers._idle)
+    assert not any(c.in_transaction for one in readers._idle for c in one._connections)
 
 
 def test_a_loop_that_ends_with_units_on_their_way_loses_and_doubles_nothing(

@@ -221,6 +221,12 @@ def test_ids_go_on_below_those_of_the_file_that_is_opened(
         {"cursor": encode_cursor(1)},
         {"cursor": encode_cursor([1], {"a": 1})},
         {"cursor": encode_cursor(1, None)},
+        {"cursor": encode_cursor(10**30, "ses_1")},
+        {"cursor": encode_cursor(float("inf"), "ses_1")},
+        {"cursor": encode_cursor(True, "ses_1")},
+        {"cursor": encode_cursor(1, "\ud800")},
+        {"cursor": encode_cursor(1, "ses_1") + "="},
+        {"cursor": "W" * 1_000_000},
     ],
 )
 def test_what_is_no_list_is_refused(store: Store, wrong: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from sessiondb.maintenance import check
 from sessiondb.model import Hit, MessageDraft, Page, PartDraft
 from sessiondb.repository import search
 from sessiondb.repository.search import MARKS
+from sessiondb.repository.sessions import encode_cursor
 
 
 def titles(found: Page[Hit]) -> list[str]:
@@ -151,6 +152,80 @@ def test_pages_of_hits_leave_no_gap_and_repeat_nothing(
     assert len({hit.session.id for hit in found}) == 10
     whole = store.search("word", order=order, all_hits=all_hits, limit=1000)
     assert [(hit.session.id, hit.seq) for hit in whole] == keys
+
+
+@pytest.mark.parametrize("order", ["newest", "time"])
+@pytest.mark.parametrize("all_hits", [False, True])
+def test_pages_stay_what_they_were_while_others_write(
+    store: Store, order: str, all_hits: bool
+) -> None:
+    made = [talk(store, f"s{number}", "word 1", "word 2") for number in range(6)]
+    made += [talk(store, f"word in title {number}", "else") for number in range(4)]
+    expected = all_pages(store, "word", order=order, all_hits=all_hits)
+
+    found: list[Hit] = []
+    cursor = None
+    for number in range(60):
+        page = store.search("word", order=order, all_hits=all_hits, limit=1, cursor=cursor)
+        found += page
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+        # New matches in sessions that were shown, in some that were not, and in new ones.
+        with store.effects() as fx:
+            for session in made:
+                fx.append(session, user("word again"))
+        talk(store, f"new {number}", "word")
+        talk(store, f"a word in a new title {number}", "else")
+    keys = [(hit.session.id, hit.seq) for hit in found]
+    assert len(set(keys)) == len(keys)
+    # New sessions may be found by their titles; whatever was there is neither moved nor lost.
+    assert [key for key in keys if key[0] in made] == [(h.session.id, h.seq) for h in expected]
+
+
+def test_a_page_does_not_skip_what_comes_after_removed_hits(store: Store) -> None:
+    made = [talk(store, f"s{number}", "word") for number in range(6)]
+    for order in ("newest", "time", "rank"):
+        first = store.search("word", order=order, limit=2)
+        gone = store.fork(first.items[0].session.id)  # a session that no page has shown
+        store.delete(gone)
+        rest = store.search("word", order=order, cursor=first.next_cursor)
+        assert {h.session.id for h in [*first, *rest]} == set(made)
+
+
+def test_the_cursor_of_a_search_stays_short_however_deep_it_is(store: Store) -> None:
+    for number in range(60):
+        talk(store, f"s{number}", "word")
+    for order in ("newest", "time", "rank"):
+        cursor = None
+        for _ in range(20):
+            cursor = store.search("word", order=order, limit=2, cursor=cursor).next_cursor
+            assert cursor is not None
+            assert len(cursor) <= 48
+            assert cursor.replace("_", "").replace("-", "").isalnum()
+
+
+_COUNTLESS = 10**30
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "", "x", "\ud800", "\0", "=" * 1_000, "A" * 1_000_000, 5, b"W10", [],
+        *[encode_cursor(*key) for key in (
+            (), ("newest",), ("newest", 5, 3), ("newest", 5, 3, 0, 0), ("newest", 3, 5, 0),
+            ("newest", 5, 0, 0), ("newest", -1, -1, 0), ("newest", 5, 3, -1), ("newest", 5.0, 3, 0),
+            ("newest", True, True, 0), ("newest", _COUNTLESS, 3, 0), ("newest", 5, "3", 0),
+            ("rank", 5, 3, 0), ("end", 0, 0, 0), ("titles", -1, 0, 0), ("titles", 0, -1, 0),
+            (["newest"], 5, 3, 0), (None, 5, 3, 0), ("newest", 5, float("nan"), 0),
+        )],
+        encode_cursor("newest", 5, 3, 0) + "=", " " + encode_cursor("newest", 5, 3, 0),
+    ],
+)  # fmt: skip
+def test_a_cursor_that_was_not_given_out_is_refused(store: Store, cursor: Any) -> None:
+    talk(store, "s", "word")
+    with pytest.raises(InvalidInputError):
+        store.search("word", cursor=cursor)
 
 
 def test_many_hits_of_one_session_hide_no_other(store: Store) -> None:

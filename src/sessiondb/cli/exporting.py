@@ -80,6 +80,7 @@ def export_command(
         force = may_replace([file], force)
     with open_store(options) as store:
         from sessiondb.maintenance.bundle import parents_first
+        from sessiondb.maintenance.portable import portable_in
 
         name = terminal()
         named = (store.session(ref, terminal=name) for ref in refs)
@@ -93,7 +94,8 @@ def export_command(
         readable = Readable(store, sessions, to, redact)
         # No bar where the documents themselves are shown.
         quiet = target is None and sys.stdout.isatty()
-        with contextlib.closing(counted(readable, "export", len(sessions), quiet=quiet)) as shown:
+        found = readable if form != "jsonl" else portable_in(readable, target)
+        with contextlib.closing(counted(found, "export", len(sessions), quiet=quiet)) as shown:
             documents = to.write(shown, detail=detail or to.DETAILS[0], together=together)
             if target is None:
                 _to_one(documents, sys.stdout.buffer)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sessiondb.cli.opening import current
 from sessiondb.errors import abridged
 
 if TYPE_CHECKING:
@@ -77,8 +78,8 @@ def paged(function: F) -> F:
 
 
 def further(cursor: str) -> str:
-    """Return how to see what comes after a page."""
-    return f"--limit N or --cursor {cursor}"
+    """Return the command that shows what comes after a page."""
+    return current().again("--cursor", cursor, without="--cursor")
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]

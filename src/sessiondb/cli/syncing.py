@@ -8,6 +8,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.text import count, one_line
+from sessiondb.hints import command
 
 PROBLEMS_FOUND = 4
 
@@ -45,7 +46,9 @@ def sync_command(options: Options, *, as_json: bool) -> int:
     if done.missing:
         say(
             f"{count(len(done.missing), 'file')} removed there, the sessions stay here: "
-            "`rm` removes them, `export --to jsonl -o` writes them again"
+            f"{command('rm', done.missing[0])} removes one, "
+            f"{command('export', done.missing[0], '--to', 'jsonl', '-o', f'{done.folder}/')} "
+            "writes its file again"
         )
     for problem in done.problems:
         line = f":{problem.line}" if problem.line else ""

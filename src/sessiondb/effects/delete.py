@@ -38,13 +38,27 @@ _MARK = Statement(
         .values(time_deleted=p("now"), revision=session.c.revision + text("1"))
     )
 )
-_DETACH = Statement(
-    lambda: (
+
+
+def _detach() -> Any:
+    parent = session.alias("parent")
+    same_source = (
+        select(session.c.parent_source_id)
+        .where(parent.c.id == session.c.parent_id)
+        .where(parent.c.source == session.c.source)
+        .where(parent.c.source_id == session.c.parent_source_id)
+        .scalar_subquery()
+    )
+    return (
         update(session)
         .where(session.c.id.in_(select(_ids.c.value)))
-        .values(parent_id=None, parent_seq=None)
+        .values(parent_source_id=func.coalesce(same_source, session.c.parent_id), parent_id=None)
     )
-)
+
+
+#: A detached fork still names its parent, and where it began there: should that be restored,
+#: from whatever file, it is linked again, and nothing is counted twice.
+_DETACH = Statement(_detach)
 _STAMP = update_of(session, "change", session.c.id == p("sid"))
 _FACTS = Statement(
     lambda: select(session.c.source, session.c.source_id, session.c.revision, session.c.last_seq)

@@ -100,6 +100,17 @@ _WAITING = Statement(
         session.c.time_deleted.is_(None),
     )
 )
+#: Forks that were detached when this session was removed name it by its id here.
+_DETACHED = Statement(
+    lambda: select(
+        session.c.id, session.c.source_id, session.c.relation, session.c.time_detached
+    ).where(
+        session.c.parent_source_id == p("sid"),
+        session.c.parent_id.is_(None),
+        session.c.id != p("sid"),
+        session.c.time_deleted.is_(None),
+    )
+)
 _LINK = update_of(session, "parent_id relation", session.c.id == p("sid"))
 _CHILDREN = Statement(lambda: select(session.c.id).where(session.c.parent_id == p("sid")))
 _ROOT = update_of(session, "root_id", session.c.id == p("sid"))
@@ -162,7 +173,7 @@ class OpenImport:
         """Write it."""
         run = self.run
         tx.insert_blobs(self.blobs)
-        tx.run(_UNBURY, source=run.source, source_id=run.source_id)
+        undeleted = tx.run(_UNBURY, source=run.source, source_id=run.source_id).rowcount > 0
         if self.supersedes is not None:
             tx.run(_FREE_SOURCE, sid=self.supersedes)
         run.problems.clear()
@@ -175,7 +186,7 @@ class OpenImport:
             self._merge(tx)
         if self.supersedes is None:
             self._find_parent(tx)
-            self._adopt(tx)
+            self._adopt(tx, undeleted)
 
     def _make(self, tx: Transaction) -> None:
         run, columns = self.run, self.columns
@@ -226,12 +237,14 @@ class OpenImport:
         if row is not None:
             self._link(tx, run.session_id, row[0], self.relation)
 
-    def _adopt(self, tx: Transaction) -> None:
-        """Link children that came before this session."""
+    def _adopt(self, tx: Transaction, undeleted: bool) -> None:
+        """Link children that came before this session, or that its removal detached."""
         run = self.run
         waiting = tx.run(
             _WAITING, source=run.source, source_id=run.source_id, sid=run.session_id
         ).fetchall()
+        if undeleted:
+            waiting += tx.run(_DETACHED, sid=run.session_id).fetchall()
         for child, source_id, relation, detached in waiting:
             linked = self._link(tx, child, run.session_id, relation)
             if linked and source_id is not None and detached is None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select, text
+from sqlalchemy import and_, func, select, text
 
 from sessiondb.effects.transaction import TOKENS, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
@@ -22,7 +22,7 @@ from sessiondb.schema import message, part, session
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Copy:
-    """One row of a class of copies."""
+    """One row of a class of copies; ``born``: it came into a fork when that was made."""
 
     session_id: str
     seq: int
@@ -32,6 +32,7 @@ class Copy:
     root_id: str
     time_created: int
     message_time: int
+    born: int | None
 
 
 _COLUMNS = (
@@ -43,6 +44,7 @@ _COLUMNS = (
     session.c.root_id,
     session.c.time_created,
     message.c.time_created.label("message_time"),
+    and_(session.c.relation == text("'fork'"), message.c.seq <= session.c.parent_seq),
 )
 _alive = session.c.time_deleted.is_(None)
 _BY_KEY = Statement(
@@ -53,7 +55,7 @@ _BY_KEY = Statement(
     )
 )
 # Ids that two sessions of one family brought themselves may agree by chance; copies also keep
-# their time, and only where some row is inherited was anything copied at all.
+# their time, and one of them is inherited, or came with a fork.
 _BY_FAMILY = Statement(
     lambda: (
         select(*_COLUMNS)
@@ -167,7 +169,8 @@ def copies_of(tx: Transaction, row: Lost) -> list[Copy]:
 def _family(tx: Transaction, row: Lost) -> list[Copy]:
     where = {"root": row.root_id, "mid": row.id, "seq": row.seq, "time": row.time_created}
     family = [Copy(*r) for r in tx.run(_BY_FAMILY, **where).fetchall()]
-    return family if any(c.inherited for c in family) else []
+    # The sessions between two forks may be removed: then each counts its copy by itself.
+    return family if any(c.inherited or c.born for c in family) else []
 
 
 def settle(tx: Transaction, rows: Iterable[Lost]) -> set[str]:

@@ -151,6 +151,11 @@ def _adopted(tx: Transaction, place: Place, root: str) -> str | None:
     return moved
 
 
+def is_known(tx: Transaction, directory: str) -> bool:
+    """Return whether *directory*, as it is stored, belongs to a project."""
+    return tx.one(_BY_DIRECTORY, directory=directory) is not None
+
+
 def _made(tx: Transaction, place: Place, root: str) -> str:
     salt, project_id = 0, _hash(root.encode("utf-8", "surrogatepass"))
     while tx.one(_BY_ID, pid=project_id) is not None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob, PartRow
@@ -45,6 +45,15 @@ _FOUND_BY_SOURCE = Statement(
 _FAMILY = Statement(
     lambda: select(session.c.root_id).where(
         session.c.id == p("sid"), session.c.time_deleted.is_(None)
+    )
+)
+#: Only forks hold copies that have no usage key.
+_FORKED = Statement(
+    lambda: (
+        select(session.c.id)
+        .where(session.c.root_id == p("root"), session.c.time_deleted.is_(None))
+        .where(session.c.relation == text("'fork'"))
+        .limit(1)
     )
 )
 _SLUG = Statement(
@@ -201,6 +210,8 @@ class WriteRows:
         self._begun = self._begun or (run.messages, run.last)
         run.messages, run.last = self._begun
         state = tx.peek(run.session_id)
+        # A copy that stayed may be the one that is counted meanwhile.
+        forked = tx.one(_FORKED, root=state.root_id) is not None
         touched: list[ownership.Lost] = []
         keys: dict[str, ownership.Lost] = {}
         for entry in self.entries:
@@ -214,7 +225,7 @@ class WriteRows:
             run.seqs[kept.seq] = seq
             when = entry.row.time_created or 0
             lost = ownership.Lost(state.root_id, seq, entry.row.id, when, kept.usage_key)
-            if kept.inherited or (kept.usage_key and not run.fresh):
+            if kept.inherited or forked or (kept.usage_key and not run.fresh):
                 touched.append(lost)
             elif kept.usage_key:
                 keys[kept.usage_key] = lost

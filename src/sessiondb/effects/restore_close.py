@@ -273,5 +273,7 @@ class LinkRestored:
         ownership.recount(tx, ownership.settle(tx, lost))
 
     def _mark(self, tx: Transaction, child: str, parent: str) -> None:
-        for (seq,) in tx.run(_COPIED, sid=child, parent=parent).fetchall():
+        copied = tx.run(_COPIED, sid=child, parent=parent).fetchall()
+        for (seq,) in copied:
             ownership.mark(tx, child, seq, 1)
+        ownership.recount(tx, [child] if copied else [])

@@ -18,7 +18,7 @@ import os
 import sqlite3
 import weakref
 from contextlib import closing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -54,32 +54,42 @@ def uri_of(path: Path, mode: str) -> str:
 
 
 def connect(
-    path: Path, *, mode: str = "rw", busy_timeout: float = 10.0, durability: str = "full"
+    path: Path,
+    *,
+    mode: str = "rw",
+    busy_timeout: float = 10.0,
+    durability: str = "full",
+    one_thread: bool = False,
 ) -> sqlite3.Connection:
     """Open *path*, which must exist, with the pragmas of this project.
 
     *mode* is ``rw``, ``ro``, or ``reader`` (rw, but only queries are allowed: a
     read-only handle could not keep the shared memory of the WAL alive).
-    *busy_timeout* is in seconds. Raises the errors of `translate`.
+    *busy_timeout* is in seconds. With *one_thread* only this thread may use and close
+    it; without, one at a time. Raises the errors of `translate`.
     """
     if durability not in DURABILITY:
         raise InvalidInputError(f"durability is full or normal, not {abridged(durability)}")
     uri = uri_of(path, "ro" if mode == "ro" else "rw")
+    attempt = partial(
+        _connect, path, mode=mode, busy_timeout=busy_timeout, durability=durability,
+        one_thread=one_thread,
+    )  # fmt: skip
     try:
-        return _connect(path, uri, mode, busy_timeout, durability)
+        return attempt(uri)
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if mode != "ro" or code not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise translate(error) from error
         _check_at_rest(path)
     try:
-        return _connect(path, f"{uri}&immutable=1", mode, busy_timeout, durability)
+        return attempt(f"{uri}&immutable=1")
     except sqlite3.Error as error:
         raise translate(error) from error
 
 
 def _connect(
-    path: Path, uri: str, mode: str, busy_timeout: float, durability: str
+    path: Path, uri: str, *, mode: str, busy_timeout: float, durability: str, one_thread: bool
 ) -> sqlite3.Connection:
     file = files.identity(path)
     if file in _inherited:
@@ -88,14 +98,14 @@ def _connect(
             hint="close it before os.fork(), or start the process by spawn",
         )
     connection = sqlite3.connect(
-        uri, uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False,
-        cached_statements=256, factory=_Connection,
+        uri, uri=True, timeout=busy_timeout, isolation_level=None,
+        check_same_thread=one_thread, cached_statements=256, factory=_Connection,
     )  # fmt: skip
     connection.path, connection.file = path, file
     _living.add(connection)
     try:
         set_pragmas(connection, mode, busy_timeout, durability)
-    except sqlite3.Error:
+    except BaseException:
         connection.close()
         raise
     return connection

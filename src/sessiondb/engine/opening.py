@@ -8,6 +8,7 @@ A file that is not ours, too new or damaged is refused and never written.
 
 from __future__ import annotations
 
+import inspect
 import sqlite3
 import uuid
 import warnings
@@ -57,9 +58,8 @@ def ensure(
     files.prepare(path, root=root, read_only=read_only)
     network = files.network_filesystem(path)
     if network is not None:
-        warnings.warn(
-            f"{path} is on {network}: no WAL there; use one process at a time", stacklevel=4
-        )
+        message = f"{path} is on {network}: no WAL there; use one process at a time"
+        warnings.warn(message, stacklevel=_depth_of_caller())
     journal = "wal" if network is None else "delete"
     try:
         if _is_current(path, min(busy_timeout, _FIRST_LOOK), read_only, journal):
@@ -70,6 +70,15 @@ def ensure(
     with files.creation_lock(path, busy_timeout):
         if not _is_current(path, busy_timeout, read_only, journal):
             _bring_up(path, busy_timeout, journal)
+
+
+def _depth_of_caller() -> int:
+    """Return the ``stacklevel`` of whoever called into this package."""
+    own = str(Path(__file__).parent.parent)
+    frame, depth = inspect.currentframe(), 0
+    while frame is not None and frame.f_code.co_filename.startswith(own):
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) -> bool:

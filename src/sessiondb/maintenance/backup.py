@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from sessiondb.engine import outputs
 from sessiondb.engine.connection import connect
 from sessiondb.engine.copying import copied
 from sessiondb.engine.failures import translate
-from sessiondb.errors import ConflictError, CorruptionError
+from sessiondb.errors import ConflictError, CorruptionError, InvalidInputError, abridged
 from sessiondb.hints import command
 from sessiondb.maintenance.check import HasPath
 
@@ -27,20 +28,30 @@ class Backup:
     sessions: int
 
 
-def backup(store: HasPath, to: Path, *, part: Path | None = None) -> Backup:
+def backup(store: HasPath, to: str | os.PathLike[str], *, part: Path | None = None) -> Backup:
     """Write a compact copy of a store's database to the new file *to*, readable by nobody else.
 
     *part* is the name that it has until it is complete, for whoever shows progress.
     Raises `ConflictError` when there is something already, `InvalidInputError` for
-    a place that is never written, `CorruptionError` when the copy is not intact,
-    `StorageError`; no incomplete copy is left behind.
+    what is not a path and for a place that is never written, `CorruptionError` when
+    the copy is not intact, `StorageError`; no incomplete copy is left behind.
     """
-    to = to.expanduser().absolute()
+    to = _path(to)
     if outputs.check_place(to):
         raise ConflictError(f"{to} already exists", hint="a backup needs a new file")
     with copied(store.path, to, part=part) as copy:
         made = _verified(copy)
     return replace(made, path=to)
+
+
+def _path(to: str | os.PathLike[str]) -> Path:
+    try:
+        path = Path(to).expanduser().absolute()
+    except (TypeError, RuntimeError) as error:
+        raise InvalidInputError(f"to is a path, not {abridged(to)}") from error
+    if "\0" in str(path):
+        raise InvalidInputError(f"to is a path without NUL, not {abridged(to)}")
+    return path
 
 
 def _verified(path: Path) -> Backup:

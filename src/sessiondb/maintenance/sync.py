@@ -1,7 +1,7 @@
 """Sessions of a project exchanged through files that a team commits.
 
-Each session is one log in ``.sessiondb/sessions``, directories relative to the
-project. Reading comes first, so that what is written holds both sides. A file
+Each session is one log in ``.sessiondb/sessions``, as `portable` writes it.
+Reading comes first, so that what is written holds both sides. A file
 that lacks something is added to; it is written anew only where what it says no
 longer holds, and never where something in it could not be read. Nothing is
 deleted on either side: what was removed is told.
@@ -17,7 +17,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO
@@ -27,12 +27,12 @@ from sessiondb.engine.connection import open_files
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats import find, jsonl
 from sessiondb.hints import command
+from sessiondb.maintenance.portable import FOLDER, portable
 from sessiondb.maintenance.removal import every
 from sessiondb.model import Imported, Problem, Session, SourceSession
 from sessiondb.repository.sessions import ALL
 from sessiondb.store import Store
 
-FOLDER = ".sessiondb/sessions"
 #: Git ignores it with the database, by the beginning of its name.
 NOTES = ".sessiondb/sessions.db-synced"
 #: Both sides' lines are kept; the reader joins them.
@@ -123,14 +123,25 @@ def _read(store: Store, done: Synced, files: Files, notes: Notes) -> None:
             continue
         names = session.id, session.source, session.source_id or session.id
         done.read.append(Imported("unchanged", *names, session.message_count))
-    for result in store.ingest(_sources(waiting, files)):
+    left: dict[tuple[str, str], str] = {}
+    for result in store.ingest(_sources(waiting, files, left)):
         if isinstance(result, Problem):
             done.problems.append(result)
         else:
             done.read.append(result)
+            left.pop((result.source, result.source_id), None)
+
+    told = {problem.source for problem in done.problems}
+    for (_, source_id), path in left.items():
+        if path not in told:
+            why = f"session {source_id} is of a directory outside of the project, so it is not read"
+            done.problems.append(Problem(path, why))
 
 
-def _sources(paths: Iterable[Path], files: Files) -> Iterator[SourceSession | Problem]:
+def _sources(
+    paths: Iterable[Path], files: Files, left: dict[tuple[str, str], str]
+) -> Iterator[SourceSession | Problem]:
+    """Yield what the files hold; *left* maps each session, by source and id there, to its path."""
     for path in paths:
         if files[path.name] == NO_FILE:
             yield Problem(str(path), "not a file, so it is not read")
@@ -138,8 +149,10 @@ def _sources(paths: Iterable[Path], files: Files) -> Iterator[SourceSession | Pr
         found = list(find(path, formats=["jsonl"]))
         if not found and files[path.name][0]:
             yield Problem(str(path), "not a log of sessiondb")
-        for item in found:
-            yield from item.read()
+        for item in (item for store in found for item in store.read()):
+            if isinstance(item, SourceSession):
+                left[item.source, item.source_id] = item.path
+            yield item
 
 
 def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
@@ -156,9 +169,7 @@ def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
             continue
 
         def lines(session_id: str = session.id) -> Iterator[str]:
-            # The prompt history is a person's own.
-            export = replace(store.export(session_id, **jsonl.READ), prompts=())
-            return jsonl.lines(export, base=root)
+            return jsonl.lines(portable(store.export(session_id, **jsonl.READ), root))
 
         if seen is None:
             left: tuple[int, int] | None = _replace(path, lines())

@@ -184,7 +184,10 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A worktree root on disk; every session belongs to one. Times in Unix ms."""
+    """A worktree root on disk; every session belongs to one. Times in Unix ms.
+
+    ``metadata`` has the own record of each source that keeps one, by the source's name.
+    """
 
     id: str
     worktree: str
@@ -195,6 +198,8 @@ class Project:
     metadata: Mapping[str, Any]
     time_created: int
     time_updated: int
+    permission: Any = None
+    time_initialized: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

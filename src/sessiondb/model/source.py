@@ -78,13 +78,31 @@ class SourceMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class SourceProject:
+    """What a source keeps about a project; None is unknown, times are in Unix ms.
+
+    ``sandboxes`` are further directories of the project, as absolute paths; those
+    that belong to a project already are left alone. ``record`` is the source's own
+    record, kept in ``metadata`` under the name of the source.
+    """
+
+    name: str | None = None
+    permission: Any = None
+    sandboxes: tuple[str, ...] = ()
+    time_created: int | None = None
+    time_initialized: int | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class SourceSession:
     """One session of a foreign store.
 
     ``source_id`` is the agent's own id; ``digest`` changes whenever anything of
     the session changed (cheap to make: no message is read for it). ``path`` and
     ``size``, ``mtime_ns`` describe the file it was read from, for the ledger.
-    ``worktree`` is the project's root as the source names it. ``leaf`` is the id
+    ``worktree`` is the project's root as the source names it, ``project`` what else
+    it says of that project. ``leaf`` is the id
     of the message the session continues from; None is the last one. ``data``
     keeps what has no column. ``parent_source_id`` with ``relation`` names the
     parent; ``parent_message`` the id of the parent's message it starts from.
@@ -131,6 +149,7 @@ class SourceSession:
     mtime_ns: int | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     stored: StoredSession | None = None
+    project: SourceProject | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ T = TypeVar("T")
 Tell = Callable[[Callback, list[Change]], None]
 #: Seconds after a delete until its rows begin to be removed.
 REAP_AFTER = 1.0
+#: Reader connections that are kept for the next read of some thread.
+MAX_IDLE = 4
 _open: weakref.WeakSet[Core] = weakref.WeakSet()
 
 
@@ -103,15 +105,30 @@ class Core:
         self._sinks: list[Callable[[list[Change]], None]] = []
         #: Functions that close connections of which nobody makes use.
         self.on_rest: list[Callable[[], None]] = []
-        self.closed = False
-        check_free(self.path)
-        ensure(
-            self.path, create=create, read_only=read_only, busy_timeout=busy_timeout,
-            root=self.location.root,
-        )  # fmt: skip
-        self.writer = acquire(self.path)
-        _open.add(self)
-        self._see_newest()
+        self.closed = self._started = False
+        try:
+            check_free(self.path)
+            ensure(
+                self.path, create=create, read_only=read_only, busy_timeout=busy_timeout,
+                root=self.location.root,
+            )  # fmt: skip
+        except BaseException:
+            self._remove_temporary()
+            raise
+
+    def start(self) -> None:
+        """Take part in what this process shares of the file; leaves nothing of it if it fails.
+
+        Until then nothing is open and nothing is registered, however the making ended.
+        """
+        try:
+            self.writer = acquire(self.path)
+            self._started = True
+            _open.add(self)
+            self._see_newest()
+        except BaseException:
+            self.close()
+            raise
 
     def _see_newest(self) -> None:
         connection = self.checkout()
@@ -146,10 +163,10 @@ class Core:
         self.check_usable()
         self.writer.check_in_place()
 
-    def connect_reader(self) -> sqlite3.Connection:
-        """Return a new connection that only reads."""
+    def connect_reader(self, *, one_thread: bool = False) -> sqlite3.Connection:
+        """Return a new connection that only reads; see `connect` for *one_thread*."""
         mode = "ro" if self.read_only else "reader"
-        return connect(self.path, mode=mode, busy_timeout=self.busy_timeout)
+        return connect(self.path, mode=mode, busy_timeout=self.busy_timeout, one_thread=one_thread)
 
     def checkout(self) -> sqlite3.Connection:
         """Return a reader that nobody else uses; hand it to `give_back`."""
@@ -161,10 +178,13 @@ class Core:
 
     def give_back(self, connection: sqlite3.Connection) -> None:
         """Keep a reader for the next caller."""
-        if self.closed or len(self._idle) >= 4:
-            connection.close()
-        else:
+        if len(self._idle) < MAX_IDLE:
             self._idle.append(connection)
+        else:
+            connection.close()
+        # After, not before: whoever closes the store meanwhile would not see it.
+        if self.closed:
+            self._close_idle()
 
     def read(self, query: Read[T]) -> T:
         """Run a read in one snapshot and return its value."""
@@ -248,11 +268,15 @@ class Core:
         self._sinks.append(sink)
 
         def end() -> None:
-            if sink in self._sinks:
-                self._sinks.remove(sink)
-                self.writer.sinks.remove(sink)
+            self._unsubscribe(sink)
 
         return end
+
+    def _unsubscribe(self, sink: Callable[[list[Change]], None]) -> None:
+        """End a subscription; from any thread, and again without effect."""
+        for sinks in (self._sinks, self.writer.sinks):
+            with contextlib.suppress(ValueError):
+                sinks.remove(sink)
 
     # -- places --------------------------------------------------------------
 
@@ -300,14 +324,21 @@ class Core:
         _open.discard(self)
         if os.getpid() != self._pid:
             return
+        if self._started:
+            self._stop()
+        self._remove_temporary()
+
+    def _stop(self) -> None:
         if self._service is not None:
             self._service.stop()
-        for sink in self._sinks:
-            self.writer.sinks.remove(sink)
+        for sink in list(self._sinks):
+            self._unsubscribe(sink)
         if self._notifier is not None:
             self._notifier.stop()
         self.rest()
         release(self.writer)
+
+    def _remove_temporary(self) -> None:
         if self._temporary is not None:
             self._temporary.remove()
 
@@ -315,6 +346,9 @@ class Core:
         """Close the readers that nobody uses; the next read opens one."""
         for function in self.on_rest:
             function()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         with contextlib.suppress(IndexError):
             while True:
                 self._idle.pop().close()

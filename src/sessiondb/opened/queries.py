@@ -1,7 +1,7 @@
 """The reads of the façades, under the names that they have there.
 
 Each is a generator of the repository's kind; `Store` runs it in the caller's
-thread and `AsyncStore` over aiosqlite. Sessions are named by a REF: an id, a
+thread and `AsyncStore` in threads of its own. Sessions are named by a REF: an id, a
 unique prefix or tail of one, a slug, the source's own id, ``@``, a handle or a
 record.
 """

@@ -1,18 +1,23 @@
-"""The reader connections of an `AsyncStore`, over aiosqlite."""
+"""The reader connections of an `AsyncStore`, each owned by a thread.
+
+Of aiosqlite, which has the same shape, a read would use private names or take a
+hop to the thread for each of its statements; only `connection`, which is
+SQLAlchemy's, runs over it.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import queue
 import sqlite3
 import threading
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import aiosqlite
-
+from sessiondb.errors import MissingExtraError
 from sessiondb.opened.core import Core, read_on
 from sessiondb.opened.waking import settle
+from sessiondb.opened.worker import Worker
 from sessiondb.repository import Read
 
 if TYPE_CHECKING:
@@ -24,17 +29,37 @@ T = TypeVar("T")
 MAX_READERS = 4
 
 
-class Readers:
-    """aiosqlite connections that wait for work, lent to one read at a time.
+class Reader:
+    """A connection that only reads, and the worker that alone touches it."""
 
-    Callers may be on different loops, and a loop may end in the middle: a connection
-    is given back by its own thread, and whoever waits for one is woken to try again.
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._connections: list[sqlite3.Connection] = []
+        self.worker = Worker("sessiondb-reader", last=partial(_close, self._connections))
+
+    def read(self, query: Read[T]) -> T:
+        """Run a read in one snapshot; only in the worker. The first opens the connection."""
+        if not self._connections:
+            self._connections.append(self._core.connect_reader(one_thread=True))
+        return read_on(self._connections[0], query)
+
+
+def _close(connections: list[sqlite3.Connection]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+class Readers:
+    """Readers that wait for work, lent to one read at a time.
+
+    Callers may be on different loops, and a loop may end in the middle: a reader is
+    given back by its own thread, and whoever waits for one is woken to try again.
     """
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._lock = threading.Lock()
-        self._idle: deque[aiosqlite.Connection] = deque()
+        self._idle: deque[Reader] = deque()
         self._waiting: list[asyncio.Future[None]] = []
         self._count = 0
 
@@ -44,18 +69,18 @@ class Readers:
         A caller who is cancelled leaves nothing half-way: the thread goes on to the
         end of the snapshot.
         """
-        connection = await self._acquire()
+        reader = await self._acquire()
 
         def run() -> T:
             try:
-                return read_on(connection._conn, query)
+                return reader.read(query)
             finally:
-                self._release(connection)
+                self._release(reader)
 
-        value: T = await connection._execute(run)  # type: ignore[no-untyped-call]
-        return value
+        # No await in between, where a cancelled caller would keep the reader.
+        return await reader.worker.call(run)
 
-    async def _acquire(self) -> aiosqlite.Connection:
+    async def _acquire(self) -> Reader:
         while True:
             self._core.check_readable()
             with self._lock:
@@ -68,49 +93,22 @@ class Readers:
                 self._waiting.append(turn)
             await turn
         try:
-            return await self.connect()
+            return Reader(self._core)
         except BaseException:
             self._forget(1)
             raise
 
-    async def connect(self) -> aiosqlite.Connection:
-        """Return a new connection that only reads, on a daemon thread of its own."""
-        raw: list[sqlite3.Connection] = []
-
-        def connect() -> sqlite3.Connection:
-            raw.append(self._core.connect_reader())
-            return raw[0]
-
-        connection = aiosqlite.Connection(connect, iter_chunk_size=64)
-        # aiosqlite's own threads would keep a process with an unclosed store alive, and end
-        # when somebody's loop does.
-        connection._thread = threading.Thread(
-            target=_serve, args=(connection._tx, raw), name="sessiondb-reader", daemon=True
-        )
-        opened: aiosqlite.Connection = await connection
-        return opened
-
-    def connection(self) -> AsyncConnection:
-        """Return a connection of SQLAlchemy's that only reads, to be closed by the caller."""
-        from sqlalchemy.ext.asyncio import create_async_engine
-        from sqlalchemy.pool import NullPool
-
-        self._core.check_usable()
-        return create_async_engine(
-            "sqlite+aiosqlite://", async_creator=self.connect, poolclass=NullPool
-        ).connect()
-
-    def _release(self, connection: aiosqlite.Connection) -> None:
+    def _release(self, reader: Reader) -> None:
         with self._lock:
             kept = not self._core.closed
             if kept:
-                self._idle.append(connection)
+                self._idle.append(reader)
         if not kept:
-            _end(connection)
+            reader.worker.end()
         self._forget(0 if kept else 1)
 
     def _forget(self, count: int) -> None:
-        """Note that connections are gone, and let everybody who waits for one look again."""
+        """Note that readers are gone, and let everybody who waits for one look again."""
         with self._lock:
             self._count -= count
             waiting, self._waiting = self._waiting, []
@@ -118,35 +116,36 @@ class Readers:
             settle(turn, None)
 
     def stop(self) -> None:
-        """End the threads of all idle connections, without a loop."""
+        """End the threads of all idle readers, without a loop."""
         with self._lock:
             idle, self._idle = self._idle, deque()
-        for connection in idle:
-            _end(connection)
-            connection._thread.join()
+        for reader in idle:
+            reader.worker.end()
+            reader.worker.join()
         self._forget(len(idle))
 
 
-def _serve(work: queue.SimpleQueue[Any], raw: list[sqlite3.Connection]) -> None:
-    """Do the work of one connection, as aiosqlite's worker does, and close it at the end."""
-    last = False
-    while not last:
-        future, function = work.get()
-        value, error = None, None
-        try:
-            value = function()
-        except BaseException as raised:
-            error = raised
-        if future is not None:
-            settle(future, error, value)
-        last = value is aiosqlite.core._STOP_RUNNING_SENTINEL
-        # Until the next call comes they would keep alive what was read.
-        del future, function, value, error
-    for connection in raw:
-        connection.close()
+def async_connection(core: Core) -> AsyncConnection:
+    """Return a connection of SQLAlchemy's that only reads, to be closed by the caller.
 
+    Raises `MissingExtraError` without the extra ``asyncio``.
+    """
+    core.check_usable()
+    try:
+        import aiosqlite  # noqa: F401  SQLAlchemy's driver
+        import greenlet  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f"AsyncStore.connection needs {error.name}", hint="pip install 'sessiondb[asyncio]'"
+        ) from error
+    from sqlalchemy.ext.asyncio import create_async_engine
+    from sqlalchemy.pool import NullPool
 
-def _end(connection: aiosqlite.Connection) -> None:
-    """Let a connection be closed by its thread, which ends with it."""
-    connection._running, connection._connection = False, None
-    connection._tx.put_nowait((None, lambda: aiosqlite.core._STOP_RUNNING_SENTINEL))
+    def connect(*_: Any, **__: Any) -> sqlite3.Connection:
+        return core.connect_reader(one_thread=True)
+
+    # The factory runs in aiosqlite's thread, which makes, uses and closes the connection.
+    engine = create_async_engine(
+        "sqlite+aiosqlite://", connect_args={"factory": connect}, poolclass=NullPool
+    )
+    return engine.connect()

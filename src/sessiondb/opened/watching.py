@@ -1,47 +1,46 @@
-"""Changes of every process, found by polling."""
+"""Changes of every process, found by reading the feed again and again.
+
+A feed has no connection of its own: each look is one read like any other, an
+index seek when nothing happened. So whoever follows it may stop at any moment.
+"""
 
 from __future__ import annotations
 
 from sessiondb.effects.handles import SessionRef, session_key
+from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Change, bounds
-from sessiondb.opened.core import Core
+from sessiondb.repository import Read
 from sessiondb.repository.lists import CHANGES, changes_since, last_change
 
 
 class Watch:
-    """Finds what other connections committed, by polling ``PRAGMA data_version``."""
+    """The place of one consumer in the feed."""
 
-    def __init__(self, core: Core, session: SessionRef | None, since: int | None) -> None:
-        self._core = core
+    def __init__(self, session: SessionRef | None, since: int | None, poll: float) -> None:
         self._only = None if session is None else session_key(session)
         bounds.integer(since, "since")
-        core.check_usable()
-        self._connection = core.connect_reader()
-        self._version = -1
-        self._seen: dict[str, int] = {}
-        if since is None:
-            # In this order: what is committed in between is found, not missed.
-            self._version = self._data_version()
-            since = core.read(last_change())
+        if type(poll) not in (int, float) or not 0 <= poll <= 86_400:
+            raise InvalidInputError(
+                f"poll is a number of seconds up to a day, not {abridged(poll)}"
+            )
         self._since = since
+        self._seen: dict[str, int] = {}
+        self._poll = poll
+        #: Seconds until the next look: none while there is more than one look takes in.
+        self.pause = 0.0
 
-    def _data_version(self) -> int:
-        return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+    def look(self) -> Read[list[Change]]:
+        """Return what was committed since the last look, in order of commits.
 
-    def poll(self) -> list[Change]:
-        """Return what was committed since the last call, in order of commits."""
-        self._core.check_usable()
-        version = self._data_version()
-        if version == self._version:
+        The first look of a watch without a beginning returns nothing: it begins there.
+        """
+        self.pause = self._poll
+        if self._since is None:
+            self._since = yield from last_change()
             return []
-        self._version = version
-        found = self._core.read(changes_since(self._since, self._seen))
+        found = yield from changes_since(self._since, self._seen)
         if found:
             self._since = found[-1].change
         if len(found) == CHANGES:
-            self._version = -1
+            self.pause = 0.0
         return [change for change in found if self._only in (None, change.session_id)]
-
-    def close(self) -> None:
-        """Close the watching connection."""
-        self._connection.close()

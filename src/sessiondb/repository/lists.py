@@ -27,6 +27,7 @@ _PROJECTS = Statement(
     lambda: select(
         project.c.id, project.c.worktree, project.c.vcs, project.c.remote, project.c.root_commit,
         project.c.name, project.c.metadata, project.c.time_created, project.c.time_updated,
+        project.c.permission, project.c.time_initialized,
     ).order_by(project.c.worktree)
 )  # fmt: skip
 _TODOS = Statement(
@@ -59,6 +60,7 @@ def projects(base: str | None) -> Read[list[Project]]:
     for row in rows:
         values = list(row)
         values[1], values[6] = absolute(values[1], base), json.loads(values[6])
+        values[9] = None if values[9] is None else json.loads(values[9])
         found.append(Project(*values))
     return found
 

@@ -5,6 +5,11 @@ first walks the index backwards and stops at the limit, whatever the number of
 matches; the other orders sort the newest `WINDOW` matches that pass the filters.
 Sessions whose title alone matches come last.
 
+A cursor names the newest match that the first page saw and the last hit shown.
+What was shown before follows from these, so a cursor is short, and later pages
+neither repeat nor skip a hit for what is written meanwhile. (Scores change with
+every write, so pages by rank may.)
+
 FTS5 answers one MATCH by one walk over its index. A statement that looks up
 single rows of the search table (``rowid IN (…)``, or a join that begins
 elsewhere) repeats the MATCH for each of them, so no statement here does.
@@ -15,7 +20,7 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import text
 
@@ -41,8 +46,22 @@ ORDERS = ("newest", "time", "rank")
 MARKS = ("\u2039", "\u203a")
 #: rowid, session, seq, message id, snippet; of a match in parts its sort key, too.
 _Row = tuple[Any, ...]
-#: Where a page ends: the phase (parts, titles, end), the place in it, sessions shown before.
-_State = tuple[str, int, list[str]]
+
+
+class _Place(NamedTuple):
+    """Where a page ends, and the next one begins.
+
+    *phase* is the order, ``titles`` or ``end``. *top* is the rowid of the newest match
+    that the first page saw, *last* that of the last hit shown (0: none yet), *passed*
+    the number of rows before the next one in a sorted window.
+    """
+
+    phase: str
+    top: int = 0
+    last: int = 0
+    passed: int = 0
+
+
 _SNIPPET = f"snippet(part_search, -1, '{MARKS[0]}', '{MARKS[1]}', '…', 16)"
 
 
@@ -80,6 +99,8 @@ def _terms(shape: tuple[str, ...]) -> str:
         "own": "s.relation IS NOT 'subagent'",
         "cursor": "f.rowid < :cursor",
         "seen": "p.session_id NOT IN (SELECT value FROM json_each(:seen))",
+        "top": "f.rowid <= :top",
+        "last": "f.rowid >= :last",
     }
     return "".join(f" AND {clauses[name]}" for name in shape)
 
@@ -114,6 +135,19 @@ def _statement(shape: tuple[str, ...], order: str, shown: bool) -> Statement:
     return Statement(lambda: text(sql))
 
 
+@lru_cache(maxsize=256)
+def _shown_before(shape: tuple[str, ...]) -> Statement:
+    """Return the query for the sessions that earlier pages have shown, newest first."""
+    needs_message = not _NEED_MESSAGE.isdisjoint(shape)
+    sql = (
+        f"SELECT DISTINCT p.session_id FROM part_search AS f {_OF_PART} "
+        f"{_OF_MESSAGE if needs_message else ''} CROSS JOIN session AS s ON s.id = p.session_id "
+        "WHERE f.part_search MATCH :match AND s.time_deleted IS NULL "
+        f"AND s.time_importing IS NULL{_terms(shape)}"
+    )
+    return Statement(lambda: text(sql))
+
+
 _SHOWN = Statement(
     lambda: text(
         f"SELECT f.rowid, m.id, {_SNIPPET} FROM part_search AS f {_OF_PART} {_OF_MESSAGE} "
@@ -131,10 +165,10 @@ def _titles(shape: tuple[str, ...]) -> Statement:
     """Return the query for sessions whose title matches, but for those shown already.
 
     With *shown* in the shape these are the sessions named there, else all that
-    have a match in their parts.
+    have a match in their parts, up to *top*.
     """
     times = {"since": "s.time_updated >= :since", "until": "s.time_updated < :until"}
-    kept = tuple(name for name in shape if name not in (*times, "shown"))
+    kept = tuple(name for name in shape if name not in (*times, "shown", "top"))
     bounds = "".join(f" AND {times[name]}" for name in shape if name in times)
     shown = "s.id NOT IN (SELECT value FROM json_each(:shown))"
     if "shown" not in shape:
@@ -142,8 +176,8 @@ def _titles(shape: tuple[str, ...]) -> Statement:
         shown = (
             "NOT EXISTS (SELECT 1 FROM part AS p JOIN message AS m "
             "ON m.session_id = p.session_id AND m.seq = p.seq WHERE p.session_id = s.id "
-            "AND p.rid IN (SELECT rowid FROM part_search WHERE part_search MATCH :match)"
-            f"{timed})"
+            "AND p.rid IN (SELECT rowid FROM part_search WHERE part_search MATCH :match) "
+            f"AND p.rid <= :top{timed})"
         )
     return Statement(
         lambda: text(
@@ -153,7 +187,7 @@ def _titles(shape: tuple[str, ...]) -> Statement:
             "FROM session_search AS f CROSS JOIN session AS s ON s.rid = f.rowid "
             "WHERE f.session_search MATCH :match AND s.time_deleted IS NULL "
             f"AND s.time_importing IS NULL AND s.message_count > 0 AND {shown}"
-            f"{_terms(kept)}{bounds} ORDER BY f.rowid DESC LIMIT :rows OFFSET :skip"
+            f"{_terms(kept)}{bounds} ORDER BY f.rowid DESC LIMIT :rows"
         )
     )
 
@@ -188,76 +222,88 @@ def search(
         raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {abridged(order)}")
     check_limit(limit)
     params = _params(query, filters, role, tool)
-    state: _State = ("parts", 0, [])
-    if cursor is not None:
-        phase, place, seen = decode_cursor(cursor, str, int, list)
-        state = (phase, place, seen)
+    place = _Place(order) if cursor is None else _place_of(cursor, order)
 
-    found, state = yield from _page(params, order, all_hits, limit, state)
+    found, place = yield from _page(params, order, all_hits, limit, place)
     hits = yield from _hits(base, params["match"], found)
-    return Page(hits, None if state[0] == "end" else encode_cursor(*state))
+    return Page(hits, None if place.phase == "end" else encode_cursor(*place))
+
+
+def _place_of(cursor: str, order: str) -> _Place:
+    """Return the place that a cursor names; raises `InvalidInputError`."""
+    place = _Place(*decode_cursor(cursor, str, int, int, int))
+    in_order = place.phase == order and 1 <= place.last <= place.top
+    in_titles = place.phase == "titles" and min(place.top, place.last) >= 0
+    if not (in_order or in_titles) or place.passed < 0:
+        raise InvalidInputError(f"not a cursor of this search: {abridged(cursor)}")
+    return place
 
 
 def _page(
-    params: dict[str, Any], order: str, all_hits: bool, limit: int, state: _State
-) -> Read[tuple[list[_Row], _State]]:
+    params: dict[str, Any], order: str, all_hits: bool, limit: int, place: _Place
+) -> Read[tuple[list[_Row], _Place]]:
     """Return the matches of one page, those of titles last, and where the next begins."""
     found: list[_Row] = []
-    titled = params
     if order == "newest":
-        if state[0] == "parts":
-            found, state = yield from _newest(params, all_hits, limit, state)
+        if place.phase == order:
+            found, place = yield from _newest(params, all_hits, limit, place)
+        titled = {**params, "top": place.top}
     else:
-        window = yield from _window(params, order)
+        window = yield from _window(params, order, place.top)
         titled = {**params, "shown": json.dumps(sorted({row[1] for row in window}))}
-        if state[0] == "parts":
-            found, state = _of_window(window, all_hits, limit, state)
+        if place.phase == order:
+            found, place = _of_window(window, all_hits, limit, place)
 
-    if state[0] == "titles" and not params.keys().isdisjoint(("role", "tool")):
-        state = ("end", 0, [])  # a title has neither
-    if state[0] == "titles" and len(found) < limit:
-        more, state = yield from _in_titles(titled, limit - len(found), state[1])
+    if place.phase == "titles" and not params.keys().isdisjoint(("role", "tool")):
+        place = _Place("end")  # a title has neither
+    if place.phase == "titles" and len(found) < limit:
+        more, place = yield from _in_titles(titled, limit - len(found), place)
         found += more
-    return found, state
+    return found, place
 
 
-def _window(params: dict[str, Any], order: str) -> Read[list[_Row]]:
-    """Return the newest matches in the order asked for."""
-    statement = _statement(_names(params), order, False)
-    rows = yield statement, {**params, "rows": WINDOW}
+def _window(params: dict[str, Any], order: str, top: int) -> Read[list[_Row]]:
+    """Return the newest matches in the order asked for; of later pages those up to *top*."""
+    bounded = {**params, **({"top": top} if top else {})}
+    statement = _statement(_names(bounded), order, False)
+    rows = yield statement, {**bounded, "rows": WINDOW}
     # Sorted here: SQL would sort before the LIMIT, and so score every match there is.
     # Among equals the newest stays first, as the sort is stable.
     return sorted(rows, key=itemgetter(5))
 
 
 def _of_window(
-    window: list[_Row], all_hits: bool, limit: int, state: _State
-) -> tuple[list[_Row], _State]:
+    window: list[_Row], all_hits: bool, limit: int, place: _Place
+) -> tuple[list[_Row], _Place]:
     """Return one page of the window, and where the next one begins."""
     found: list[_Row] = []
-    _, place, before = state
-    seen = set(before)
-    for index, row in enumerate(window[place:], place):
+    top = place.top or max((row[0] for row in window), default=0)
+    # By the last hit, as rows before it may be gone; by their number if it is gone itself.
+    rowids = [row[0] for row in window]
+    first = rowids.index(place.last) + 1 if place.last in rowids else place.passed
+    seen = {row[1] for row in window[:first]}
+    for index, row in enumerate(window[first:], first):
         if not all_hits and row[1] in seen:
             continue
         if len(found) == limit:
-            return found, ("parts", index, [] if all_hits else sorted(seen))
+            return found, place._replace(top=top, last=found[-1][0], passed=index)
         found.append(row)
         seen.add(row[1])
-    return found, ("titles", 0, [])
+    return found, _Place("titles", top)
 
 
 def _newest(
-    params: dict[str, Any], all_hits: bool, limit: int, state: _State
-) -> Read[tuple[list[_Row], _State]]:
+    params: dict[str, Any], all_hits: bool, limit: int, place: _Place
+) -> Read[tuple[list[_Row], _Place]]:
     """Walk backwards, in rounds that each pass by the sessions of those before."""
     found: list[_Row] = []
-    _, place, seen = state
+    below, top = place.last, place.top
+    seen = [] if all_hits else (yield from _seen(params, place))
     per_session = 1 if all_hits else 3
     while True:
         # One more than fits says whether there are more.
         asked = (limit - len(found) + 1) * per_session if per_session <= DENSE else FEW
-        more = {**params, **({"cursor": place} if place else {})}
+        more = {**params, **({"cursor": below} if below else {})}
         if seen:
             more["seen"] = json.dumps(seen)
         rows = yield _statement(_names(more), "newest", all_hits), {**more, "rows": asked}
@@ -266,23 +312,36 @@ def _newest(
             if not all_hits and row[1] in seen:
                 continue
             if len(found) == limit:
-                return found, ("parts", found[-1][0], seen)
+                return found, _Place("newest", top, found[-1][0])
             found.append(row)
+            top = top or row[0]
             seen = seen if all_hits else [*seen, row[1]]
         if len(rows) < asked:
-            return found, ("titles", 0, [])
-        place, per_session = rows[-1][0], len(rows) // max(1, len(found) - before) + 1
+            return found, _Place("titles", top)
+        below, per_session = rows[-1][0], len(rows) // max(1, len(found) - before) + 1
+
+
+def _seen(params: dict[str, Any], place: _Place) -> Read[list[str]]:
+    """Return the sessions that the pages up to *place* have shown."""
+    if not place.last:
+        return []
+    walked = {**params, "top": place.top, "last": place.last}
+    rows = yield _shown_before(_names(walked)), walked
+    return [session_id for (session_id,) in rows]
 
 
 def _names(params: dict[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(set(params) - {"match"}))
 
 
-def _in_titles(params: dict[str, Any], limit: int, skip: int) -> Read[tuple[list[_Row], _State]]:
-    rows = yield _titles(_names(params)), {**params, "rows": limit + 1, "skip": skip}
+def _in_titles(
+    params: dict[str, Any], limit: int, place: _Place
+) -> Read[tuple[list[_Row], _Place]]:
+    more = {**params, **({"cursor": place.last} if place.last else {})}
+    rows = yield _titles(_names(more)), {**more, "rows": limit + 1}
     if len(rows) > limit:
-        return rows[:limit], ("titles", skip + limit, [])
-    return rows, ("end", 0, [])
+        return rows[:limit], place._replace(last=rows[limit - 1][0])
+    return rows, _Place("end")
 
 
 def _hits(base: str | None, match: str, found: list[_Row]) -> Read[tuple[Hit, ...]]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -45,6 +47,8 @@ VISIBLE = and_(session.c.time_deleted.is_(None), session.c.time_importing.is_(No
 ORDERS = ("used", "created", "cost", "size")
 _ALL_SESSIONS = f"{command('list', '-a')} shows every session"
 MAX_LIMIT = 10_000
+#: Characters of a cursor: an id of `MAX_ID_BYTES`, escaped, and a number.
+MAX_CURSOR = 3_000
 #: Sessions that the error of an ambiguous REF names.
 MAX_CANDIDATES = 9
 #: Bytes of a title filter; SQLite refuses a LIKE pattern of 50,000, and each may be escaped.
@@ -128,20 +132,32 @@ def escape_like(value: str) -> str:
 
 
 def encode_cursor(*key: Any) -> str:
-    """Return an opaque cursor."""
-    return base64.urlsafe_b64encode(json.dumps(key).encode()).decode().rstrip("=")
+    """Return an opaque cursor: a few dozen characters that a shell takes as they are."""
+    text = json.dumps(key, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str, *kinds: Any) -> list[Any]:
     """Return the key inside a cursor of ours, of these types; raises `InvalidInputError`."""
-    try:
-        key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (ValueError, TypeError, RecursionError):
-        key = None
+    key: Any = None
+    if isinstance(cursor, str) and len(cursor) <= MAX_CURSOR:
+        with suppress(ValueError, RecursionError):
+            key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     known = isinstance(key, list) and len(key) == len(kinds)
-    if not known or not all(map(isinstance, key, kinds)):
+    # What we did not write is refused: another spelling, a number that SQLite cannot hold.
+    if not known or not all(map(_is_key, key, kinds)) or encode_cursor(*key) != cursor:
         raise InvalidInputError(f"not a cursor of this list: {abridged(cursor)}")
     return list(key)
+
+
+def _is_key(value: object, kind: Any) -> bool:
+    if not isinstance(value, kind) or isinstance(value, bool):
+        return False
+    if isinstance(value, int):
+        return -(1 << 63) <= value < 1 << 63
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, str) and value.encode("utf-8", "replace").decode() == value
 
 
 def check_limit(limit: int) -> int:

@@ -36,7 +36,7 @@ SOURCE = "jsonl"
 SUFFIXES = frozenset({".jsonl", ".gz"})
 #: Lines that are looked at to see whether a file is ours.
 _GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 16
-#: Where `sync` keeps files: directories in them are relative to the project.
+#: Where a team keeps logs: directories in them are relative to the project, or its root.
 SYNC_FOLDER = (".sessiondb", "sessions")
 
 
@@ -144,7 +144,7 @@ def _session(scan: Scan, found: Found, meta: Record, stat: os.stat_result) -> So
         title=named.get("title", ""),
         title_source=named.get("title_source", "derived"),
         directory=_absolute(meta.get("directory", ""), base),
-        worktree=_absolute(project.get("worktree"), base),
+        worktree=_absolute(project.get("worktree", None if base is None else "."), base),
         vcs=project.get("vcs"),
         root_commit=project.get("root_commit"),
         remote=project.get("remote"),
@@ -195,7 +195,10 @@ def _absolute(directory: Any, base: str | None) -> Any:
         return directory
     if "\0" in _text(directory):
         raise ValueError(f"not a directory: {directory!r:.80}")
-    return directory if base is None else os.path.normpath(Path(base, directory))
+    if base is None:
+        return directory
+    path = os.path.normpath(Path(base, directory))
+    return path if path == base or path.startswith(base.rstrip(os.sep) + os.sep) else base
 
 
 def _diff(scan: Scan, record: Record) -> FileDiff:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -43,19 +41,13 @@ def file_name(session_id: str) -> str:
     return f"{name}.jsonl"
 
 
-def lines(
-    export: Export, seen: set[str] | None = None, *, base: str | None = None
-) -> Iterator[str]:
-    """Yield the lines of one session.
-
-    *seen* are the blobs that the file has already. Directories below *base* are
-    written relative to it.
-    """
+def lines(export: Export, seen: set[str] | None = None) -> Iterator[str]:
+    """Yield the lines of one session; *seen* are the blobs that the file has already."""
     seen = set() if seen is None else seen
     unknown: Any = export.session.data.get(records.UNKNOWN, ())
     for record in unknown:
         yield line_of(record, lambda _: None)
-    for record in _records(_relative(export, base)):
+    for record in _records(export):
         yield from record_lines(record, seen)
 
 
@@ -64,21 +56,6 @@ def record_lines(record: Record, seen: set[str]) -> list[str]:
     blobs = _Blobs(seen)
     own = blobs.line(record)
     return [*blobs.new, own]
-
-
-def _relative(export: Export, base: str | None) -> Export:
-    if base is None:
-        return export
-    session = replace(export.session, directory=_below(export.session.directory, base))
-    project = export.project and replace(
-        export.project, worktree=_below(export.project.worktree, base)
-    )
-    return replace(export, session=session, project=project)
-
-
-def _below(path: str, base: str) -> str:
-    inside = path == base or path.startswith(base.rstrip(os.sep) + os.sep)
-    return os.path.relpath(path, base) if inside else path
 
 
 def _records(export: Export) -> Iterator[Record]:

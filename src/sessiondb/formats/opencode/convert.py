@@ -11,14 +11,16 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from sessiondb.formats.kit.json import OddRecordError, storable, usable_id
 from sessiondb.formats.opencode import fields
 from sessiondb.formats.opencode.fields import take
+from sessiondb.formats.opencode.records import OddRecordError, storable, usable_id
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens
 from sessiondb.model.draft import FINISHES, STATUSES
 
 #: ``data`` of a session: the diff list without what became `FileDiff`, and odd todo lists.
 DIFF_REST, TODO_REST = "session_diff", "todo"
+#: ``data`` of a session: the folder of its share, and whether only that file has its address.
+SHARE_REST = "share_file"
 #: ``data`` of a session: columns of its row that OpenCode does not know.
 ROW_REST = "row"
 #: ``data`` of a part: the file that a cut output names, as {"name", "content"}.

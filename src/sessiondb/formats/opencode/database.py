@@ -5,6 +5,7 @@ One file may hold both, so what reads them may share one read transaction.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -12,10 +13,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sessiondb.formats.kit.files import stamp
-from sessiondb.formats.kit.json import OddRecordError, load, usable_id
-from sessiondb.formats.kit.sqlite import ForeignDatabase, columns
-from sessiondb.formats.opencode.records import Head
+from sessiondb.formats.foreign import ForeignDatabase, columns
+from sessiondb.formats.opencode.projects import facts_of, record_of
+from sessiondb.formats.opencode.records import (
+    Head,
+    OddRecordError,
+    SessionRecord,
+    load,
+    usable_id,
+)
+from sessiondb.formats.opencode.sidefiles import stamp
 from sessiondb.model import Problem
 
 
@@ -110,10 +117,30 @@ class Database:
 
     @cached_property
     def projects(self) -> dict[str, dict[str, Any]]:
-        """The projects by id."""
+        """The records of the projects by id."""
         if not {"id", "worktree", "vcs"} <= self.columns("project"):
             return {}
-        return {row["id"]: row for row in self.records("SELECT id, worktree, vcs FROM project")}
+        return {row["id"]: record_of(row) for row in self.records("SELECT * FROM project")}
+
+    def put_project(self, record: SessionRecord, row: Mapping[str, Any]) -> None:
+        """Say which project the session of *row* belongs to, and what is known of that."""
+        project = self.projects.get(str(row.get("project_id")), {})
+        record.project = project
+        record.worktree, record.vcs = project.get("worktree"), project.get("vcs")
+        record.root_commit = project.get("id")
+        record.approved = self._approved.get(row.get("project_id"))
+        record.facts.append([facts_of(project), record.approved])
+
+    @cached_property
+    def _approved(self) -> dict[Any, Any]:
+        """The permissions given in each project, by its id; version 2 keeps them elsewhere."""
+        if not {"project_id", "data"} <= self.columns("permission"):
+            return {}
+        found = {}
+        for name, data in self.rows("SELECT project_id, data FROM permission"):
+            with contextlib.suppress(OddRecordError):
+                found[name] = load(str(data).encode("utf-8", "surrogateescape"))
+        return found
 
     @cached_property
     def changes(self) -> dict[str, list[Any]]:

@@ -11,7 +11,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sessiondb.formats.opencode import fields
-from sessiondb.formats.opencode.convert import DIFF, DIFF_REST, OUTPUT_FILE, ROW_REST, TODO_REST
+from sessiondb.formats.opencode.convert import (
+    DIFF,
+    DIFF_REST,
+    OUTPUT_FILE,
+    ROW_REST,
+    SHARE_REST,
+    TODO_REST,
+)
 from sessiondb.formats.opencode.fields import overlay, put
 from sessiondb.model import (
     FileDiff,
@@ -24,7 +31,7 @@ from sessiondb.model import (
 )
 from sessiondb.model.draft import NO_INPUT
 
-_NOT_OF_SESSION = frozenset({DIFF_REST, TODO_REST, ROW_REST})
+_NOT_OF_SESSION = frozenset({DIFF_REST, TODO_REST, ROW_REST, SHARE_REST})
 _SECRET = frozenset({"share"})
 _NOT_OF_PART = frozenset({OUTPUT_FILE, "text_exact"})
 
@@ -52,12 +59,19 @@ def session_info(session: Session | SourceSession) -> dict[str, Any]:
     if isinstance(session, Session):
         info.update(slug=session.slug, projectID=session.project_id)
     put(info, fields.SESSION, session)
+    if session.data.get(SHARE_REST, {}).get("alone") and _is_shared_at(session):
+        del info["share"]
     info["metadata"] = without(_SECRET, session.metadata)
     if not info["metadata"]:
         del info["metadata"]
     if session.relation == "subagent" and session.parent_source_id is not None:
         info["parentID"] = session.parent_source_id
     return overlay(info, without(_NOT_OF_SESSION, session.data))
+
+
+def _is_shared_at(session: Session | SourceSession) -> bool:
+    share = session.metadata.get("share")
+    return isinstance(share, Mapping) and share.get("url") == session.share_url is not None
 
 
 def message_info(message: Message | MessageDraft, session_id: str) -> dict[str, Any] | None:

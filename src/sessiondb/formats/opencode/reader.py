@@ -14,13 +14,20 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sessiondb.formats.kit.json import OddRecordError, load_object
 from sessiondb.formats.opencode import convert, convert2, forks2
 from sessiondb.formats.opencode.fields import word
 from sessiondb.formats.opencode.forks import Fork, recognise
 from sessiondb.formats.opencode.messages import Messages
 from sessiondb.formats.opencode.messages2 import Messages2
-from sessiondb.formats.opencode.records import Head, Records, SessionRecord
+from sessiondb.formats.opencode.projects import source_project
+from sessiondb.formats.opencode.records import (
+    Head,
+    OddRecordError,
+    Records,
+    SessionRecord,
+    load_object,
+)
+from sessiondb.formats.opencode.sidefiles import SHARES
 from sessiondb.model import Problem, SourceSession
 
 SOURCE = "opencode"
@@ -178,10 +185,23 @@ def _put_place(found: dict[str, Any], record: SessionRecord, messages: Any) -> N
         worktree = worktree or root
     if word(worktree) and worktree != _NOWHERE:
         found["worktree"] = worktree or None
+        found["project"] = source_project(record.project, record.approved)
     if word(record.vcs):
         found["vcs"] = record.vcs
     if record.vcs == "git" and _COMMIT.fullmatch(str(record.root_commit)):
         found["root_commit"] = record.root_commit
+
+
+def _put_share(found: dict[str, Any], record: SessionRecord, share: dict[str, Any]) -> None:
+    """Keep the secret that ends a share, its address, and where both were."""
+    found["metadata"] = {**found.get("metadata", {}), "share": share}
+    kept: dict[str, Any] = {}
+    if record.share_folder not in (None, SHARES[0]):
+        kept["folder"] = record.share_folder
+    if "share_url" not in found and word(share.get("url")):
+        found["share_url"], kept["alone"] = share["url"], True
+    if kept:
+        found["data"][convert.SHARE_REST] = kept
 
 
 def _put_beside(found: dict[str, Any], record: SessionRecord) -> None:
@@ -194,5 +214,5 @@ def _put_beside(found: dict[str, Any], record: SessionRecord) -> None:
         if rest:
             found["data"][convert.DIFF_REST] = rest
     if record.share is not None:
-        found["metadata"] = {**found.get("metadata", {}), "share": record.share}
+        _put_share(found, record, record.share)
     convert.refuse_unstorable(found["data"])

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.opencode.convert import ROW_REST
 from sessiondb.formats.opencode.database import Database
 from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord, unwrapped
-from sessiondb.formats.opencode.sidefiles import read_json
+from sessiondb.formats.opencode.sidefiles import read_json, stamp
 from sessiondb.model import Problem
 
 #: Columns of a session row that its record names in another way.
@@ -54,20 +53,17 @@ class SQLiteRecords(Database):
     def session(self, head: Head) -> SessionRecord:
         """Read one session; raises `OddRecordError`."""
         row = self.row(head.id)
-        project = self.projects.get(str(row.get("project_id")), {})
         size, modified = self.stat
         # The name alone: an id in a hostile database may be a path to somewhere else.
         diff = self.home / "storage" / "session_diff" / Path(f"{head.id}.json").name
         record = SessionRecord(
             info={},
-            facts=[dict(row), project, self.changes.get(head.id), stamp(diff)],
+            facts=[dict(row), self.changes.get(head.id), stamp(diff)],
             path=self.path,
             size=size,
             mtime_ns=modified,
-            worktree=project.get("worktree"),
-            vcs=project.get("vcs"),
-            root_commit=project.get("id"),
         )
+        self.put_project(record, row)
         self._fill(record, row)
         record.todo = self._todo(head.id)
         record.share = self._share(head.id)

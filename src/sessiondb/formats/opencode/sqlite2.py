@@ -9,13 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from sessiondb.formats.kit.json import OddRecordError, Raw, load, load_object, usable_id
 from sessiondb.formats.opencode.convert import ROW_REST
 from sessiondb.formats.opencode.database import Database
 from sessiondb.formats.opencode.export2 import INBOX, INSTRUCTIONS, PENDING
 from sessiondb.formats.opencode.fields import amount
 from sessiondb.formats.opencode.forks import Fork
-from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord
+from sessiondb.formats.opencode.records import (
+    Head,
+    OddRecordError,
+    Opened,
+    Raw,
+    RawPart,
+    SessionRecord,
+    load,
+    load_object,
+    usable_id,
+)
 from sessiondb.model import Problem, Tokens
 
 _JSON = ("model", "metadata", "revert", "permission", "summary_diffs", "fork_boundary")
@@ -61,18 +70,15 @@ class Records2(Database):
     def session(self, head: Head) -> SessionRecord:
         """Read one session; raises `OddRecordError`."""
         row = self.row(head.id)
-        project = self.projects.get(str(row.get("project_id")), {})
         size, modified = self.stat
         record = SessionRecord(
             info={},
-            facts=[dict(row), project, self.changes.get(head.id)],
+            facts=[dict(row), self.changes.get(head.id)],
             path=self.path,
             size=size,
             mtime_ns=modified,
-            worktree=project.get("worktree"),
-            vcs=project.get("vcs"),
-            root_commit=project.get("id"),
         )
+        self.put_project(record, row)
         self.decode(row, _JSON, record.problems)
         record.info = info_of(row)
         record.columns = {name: row[name] for name in _BESIDE if row.get(name) is not None}

@@ -14,25 +14,35 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.files import read_file, stamp
-from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
-from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord, unwrapped
-from sessiondb.formats.opencode.sidefiles import read_json
+from sessiondb.formats.opencode.projects import facts_of
+from sessiondb.formats.opencode.records import (
+    Head,
+    OddRecordError,
+    Opened,
+    RawPart,
+    SessionRecord,
+    check_id,
+    load_object,
+    unwrapped,
+    usable_id,
+)
+from sessiondb.formats.opencode.sidefiles import SHARES, read_file, read_json, stamp
 from sessiondb.model import Problem
 
 
 class Layout(NamedTuple):
     """Where a tree keeps what, below its root."""
 
-    sessions: str
+    sessions: tuple[str, ...]
     parts: str
-    share: str
+    #: Folders with the secrets of shares, the one that counts first.
+    shares: tuple[str, ...]
     #: How many directories above its root the data directory is.
     depth: int
 
 
-TREE_1 = Layout("session/*/*.json", "part/{message}", "session_share", 1)
-TREE_05 = Layout("info/*.json", "part/{session}/{message}", "share", 4)
+TREE_1 = Layout(("session/*/*.json", "session/*.json"), "part/{message}", SHARES, 1)
+TREE_05 = Layout(("info/*.json",), "part/{session}/{message}", SHARES[1:], 4)
 
 
 class _File(NamedTuple):
@@ -54,7 +64,8 @@ def layout_of(root: Path) -> Layout | None:
 
 def _has_sessions(root: Path, layout: Layout) -> bool:
     with contextlib.suppress(OSError):
-        return any(path.name.startswith("ses") for path in root.glob(layout.sessions))
+        found = (path for pattern in layout.sessions for path in root.glob(pattern))
+        return any(path.name.startswith("ses") for path in found)
     return False
 
 
@@ -66,7 +77,8 @@ class TreeRecords:
         self._layout = layout
         above = [root.absolute(), *root.absolute().parents]
         self.home = above[min(layout.depth, len(above) - 1)]
-        self._projects: dict[str, dict[str, Any]] = {}
+        #: The record of each project, and the permissions given in it.
+        self._projects: dict[str, tuple[dict[str, Any], Any]] = {}
         self._problems: list[Problem] = []
 
     def where(self, session: str, message: str = "", part: str = "") -> Path:
@@ -85,8 +97,8 @@ class TreeRecords:
     @cached_property
     def _sessions(self) -> dict[str, _File]:
         found: dict[str, _File] = {}
-        folder = self.path / self._layout.sessions.partition("/")[0]
-        for place in _folders(folder) if self._layout is TREE_1 else [folder]:
+        folder = self.path / self._layout.sessions[0].partition("/")[0]
+        for place in [folder, *(_folders(folder) if self._layout is TREE_1 else [])]:
             try:
                 files = _files(place)
             except OddRecordError as error:
@@ -121,30 +133,41 @@ class TreeRecords:
         file = self._sessions[head.id]
         beside = {
             kind: self.path / kind / f"{head.id}.json"
-            for kind in ("todo", "session_diff", self._layout.share)
+            for kind in ("todo", "session_diff", *self._layout.shares)
         }
         facts: list[Any] = [file[1:], *map(stamp, beside.values()), self._contents(head.id)]
         record = SessionRecord(
             load_object(read_file(file.path)), facts, file.path, file.size, file.mtime_ns
         )
-        record.todo, record.diff, record.share = (
-            read_json(path, kind, record.problems)
-            for path, kind in zip(beside.values(), (list, list, dict), strict=True)
-        )
+        record.todo = read_json(beside["todo"], list, record.problems)
+        record.diff = read_json(beside["session_diff"], list, record.problems)
+        for folder in self._layout.shares:
+            if record.share is None:
+                record.share = read_json(beside[folder], dict, record.problems)
+                record.share_folder = folder
         if self._layout is TREE_1:
-            self._project(record, file.path.parent.name)
+            self._project(record, file.path.parent)
         return record
 
-    def _project(self, record: SessionRecord, name: str) -> None:
+    def _project(self, record: SessionRecord, folder: Path) -> None:
         # Versions before 0.6 did not write it down, and the migrations that moved them did not.
-        record.info.setdefault("projectID", name)
-        project = self._projects.get(name)
-        if project is None:
-            path = self.path / "project" / f"{name}.json"
-            project = self._projects[name] = read_json(path, dict, record.problems) or {}
-        record.worktree, record.vcs = project.get("worktree"), project.get("vcs")
+        name = record.info.get("projectID")
+        if folder != self.path / self._layout.sessions[0].partition("/")[0]:
+            record.info.setdefault("projectID", folder.name)
+            name = folder.name
+        if type(name) is not str or not usable_id(name):
+            return
+        if name not in self._projects:
+            # The name alone: an id in a record may be a path to somewhere else.
+            file = Path(f"{name}.json").name
+            self._projects[name] = (
+                read_json(self.path / "project" / file, dict, record.problems) or {},
+                read_json(self.path / "permission" / file, list, record.problems),
+            )
+        record.project, record.approved = self._projects[name]
+        record.worktree, record.vcs = map(record.project.get, ("worktree", "vcs"))
         record.root_commit = name
-        record.facts.append([record.worktree, record.vcs])
+        record.facts.append([facts_of(record.project), record.approved])
 
     def _contents(self, session: str) -> list[Any]:
         return [

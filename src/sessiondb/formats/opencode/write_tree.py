@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sessiondb.formats.opencode.convert import OUTPUT_FILE, TODO_REST
+from sessiondb.formats.opencode.convert import OUTPUT_FILE, SHARE_REST, TODO_REST
 from sessiondb.formats.opencode.export import session_diff
 from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT
+from sessiondb.formats.opencode.projects import project_record
+from sessiondb.formats.opencode.reader import SOURCE
+from sessiondb.formats.opencode.sidefiles import SHARES
 from sessiondb.formats.opencode.to1 import First
 from sessiondb.formats.opencode.write import DETAILS, READ, TOGETHER, file_name, said, text_of
 from sessiondb.model import Document, Export, Loss, Message
@@ -30,6 +33,8 @@ def write(
         if project not in projects:
             projects.add(project)
             yield _file("project", project, value=_project(export, info))
+            if export.project is not None and export.project.permission is not None:
+                yield _file("permission", project, value=export.project.permission)
         yield _file("session", project, info["id"], value=info)
         for entry in found["messages"]:
             yield _file("message", info["id"], entry["info"]["id"], value=entry["info"])
@@ -46,11 +51,10 @@ def _file(*steps: Any, value: Any) -> Document:
 
 
 def _project(export: Export, info: dict[str, Any]) -> dict[str, Any]:
-    project = export.project
-    worktree = project.worktree if project else info["directory"]
-    created = project.time_created if project else info["time"]["created"]
-    record = {"id": info["projectID"], "worktree": worktree, "time": {"created": created}}
-    return {**record, "vcs": project.vcs} if project and project.vcs else record
+    if export.project is not None:
+        return project_record(export.project, SOURCE, info["projectID"])
+    created = {"created": info["time"]["created"]}
+    return {"id": info["projectID"], "worktree": info["directory"], "time": created}
 
 
 def _beside(export: Export, session: str) -> Iterator[Document]:
@@ -62,7 +66,9 @@ def _beside(export: Export, session: str) -> Iterator[Document]:
         yield _file("todo", session, value=todos)
     yield _file("session_diff", session, value=session_diff(export.diffs, data))
     if isinstance(share := export.session.metadata.get("share"), dict):
-        yield _file("session_share", session, value=share)
+        kept = data.get(SHARE_REST, {}).get("folder")
+        folder = kept if kept in SHARES else SHARES[0]
+        yield _file(folder, session, value=share)
 
 
 def _outputs(messages: list[Message], session: str) -> Iterator[Document | Loss]:

@@ -1,0 +1,64 @@
+"""What a session says in a folder that a team commits.
+
+A log in ``.sessiondb/sessions`` names directories relative to the folder that
+holds ``.sessiondb``, and never absolute: a path of one machine means nothing on
+another, and shows whose it is. A directory in a linked worktree is the same
+place in the project; any other directory outside of it is the project's root.
+The prompt history is a person's own and is left out. Whatever is written to
+such a folder, by ``sync`` or by ``export``, follows this rule.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from sessiondb import location
+from sessiondb.formats import jsonl
+from sessiondb.model import Export
+from sessiondb.places import is_absolute, stored
+
+FOLDER = "/".join(jsonl.SYNC_FOLDER)
+_ROOT = "."
+
+
+def root_of(target: str | os.PathLike[str] | None) -> str | None:
+    """Return the project whose folder of logs *target* is, or is in; None for any other place."""
+    if target is None:
+        return None
+    path = Path(os.path.realpath(target))
+    folder = path if path.parts[-2:] == jsonl.SYNC_FOLDER else path.parent
+    return str(folder.parents[1]) if folder.parts[-2:] == jsonl.SYNC_FOLDER else None
+
+
+def portable(export: Export, root: str) -> Export:
+    """Return *export* as the folder of logs of the project at *root* holds it."""
+    session = replace(export.session, directory=_directory(export.session.directory, root))
+    project = export.project
+    if project is not None:
+        worktree = stored(project.worktree, root)
+        if is_absolute(worktree):  # another project's facts do not describe this one
+            project = replace(project, worktree=_ROOT, vcs=None, remote=None, root_commit=None)
+        else:
+            project = replace(project, worktree=worktree)
+    return replace(export, session=session, project=project, prompts=())
+
+
+def portable_in(exports: Iterable[Export], target: str | None) -> Iterable[Export]:
+    """Return *exports* as they are written to *target*: by the rule if that is such a folder."""
+    root = root_of(target)
+    return exports if root is None else (portable(export, root) for export in exports)
+
+
+def _directory(directory: str, root: str) -> str:
+    inside = stored(directory, root)
+    if not is_absolute(inside):
+        return inside
+    if not os.path.isdir(directory):
+        return _ROOT
+    place = location.project_at(directory)
+    if place.root != os.path.realpath(root):
+        return _ROOT
+    return stored(place.directory, place.checkout)

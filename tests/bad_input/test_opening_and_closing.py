@@ -1,0 +1,141 @@
+"""A store that is opened, used or left in a way that was not meant: one clear error, or it works."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessiondb import (
+    ALL,
+    AsyncStore,
+    Change,
+    InvalidInputError,
+    MissingExtraError,
+    NotFoundError,
+    SessionDBError,
+    Store,
+    StoreClosedError,
+    user,
+)
+from sessiondb.maintenance import backup
+
+
+def test_a_store_that_is_made_with_a_path_is_open(tmp_path: Path) -> None:
+    with Store(tmp_path / "x.db", source="tests", durability="normal") as store:
+        session = store.create_session(title="made")
+    with Store.open(str(tmp_path / "x.db"), create=False) as again:
+        assert again.session(session).title == "made"
+
+
+@pytest.mark.parametrize("where", [5, b"x.db", object(), ["x.db"]])
+def test_a_store_of_what_is_not_a_path_is_refused_and_says_nothing_more_when_it_goes(
+    where: Any,
+) -> None:
+    for make in (Store, Store.open):
+        with pytest.raises(InvalidInputError):
+            make(where)
+    with pytest.raises(NotFoundError):
+        Store("nowhere.db", create=False)
+    gc.collect()
+
+
+@pytest.mark.parametrize("made", ["x.db", None, 5])
+def test_an_async_store_is_not_made_without_await(made: Any) -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        AsyncStore(made)
+    assert "await AsyncStore.open" in (refused.value.hint or "")
+    gc.collect()
+
+
+async def test_an_async_store_that_was_not_awaited_says_so_wherever_it_is_used(
+    tmp_path: Path,
+) -> None:
+    store: Any = AsyncStore.open(tmp_path / "x.db")
+    for name in ("append", "sessions", "close", "path", "changes"):
+        with pytest.raises(StoreClosedError, match="not awaited") as refused:
+            getattr(store, name)
+        assert "await AsyncStore.open" in (refused.value.hint or "")
+    with pytest.raises(StoreClosedError, match="not awaited"), store:
+        pass
+    assert not hasattr(store, "append")
+    with pytest.raises(AttributeError, match="no attribute 'appendix'"):
+        _ = store.appendix
+    assert not (tmp_path / "x.db").exists()
+
+
+async def test_an_async_store_is_opened_by_await_and_by_async_with_and_by_each_once(
+    tmp_path: Path,
+) -> None:
+    opening = AsyncStore.open(tmp_path / "x.db")
+    store = await opening
+    async with store:
+        await store.create_session()
+    with pytest.raises(InvalidInputError, match="opened before"):
+        await opening
+    with pytest.raises(InvalidInputError, match="opened before"):
+        async with opening:
+            pass
+    async with AsyncStore.open(tmp_path / "x.db") as store:
+        assert len(await store.sessions(project=ALL, empty=True)) == 1
+    async with asyncio.timeout(5), await AsyncStore.open(tmp_path / "x.db") as store:
+        assert store.path == tmp_path / "x.db"
+
+
+@pytest.mark.parametrize("missing", ["aiosqlite", "greenlet"])
+async def test_a_connection_without_its_extra_names_what_to_install(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with AsyncStore.open(tmp_path / "x.db") as store:
+        monkeypatch.setitem(sys.modules, missing, None)
+        with pytest.raises(MissingExtraError, match=missing) as refused:
+            store.connection()
+        assert refused.value.hint == "pip install 'sessiondb[asyncio]'"
+
+
+async def test_callbacks_are_ended_again_and_after_the_store_was_closed(tmp_path: Path) -> None:
+    told: list[Change] = []
+    with Store.open(tmp_path / "x.db") as neighbour:
+        with Store.open(tmp_path / "x.db") as store:
+            ends = [store.on_commit(told.extend)]
+        async with AsyncStore.open(tmp_path / "x.db") as other:
+            ends.append(other.on_commit(told.extend))
+        for end in ends * 2:
+            end()
+        neighbour.append(neighbour.create_session(), user("told to nobody"))
+    await asyncio.sleep(0.02)
+    assert told == []
+
+
+def test_a_backup_is_written_to_a_path_of_any_kind(tmp_path: Path) -> None:
+    class Somewhere(os.PathLike[str]):
+        def __fspath__(self) -> str:
+            return str(tmp_path / "3.db")
+
+    with Store.open(tmp_path / "x.db") as store:
+        for to in (tmp_path / "1.db", str(tmp_path / "2.db"), Somewhere()):
+            made = backup(store, to)
+            assert made.path == Path(to)
+            assert made.path.stat().st_size == made.bytes
+        before = sorted(tmp_path.iterdir())
+        for to in (5, None, b"4.db", "4\0.db", object(), "~nobody-of-that-name/4.db"):
+            with pytest.raises(InvalidInputError, match="to is a path"):
+                backup(store, to)  # type: ignore[arg-type]
+        assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize("poll", [-1, float("nan"), float("inf"), "1", None, True, 86_401])
+def test_a_feed_that_looks_at_impossible_intervals_is_refused(poll: Any, tmp_path: Path) -> None:
+    async def follow() -> None:
+        async with AsyncStore.open(tmp_path / "x.db") as store:
+            await anext(store.changes(poll=poll))
+
+    with Store.open(tmp_path / "x.db") as store, pytest.raises(SessionDBError, match="poll is"):
+        next(store.changes(poll=poll))
+    with pytest.raises(InvalidInputError, match="poll is"):
+        asyncio.run(follow())

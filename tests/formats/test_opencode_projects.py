@@ -1,0 +1,200 @@
+"""What OpenCode keeps beside its sessions: projects, permissions, secrets of shares."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opencode_reading import read
+from opencode_store import (
+    PROJECT,
+    T0,
+    WORKTREE,
+    assistant,
+    session,
+    sqlite_store,
+    text,
+    tree_store,
+    user,
+)
+from opencode_writing import brought_in, into_folder
+
+from sessiondb import ALL, Store
+from sessiondb.model import Imported
+
+RECORD: dict[str, Any] = {
+    "id": PROJECT,
+    "worktree": WORKTREE,
+    "vcs": "git",
+    "name": "The Shop",
+    "icon": {"url": "data:,x", "color": "pink"},
+    "commands": {"start": "make"},
+    "sandboxes": ["/home/ann/shop-two", "/home/ann/shop-three"],
+    "time": {"created": T0 - 5000, "updated": T0 + 9000, "initialized": T0 - 4000},
+}
+APPROVED = [{"permission": "bash", "pattern": "git *", "action": "allow"}]
+SHARE = {"id": "abc", "secret": "s3cret", "url": "https://opncd.ai/s/abc"}
+
+
+def put(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def talk(number: int = 1, **info: Any) -> dict[str, Any]:
+    said = [user(1, "Hello", f"msg_{number}a"), assistant(2, text("Hi"), name=f"msg_{number}b")]
+    return session(number, *said, **info)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
+        yield store
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree whose project has everything that a project of 1.x may have."""
+    root = tree_store(tmp_path / "data", talk())
+    put(root / "project" / f"{PROJECT}.json", RECORD)
+    put(root / "permission" / f"{PROJECT}.json", APPROVED)
+    return root
+
+
+def files(root: Path) -> dict[str, Any]:
+    return {
+        str(path.relative_to(root)): json.loads(path.read_text(encoding="utf-8"))
+        for path in root.rglob("*.json")
+        if path.parent.name != "session_diff"
+    }
+
+
+def round_trip(store: Store, root: Path, out: Path) -> None:
+    brought_in(store, root)
+    exports = [store.export(item.id) for item in store.sessions(project=ALL, archived=True)]
+    assert into_folder(out, *exports) == []
+    assert files(out / "storage") == files(root)
+
+
+def test_what_is_known_of_a_project_is_in_its_row(store: Store, tree: Path) -> None:
+    brought_in(store, tree)
+    (project,) = store.projects()
+    assert (project.worktree, project.vcs, project.name) == (WORKTREE, "git", "The Shop")
+    assert (project.time_created, project.time_initialized) == (T0 - 5000, T0 - 4000)
+    assert project.permission == APPROVED
+    kept = {key: RECORD[key] for key in RECORD if key not in ("id", "worktree", "vcs")}
+    assert project.metadata == {"opencode": kept}
+    with closing(sqlite3.connect(store.path)) as db:
+        found = db.execute("SELECT directory, kind FROM project_directory ORDER BY rid").fetchall()
+    boxes = [(path, "sandbox") for path in RECORD["sandboxes"]]
+    assert found == [(WORKTREE, "worktree"), *boxes]
+
+
+def test_a_project_and_its_permissions_are_written_as_they_were_read(
+    store: Store, tree: Path, tmp_path: Path
+) -> None:
+    round_trip(store, tree, tmp_path / "out")
+
+
+def test_of_two_stores_the_earliest_time_and_the_name_that_is_given_hold(
+    store: Store, tree: Path, tmp_path: Path
+) -> None:
+    brought_in(store, tree)
+    other = tree_store(tmp_path / "other", talk(2))
+    put(other / "project" / f"{PROJECT}.json", {**RECORD, "name": None, "time": {"created": T0}})
+    brought_in(store, other)
+    (project,) = store.projects()
+    assert (project.name, project.time_created) == ("The Shop", T0 - 5000)
+
+
+def test_a_sandbox_that_is_a_project_of_its_own_stays_one(store: Store, tree: Path) -> None:
+    store.create_session(directory=RECORD["sandboxes"][0])
+    brought_in(store, tree)
+    found = store.sessions(project=RECORD["sandboxes"][0], empty=True, archived=True)
+    assert [item.source for item in found] == ["sessiondb"]
+
+
+@pytest.mark.parametrize("value", [7, "x", [], {"time": 5, "name": {}, "sandboxes": [1, "a"]}])
+def test_an_odd_record_of_a_project_costs_no_session(store: Store, tree: Path, value: Any) -> None:
+    put(tree / "project" / f"{PROJECT}.json", value)
+    put(tree / "permission" / f"{PROJECT}.json", value)
+    sessions, _ = read(tree)
+    found = list(store.ingest(sessions.values()))
+    assert [item.source_id for item in found if isinstance(item, Imported)] == ["ses_0001"]
+    assert [item.message_count for item in store.sessions(project=ALL)] == [2]
+
+
+def test_a_database_tells_of_its_projects_too(store: Store, tmp_path: Path) -> None:
+    path = sqlite_store(tmp_path / "opencode.db", talk())
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("ALTER TABLE project ADD COLUMN icon_color text")
+        db.execute("ALTER TABLE project ADD COLUMN time_initialized integer")
+        db.execute("CREATE TABLE permission (project_id text PRIMARY KEY, data text)")
+        db.execute("INSERT INTO permission VALUES (?, ?)", (PROJECT, json.dumps(APPROVED)))
+        db.execute(
+            "UPDATE project SET name = 'The Shop', icon_color = 'pink', time_created = ?,"
+            " time_initialized = ?",
+            (T0 - 5000, T0 - 4000),
+        )
+    brought_in(store, path)
+    (project,) = store.projects()
+    assert (project.name, project.time_created) == ("The Shop", T0 - 5000)
+    assert (project.time_initialized, project.permission) == (T0 - 4000, APPROVED)
+    assert project.metadata["opencode"]["icon"] == {"color": "pink"}
+
+
+def change(root: Path, name: str) -> Path:
+    return root / "session" / PROJECT / f"{name}.json"
+
+
+@pytest.mark.parametrize("folder", ["share", "session_share"])
+@pytest.mark.parametrize("said", [True, False])
+def test_a_share_keeps_its_address_and_its_secret(
+    store: Store, tree: Path, tmp_path: Path, folder: str, said: bool
+) -> None:
+    if said:
+        put(change(tree, "ses_0001"), talk(share={"url": SHARE["url"]})["info"])
+    put(tree / folder / "ses_0001.json", SHARE)
+    round_trip(store, tree, tmp_path / "out")
+    (found,) = store.sessions(project=ALL)
+    assert (found.share_url, found.metadata["share"]) == (SHARE["url"], SHARE)
+
+
+def test_sessions_that_lie_flat_are_found(store: Store, tree: Path) -> None:
+    here = change(tree, "ses_0001")
+    here.rename(tree / "session" / "ses_0001.json")
+    here.parent.rmdir()
+    names = brought_in(store, tree)
+    assert names.keys() == {"ses_0001"}
+    assert len(store.messages(names["ses_0001"])) == 2
+    (project,) = store.projects()
+    assert (project.worktree, project.name) == (WORKTREE, "The Shop")
+
+
+def test_a_project_id_that_is_a_path_leads_nowhere(store: Store, tmp_path: Path) -> None:
+    root = tree_store(tmp_path / "data")
+    put(tmp_path / "secret.json", {"name": "Secret", "worktree": "/secret"})
+    item = talk(projectID="../../../secret")
+    put(root / "session" / "ses_0001.json", item["info"])
+    (root / "message").mkdir()
+    brought_in(store, root)
+    assert [project.name for project in store.projects()] == ["shop"]
+
+
+def test_the_project_of_a_real_tree_is_written_as_it_was(
+    store: Store, real_store: Callable[[str], Path], tmp_path: Path
+) -> None:
+    data = real_store("opencode-1.1.65/data")
+    brought_in(store, data)
+    into_folder(tmp_path, *(store.export(item.id) for item in store.sessions(project=ALL)))
+    (read,) = data.rglob("storage/project/*.json")
+    (made,) = tmp_path.rglob("storage/project/*.json")
+    assert json.loads(made.read_text()) == json.loads(read.read_text())
+    assert made.name == read.name
+    (project,) = store.projects()
+    assert project.time_created == json.loads(read.read_text())["time"]["created"]
