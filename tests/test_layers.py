@@ -17,7 +17,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 #: A room may import what stands before it, and itself.
 ORDER = (
-    "errors hints clock ids places model codec schema engine effects repository location formats opened "
+    "errors hints clock ids places model codec schema engine effects repository location formats importing opened "
     "store aio adapters testing maintenance cli __main__"
 ).split()
 #: A room that may import less than its place in the order allows.

@@ -44,6 +44,8 @@ def pack(value: Any) -> bytes:
 
 def pack_data(data: Mapping[str, Any]) -> bytes | None:
     """Encode a ``data`` mapping; an empty one is None. Raises `CodecError`."""
+    if type(data) is not dict and data is not None and not isinstance(data, Mapping):
+        raise CodecError(f"data must be a mapping, not {abridged(data)}")
     if not data:
         return None
     plain = dict(data)

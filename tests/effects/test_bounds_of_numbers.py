@@ -67,7 +67,7 @@ def test_a_cost_is_finite_not_negative_and_bounded(store: Store, verb: str) -> N
 @pytest.mark.parametrize("verb", COUNT_VERBS)
 def test_a_token_count_is_a_bounded_integer(store: Store, verb: str) -> None:
     for value in COUNTS:
-        assert "token count" in str(refused(store, COUNT_VERBS[verb], value))
+        assert "tokens." in str(refused(store, COUNT_VERBS[verb], value))
 
 
 @pytest.mark.parametrize("verb", TIME_VERBS)

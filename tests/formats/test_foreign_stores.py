@@ -15,7 +15,7 @@ from opencode_store import assistant, old_tree_store, session, sqlite_store, tex
 
 from sessiondb.errors import InvalidInputError, SourceError
 from sessiondb.formats import default_locations, find
-from sessiondb.formats.foreign import ForeignDatabase
+from sessiondb.formats.kit.sqlite import ForeignDatabase
 from sessiondb.model import SourceSession
 
 ROOT = Path(__file__).resolve().parents[2]

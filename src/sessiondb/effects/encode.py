@@ -8,7 +8,6 @@ a blob; ``text`` stays readable, its exact form goes to ``data`` where it differ
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -82,15 +81,6 @@ class MessageRow(NamedTuple):
     data_blob: str | None
 
 
-def money(value: Any) -> float | None:
-    """Return *value* as USD; None is unknown. Raises `InvalidInputError`."""
-    if value is None:
-        return None
-    if type(value) not in (int, float) or not math.isfinite(value):
-        raise InvalidInputError(f"cost must be a finite number of USD, not {abridged(value)}")
-    return float(value)
-
-
 def string(value: Any, what: str) -> str | None:
     """Return a readable string or None; raises `InvalidInputError` for anything else."""
     if value is None:
@@ -127,7 +117,8 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
         tokens = Tokens(**tokens)
     if not isinstance(tokens, Tokens):
         raise InvalidInputError(f"tokens must be Tokens or a mapping, not {abridged(tokens)}")
-    return tuple(map(bounds.tokens, tokens.columns()))
+    named = zip(Tokens.__slots__, tokens.columns(), strict=True)
+    return tuple(bounds.tokens(count, f"tokens.{name}") for name, count in named)
 
 
 def spill(value: bytes | None, encoding: str, blobs: list[Blob]) -> str | None:
@@ -228,7 +219,7 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
         string(draft.provider_id, "provider"),
         string(draft.model_id, "model"),
         string(draft.response_id, "response_id"),
-        money(draft.cost),
+        bounds.usd(draft.cost),
         token_counts(draft.tokens),
         one_of(draft.finish, FINISHES, "finish"),
         json_column(draft.error, "error"),

@@ -7,19 +7,16 @@ sessions share a transaction, a large one takes as many as it needs.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import select
 
-from sessiondb import codec, ids, location
+from sessiondb import ids, location
 from sessiondb.effects import encode
 from sessiondb.effects.delete import Reap
-from sessiondb.effects.encode import Blob
-from sessiondb.effects.fields import diff_row
 from sessiondb.effects.ingest import Entry, OpenImport, Run
 from sessiondb.effects.ingest_batch import WriteBatch
 from sessiondb.effects.ingest_close import CloseImport
@@ -29,8 +26,10 @@ from sessiondb.effects.restore import OpenRestore
 from sessiondb.effects.restore_close import CloseRestore, LinkRestored
 from sessiondb.effects.unit import Unit
 from sessiondb.engine.sql import Statement, p
-from sessiondb.errors import InvalidInputError, SessionDBError, abridged
-from sessiondb.model import Imported, Problem, SourceMessage, SourceSession, bounds
+from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.importing import checks
+from sessiondb.importing.checks import CheckedSession
+from sessiondb.model import Imported, Problem, SourceSession, StoredMessage
 from sessiondb.opened import returning
 from sessiondb.opened.core import Core
 from sessiondb.repository import Read
@@ -38,6 +37,8 @@ from sessiondb.schema import import_ledger, session, tombstone
 
 MAX_RECORDS = 500
 MAX_BYTES = 4 * 1024 * 1024
+#: Problems of one session that the ledger keeps.
+MAX_NOTED = 1000
 
 _KNOWN = Statement(
     lambda: select(
@@ -51,7 +52,7 @@ _BURIED = Statement(
     )
 )
 _DIGEST = Statement(
-    lambda: select(import_ledger.c.digest, import_ledger.c.offset).where(
+    lambda: select(import_ledger.c.digest, import_ledger.c.offset, import_ledger.c.problems).where(
         import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
     )
 )
@@ -65,6 +66,8 @@ class _Known:
     buried: bool = False
     whole: bool = False
     digest: str | None = None
+    #: Its content may be what it was and has to be read all the same: a parent came
+    #: later, or something could not be read, which may have been mended since.
     again: bool = False
     messages: int = 0
 
@@ -79,13 +82,13 @@ def _look_up(source: SourceSession, ledger: str) -> Read[_Known]:
     rows = yield _KNOWN, key
     buried = yield _BURIED, key
     noted = yield _DIGEST, {"source": source.source, "path": ledger}
-    digest, offset = noted[0] if noted else (None, None)
+    digest, offset, problems = noted[0] if noted else (None, None, None)
     if not rows:
         return _Known(buried=bool(buried), digest=digest)
     session_id, detached, deleted, importing, messages = rows[0]
     return _Known(
         session_id, detached is not None, deleted is not None, bool(buried), importing is None,
-        digest, offset is None, messages,
+        digest, offset is None or problems is not None, messages,
     )  # fmt: skip
 
 
@@ -115,16 +118,19 @@ class Importer:
                     f"a source yields sessions and problems, not {abridged(item)}"
                 )
             try:
-                ids.valid_id(item.source_id, "a source id")
+                ready = checks.check_session(item)
+                if item.stored is not None:
+                    checks.check_stored(item.stored)
                 place = self.place(item)
-                if not self._takes(item, place):
-                    continue
-                if item.stored is None:
-                    yield from self._session(item, place)
-                else:
-                    yield from self._stored_session(item, place)
             except InvalidInputError as error:
-                yield Problem(item.path, f"session {item.source_id}: {error}")
+                yield checks.refused_session(item, error)
+                continue
+            if not self._takes(item, place):
+                continue
+            if item.stored is None:
+                yield from self._session(item, ready, place)
+            else:
+                yield from self._stored_session(item, ready, place)
         if self._restored:
             self.queue(LinkRestored(), 0, 0)
         yield from self.commit()
@@ -136,15 +142,18 @@ class Importer:
         # Outside of a repository each directory is a project; a log names the one it was part of.
         return item.stored is not None and place.directory.startswith(root.rstrip(os.sep) + os.sep)
 
-    def _stored_session(self, item: SourceSession, place: Place) -> Iterator[Imported | Problem]:
+    def _stored_session(
+        self, item: SourceSession, ready: CheckedSession, place: Place
+    ) -> Iterator[Imported | Problem]:
         from sessiondb.opened import restoring
 
         self._restored = not self.dry_run
-        yield from restoring.restore(self, item, place)
+        yield from restoring.restore(self, item, ready, place)
 
-    def _session(self, item: SourceSession, place: Place) -> Iterator[Imported | Problem]:
-        ledger = f"{item.path}#{item.source_id}"
-        known = self.core.read(_look_up(item, ledger))
+    def _session(
+        self, item: SourceSession, ready: CheckedSession, place: Place
+    ) -> Iterator[Imported | Problem]:
+        known = self.core.read(_look_up(item, ready.ledger))
         own = None if known.session_id else self.core.read(returning.original(item))
         if own is not None:
             yield from returning.bring_back(self.core, item, own, self.dry_run)
@@ -160,7 +169,7 @@ class Importer:
         if known.leaving:
             yield from self.commit()
             self.reap()
-        yield from self._write(item, place, known, ledger)
+        yield from self._write(item, ready, place, known)
 
     def _outcome(self, item: SourceSession, known: _Known) -> str:
         if (known.buried or known.leaving) and not self.restore:
@@ -174,82 +183,85 @@ class Importer:
         return "write"
 
     def _counted(self, item: SourceSession, known: _Known) -> Iterator[Imported | Problem]:
-        count, problems = 0, []
-        for entry in item.messages:
-            if isinstance(entry, Problem):
-                problems.append(entry)
-            else:
-                count += 1
+        problems: list[Problem] = []
+        count = sum(1 for _ in self.entries(item, problems))
         yield from problems
         outcome = "imported" if known.new else "updated"
         sid = known.session_id or _id_of(item)
         yield Imported(outcome, sid, item.source, item.source_id, count, tuple(problems))
 
     def _write(
-        self, item: SourceSession, place: Place, known: _Known, ledger: str
+        self, item: SourceSession, ready: CheckedSession, place: Place, known: _Known
     ) -> Iterator[Imported | Problem]:
         forked = known.detached and self.as_fork and not known.leaving
         sid = ids.new_session_id() if forked else known.session_id or _id_of(item)
-        run = Run(sid, item.source, item.source_id, ledger)
-        blobs: list[Blob] = []
-        columns = columns_of(item, blobs)
+        run = Run(sid, item.source, item.source_id, ready.ledger)
         supersedes = known.session_id if forked else None
-        self.queue(
-            OpenImport(
-                run, place, columns, tuple(blobs), item.parent_source_id, item.relation, supersedes
-            ),
-            0,
-            sum(b.size for b in blobs),
+        opening = OpenImport(
+            run, place, ready.columns, ready.blobs, item.parent_source_id, item.relation, supersedes
         )
+        self.queue(opening, 0, sum(b.size for b in ready.blobs))
         problems: list[Problem] = []
         if item.project is not None:
             try:
-                self.queue(describe_project(run, item.project), 0, 0)
+                self.queue(describe_project(run, checks.check_project(item.project)), 0, 0)
             except InvalidInputError as error:
                 problems.append(Problem(item.path, f"the project of {item.source_id}: {error}"))
-        for batch, size, records in self.batches(item, problems):
+        for batch, _, size, records in self.batches(item, problems):
             self.queue(WriteBatch(run, batch), records, size)
             if self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES:
                 yield from self.commit()
         yield from problems
-        self.queue(_close(item, run, problems), 1, 0)
+        self.queue(_close(item, ready, run, problems), 1, 0)
         outcome = "imported" if known.new else "updated"
         done = Imported(outcome, sid, item.source, item.source_id, 0, tuple(problems))
         self._results.append((run, done))
         if self._records >= MAX_RECORDS:
             yield from self.commit()
 
-    def batches(
+    def entries(
         self, item: SourceSession, problems: list[Problem]
-    ) -> Iterator[tuple[tuple[Entry, ...], int, int]]:
-        """Yield (messages, bytes, records) of a session, each fit for one transaction."""
-        entries: list[Entry] = []
-        seen: set[str | None] = set()
-        size = records = 0
-        for found in item.messages:
+    ) -> Iterator[tuple[Entry, int, StoredMessage | None]]:
+        """Yield the messages that pass the gate, with their bytes and what they were.
+
+        What does not pass is added to *problems*.
+        """
+        seen: set[str] = set()
+        for found in checks.records(item):
             if isinstance(found, Problem):
                 problems.append(found)
                 continue
             try:
-                if found.draft.id in seen:
-                    raise InvalidInputError("there are two of that id; the first one counts")
-                entry, weight = _entry(found)
-            except SessionDBError as error:
-                name = found.draft.id
-                problems.append(Problem(item.path, f"message {name} of {item.source_id}: {error}"))
+                kept = None if item.stored is None else checks.check_stored_message(found)
+                entry, weight = checks.check_message(found, seen)
+            except InvalidInputError as error:
+                problems.append(checks.refused_message(item, found, error))
                 continue
-            seen.add(entry.row.id)
+            # A large message must not be held by this frame while it is written.
+            del found
+            yield entry, weight, kept
+
+    def batches(
+        self, item: SourceSession, problems: list[Problem]
+    ) -> Iterator[tuple[tuple[Entry, ...], dict[str, StoredMessage], int, int]]:
+        """Yield (messages, what they were by id, bytes, records), each fit for one transaction."""
+        entries: list[Entry] = []
+        stored: dict[str, StoredMessage] = {}
+        size = records = 0
+        for entry, weight, kept in self.entries(item, problems):
             if entries and (
                 self._records + records + 1 + len(entry.parts) > MAX_RECORDS
                 or self._bytes + size + weight > MAX_BYTES
             ):
-                yield tuple(entries), size, MAX_RECORDS
-                entries, size, records = [], 0, 0
+                yield tuple(entries), stored, size, MAX_RECORDS
+                entries, stored, size, records = [], {}, 0, 0
             entries.append(entry)
+            if kept is not None:
+                stored[entry.row.id] = kept
             size += weight
             records += 1 + len(entry.parts)
         if entries:
-            yield tuple(entries), size, records
+            yield tuple(entries), stored, size, records
 
     def queue(self, effect: Any, records: int, size: int) -> None:
         """Add an effect to the transaction that is being gathered."""
@@ -305,22 +317,17 @@ class Importer:
                 return
 
     def place(self, item: SourceSession) -> Place:
-        """Return where a session was held; raises `InvalidInputError` for no directory."""
+        """Return where a session was held; its directories passed the gate."""
         directory = item.directory or item.worktree or os.sep
-        for path in (directory, item.worktree or ""):
-            if codec.readable(path)[1]:
-                raise InvalidInputError(
-                    f"a directory must be valid Unicode, without NUL: {abridged(path)}"
-                )
         if os.path.isdir(directory):
             return self.core.locate(directory)
         found = location.project_at(directory)
         # In one spelling, or one worktree would be two projects.
         root = location.project_at(item.worktree).root if item.worktree else found.root
-        return Place(
-            root, found.directory, root, "worktree", item.vcs, item.remote, item.root_commit,
-            here=False,
-        )  # fmt: skip
+        vcs, remote, root_commit = (
+            encode.string(getattr(item, name), name) for name in ("vcs", "remote", "root_commit")
+        )
+        return Place(root, found.directory, root, "worktree", vcs, remote, root_commit, here=False)
 
 
 def new_importer(
@@ -335,65 +342,17 @@ def _id_of(item: SourceSession) -> str:
     return ids.imported_session_id(item.source, item.source_id, item.time_created or 0)
 
 
-def _entry(found: SourceMessage) -> tuple[Entry, int]:
-    blobs: list[Blob] = []
-    if found.draft.id is None:
-        raise InvalidInputError("a record needs an id, or it could not be found again")
-    row = encode.encode_message(found.draft, blobs)
-    made = row.time_created or 0
-    parts = tuple(
-        encode.encode_part(
-            part if part.id else replace(part, id=ids.imported_part_id(row.id, idx, made)), blobs
-        )
-        for idx, part in enumerate(found.draft.parts)
-    )
-    weight = sum(blob.size for blob in blobs)
-    weight += sum(len(part.text or "") + len(part.data or b"") + 200 for part in parts)
-    usage_id = found.usage_id or row.response_id or row.id
-    return Entry(row, parts, tuple(blobs), found.parent, usage_id, found.labels), weight
-
-
-def columns_of(item: SourceSession, blobs: list[Blob]) -> dict[str, Any]:
-    """Return the columns of a session's row, checked; raises `InvalidInputError`."""
-    packed = codec.pack_data(item.data)
-    data_blob = encode.spill(packed, codec.MSGPACK, blobs)
-    created = bounds.integer(item.time_created, "time_created") or 0
-    updated = bounds.integer(item.time_updated, "time_updated")
-    title = encode.string(item.title, "title") or ""
-    return {
-        "call_id": encode.string(item.call_id, "call_id"),
-        "title": title,
-        "title_source": item.title_source if title else "derived",
-        "version": encode.string(item.version, "version"),
-        "agent": encode.string(item.agent, "agent"),
-        "provider_id": encode.string(item.provider_id, "provider"),
-        "model_id": encode.string(item.model_id, "model"),
-        "summary_additions": bounds.integer(item.summary_additions, "summary_additions"),
-        "summary_deletions": bounds.integer(item.summary_deletions, "summary_deletions"),
-        "summary_files": bounds.integer(item.summary_files, "summary_files"),
-        "summary_diffs": encode.json_column(item.summary_diffs, "summary_diffs"),
-        "share_url": encode.string(item.share_url, "share_url"),
-        "revert": encode.json_column(item.revert, "revert"),
-        "permission": encode.json_column(item.permission, "permission"),
-        "metadata": encode.json_column(item.metadata or {}, "metadata") or "{}",
-        "time_created": created,
-        "time_updated": created if updated is None else updated,
-        "time_compacting": bounds.integer(item.time_compacting, "time_compacting"),
-        "time_archived": bounds.integer(item.time_archived, "time_archived"),
-        "data": None if data_blob else packed,
-        "data_blob": data_blob,
-    }
-
-
-def _close(item: SourceSession, run: Run, problems: list[Problem]) -> CloseImport:
-    blobs: list[Blob] = []
-    diffs = None if item.diffs is None else tuple(diff_row(diff, blobs) for diff in item.diffs)
-    todos = None
-    if item.todos is not None:
-        todos = tuple((t.id, t.content, t.status, t.priority) for t in item.todos)
-    noted = [{"source": x.source, "line": x.line, "why": x.why} for x in problems]
+def _close(
+    item: SourceSession, ready: CheckedSession, run: Run, problems: list[Problem]
+) -> CloseImport:
+    todos = None if ready.todos is None else tuple(row[:4] for row in ready.todos)
     return CloseImport(
-        run, item.digest, item.size, item.mtime_ns, json.loads(json.dumps(noted)), item.leaf,
-        item.parent_message, item.call_id, bounds.integer(item.time_updated, "time_updated"), todos,
-        diffs, tuple(blobs),
+        run, item.digest, item.size, item.mtime_ns, noted(problems), item.leaf,
+        item.parent_message, ready.columns["call_id"], item.time_updated, todos, ready.diffs,
+        ready.diff_blobs,
     )  # fmt: skip
+
+
+def noted(problems: list[Problem]) -> list[Any]:
+    """Return problems as the ledger keeps them: enough of them to say what is wrong."""
+    return [{"source": x.source, "line": x.line, "why": x.why} for x in problems[:MAX_NOTED]]

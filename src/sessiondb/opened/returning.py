@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from sqlalchemy import or_, select
 
 from sessiondb.engine.sql import Statement, p
-from sessiondb.model import Imported, MessageDraft, Problem, SourceSession
+from sessiondb.errors import InvalidInputError
+from sessiondb.importing import checks
+from sessiondb.model import Imported, MessageDraft, Problem, SourceMessage, SourceSession
 from sessiondb.opened.core import Core
 from sessiondb.repository import Read
 from sessiondb.schema import message, session
@@ -40,20 +42,30 @@ def bring_back(
     core: Core, item: SourceSession, own: str, dry_run: bool
 ) -> Iterator[Imported | Problem]:
     """Append to session *own* what *item* has and it lacks; where both share nothing, diverged."""
-    drafts: list[MessageDraft] = []
+    drafts: dict[str, MessageDraft] = {}
     problems: list[Problem] = []
-    for found in item.messages:
+    seen: set[str] = set()
+    for found in checks.records(item):
         if isinstance(found, Problem):
             problems.append(found)
-        else:
-            drafts.append(found.draft)
-    yield from problems
+            continue
+        try:
+            checks.check_message(found, seen)
+        except InvalidInputError as error:
+            problems.append(checks.refused_message(item, found, error))
+            continue
+        drafts[found.draft.id] = found.draft
+    names = list(drafts)
     shared = next(
-        (n for n in range(len(drafts), 0, -1) if core.read(_is_known(own, drafts[n - 1]))), 0
+        (n for n in range(len(names), 0, -1) if core.read(_is_known(own, names[n - 1]))), 0
     )
     unit = core.unit()
-    for draft in drafts[shared:]:
-        unit.append(own, draft)
+    for name in names[shared:]:
+        try:
+            unit.append(own, drafts[name])
+        except InvalidInputError as error:  # what is appended is held to the rules of verbs
+            problems.append(checks.refused_message(item, SourceMessage(drafts[name]), error))
+    yield from problems
     outcome = "updated" if unit.effects else "unchanged"
     if not shared and drafts:
         outcome = "diverged"
@@ -62,8 +74,7 @@ def bring_back(
     yield Imported(outcome, own, item.source, item.source_id, len(drafts), tuple(problems))
 
 
-def _is_known(own: str, draft: MessageDraft) -> Read[bool]:
+def _is_known(own: str, name: str) -> Read[bool]:
     # OpenCode 1.x has two messages for a summary of ours, the second under its id and an "s".
-    name = draft.id or ""
     rows = yield _KNOWN, {"session": own, "id": name, "asked": name.removesuffix("s")}
     return bool(rows)

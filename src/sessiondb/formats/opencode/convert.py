@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from sessiondb.formats.kit.json import OddRecordError, storable, usable_id
 from sessiondb.formats.opencode import fields
 from sessiondb.formats.opencode.fields import take
-from sessiondb.formats.opencode.records import OddRecordError, storable, usable_id
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens
 from sessiondb.model.draft import FINISHES, STATUSES
 

@@ -13,9 +13,9 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
+from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.opencode import convert, fields2
 from sessiondb.formats.opencode.fields import integer, take, text, word
-from sessiondb.formats.opencode.records import usable_id
 from sessiondb.model import MessageDraft, PartDraft, Tokens
 from sessiondb.model.draft import FINISHES
 

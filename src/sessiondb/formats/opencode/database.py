@@ -13,16 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sessiondb.formats.foreign import ForeignDatabase, columns
+from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.json import OddRecordError, load, usable_id
+from sessiondb.formats.kit.sqlite import ForeignDatabase, columns
 from sessiondb.formats.opencode.projects import facts_of, record_of
-from sessiondb.formats.opencode.records import (
-    Head,
-    OddRecordError,
-    SessionRecord,
-    load,
-    usable_id,
-)
-from sessiondb.formats.opencode.sidefiles import stamp
+from sessiondb.formats.opencode.records import Head, SessionRecord
 from sessiondb.model import Problem
 
 

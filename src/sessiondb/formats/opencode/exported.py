@@ -16,22 +16,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.foreign import is_database
+from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.json import OddRecordError, Raw, load, load_object, piece, usable_id
+from sessiondb.formats.kit.sqlite import is_database
 from sessiondb.formats.opencode.fields import amount, integer
 from sessiondb.formats.opencode.forks import Fork
-from sessiondb.formats.opencode.records import (
-    Head,
-    OddRecordError,
-    Opened,
-    Raw,
-    RawPart,
-    SessionRecord,
-    load,
-    load_object,
-    piece,
-    usable_id,
-)
-from sessiondb.formats.opencode.sidefiles import stamp
+from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord
 from sessiondb.formats.opencode.sqlite2 import Row
 from sessiondb.model import Problem, Tokens
 

@@ -17,7 +17,8 @@ from hashlib import blake2b
 from itertools import takewhile
 from typing import Any, TypeAlias
 
-from sessiondb.formats.opencode.records import Head, OddRecordError, Opened, Records, load_object
+from sessiondb.formats.kit.json import OddRecordError, load_object
+from sessiondb.formats.opencode.records import Head, Opened, Records
 
 _FORKED = re.compile(r"(?P<title>.+) \(fork #(?P<number>\d{1,9})\)", re.DOTALL)
 

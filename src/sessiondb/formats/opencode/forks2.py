@@ -6,8 +6,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from sessiondb.formats.kit.json import load_object, usable_id
 from sessiondb.formats.opencode.forks import Fork, recognise
-from sessiondb.formats.opencode.records import Head, Records, load_object, usable_id
+from sessiondb.formats.opencode.records import Head, Records
 from sessiondb.formats.opencode.sqlite2 import Records2
 
 #: How many forks of forks are followed to where a message was written first.

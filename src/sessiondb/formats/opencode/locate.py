@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.foreign import ForeignDatabase
+from sessiondb.formats.kit.sqlite import ForeignDatabase
 from sessiondb.formats.opencode.database import Database
 from sessiondb.formats.opencode.exported import Exported, Exported2, is_export
 from sessiondb.formats.opencode.reader import FIRST, SECOND, SOURCE, Generation, read

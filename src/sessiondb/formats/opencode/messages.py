@@ -8,17 +8,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from sessiondb.formats.kit.json import OddRecordError, check_id, load_object
 from sessiondb.formats.opencode import convert
 from sessiondb.formats.opencode.fields import word
 from sessiondb.formats.opencode.forks import Fork
-from sessiondb.formats.opencode.records import (
-    OddRecordError,
-    Opened,
-    RawPart,
-    Records,
-    check_id,
-    load_object,
-)
+from sessiondb.formats.opencode.records import Opened, RawPart, Records
 from sessiondb.formats.opencode.sidefiles import cut_output
 from sessiondb.model import PartDraft, Problem, SourceMessage
 

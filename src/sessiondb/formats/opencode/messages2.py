@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from sessiondb.formats.kit.json import OddRecordError, check_id, load_object
 from sessiondb.formats.opencode import convert, convert2
 from sessiondb.formats.opencode.forks import Fork
-from sessiondb.formats.opencode.records import OddRecordError, check_id, load_object
 from sessiondb.formats.opencode.sidefiles import cut_output
 from sessiondb.formats.opencode.sqlite2 import Row
 from sessiondb.model import MessageDraft, PartDraft, Problem, SourceMessage, Tokens

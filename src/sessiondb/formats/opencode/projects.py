@@ -11,8 +11,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
+from sessiondb.formats.kit.json import OddRecordError, load
 from sessiondb.formats.opencode.fields import word
-from sessiondb.formats.opencode.records import OddRecordError, load
 from sessiondb.model import Project, SourceProject, bounds
 
 #: What the row of a project, or its place, already says.

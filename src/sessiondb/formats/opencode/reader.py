@@ -14,19 +14,14 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sessiondb.formats.kit.json import OddRecordError, load_object
 from sessiondb.formats.opencode import convert, convert2, forks2
 from sessiondb.formats.opencode.fields import word
 from sessiondb.formats.opencode.forks import Fork, recognise
 from sessiondb.formats.opencode.messages import Messages
 from sessiondb.formats.opencode.messages2 import Messages2
 from sessiondb.formats.opencode.projects import source_project
-from sessiondb.formats.opencode.records import (
-    Head,
-    OddRecordError,
-    Records,
-    SessionRecord,
-    load_object,
-)
+from sessiondb.formats.opencode.records import Head, Records, SessionRecord
 from sessiondb.formats.opencode.sidefiles import SHARES
 from sessiondb.model import Problem, SourceSession
 

@@ -7,31 +7,18 @@ never from inside a record: OpenCode moved records without rewriting them.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from json.scanner import make_scanner
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol
 
+from sessiondb.formats.kit.json import Raw
 from sessiondb.model import Problem
 
-#: Deepest nesting of a record that is read; one that nests deeper is a problem.
-MAX_DEPTH = 300
-_LEAST, _LARGEST = -(1 << 63), (1 << 64) - 1
-_ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,256}")
 _CLOCK = re.compile(r"[a-z]+_([0-9a-f]{12})")
 _HALF = 1 << 47
-
-
-#: A record as stored; decoded already where the store is one large document.
-Raw: TypeAlias = "bytes | dict[str, Any] | None"
-
-
-class OddRecordError(ValueError):
-    """A record that cannot be read; the message ends a sentence about it."""
 
 
 class Head(NamedTuple):
@@ -123,108 +110,6 @@ class Records(Protocol):
 
     def orphans(self) -> Iterator[Problem]:
         """Records that belong to nothing."""
-
-
-def load(raw: Raw) -> Any:
-    """Decode JSON as OpenCode writes it; raises `OddRecordError`."""
-    if raw is None:
-        raise OddRecordError("has no content that can be read")
-    if not isinstance(raw, bytes):
-        return raw
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        raise OddRecordError("is not UTF-8") from None
-    return load_text(text)
-
-
-def load_text(text: str) -> Any:
-    """Decode JSON; raises `OddRecordError`."""
-    try:
-        value = _decode(text)
-    except RecursionError:
-        raise OddRecordError("is nested too deeply") from None
-    except ValueError as error:
-        raise OddRecordError(f"is not JSON ({error})") from None
-    # Counting brackets is cheap; only a record that has enough of them is walked.
-    if text.count("[") + text.count("{") > MAX_DEPTH and not _shallow(value):
-        raise OddRecordError(f"is nested deeper than {MAX_DEPTH}")
-    return value
-
-
-def load_object(raw: Raw) -> dict[str, Any]:
-    """Decode a JSON object; raises `OddRecordError`."""
-    value = load(raw)
-    if type(value) is not dict:
-        raise OddRecordError("is not a JSON object")
-    return value
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON number")
-
-
-_decoder = json.JSONDecoder(parse_constant=_refuse)
-_scan = make_scanner(cast(Any, _decoder))
-
-
-#: Decodes the value at a place of a text, returns it and where it ends; raises ValueError.
-piece = _decoder.raw_decode
-
-
-def _decode(text: str) -> Any:
-    try:
-        value, end = _scan(text, 0)
-    except StopIteration:
-        end = -1
-    # What OpenCode writes has no space around it; the slow way knows all about what has.
-    return value if end == len(text) else _decoder.decode(text)
-
-
-def _shallow(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for item in level
-            for inner in (item.values() if isinstance(item, dict) else item)
-            if type(inner) in (dict, list)
-        ]
-        if not level:
-            return True
-    return False
-
-
-def storable(value: dict[str, Any]) -> bool:
-    """Return whether every integer in *value* fits 64 bits: no other can be kept in ``data``."""
-    stack: list[Any] = [value]
-    while stack:
-        item = stack.pop()
-        for inner in item.values() if type(item) is dict else item:
-            if type(inner) is int:
-                if not _LEAST <= inner <= _LARGEST:
-                    return False
-            elif inner and type(inner) in (dict, list):
-                stack.append(inner)
-    return True
-
-
-def check_id(value: object) -> None:
-    """Raise `OddRecordError` for what cannot name a session, message or part here."""
-    if not usable_id(value):
-        raise OddRecordError("has no usable id")
-
-
-def usable_id(value: object) -> bool:
-    """Return whether *value* is an id: a short string that is not empty, no control characters."""
-    if type(value) is not str or _ID.fullmatch(value) is None:
-        return False
-    if value.isascii():
-        return True
-    try:
-        return len(value.encode()) <= 256
-    except UnicodeEncodeError:
-        return False
 
 
 def unwrapped(ids: list[str]) -> list[str]:

@@ -2,47 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from pathlib import Path
 from typing import Any
 
-from sessiondb.formats.opencode.records import OddRecordError, load, usable_id
+from sessiondb.formats.kit.files import MAX_FILE, is_link, read_file, read_small, stamp
+from sessiondb.formats.kit.json import OddRecordError, load, usable_id
 from sessiondb.model import Problem
 
-#: A file larger than this stays where it is, in bytes.
-MAX_FILE = 64 << 20
 #: Folders of a tree with the secrets of shares; 1.0 began to use the first one.
 SHARES = ("session_share", "share")
 #: Folders of a data directory that hold such outputs.
 _OUTPUTS = ("tool-output", "shell")
-# No symlink, and no waiting for whoever writes to a fifo. Windows knows only the last of them.
-_NO_TRICKS: int = sum(getattr(os, f, 0) for f in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
-
-
-def stamp(path: Path) -> tuple[int, int] | None:
-    """Return size and modification time (ns) of a file; None where there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns
-
-
-def read_file(path: Path) -> bytes | None:
-    """Return the content of a regular file that is no symlink; None where there is none.
-
-    Raises `OddRecordError` when it cannot be read.
-    """
-    try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise OddRecordError("is not a regular file")
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise OddRecordError(f"cannot be read ({error.strerror})") from None
 
 
 def read_json(path: Path, kind: type, problems: list[Problem]) -> Any:
@@ -79,18 +50,7 @@ def cut_output(home: Path, named: Any) -> dict[str, Any] | None:
     path = home
     for step in tail:
         path /= step
-        if path.is_symlink():
+        if is_link(path):
             return None
-    content = _regular(path)
+    content = read_small(path)
     return None if content is None else {"name": "/".join(tail), "content": content}
-
-
-def _regular(path: Path) -> bytes | None:
-    try:
-        with os.fdopen(os.open(path, os.O_RDONLY | _NO_TRICKS), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE:
-                return None
-            return file.read(MAX_FILE)
-    except OSError:
-        return None

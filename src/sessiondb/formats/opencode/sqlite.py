@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
+from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.opencode.convert import ROW_REST
 from sessiondb.formats.opencode.database import Database
 from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord, unwrapped
-from sessiondb.formats.opencode.sidefiles import read_json, stamp
+from sessiondb.formats.opencode.sidefiles import read_json
 from sessiondb.model import Problem
 
 #: Columns of a session row that its record names in another way.

@@ -9,22 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
+from sessiondb.formats.kit.json import OddRecordError, Raw, load, load_object, usable_id
 from sessiondb.formats.opencode.convert import ROW_REST
 from sessiondb.formats.opencode.database import Database
 from sessiondb.formats.opencode.export2 import INBOX, INSTRUCTIONS, PENDING
 from sessiondb.formats.opencode.fields import amount
 from sessiondb.formats.opencode.forks import Fork
-from sessiondb.formats.opencode.records import (
-    Head,
-    OddRecordError,
-    Opened,
-    Raw,
-    RawPart,
-    SessionRecord,
-    load,
-    load_object,
-    usable_id,
-)
+from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord
 from sessiondb.model import Problem, Tokens
 
 _JSON = ("model", "metadata", "revert", "permission", "summary_diffs", "fork_boundary")

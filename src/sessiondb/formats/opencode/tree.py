@@ -14,19 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sessiondb.formats.kit.files import read_file, stamp
+from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
 from sessiondb.formats.opencode.projects import facts_of
-from sessiondb.formats.opencode.records import (
-    Head,
-    OddRecordError,
-    Opened,
-    RawPart,
-    SessionRecord,
-    check_id,
-    load_object,
-    unwrapped,
-    usable_id,
-)
-from sessiondb.formats.opencode.sidefiles import SHARES, read_file, read_json, stamp
+from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord, unwrapped
+from sessiondb.formats.opencode.sidefiles import SHARES, read_json
 from sessiondb.model import Problem
 
 

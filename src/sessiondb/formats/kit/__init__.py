@@ -1,0 +1,7 @@
+"""What readers of every format are built from, so that each keeps the same limits.
+
+`json` decodes records and says which ids and numbers can be stored, `files` reads
+files and folders that may be unreadable, links or fifos, `lines` reads logs line by
+line, packed or not, `sqlite` opens other programs' databases. Nothing here raises
+anything but `OddRecordError` and `SourceError` for what it finds.
+"""

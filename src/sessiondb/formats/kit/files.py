@@ -1,0 +1,101 @@
+"""Files and folders of other programs: unreadable ones, links and fifos included.
+
+A question about a path never raises: what cannot be looked at is not there. Reading
+raises `OddRecordError`, whose message ends a sentence about the file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from sessiondb.formats.kit.json import OddRecordError
+
+#: A file beside a record is left out above this size, in bytes.
+MAX_FILE = 64 << 20
+#: Bytes of a file that is read in one piece; the largest value that can be stored fits.
+MAX_RECORD = 1 << 30
+# No symlink, and no waiting for whoever writes to a fifo. Windows knows only the last of them.
+_NO_TRICKS: int = sum(getattr(os, f, 0) for f in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+_EFFECTIVE = os.access in os.supports_effective_ids
+
+
+def is_folder(path: Path) -> bool:
+    """Return whether a directory is at *path*; False where that cannot be known."""
+    return os.path.isdir(path)
+
+
+def is_file(path: Path) -> bool:
+    """Return whether a regular file is at *path*; False where that cannot be known."""
+    return os.path.isfile(path)  # noqa: PTH113  pathlib raises on some errors
+
+
+def is_link(path: Path) -> bool:
+    """Return whether a symlink is at *path*; False where that cannot be known."""
+    return os.path.islink(path)  # noqa: PTH114  pathlib raises on some errors
+
+
+def may_read(path: Path) -> bool:
+    """Return whether this process may read *path*; nothing is opened for it."""
+    return os.access(path, os.R_OK, effective_ids=_EFFECTIVE)
+
+
+def stamp(path: Path) -> tuple[int, int] | None:
+    """Return size and modification time (ns) of a file; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def read_file(path: Path) -> bytes | None:
+    """Return the content of a regular file that is not a symlink; None where there is none.
+
+    Raises `OddRecordError` when it cannot be read.
+    """
+    try:
+        found = path.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            raise OddRecordError("is not a regular file")
+        if found.st_size > MAX_RECORD:
+            raise OddRecordError(f"is larger than {MAX_RECORD} bytes")
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unreadable(error) from None
+
+
+def read_small(path: Path) -> bytes | None:
+    """Return the content of a regular file of at most `MAX_FILE` bytes; None for any other."""
+    try:
+        with os.fdopen(os.open(path, os.O_RDONLY | _NO_TRICKS), "rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE:
+                return None
+            return file.read(MAX_FILE)
+    except OSError:
+        return None
+
+
+def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in a directory, sorted by name; nothing where there is no directory.
+
+    Raises `OddRecordError` for one that cannot be read.
+    """
+    try:
+        with os.scandir(folder) as listing:
+            found = sorted(listing, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise unreadable(error) from None
+    yield from found
+
+
+def unreadable(error: OSError) -> OddRecordError:
+    """Return the error of a file or folder that cannot be read."""
+    return OddRecordError(f"cannot be read ({error.strerror or error})")

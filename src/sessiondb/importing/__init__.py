@@ -1,0 +1,1 @@
+"""What lies between a reader and the store: every value is checked here before it is queued."""
