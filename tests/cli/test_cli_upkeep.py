@@ -75,7 +75,7 @@ def test_what_is_wrong_is_found(
     assert found_by in {finding["check"] for finding in ran.json["findings"]}
     assert all(finding["count"] > 0 for finding in ran.json["findings"])
     (line, *_) = sessiondb("check").lines
-    assert len(line) == 3
+    assert line[3] in ("sessiondb check --repair", "sessiondb export -a --to jsonl -o FILE")
 
 
 def test_what_a_shell_delete_left_is_named(
@@ -248,3 +248,67 @@ def test_a_busy_database_is_exit_5(
         ran = sessiondb("title", story.parser, "Later")
         assert sessiondb("list").code == 0, "readers never wait"
     assert (ran.code, ran.out) == (5, "")
+
+
+@pytest.mark.parametrize(
+    "typed", ["DELETE FROM session WHERE id = ?", "DELETE FROM message WHERE session_id = ?"]
+)
+def test_after_a_delete_in_a_shell_every_command_works_for_the_rest(
+    sessiondb: Run, story: Story, store: Store, tmp_path: Path, typed: str
+) -> None:
+    store.close()
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
+        connection.execute(typed, (story.parser,))
+    for command in (
+        ["list", "-a", "--subagents"], ["show", story.fork], ["show", story.other],
+        ["search", "lexer", "-a"], ["prompts"], ["stats", "-a"], ["stats", "-a", "--by", "project"],
+        ["tree", story.fork], ["tree", story.other], ["diff", story.fork, story.other],
+        ["list", "-a", "--sort", "size"], ["doctor"], ["label", story.other, "1", "start"],
+        *(["export", "-a", "--subagents", "--to", form, "-o", f"{tmp_path}/{form}/"]
+          for form in ("jsonl", "markdown", "html", "opencode", "opencode2", "opencode-tree")),
+    ):  # fmt: skip
+        assert sessiondb(*command).code == 0, command
+    ran = sessiondb("check")
+    assert ran.code == 4
+    assert all(line[3] == "sessiondb check --repair" for line in ran.lines)
+    asked = sessiondb("check", "--repair")
+    assert (asked.code, "--yes" in asked.err, "--dry-run" in asked.err) == (2, True, True)
+    plan = sessiondb("check", "--repair", "--dry-run")
+    assert (plan.code, len(plan.lines)) == (4, 1 + len(ran.lines))
+    done = sessiondb("check", "--repair", "--yes", "--json")
+    assert (done.code, done.json["left"]) == (0, [])
+    assert Path(done.json["backup"]).stat().st_mode & 0o777 == 0o600
+    assert sessiondb("check").code == 0
+    assert sessiondb("check", "--repair", "--yes").err == "nothing to repair\n"
+
+
+def test_a_repair_asks_on_a_terminal(
+    terminal: Run, story: Story, store: Store, database: Path
+) -> None:
+    store.close()
+    harm(database, "UPDATE session SET message_count = 99")
+    refused = terminal("check --repair", typed="y\n")
+    assert (refused.code, "nothing repaired" in refused.out) == (1, True)
+    assert terminal("check --repair", typed="yes\n").code == 0
+    assert terminal("check").code == 0
+
+
+def test_one_session_that_cannot_be_read_does_not_stop_a_sync(
+    sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SESSIONDB_PATH")
+    sessiondb("init", "--local")
+    with Store.open() as store:
+        broken, other = (store.create_session(title=name) for name in ("broken", "other"))
+        for session in (broken, other):
+            store.append(session, user("hello"))
+        path = store.path
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE part SET data = x'c1' WHERE session_id = ?", (broken.id,))
+    ran = sessiondb("sync", "--json")
+    assert (ran.code, ran.json["written"]) == (4, [other.id])
+    assert [broken.id in problem["why"] for problem in ran.json["problems"]] == [True]
+    exported = sessiondb("export", "-a", "--to", "jsonl")
+    assert exported.code == 4
+    assert (broken.id in exported.out, other.id in exported.out) == (False, True)
+    assert "broken" in exported.err

@@ -6,19 +6,11 @@ from typing import TYPE_CHECKING
 
 from sessiondb.cli.opening import say
 from sessiondb.cli.text import one_line, short_id
-from sessiondb.errors import (
-    CodecError,
-    CorruptionError,
-    NotFoundError,
-)
 
 if TYPE_CHECKING:
     from sessiondb.model import Session
 
 PROBLEMS_FOUND = 4
-#: What damaged or half-deleted rows make of a read of one session: the file as a whole is
-#: locked, full or replaced by other errors, which end the command.
-UNREADABLE = (CorruptionError, CodecError, NotFoundError, ValueError, TypeError, LookupError)
 
 
 def say_unreadable(session: Session, error: Exception) -> None:

@@ -12,14 +12,14 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from sessiondb.cli import options as shared
-from sessiondb.cli.damage import PROBLEMS_FOUND, UNREADABLE, say_unreadable
+from sessiondb.cli.damage import PROBLEMS_FOUND, say_unreadable
 from sessiondb.cli.opening import Options, open_store, say, terminal, typed_yes
 from sessiondb.cli.progress import counted
 from sessiondb.cli.rm import chosen
 from sessiondb.cli.text import count
 from sessiondb.engine import outputs
 from sessiondb.engine.outputs import check_place
-from sessiondb.errors import ConflictError, InvalidInputError
+from sessiondb.errors import UNREADABLE, ConflictError, InvalidInputError
 
 if TYPE_CHECKING:
     from sessiondb.formats import Writer

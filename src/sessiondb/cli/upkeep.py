@@ -21,9 +21,13 @@ from sessiondb.hints import command, with_database
 from sessiondb.location import database as location
 
 if TYPE_CHECKING:
-    from sessiondb.maintenance import VacuumPlan
+    from sessiondb.maintenance import Finding, VacuumPlan
+    from sessiondb.store import Store
 
 PROBLEMS_FOUND = 4
+REPAIR = "sessiondb check --repair"
+#: What is left where no repair can help.
+SAVE = "sessiondb export -a --to jsonl -o FILE"
 
 
 def _existing(options: Options) -> Path:
@@ -63,27 +67,98 @@ def migrate_command(options: Options, *, dry_run: bool, as_json: bool) -> None:
 
 
 @click.command("check")
+@click.option("--repair", "repairing", is_flag=True, help="Repair what can be repaired.")
+@click.option("--dry-run", is_flag=True, help="With --repair: show the plan, change nothing.")
+@click.option("--yes", is_flag=True, help="With --repair: do not ask.")
 @shared.as_json
 @click.pass_obj
-def check_command(options: Options, *, as_json: bool) -> int:
+def check_command(
+    options: Options, *, repairing: bool, dry_run: bool, yes: bool, as_json: bool
+) -> int:
     """Verify the file, what refers to what, the search index, blobs, counters and counting.
 
     Exit 4 if something is wrong. Comparing the search index keeps writers
     waiting for that long.
+
+    With --repair, rows that refer to nothing are removed or detached, and counters,
+    ownership and the search index are made to agree again. The plan is shown first,
+    a terminal is asked for a typed yes, and a copy of the file is made. What was
+    said in sessions that are still there is never changed.
     """
+    if (dry_run or yes) and not repairing:
+        raise click.UsageError("--dry-run and --yes belong to --repair")
+    if repairing and not (dry_run or yes or sys.stdin.isatty()):
+        raise click.UsageError("not a terminal: pass --yes, or --dry-run to see the plan")
     from sessiondb.maintenance import check
 
-    with open_store(options) as store:
+    _existing(options)
+    with open_store(options, writing=repairing and not dry_run) as store:
         findings = check(store)
+        if not repairing:
+            return _checked(store.path, findings, as_json)
+        for line in _repair_plan(findings):
+            output.write(f"{line}\n") if dry_run and not as_json else say(line)
+        return _repair(store, findings, dry_run, yes, as_json)
+
+
+def _checked(path: Path, findings: list[Finding], as_json: bool) -> int:
     if as_json:
-        found = [asdict(finding) for finding in findings]
-        output.write_json({"ok": not findings, "findings": found})
+        output.write_json({"ok": not findings, "findings": [_finding(f) for f in findings]})
     else:
         for finding in findings:
-            what = one_line(finding.what)
-            output.write(f"{finding.check}\t{finding.count}\t{what}\n")
-        say(f"{count(len(findings), 'finding')} in {store.path}" if findings else "all is well")
+            output.write_tsv(*_finding(finding).values())
+        say(f"{count(len(findings), 'finding')} in {path}" if findings else "all is well")
+        if any(finding.repair for finding in findings):
+            say("`sessiondb check --repair` shows what it would do, and asks")
     return PROBLEMS_FOUND if findings else 0
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    """Return a finding with the command that does something about it."""
+    command = REPAIR if finding.repair else SAVE
+    what = {"check": finding.check, "count": finding.count, "what": one_line(finding.what)}
+    return {**what, "command": command}
+
+
+def _repair_plan(findings: list[Finding]) -> Iterator[str]:
+    mendable = [finding for finding in findings if finding.repair]
+    if mendable:
+        yield f"to repair: {count(len(mendable), 'finding')}, after a copy of the file"
+    else:
+        yield "nothing to repair"
+    for finding in mendable:
+        yield f"  {finding.count:,} {one_line(finding.what)}: {finding.repair}"
+    if left := [finding for finding in findings if not finding.repair]:
+        yield "no repair can mend, only a backup:"
+        yield from (f"  {finding.count:,} {one_line(finding.what)}" for finding in left)
+
+
+def _repair(store: Store, findings: list[Finding], dry_run: bool, yes: bool, as_json: bool) -> int:
+    """Ask, repair and report; return the exit code."""
+    from sessiondb.maintenance.repair import Repaired, repair, repairable
+
+    mendable = repairable(findings)
+    if not (dry_run or yes or not mendable or typed_yes("repair the database")):
+        say("nothing repaired")
+        return 1
+    done = Repaired(None, [], findings) if dry_run else repair(store, findings)
+    if as_json:
+        lists = {
+            "plan": [_finding(f) | {"repair": f.repair} for f in mendable],
+            "repaired": [_finding(f) for f in done.repaired],
+            "left": [_finding(f) for f in done.left],
+        }
+        backup = str(done.backup) if done.backup else None
+        output.write_json({**lists, "backup": backup, "dry_run": dry_run})
+    elif not dry_run:
+        for finding in done.left:
+            output.write_tsv(*_finding(finding).values())
+        if done.backup:
+            say(f"the file as it was: {done.backup}")
+        left = count(len(done.left), "finding")
+        if mendable:
+            say(f"repaired; {left} left" if done.left else "repaired; all is well now")
+    return PROBLEMS_FOUND if done.left else 0
 
 
 @click.command("backup")

@@ -9,9 +9,10 @@ from sessiondb.maintenance.backup import Backup, backup
 from sessiondb.maintenance.check import Finding, check
 from sessiondb.maintenance.doctor import diagnose
 from sessiondb.maintenance.removal import Removal, every, plan_prune
+from sessiondb.maintenance.repair import Repaired, repair
 from sessiondb.maintenance.vacuum import Room, Vacuumed, VacuumPlan, plan_vacuum, vacuum
 
 __all__ = [
-    "Backup", "Finding", "Removal", "Room", "VacuumPlan", "Vacuumed", "backup", "check",
-    "diagnose", "every", "plan_prune", "plan_vacuum", "vacuum",
+    "Backup", "Finding", "Removal", "Repaired", "Room", "VacuumPlan", "Vacuumed", "backup", "check",
+    "diagnose", "every", "plan_prune", "plan_vacuum", "repair", "vacuum",
 ]  # fmt: skip

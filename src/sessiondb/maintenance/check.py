@@ -1,20 +1,21 @@
-"""Is everything as it must be? Nothing is mended here.
+"""Verify the database. Read-only: `sessiondb.maintenance.repair` repairs.
 
-All is asked in one snapshot, so a writer that goes on meanwhile looks like
-nothing. Only the comparison of the search index with its content has to take
-the write lock (FTS5 offers it as a write), so it comes last.
+All checks read one snapshot, so a concurrent writer cannot look like damage. Only
+the comparison of the search index with its content has to take the write lock
+(FTS5 offers it as a write), so it comes last.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from sessiondb.engine.connection import connect
 from sessiondb.engine.failures import translate
@@ -26,11 +27,15 @@ SEARCHES = ("part_search", "session_search", "prompt_search")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong: which check found it, what it is, how often."""
+    """Something that is wrong: which check found it, what it is, how often.
+
+    ``repair`` is what `repair` does about it, None for what no repair can mend.
+    """
 
     check: str
     what: str
     count: int
+    repair: str | None = None
 
 
 class HasPath(Protocol):
@@ -40,6 +45,16 @@ class HasPath(Protocol):
     def path(self) -> Path:
         """The database file."""
 
+
+#: Lines of integrity_check about an index alone, which its table can make again.
+_OF_AN_INDEX = re.compile(r"missing from index|wrong # of entries in index|non-unique entry in")
+_ORPHANS = {
+    ("session", "session"): "detach them",
+    ("session", "project"): "make the project again",
+    ("prompt", "session"): "keep the prompt alone",
+    ("prompt", "project"): "keep the prompt alone",
+}
+_BLOBS = {"blobs whose size is wrong": "measure them again"}
 
 Check = Callable[[sqlite3.Connection], Iterator[Finding]]
 
@@ -54,6 +69,7 @@ def check(store: HasPath) -> list[Finding]:
         "integrity": _integrity,
         "references": _references,
         "blobs": _blobs,
+        "cycles": _cycles,
         **{name: _asker(name) for name in QUESTIONS},
     }
     with closing(connect(store.path, mode="reader")) as connection:
@@ -77,9 +93,25 @@ def _made(name: str, ask: Check, connection: sqlite3.Connection) -> list[Finding
 
 def _integrity(connection: sqlite3.Connection) -> Iterator[Finding]:
     """The pages, the indexes and the constraints of the file, by SQLite itself."""
-    lines = Counter(line for (line,) in connection.execute("PRAGMA integrity_check"))
-    del lines["ok"]
-    yield from (Finding("integrity", line, number) for line, number in lines.items())
+    for line, number in Counter(integrity_lines(connection)).items():
+        action = "build the index again" if _OF_AN_INDEX.search(line) else None
+        yield Finding("integrity", line, number, action)
+
+
+def integrity_lines(connection: sqlite3.Connection) -> list[str]:
+    """Return what SQLite finds wrong with the file; ``[]`` for nothing.
+
+    Some damage ends its check, and is the last line then. Raises `BusyError`.
+    """
+    lines: list[str] = []
+    try:
+        # It hands out what it found before it stumbles.
+        lines.extend(line for (line,) in connection.execute("PRAGMA integrity_check"))
+    except sqlite3.DatabaseError as error:
+        if isinstance(why := translate(error), BusyError):
+            raise why from error
+        lines.append(str(error))
+    return [line for line in lines if line != "ok"]
 
 
 def _references(connection: sqlite3.Connection) -> Iterator[Finding]:
@@ -88,7 +120,73 @@ def _references(connection: sqlite3.Connection) -> Iterator[Finding]:
     for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         broken[table, parent] += 1
     for (table, parent), number in broken.items():
-        yield Finding("references", f"rows of {table} without their {parent}", number)
+        action = None if parent == "blob" else _ORPHANS.get((table, parent), "remove them")
+        yield Finding("references", f"rows of {table} without their {parent}", number, action)
+    yield from _lost_blobs(connection)
+
+
+def _lost_blobs(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Name each session of which bytes are lost: nothing but a backup has them."""
+    for table, column in blob_columns(connection):
+        owner = "id" if table == "session" else "session_id"
+        sql = (
+            f"SELECT {owner}, count(*) FROM {table} WHERE {column} IS NOT NULL "
+            f"AND NOT EXISTS (SELECT 1 FROM blob WHERE hash = {column}) GROUP BY 1"
+        )
+        for session_id, number in connection.execute(sql):
+            what = f"values of {table}.{column} of session {session_id} are lost"
+            yield Finding("lost", what, number)
+
+
+def _cycles(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Parents that lead back to where they began: what walks up would never end."""
+    if looped := session_cycles(connection):
+        yield Finding("cycles", "sessions that are their own ancestors", len(looped), "detach one")
+    if looped_messages := message_cycles(connection):
+        what = "messages that are their own ancestors"
+        action = "put them behind the message before them"
+        yield Finding("cycles", what, len(looped_messages), action)
+
+
+def session_cycles(connection: sqlite3.Connection) -> list[str]:
+    """Return one session of each circle of parents, the oldest."""
+    rows = connection.execute(
+        "SELECT id, parent_id, time_created FROM session WHERE parent_id IS NOT NULL"
+    ).fetchall()
+    above = {name: parent for name, parent, _ in rows}
+    age = {name: (time, name) for name, _, time in rows}
+    return [min(circle, key=age.__getitem__) for circle in circles(above)]
+
+
+def message_cycles(connection: sqlite3.Connection) -> list[tuple[str, int]]:
+    """Return (session, seq) of one message of each circle of parents, the first."""
+    found: list[tuple[str, int]] = []
+    # A parent with a smaller seq cannot lead back.
+    sessions = connection.execute(
+        "SELECT DISTINCT session_id FROM message WHERE parent_seq > seq"
+    ).fetchall()
+    for (session_id,) in sessions:
+        rows = connection.execute(
+            "SELECT seq, parent_seq FROM message WHERE session_id = ?", (session_id,)
+        )
+        found += [(session_id, min(circle)) for circle in circles(dict(rows.fetchall()))]
+    return found
+
+
+def circles(above: dict[Any, Any]) -> list[list[Any]]:
+    """Return the circles of a map from each item to the one above it, None for none."""
+    found: list[list[Any]] = []
+    done: set[Any] = set()
+    for start in above:
+        path: dict[Any, int] = {}
+        item = start
+        while item in above and item not in done and item not in path:
+            path[item] = len(path)
+            item = above[item]
+        if item in path:
+            found.append(list(path)[path[item] :])
+        done |= path.keys()
+    return found
 
 
 def _blobs(connection: sqlite3.Connection) -> Iterator[Finding]:
@@ -98,17 +196,18 @@ def _blobs(connection: sqlite3.Connection) -> Iterator[Finding]:
             wrong["blobs whose content is not what their hash says"] += 1
         elif len(data) != size:
             wrong["blobs whose size is wrong"] += 1
-    yield from (Finding("blobs", what, number) for what, number in wrong.items())
+    for what, number in wrong.items():
+        yield Finding("blobs", what, number, _BLOBS.get(what))
     used = " UNION ALL ".join(
         f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
-        for table, column in _blob_columns(connection)
+        for table, column in blob_columns(connection)
     )
     sql = f"SELECT count(*) FROM blob WHERE hash NOT IN ({used})"
     if number := connection.execute(sql).fetchone()[0]:
-        yield Finding("blobs", "blobs that nothing refers to", number)
+        yield Finding("blobs", "blobs that nothing refers to", number, "remove them")
 
 
-def _blob_columns(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+def blob_columns(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     """Return the (table, column) that refer to blobs, as the file itself says."""
     return connection.execute(
         'SELECT m.name, f."from" FROM sqlite_schema AS m '
@@ -118,9 +217,9 @@ def _blob_columns(connection: sqlite3.Connection) -> list[tuple[str, str]]:
 
 def _asker(name: str) -> Check:
     def ask(connection: sqlite3.Connection) -> Iterator[Finding]:
-        for what, sql in QUESTIONS[name]:
+        for what, sql, action in QUESTIONS[name]:
             if number := connection.execute(sql).fetchone()[0]:
-                yield Finding(name, what, number)
+                yield Finding(name, what, number, action)
 
     return ask
 
@@ -133,4 +232,5 @@ def _search_index(connection: sqlite3.Connection) -> Iterator[Finding]:
         except sqlite3.DatabaseError as error:
             if isinstance(translate(error), BusyError):
                 raise
-            yield Finding("search index", f"{table} is not what its content says", 1)
+            what = f"{table} is not what its content says"
+            yield Finding("search index", what, 1, "rebuild it")

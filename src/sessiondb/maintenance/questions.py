@@ -23,17 +23,20 @@ def _same_cost(column: str) -> str:
     )
 
 
-_COUNTERS = f"""
+#: Sessions whose counters are wrong.
+MISCOUNTED = f"""
 WITH t AS (
   SELECT m.session_id, count(*) AS message_count,
          sum(m.cost) FILTER (WHERE m.inherited = 0) AS cost,
          sum(m.cost) FILTER (WHERE m.inherited = 1) AS cost_inherited, {_SUMS}
     FROM message AS m GROUP BY m.session_id)
-SELECT count(*) FROM session AS s LEFT JOIN t ON t.session_id = s.id
+SELECT s.id FROM session AS s LEFT JOIN t ON t.session_id = s.id
  WHERE {_LIVE}
    AND NOT (s.message_count = coalesce(t.message_count, 0) AND {_same_cost("cost")}
             AND {_same_cost("cost_inherited")} AND {_SAME_TOKENS})
 """
+
+_COUNTERS = f"SELECT count(*) FROM ({MISCOUNTED})"
 
 _SEQUENCE = f"""
 SELECT count(*) FROM session AS s
@@ -54,30 +57,36 @@ _KIN = """
 SELECT 1 FROM session AS k JOIN message AS o ON o.session_id = k.id
  WHERE k.root_id = s.root_id AND k.time_deleted IS NULL
    AND o.id = m.id AND o.seq = m.seq AND o.time_created = m.time_created"""
-_NOWHERE = f"""
-SELECT count(*) FROM message AS m JOIN session AS s ON s.id = m.session_id
+_CLASS = "s.root_id, m.seq, m.id, m.time_created, m.usage_key"
+#: What identifies the class of each message that is inherited from nowhere.
+UNOWNED = f"""
+SELECT {_CLASS} FROM message AS m JOIN session AS s ON s.id = m.session_id
  WHERE m.inherited = 1 AND {_LIVE}
    AND NOT EXISTS ({_KIN} AND o.inherited = 0)
    AND NOT EXISTS (
        SELECT 1 FROM message AS o JOIN session AS k ON k.id = o.session_id
         WHERE o.usage_key = m.usage_key AND o.inherited = 0 AND k.time_deleted IS NULL)
 """
-_TWICE = f"""
-SELECT count(*) FROM (
-  SELECT m.usage_key FROM message AS m JOIN session AS s ON s.id = m.session_id
+_NOWHERE = f"SELECT count(*) FROM ({UNOWNED})"
+#: The same of each class that is counted more than once.
+COUNTED_TWICE = f"""
+  SELECT {_CLASS} FROM message AS m JOIN session AS s ON s.id = m.session_id
    WHERE m.usage_key IS NOT NULL AND m.inherited = 0 AND {_LIVE}
    GROUP BY m.usage_key HAVING count(*) > 1
   UNION ALL
-  SELECT m.id FROM message AS m JOIN session AS s ON s.id = m.session_id
+  SELECT {_CLASS} FROM message AS m JOIN session AS s ON s.id = m.session_id
    WHERE {_LIVE} AND s.root_id IN (SELECT root_id FROM session WHERE relation = 'fork')
    GROUP BY s.root_id, m.seq, m.id, m.time_created
-  HAVING sum(m.inherited = 0) > 1 AND sum(m.inherited) > 0)
+  HAVING sum(m.inherited = 0) > 1 AND sum(m.inherited) > 0
 """
-_PARTS_DIFFER = """
-SELECT count(*) FROM part AS p
+_TWICE = f"SELECT count(*) FROM ({COUNTED_TWICE})"
+#: (rid, session, what its message says) of parts that do not agree with it.
+UNLIKE_MESSAGES = """
+SELECT p.rid, p.session_id, m.inherited FROM part AS p
   JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq
  WHERE p.inherited <> m.inherited
 """
+_PARTS_DIFFER = f"SELECT count(*) FROM ({UNLIKE_MESSAGES})"
 
 _NOT_FOUND = """
 SELECT count(*) FROM part WHERE indexed = 1 AND rid NOT IN (SELECT id FROM part_search_docsize)
@@ -87,32 +96,88 @@ SELECT count(*) FROM part_search_docsize WHERE id NOT IN (SELECT rid FROM part W
 """
 _INDEXED_COPIES = "SELECT count(*) FROM part WHERE inherited = 1 AND indexed = 1"
 
-_SHARED_WORKTREES = """
+#: Worktrees that several projects have.
+SHARED_WORKTREES = """
 WITH roots AS (
   SELECT worktree AS directory, id FROM project
   UNION
   SELECT directory, project_id FROM project_directory WHERE kind = 'worktree')
-SELECT count(*) FROM (SELECT 1 FROM roots GROUP BY directory HAVING count(*) > 1)
+SELECT directory FROM roots GROUP BY directory HAVING count(*) > 1
+"""
+_NO_DIRECTORY = """
+SELECT count(*) FROM project WHERE id NOT IN (SELECT project_id FROM project_directory)
+"""
+_COUNT_SHARED = f"SELECT count(*) FROM ({SHARED_WORKTREES})"
+
+_BELOW_REMOVED = """
+SELECT count(*) FROM session AS s JOIN session AS p ON p.id = s.parent_id
+ WHERE s.time_deleted IS NULL AND p.time_deleted IS NOT NULL
+"""
+_ROOTS = """
+SELECT count(*) FROM session AS s JOIN session AS p ON p.id = s.parent_id
+ WHERE s.time_deleted IS NULL AND p.time_deleted IS NULL AND s.root_id <> p.root_id
+"""
+_FLAGS = """
+SELECT (SELECT count(*) FROM message WHERE inherited NOT IN (0, 1))
+     + (SELECT count(*) FROM part WHERE inherited NOT IN (0, 1) OR indexed NOT IN (0, 1))
+"""
+_META = """
+SELECT 4 - (SELECT count(*) FROM meta
+             WHERE key IN ('database_uuid', 'min_reader', 'min_writer', 'change'))
+"""
+_CHANGES = """
+SELECT count(*) FROM session
+ WHERE change > (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change')
 """
 
-#: check → [(what is wrong, SQL that counts it)]
-QUESTIONS: dict[str, list[tuple[str, str]]] = {
+#: check → [(what is wrong, SQL that counts it, what a repair does about it)]
+QUESTIONS: dict[str, list[tuple[str, str, str]]] = {
     "search": [
-        ("parts that search does not find", _NOT_FOUND),
-        ("rows of the search index without a part", _FOUND_IN_VAIN),
-        ("inherited parts in the search index", _INDEXED_COPIES),
+        ("parts that search does not find", _NOT_FOUND, "rebuild the index"),
+        ("rows of the search index without a part", _FOUND_IN_VAIN, "rebuild the index"),
+        ("inherited parts in the search index", _INDEXED_COPIES, "take them out"),
     ],
     "counters": [
-        ("sessions whose messages, cost or tokens are not those of their messages", _COUNTERS),
-        ("sessions whose last_seq or leaf_seq does not fit their messages", _SEQUENCE),
+        (
+            "sessions whose messages, cost or tokens are not those of their messages",
+            _COUNTERS,
+            "count again",
+        ),
+        (
+            "sessions whose last_seq or leaf_seq does not fit their messages",
+            _SEQUENCE,
+            "continue from the last message",
+        ),
     ],
     "ownership": [
-        ("messages that are counted twice", _TWICE),
-        ("inherited messages that are counted nowhere", _NOWHERE),
-        ("parts that do not agree with their message about being inherited", _PARTS_DIFFER),
+        ("messages that are counted twice", _TWICE, "count the oldest, as an import would"),
+        (
+            "inherited messages that are counted nowhere",
+            _NOWHERE,
+            "count the oldest copy that is left",
+        ),
+        (
+            "parts that do not agree with their message about being inherited",
+            _PARTS_DIFFER,
+            "follow the message",
+        ),
+        ("rows whose inherited or indexed is neither 0 nor 1", _FLAGS, "set them again"),
     ],
     "projects": [
-        ("worktrees that several projects have; `relink DIR DIR` merges them", _SHARED_WORKTREES)
+        ("worktrees that several projects have", _COUNT_SHARED, "merge them"),
+        ("projects without a directory", _NO_DIRECTORY, "take their worktree"),
     ],
-    "tree": [("messages whose parent_seq is no message of their session", _PARENTS)],
+    "tree": [
+        (
+            "messages whose parent_seq is no message of their session",
+            _PARENTS,
+            "put them behind the message before them",
+        ),
+        ("sessions below a removed one", _BELOW_REMOVED, "detach them"),
+        ("sessions whose root is not that of their parent", _ROOTS, "take that of the parent"),
+    ],
+    "meta": [
+        ("entries of meta that are missing", _META, "write them again"),
+        ("sessions that changed after the last change", _CHANGES, "move the last change"),
+    ],
 }

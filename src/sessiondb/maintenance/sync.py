@@ -24,7 +24,7 @@ from typing import IO
 
 from sessiondb.engine import outputs
 from sessiondb.engine.connection import open_files
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import UNREADABLE, InvalidInputError
 from sessiondb.formats import find, jsonl
 from sessiondb.hints import command
 from sessiondb.maintenance.portable import FOLDER, portable
@@ -158,7 +158,6 @@ def _sources(
 def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
     """Write what the files lack, and return what is to be noted."""
     damaged = {problem.source for problem in done.problems}
-    root = str(store.location.root)
     after: Notes = {}
     for name, state, session in _sessions(store):
         path, seen, noted = done.folder / name, files.get(name), notes.get(name)
@@ -168,19 +167,28 @@ def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
             after[name] = noted
             continue
 
-        def lines(session_id: str = session.id) -> Iterator[str]:
-            return jsonl.lines(portable(store.export(session_id, **jsonl.READ), root))
-
-        if seen is None:
-            left: tuple[int, int] | None = _replace(path, lines())
+        try:
+            left = _update(store, session, path, seen, str(path) not in damaged)
+        except UNREADABLE as error:
+            done.problems.append(Problem(str(path), f"session {session.id}: {error}"))
+            continue
+        if left is not None and left != seen:
             done.written.append(session.id)
-        else:
-            left = _bring(path, seen, lines, str(path) not in damaged)
-            if left is not None and left != seen:
-                done.written.append(session.id)
         if left is not None and str(path) not in damaged:
             after[name] = (*left, state)
     return after
+
+
+def _update(
+    store: Store, session: Session, path: Path, seen: tuple[int, int] | None, whole: bool
+) -> tuple[int, int] | None:
+    """Write a session's file, or what it lacks; return what it is then, as `_bring` does."""
+    root = str(store.location.root)
+
+    def lines() -> Iterator[str]:
+        return jsonl.lines(portable(store.export(session.id, **jsonl.READ), root))
+
+    return _replace(path, lines()) if seen is None else _bring(path, seen, lines, whole)
 
 
 def _bring(

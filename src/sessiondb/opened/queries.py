@@ -18,6 +18,7 @@ from sessiondb.effects.handles import (
     SessionRef,
     message_key,
 )
+from sessiondb.errors import NotFoundError
 from sessiondb.model import (
     Comparison,
     Context,
@@ -310,9 +311,16 @@ class Queries:
             tuple((yield from lists.todos(found.id))),
             tuple((yield from lists.diffs(found.id))),
             tuple((yield from family.labels(found.id))),
-            (yield from self.session(found.parent_id)) if found.parent_id else None,
+            (yield from self._parent(found.parent_id)) if found.parent_id else None,
             tuple((yield from lists.prompts_of(self._base, found.id))),
         )
+
+    def _parent(self, session_id: str) -> Read[Session | None]:
+        """Return a session by id; None where a delete in a shell left its children behind."""
+        try:
+            return (yield from self.session(SessionHandle(session_id)))
+        except NotFoundError:
+            return None
 
     def unfinished(self) -> Read[list[Unfinished]]:
         """Return sessions with open messages or calls that no living writer holds."""

@@ -353,7 +353,9 @@ def _hits(base: str | None, match: str, found: list[_Row]) -> Read[tuple[Hit, ..
         shown = {rid: (mid, snippet) for rid, mid, snippet in (yield _SHOWN, where)}
     rows = yield _SESSIONS, {"ids": json.dumps(sorted({row[1] for row in found}))}
     sessions = {row[0]: session_of(row, base) for row in rows}
+    # A delete in a shell leaves index entries of what is gone.
     return tuple(
         Hit(sessions[sid], seq, *(shown[rid] if mid is None else (mid, snippet)))
         for rid, sid, seq, mid, snippet, *_ in found
+        if sid in sessions and (mid is not None or rid in shown)
     )

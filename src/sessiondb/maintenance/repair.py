@@ -1,0 +1,397 @@
+"""Mend what `check` finds: rows that refer to nothing, counters, ownership, search.
+
+The rows of the file are made to agree with each other again; nothing that was said
+is invented or guessed. A copy of the file comes first, page for page. All rows are
+repaired in one transaction, so an interrupt leaves the file as it was; each action
+is a no-op where nothing is wrong, so repairing again changes nothing. What only a
+backup has (the bytes of a lost value, a damaged page of a table) stays a finding.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+import uuid
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sessiondb.effects import ownership
+from sessiondb.effects.merge import merge_projects, projects_at
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.connection import connect
+from sessiondb.engine.copying import copied
+from sessiondb.engine.failures import translate
+from sessiondb.errors import CorruptionError
+from sessiondb.maintenance.check import (
+    SEARCHES,
+    Finding,
+    HasPath,
+    blob_columns,
+    check,
+    integrity_lines,
+    message_cycles,
+    session_cycles,
+)
+from sessiondb.maintenance.questions import (
+    COUNTED_TWICE,
+    MISCOUNTED,
+    SHARED_WORKTREES,
+    UNLIKE_MESSAGES,
+    UNOWNED,
+)
+from sessiondb.schema.ddl import MIN_READER, MIN_WRITER
+
+#: Ownership of one class can decide that of another; more rounds were never needed.
+_ROUNDS = 10
+_LAST_SEQ = "(SELECT max(seq) FROM message WHERE session_id = session.id)"
+#: Lines of integrity_check about pages, and not about what is in them.
+_PAGES = re.compile(r"\*\*\*|[Tt]ree \d+|[Pp]age \d+|[Ff]reelist|malformed|disk image")
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What a repair did: the copy made before (None: nothing to do), and what it left."""
+
+    backup: Path | None
+    repaired: list[Finding]
+    left: list[Finding]
+
+
+def repairable(findings: list[Finding]) -> list[Finding]:
+    """Return the findings that a repair does something about."""
+    return [finding for finding in findings if finding.repair is not None]
+
+
+def repair(
+    store: HasPath, findings: list[Finding] | None = None, *, busy_timeout: float = 10.0
+) -> Repaired:
+    """Repair the database of *store*; nothing to repair is a no-op without a copy.
+
+    *findings* are those of `check`, made anew without them. Raises
+    `CorruptionError` if a page of a table is damaged, `BusyError`, `StorageError`;
+    each leaves the rows as they were.
+    """
+    found = check(store) if findings is None else findings
+    if not repairable(found):
+        return Repaired(None, [], found)
+
+    now = datetime.now(UTC)
+    backup = store.path.with_name(f"{store.path.name}.before-repair-{now:%Y%m%dT%H%M%S.%fZ}")
+    with copied(store.path, backup, exact=True):
+        pass
+    try:
+        with closing(connect(store.path, busy_timeout=busy_timeout)) as connection:
+            connection.execute("PRAGMA foreign_keys=OFF")
+            _repair_indexes(connection)
+            _repair_rows(connection)
+    except sqlite3.Error as error:
+        raise translate(error) from error
+
+    left = check(store)
+    gone = {finding.what for finding in left}
+    return Repaired(backup, [f for f in repairable(found) if f.what not in gone], left)
+
+
+def _repair_indexes(connection: sqlite3.Connection) -> None:
+    lines = integrity_lines(connection)
+    if lines:
+        _reindex(connection)
+        lines = integrity_lines(connection)
+    if any(_PAGES.search(line) for line in lines):
+        raise CorruptionError(
+            f"pages of the file are damaged, which no repair can mend: {lines[0].strip()}",
+            hint="`sessiondb export -a --to jsonl -o FILE` writes what can be read",
+        )
+
+
+def _reindex(connection: sqlite3.Connection) -> None:
+    """Build every index again, as far as the tables can be read."""
+    try:
+        connection.execute("REINDEX")
+    except sqlite3.DatabaseError as error:
+        if not isinstance(translate(error), CorruptionError):
+            raise
+
+
+def _repair_rows(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        run = _Run(connection)
+        for action in ACTIONS:
+            action(run)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+@dataclass(slots=True)
+class _Run:
+    """One repair: the transaction, and the sessions whose rows it changed."""
+
+    connection: sqlite3.Connection
+    tx: Transaction = field(init=False)
+    touched: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.tx = Transaction(self.connection)
+
+    def rows(self, sql: str, *values: Any) -> list[Any]:
+        return self.connection.execute(sql, values).fetchall()
+
+    def touch(self, sql: str, *values: Any) -> None:
+        """Run a statement that returns the session of each row that it changed."""
+        self.touched |= {row[0] for row in self.rows(sql, *values)}
+
+
+def _search(run: _Run) -> None:
+    """Make the index agree with the rows; before they change, for triggers take out what is there.
+
+    And after, because a value that was found again is text that the index lacks.
+    """
+    for table in SEARCHES:
+        try:
+            run.rows(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")
+        except sqlite3.DatabaseError:
+            run.rows(f"INSERT INTO {table} ({table}) VALUES ('rebuild')")
+
+
+def _meta(run: _Run) -> None:
+    facts = {
+        "database_uuid": str(uuid.uuid4()),
+        "min_reader": MIN_READER,
+        "min_writer": MIN_WRITER,
+        "change": "0",
+    }
+    for fact in facts.items():
+        run.rows("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", *fact)
+    run.rows(
+        "UPDATE meta SET value = (SELECT max(change) FROM session) WHERE key = 'change' "
+        "AND CAST(value AS INTEGER) < (SELECT max(change) FROM session)"
+    )
+
+
+def _projects(run: _Run) -> None:
+    """Make a project again from what is left of it: its directories, else its sessions'."""
+    lost = run.rows(
+        "SELECT project_id, min(time_created), max(time_updated), min(directory) FROM session "
+        "WHERE project_id NOT IN (SELECT id FROM project) GROUP BY 1"
+    )
+    for project_id, created, updated, directory in lost:
+        known = run.rows(
+            "SELECT directory FROM project_directory WHERE project_id = ? "
+            "ORDER BY kind <> 'worktree', rid DESC LIMIT 1",
+            project_id,
+        )
+        worktree = known[0][0] if known else directory
+        run.rows(
+            "INSERT INTO project (id, worktree, time_created, time_updated) VALUES (?, ?, ?, ?)",
+            project_id, worktree, created, updated,
+        )  # fmt: skip
+    run.rows(
+        "INSERT INTO project_directory (directory, project_id, kind, time_created) "
+        "SELECT worktree, id, 'worktree', ? FROM project "
+        "WHERE id NOT IN (SELECT project_id FROM project_directory)",
+        run.tx.now,
+    )
+    for (worktree,) in run.rows(SHARED_WORKTREES):
+        first, *others = projects_at(run.tx, worktree)
+        marks = ", ".join("?" * len(others))
+        run.touch(f"SELECT id FROM session WHERE project_id IN ({marks})", *others)
+        merge_projects(run.tx, first, others)
+    run.rows("DELETE FROM project_directory WHERE project_id NOT IN (SELECT id FROM project)")
+
+
+def _orphans(run: _Run) -> None:
+    """Remove the rows of what is not here any more; a prompt stays, as the user's own."""
+    for name in ("session", "project"):
+        run.rows(
+            f"UPDATE prompt SET {name}_id = NULL "
+            f"WHERE {name}_id IS NOT NULL AND {name}_id NOT IN (SELECT id FROM {name})"
+        )
+    for table in ("terminal", "lease", "todo", "file_diff", "message"):
+        run.rows(f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)")
+    for table in ("part", "label"):
+        run.touch(
+            f"DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM message AS m "
+            f"WHERE m.session_id = {table}.session_id AND m.seq = {table}.seq) "
+            "RETURNING session_id"
+        )
+    _forget_imports(run)
+
+
+def _forget_imports(run: _Run) -> None:
+    """Remove the ledger's entries of sessions that are gone: ``path`` ends with ``#source_id``."""
+    known = set(
+        run.rows(
+            "SELECT source, coalesce(source_id, id) FROM session "
+            "UNION SELECT source, source_id FROM tombstone"
+        )
+    )
+    for rid, source, path in run.rows("SELECT rid, source, path FROM import_ledger"):
+        ends = [path[at + 1 :] for at, char in enumerate(path) if char == "#"]
+        if ends and not any((source, end) in known for end in ends):
+            run.rows("DELETE FROM import_ledger WHERE rid = ?", rid)
+
+
+def _family(run: _Run) -> None:
+    """Detach sessions from parents that are gone, and give each family one root."""
+    alone = {
+        name
+        for (name,) in run.rows(
+            "SELECT s.id FROM session AS s LEFT JOIN session AS p ON p.id = s.parent_id "
+            "WHERE s.parent_id IS NOT NULL AND (p.id IS NULL OR "
+            "(s.time_deleted IS NULL AND p.time_deleted IS NOT NULL))"
+        )
+    }
+    for name in sorted(alone | set(session_cycles(run.connection))):
+        run.touch(
+            "UPDATE session SET parent_id = NULL, parent_seq = NULL WHERE id = ? RETURNING id", name
+        )
+        _new_root(run, name)
+    # Down from the top, a generation at a time: no chain is longer than its sessions.
+    while True:
+        found = run.rows(
+            "UPDATE session SET root_id = p.root_id FROM session AS p WHERE p.id = "
+            "session.parent_id AND p.root_id <> session.root_id RETURNING session.id"
+        )
+        if not found:
+            return
+        run.touched |= {name for (name,) in found}
+
+
+def _new_root(run: _Run, name: str) -> None:
+    """Give a detached session a root that is here.
+
+    Siblings whose ancestor is gone stay one family, under the oldest of them: what
+    they copied from it would else be counted once for each.
+    """
+    run.touch(
+        "UPDATE session SET root_id = (SELECT k.id FROM session AS k "
+        "WHERE k.root_id = session.root_id AND k.parent_id IS NULL "
+        "ORDER BY k.time_created, k.id LIMIT 1) "
+        "WHERE id = ? AND root_id NOT IN (SELECT id FROM session) RETURNING id",
+        name,
+    )
+
+
+def _blobs(run: _Run) -> None:
+    used = " UNION ALL ".join(
+        f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
+        for table, column in blob_columns(run.connection)
+    )
+    run.connection.create_function("digest", 1, _digest, deterministic=True)
+    # A name that was changed is known again by the content.
+    run.rows(
+        f"UPDATE OR IGNORE blob SET hash = digest(data) WHERE hash NOT IN ({used}) "
+        f"AND digest(data) IN ({used})"
+    )
+    run.rows("UPDATE blob SET size = length(data) WHERE size <> length(data)")
+    run.rows(f"DELETE FROM blob WHERE hash NOT IN ({used})")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _tree(run: _Run) -> None:
+    """Put messages behind the one before them where their parent is not in their session."""
+    lost = run.rows(
+        "SELECT session_id, seq FROM message AS m WHERE m.parent_seq IS NOT NULL AND "
+        "(m.parent_seq = m.seq OR NOT EXISTS (SELECT 1 FROM message AS p "
+        "WHERE p.session_id = m.session_id AND p.seq = m.parent_seq))"
+    )
+    _behind(run, lost)
+    _behind(run, message_cycles(run.connection))
+    run.touch(
+        f"UPDATE session SET last_seq = {_LAST_SEQ} WHERE last_seq < {_LAST_SEQ} RETURNING id"
+    )
+    run.touch(
+        f"UPDATE session SET leaf_seq = {_LAST_SEQ} WHERE leaf_seq IS NOT NULL AND NOT EXISTS "
+        "(SELECT 1 FROM message WHERE session_id = session.id AND seq = leaf_seq) RETURNING id"
+    )
+
+
+def _behind(run: _Run, places: list[tuple[str, int]]) -> None:
+    for session_id, seq in places:
+        run.touch(
+            "UPDATE message SET parent_seq = (SELECT max(p.seq) FROM message AS p "
+            "WHERE p.session_id = message.session_id AND p.seq < message.seq) "
+            "WHERE session_id = ? AND seq = ? RETURNING session_id",
+            session_id, seq,
+        )  # fmt: skip
+
+
+def _ownership(run: _Run) -> None:
+    """Give each class of copies one owner, by the rule of every other write."""
+    run.touch("UPDATE message SET inherited = 0 WHERE inherited NOT IN (0, 1) RETURNING session_id")
+    for _ in range(_ROUNDS):
+        lost = [ownership.Lost(*row) for row in (*run.rows(UNOWNED), *run.rows(COUNTED_TWICE))]
+        changed = ownership.settle(run.tx, lost)
+        run.touched |= changed
+        if not changed and not _drop_keys(run):
+            break
+    _parts(run)
+
+
+def _drop_keys(run: _Run) -> bool:
+    """Forget the keys that join copies with messages that are none; return False without any.
+
+    A key that was written by hand makes one class of what has nothing to do with each
+    other: its one owner then leaves the others counted nowhere.
+    """
+    unowned = run.rows(UNOWNED)
+    for root_id, seq, name, time, _ in unowned:
+        run.touch(
+            "UPDATE message SET usage_key = NULL WHERE id = ? AND seq = ? AND time_created = ? "
+            "AND session_id IN (SELECT id FROM session WHERE root_id = ?) RETURNING session_id",
+            name, seq, time, root_id,
+        )  # fmt: skip
+    return bool(unowned)
+
+
+def _parts(run: _Run) -> None:
+    """Make parts follow their messages; what is owned is found, what is inherited is not."""
+    run.touch("UPDATE part SET indexed = 0 WHERE indexed NOT IN (0, 1) RETURNING session_id")
+    for rid, session_id, inherited in run.rows(UNLIKE_MESSAGES):
+        run.touched.add(session_id)
+        run.rows("UPDATE part SET inherited = ? WHERE rid = ?", inherited, rid)
+    run.rows("UPDATE part SET indexed = 0 WHERE inherited = 1 AND indexed = 1")
+    run.tx.to_index += [
+        rid
+        for (rid,) in run.rows(
+            "SELECT p.rid FROM part AS p JOIN message AS m USING (session_id, seq) "
+            "WHERE p.indexed = 0 AND p.inherited = 0 AND m.time_completed IS NOT NULL "
+            "AND coalesce(p.status, '') NOT IN ('pending', 'running')"
+        )
+    ]
+
+
+def _counters(run: _Run) -> None:
+    wrong = {name for (name,) in run.rows(MISCOUNTED)}
+    ownership.recount(run.tx, wrong)
+    run.touched |= wrong
+
+
+def _stamp(run: _Run) -> None:
+    """Give each changed session a revision and a change, so that syncs and feeds see it."""
+    for name in sorted(run.touched):
+        if run.rows("SELECT 1 FROM session WHERE id = ?", name):
+            run.rows(
+                "UPDATE session SET revision = revision + 1, change = ? WHERE id = ?",
+                run.tx.take_change(), name,
+            )  # fmt: skip
+    run.tx.finish()
+
+
+#: What is done, in this order; each is a no-op where nothing is wrong.
+ACTIONS: list[Callable[[_Run], None]] = [
+    _search, _meta, _projects, _orphans, _family, _blobs, _tree, _ownership, _counters,
+    _stamp, _search,
+]  # fmt: skip
