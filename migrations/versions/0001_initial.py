@@ -397,14 +397,25 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
  WHERE p.type = 'tool' AND s.time_deleted IS NULL AND s.time_importing IS NULL""",
     """CREATE VIEW usage_by_day AS
 SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source, m.provider_id,
-       m.model_id, count(*) AS messages, sum(m.cost) AS cost, sum(m.tokens_input) AS tokens_input, sum(m.tokens_output) AS tokens_output, sum(m.tokens_reasoning) AS tokens_reasoning, sum(m.tokens_cache_read) AS tokens_cache_read, sum(m.tokens_cache_write) AS tokens_cache_write
+       m.model_id, count(*) AS messages,
+       CASE WHEN abs(sum(m.cost)) < 1e300 THEN sum(m.cost) END AS cost,
+       CASE WHEN count(m.tokens_input) THEN CAST(total(m.tokens_input) AS INTEGER) END AS tokens_input,
+       CASE WHEN count(m.tokens_output) THEN CAST(total(m.tokens_output) AS INTEGER) END AS tokens_output,
+       CASE WHEN count(m.tokens_reasoning) THEN CAST(total(m.tokens_reasoning) AS INTEGER) END AS tokens_reasoning,
+       CASE WHEN count(m.tokens_cache_read) THEN CAST(total(m.tokens_cache_read) AS INTEGER) END AS tokens_cache_read,
+       CASE WHEN count(m.tokens_cache_write) THEN CAST(total(m.tokens_cache_write) AS INTEGER) END AS tokens_cache_write
   FROM message AS m JOIN session AS s ON s.id = m.session_id
  WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL
    AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL OR m.tokens_reasoning IS NOT NULL OR m.tokens_cache_read IS NOT NULL OR m.tokens_cache_write IS NOT NULL)
  GROUP BY 1, 2, 3, 4""",
     """CREATE VIEW usage_by_model AS
 SELECT m.provider_id, m.model_id, count(*) AS messages, count(DISTINCT s.id) AS sessions,
-       sum(m.cost) AS cost, sum(m.tokens_input) AS tokens_input, sum(m.tokens_output) AS tokens_output, sum(m.tokens_reasoning) AS tokens_reasoning, sum(m.tokens_cache_read) AS tokens_cache_read, sum(m.tokens_cache_write) AS tokens_cache_write
+       CASE WHEN abs(sum(m.cost)) < 1e300 THEN sum(m.cost) END AS cost,
+       CASE WHEN count(m.tokens_input) THEN CAST(total(m.tokens_input) AS INTEGER) END AS tokens_input,
+       CASE WHEN count(m.tokens_output) THEN CAST(total(m.tokens_output) AS INTEGER) END AS tokens_output,
+       CASE WHEN count(m.tokens_reasoning) THEN CAST(total(m.tokens_reasoning) AS INTEGER) END AS tokens_reasoning,
+       CASE WHEN count(m.tokens_cache_read) THEN CAST(total(m.tokens_cache_read) AS INTEGER) END AS tokens_cache_read,
+       CASE WHEN count(m.tokens_cache_write) THEN CAST(total(m.tokens_cache_write) AS INTEGER) END AS tokens_cache_write
   FROM message AS m JOIN session AS s ON s.id = m.session_id
  WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL
    AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL OR m.tokens_reasoning IS NOT NULL OR m.tokens_cache_read IS NOT NULL OR m.tokens_cache_write IS NOT NULL)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 
 from sessiondb import InvalidInputError, PartDraft, Store, assistant, user
 from sessiondb.effects import Unit
+from sessiondb.maintenance import check
 from sessiondb.model import bounds
 
 Given = Callable[[Unit, object], object]
@@ -91,3 +95,28 @@ def test_the_bounds_themselves_are_accepted(store: Store) -> None:
     store.append(session, assistant("x"), cost=0, time=bounds.TIME_LEAST)
     store.append(session, assistant("x"), time=bounds.TIME_MOST)
     assert store.session(session).cost == bounds.COST_MOST
+
+
+def test_rows_that_overflow_break_neither_append_nor_usage_nor_check(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with Store.open(path, durability="normal") as store:
+        session = store.create_session()
+        for _ in range(2):
+            store.append(session, assistant("x"), cost=1.0, tokens={"input": 1}, model="m")
+        fork = store.fork(session)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("UPDATE message SET tokens_input = 9223372036854775807, cost = 1.7e308")
+        db.execute("UPDATE session SET tokens_input = 9223372036854775807, cost = 9e999")
+    with Store.open(path, durability="normal") as store:
+        store.append(session, assistant("more"), cost=1.0, tokens={"input": 5}, model="m")
+        store.append(fork, assistant("more"), cost=1.0, tokens={"input": 5}, model="m")
+        (row,) = store.usage(by=())
+        assert row.cost is None
+        assert row.tokens.input == (1 << 63) - 1
+        assert [row.key["day"] for row in store.usage(by=("day",))]
+        store.delete(session, keep_forks=True)
+        assert store.session(fork).tokens.input == (1 << 63) - 1
+        with store.connection() as db:
+            for view in ("usage_by_day", "usage_by_model", "session_list"):
+                assert db.exec_driver_sql(f"SELECT * FROM {view}").fetchall()
+        assert check(store) == []

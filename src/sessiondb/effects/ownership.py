@@ -13,11 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, func, select, text
+from sqlalchemy import and_, func, literal_column, select, text
 
 from sessiondb.effects.transaction import TOKENS, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import message, part, session
+from sessiondb.schema.sums import cost_sum, count_sum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,10 +90,12 @@ _PART_RIDS = Statement(
 
 
 def _total() -> Any:
-    own, taken = message.c.inherited == text("0"), message.c.inherited == text("1")
-    sums = [func.sum(message.c.cost).filter(own), func.sum(message.c.cost).filter(taken)]
-    sums += [func.sum(message.c[f"tokens_{name}"]).filter(own) for name in TOKENS]
-    return select(func.count(), *sums).where(message.c.session_id == p("sid"))
+    sums = [cost_sum("cost", "inherited = 0"), cost_sum("cost", "inherited = 1")]
+    sums += [count_sum(f"tokens_{name}", "inherited = 0") for name in TOKENS]
+    columns = [literal_column(sql) for sql in sums]
+    return (
+        select(func.count(), *columns).select_from(message).where(message.c.session_id == p("sid"))
+    )
 
 
 _TOTAL = Statement(_total)

@@ -37,6 +37,8 @@ _KEPT = (
     "tokens_output tokens_reasoning tokens_cache_read tokens_cache_write time_updated "
     "time_detached"
 ).split()
+#: A counter that another program set to the most there is stays there.
+_INT64 = (1 << 63) - 1
 _OWN = tuple(name for name in _KEPT if name not in ("revision", "change"))
 _own = attrgetter(*_OWN)
 
@@ -136,7 +138,8 @@ class SessionState:
         for name, value in zip(TOKENS, tokens, strict=True):
             if value is not None:
                 column = f"tokens_{name}"
-                setattr(self, column, (getattr(self, column) or 0) + sign * value)
+                total = (getattr(self, column) or 0) + sign * value
+                setattr(self, column, max(-_INT64, min(total, _INT64)))
 
 
 @dataclass(slots=True)

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+from sessiondb.schema.sums import cost_sum, count_sum
+
 _LIVE = "time_deleted IS NULL AND time_importing IS NULL"
 _TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
 #: Sums of floats made in another order differ in their last digits.
 _CENT_FRACTION = "1e-6"
 
 _SUMS = ", ".join(
-    f"sum(m.tokens_{name}) FILTER (WHERE m.inherited = 0) AS tokens_{name}" for name in _TOKENS
+    f"{count_sum(f'm.tokens_{name}', 'm.inherited = 0')} AS tokens_{name}" for name in _TOKENS
 )
 _SAME_TOKENS = " AND ".join(f"s.tokens_{name} IS t.tokens_{name}" for name in _TOKENS)
 
@@ -27,8 +29,8 @@ def _same_cost(column: str) -> str:
 MISCOUNTED = f"""
 WITH t AS (
   SELECT m.session_id, count(*) AS message_count,
-         sum(m.cost) FILTER (WHERE m.inherited = 0) AS cost,
-         sum(m.cost) FILTER (WHERE m.inherited = 1) AS cost_inherited, {_SUMS}
+         {cost_sum("m.cost", "m.inherited = 0")} AS cost,
+         {cost_sum("m.cost", "m.inherited = 1")} AS cost_inherited, {_SUMS}
     FROM message AS m GROUP BY m.session_id)
 SELECT s.id FROM session AS s LEFT JOIN t ON t.session_id = s.id
  WHERE {_LIVE}

@@ -14,6 +14,7 @@ from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Tokens, UsageRow
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import Filters
+from sessiondb.schema.sums import cost_sum, count_sum
 
 #: USD per million tokens, by model: keys of `Tokens`.
 Prices = Mapping[str, Mapping[str, float]]
@@ -52,9 +53,9 @@ def _terms(shape: tuple[str, ...]) -> str:
 def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
     keys = ", ".join(_KEYS[name] for name in by) or "NULL"
     # Groups by model even where it is not asked for: prices are per model.
-    sums = ", ".join(f"sum(m.tokens_{name})" for name in _TOKENS)
+    sums = ", ".join(count_sum(f"m.tokens_{name}") for name in _TOKENS)
     known = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
-    bare = ", ".join(f"sum(CASE WHEN m.cost IS NULL THEN m.tokens_{name} END)" for name in _TOKENS)
+    bare = ", ".join(count_sum(f"m.tokens_{name}", "m.cost IS NULL") for name in _TOKENS)
     tools = ""
     if "tool" in by:
         # A message with calls of two tools counts in both groups: what a tool took part in.
@@ -63,8 +64,9 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
             "ON t.session_id = m.session_id AND t.seq = m.seq"
         )
     sql = (
-        "SELECT m.model_id, json_group_array(DISTINCT s.id), count(*), sum(m.cost), "
-        f"{sums}, {bare}, {keys} FROM message AS m JOIN session AS s ON s.id = m.session_id "
+        "SELECT m.model_id, json_group_array(DISTINCT s.id), count(*), "
+        f"{cost_sum('m.cost')}, {sums}, {bare}, {keys} "
+        "FROM message AS m JOIN session AS s ON s.id = m.session_id "
         f"JOIN project AS j ON j.id = s.project_id{tools} "
         "WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL "
         f"AND (m.cost IS NOT NULL OR {known}) "

@@ -6,6 +6,8 @@ hide sessions that are deleted or still being imported.
 
 from __future__ import annotations
 
+from sessiondb.schema.sums import cost_sum, count_sum
+
 _ALIVE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
 # The indexes are named because the planner would walk the whole session, once for each call.
 _PATH = """(WITH RECURSIVE path (seq) AS (
@@ -77,7 +79,8 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
 """.strip()
 
 _TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
-_SUMS = ", ".join(f"sum(m.tokens_{name}) AS tokens_{name}" for name in _TOKENS)
+_SUMS = ",\n       ".join(f"{count_sum(f'm.tokens_{name}')} AS tokens_{name}" for name in _TOKENS)
+_COST = f"{cost_sum('m.cost')} AS cost"
 _KNOWN = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
 _COUNTED = f"""
   FROM message AS m JOIN session AS s ON s.id = m.session_id
@@ -88,14 +91,17 @@ _COUNTED = f"""
 USAGE_BY_DAY = f"""
 CREATE VIEW usage_by_day AS
 SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source, m.provider_id,
-       m.model_id, count(*) AS messages, sum(m.cost) AS cost, {_SUMS}{_COUNTED}
+       m.model_id, count(*) AS messages,
+       {_COST},
+       {_SUMS}{_COUNTED}
  GROUP BY 1, 2, 3, 4
 """.strip()
 
 USAGE_BY_MODEL = f"""
 CREATE VIEW usage_by_model AS
 SELECT m.provider_id, m.model_id, count(*) AS messages, count(DISTINCT s.id) AS sessions,
-       sum(m.cost) AS cost, {_SUMS}{_COUNTED}
+       {_COST},
+       {_SUMS}{_COUNTED}
  GROUP BY 1, 2
 """.strip()
 
