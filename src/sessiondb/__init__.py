@@ -21,7 +21,13 @@ _HOMES = {
     "sessiondb.store": ("Store",),
     "sessiondb.aio": ("AsyncStore",),
     "sessiondb.repository.sessions": ("HERE", "ALL"),
-    "sessiondb.effects": ("LEAF", "MessageHandle", "PartHandle", "SessionHandle"),
+    "sessiondb.effects": (
+        "LEAF",
+        "MessageHandle",
+        "OpenedSession",
+        "PartHandle",
+        "SessionHandle",
+    ),
     "sessiondb.errors": (
         "AmbiguousIdError",
         "BusyError",
@@ -87,6 +93,9 @@ if TYPE_CHECKING:
     )
     from sessiondb.effects import (
         MessageHandle as MessageHandle,
+    )
+    from sessiondb.effects import (
+        OpenedSession as OpenedSession,
     )
     from sessiondb.effects import (
         PartHandle as PartHandle,

@@ -198,6 +198,8 @@ class AsyncStore:
         self._core.committed(unit)
 
     create_session = _write(Unit.create_session)
+    open_session = _write(Unit.open_session)
+    update_session = _write(Unit.update_session)
     append = _write(Unit.append)
     add_part = _write(Unit.add_part)
     start = _write(Unit.start)

@@ -110,6 +110,11 @@ class Mint:
             self._descending, self._floor = fresh, SESSION + encode(fresh)
             return self._floor
 
+    def session_at(self, time: int) -> str:
+        """Return a new session id whose time is *time*, in Unix ms; the floor stays."""
+        with self._lock:
+            return SESSION + encode(_ALL - (time << _RANDOM_BITS | self._bits(_RANDOM_BITS)))
+
     def saw_session(self, session_id: str) -> None:
         """Lower the floor to an id read from a database; other strings are ignored.
 
@@ -132,6 +137,7 @@ class Mint:
 _mint = Mint()
 os.register_at_fork(after_in_child=_mint.begin)
 new_session_id = _mint.session
+session_id_at = _mint.session_at
 saw_session = _mint.saw_session
 
 
@@ -209,3 +215,17 @@ def valid_id(value: object, what: str) -> str:
     if size > MAX_ID_BYTES:
         raise InvalidInputError(f"{what} is {size} bytes, at most {MAX_ID_BYTES} are allowed")
     return value
+
+
+def valid_session_id(value: object) -> str:
+    """Return *value* if a session can be made under it: an id that a REF can name.
+
+    Raises `InvalidInputError`; what begins with ``@`` means the session used last.
+    """
+    name = valid_id(value, "a session id")
+    if name.startswith("@"):
+        raise InvalidInputError(
+            f"a session id must not begin with @: {name!r}",
+            hint="@ names the session that was used last",
+        )
+    return name

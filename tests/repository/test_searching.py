@@ -291,9 +291,12 @@ def test_the_newest_matches_that_are_ordered_are_those_that_pass_the_filters(
 
 
 def test_a_part_of_a_message_with_a_time_of_its_own_has_that_time(store: Store) -> None:
-    session = talk(store, "old")
-    store.append(session, user("word", PartDraft("text", "there", time_created=3)), time=2)
-    assert [part.time_created for part in store.messages(session)[0].parts] == [2, 3]
+    session, noon = talk(store, "old"), 1_770_000_000_000
+    store.append(
+        session, user("word", PartDraft("text", "there", time_created=noon + 3)), time=noon
+    )
+    times = [part.time_created for part in store.messages(session)[0].parts]
+    assert times == [noon, noon + 3]
 
 
 def test_a_snippet_shows_where_the_word_stands(store: Store) -> None:

@@ -99,7 +99,7 @@ def resume_command(
 
 
 def _planned(store: Store, session: Session, into: str | None) -> Plan:
-    if into is None or (into == session.source and session.source_id is not None):
+    if into is None or (into == session.source and session.time_imported is not None):
         if session.time_detached is not None:
             say(
                 f"it was continued here, which {session.source} does not see; "
@@ -118,7 +118,7 @@ def _command(session: Session) -> list[str]:
     """Return what goes on with a session where it came from; raises `InvalidInputError`."""
     name, found = session.source_id, COMMANDS.get(session.source)
     elsewhere = f"{command('resume', session.id, '--in', 'opencode')} continues it there"
-    if name is None:
+    if name is None or session.time_imported is None:
         raise InvalidInputError(f"{short_id(session.id)} is in no program but here", hint=elsewhere)
     if found is None or name.startswith("-") or "/" in name:
         why = f"{session.source} has no command that goes on with {abridged(name)}"

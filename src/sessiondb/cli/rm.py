@@ -202,7 +202,7 @@ def _plan(removal: Removal) -> Iterator[str]:
     if removal.staying:
         yield f"to keep, for a session below them: {count(len(removal.staying), 'session')}"
         yield from _lines(removal.staying.values())
-    imported = sum(s.source_id is not None for s in removal.going.values())
+    imported = sum(s.time_imported is not None for s in removal.going.values())
     if imported:
         yield (
             f"{imported} came from an import; a later import leaves "

@@ -136,6 +136,6 @@ class Finish:
             state.count(before[0], before[1:], -1)
             state.count(cost, tokens)
         state.first_new_seq = min(state.first_new_seq or seq, seq)
-        tx.used(state)
+        tx.used(state, self.time)
         if key is not None and not stored[18]:
             settle_usage(tx, state, seq, row.id, key)

@@ -61,8 +61,13 @@ def _detach() -> Any:
 _DETACH = Statement(_detach)
 _STAMP = update_of(session, "change", session.c.id == p("sid"))
 _FACTS = Statement(
-    lambda: select(session.c.source, session.c.source_id, session.c.revision, session.c.last_seq)
-    .where(session.c.id == p("sid"))
+    lambda: select(
+        session.c.source,
+        session.c.source_id,
+        session.c.time_imported,
+        session.c.revision,
+        session.c.last_seq,
+    ).where(session.c.id == p("sid"))
 )  # fmt: skip
 
 
@@ -166,11 +171,13 @@ class Delete:
         return [ownership.Lost(root_id, *row) for row in dict.fromkeys(rows)]
 
     def _bury(self, tx: Transaction, session_id: str) -> None:
-        source, source_id, revision, last_seq = tx.one(_FACTS, sid=session_id)
-        # A session of our own can come back too, from its log: there its id is its name.
+        source, source_id, imported, revision, last_seq = tx.one(_FACTS, sid=session_id)
+        # A session made here can come back too, from its log: there its id is its name, and
+        # the name that its program gave it is free for another one.
+        name = session_id if imported is None else source_id
         columns = ("source", "source_id", "time_deleted")
         sql = insert_text(tombstone, columns, "OR REPLACE")
-        tx.connection.execute(sql, (source, source_id or session_id, tx.now))
+        tx.connection.execute(sql, (source, name, tx.now))
         change = tx.take_change()
         tx.run(_STAMP, sid=session_id, change=change)
         tx.note_change(change, session_id, revision, last_seq, 0, deleted=True)

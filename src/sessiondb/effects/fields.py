@@ -85,3 +85,28 @@ def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
         bounds.integer(diff.deletions, "deletions"),
     )
     return (bounds.integer(diff.seq, "seq", least=0), path, *hashes, patch, *counts)
+
+
+#: The value of a field that `Unit.update_session` leaves alone.
+KEEP: Any = ...
+_NAMES = ("version", "agent", "provider_id", "model_id")
+_COUNTS = ("summary_additions", "summary_deletions", "summary_files")
+
+
+def session_columns(**given: Any) -> dict[str, Any]:
+    """Return the session columns that `Unit.update_session` sets; raises `InvalidInputError`."""
+    values = {name: value for name, value in given.items() if value is not KEEP}
+    if not values:
+        raise InvalidInputError("update_session needs a field to set")
+    for name, value in values.items():
+        if name in _NAMES:
+            values[name] = encode.string(value, name)
+        elif name in _COUNTS:
+            values[name] = bounds.integer(value, name, least=0)
+        elif name == "summary_diffs":
+            values[name] = encode.json_column(value, name)
+        else:
+            values[name] = bounds.time_ms(value, name)
+    if "model_id" in values:
+        values["model_source"] = "derived" if values["model_id"] is None else "caller"
+    return values

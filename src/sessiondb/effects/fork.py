@@ -16,7 +16,7 @@ from sqlalchemy import Table, and_, case, exists, func, literal_column, null, or
 
 from sessiondb.effects.handles import LEAF, SessionHandle
 from sessiondb.effects.message import MESSAGE, PART, seq_of
-from sessiondb.effects.ownership import recount
+from sessiondb.effects.ownership import derive_model, recount
 from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.session import check_chain, free_slug
 from sessiondb.effects.transaction import Transaction
@@ -108,8 +108,8 @@ _DIFF = tuple("session_id seq path before_blob after_blob patch additions deleti
 _COPY_DIFFS = Statement(lambda: _copy(file_diff, _DIFF, _copied(file_diff), session_id=_new))
 _SESSION = tuple(
     "id project_id parent_id relation parent_seq root_id slug title title_source directory version "
-    "source agent provider_id model_id leaf_seq last_seq permission metadata time_created "
-    "time_updated data data_blob".split()
+    "source agent provider_id model_id model_source leaf_seq last_seq permission metadata "
+    "time_created time_updated data data_blob".split()
 )
 _COPY_SESSION = Statement(
     lambda: _copy(
@@ -197,6 +197,7 @@ class Fork:
         tx.run(_COPY_DIFFS, **where)
         del tx.states[parent.id]
         recount(tx, [self.handle.id])
+        derive_model(tx, self.handle.id)
         tx.session(self.handle.id).first_new_seq = 1
 
     def _cut(self, tx: Transaction, above: dict[int, int | None]) -> int | None:

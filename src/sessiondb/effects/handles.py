@@ -25,6 +25,21 @@ class SessionHandle:
 
 
 @dataclass(slots=True)
+class OpenedSession(SessionHandle):
+    """The session that `open_session` found or made.
+
+    Only the transaction knows which: ``id`` and ``created`` are final after the
+    commit. Until then ``created`` is None, and the handle is good for further
+    effects of the same unit.
+    """
+
+    created: bool | None = None
+
+    def __str__(self) -> str:
+        return self.id
+
+
+@dataclass(slots=True)
 class MessageHandle:
     """A message that was or will be written; ``seq`` is None before the commit."""
 

@@ -9,6 +9,7 @@ an import has a usage key, so that copies are recognised in any order of imports
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -80,8 +81,8 @@ _PARENT = Statement(
     lambda: select(session.c.parent_id, session.c.root_id).where(session.c.id == p("sid"))
 )
 _MERGED = (
-    "version agent provider_id model_id summary_additions summary_deletions summary_files "
-    "summary_diffs share_url revert permission time_compacting data data_blob"
+    "version agent provider_id model_id model_source summary_additions summary_deletions "
+    "summary_files summary_diffs share_url revert permission time_compacting data data_blob"
 ).split()
 _STORED = Statement(
     lambda: select(
@@ -91,7 +92,11 @@ _STORED = Statement(
 _MERGE = update_of(session, "title title_source " + " ".join(_MERGED), session.c.id == p("sid"))
 _WAITING = Statement(
     lambda: select(
-        session.c.id, session.c.source_id, session.c.relation, session.c.time_detached
+        session.c.id,
+        session.c.source_id,
+        session.c.relation,
+        session.c.time_imported,
+        session.c.time_detached,
     ).where(
         session.c.source == p("source"),
         session.c.parent_source_id == p("source_id"),
@@ -103,7 +108,11 @@ _WAITING = Statement(
 #: Forks that were detached when this session was removed name it by its id here.
 _DETACHED = Statement(
     lambda: select(
-        session.c.id, session.c.source_id, session.c.relation, session.c.time_detached
+        session.c.id,
+        session.c.source_id,
+        session.c.relation,
+        session.c.time_imported,
+        session.c.time_detached,
     ).where(
         session.c.parent_source_id == p("sid"),
         session.c.parent_id.is_(None),
@@ -132,7 +141,9 @@ _UNBURY = Statement(
     )
 )
 _FREE_SOURCE = Statement(
-    lambda: update(session).where(session.c.id == p("sid")).values(source_id=None)
+    lambda: (
+        update(session).where(session.c.id == p("sid")).values(source_id=None, time_imported=None)
+    )
 )
 
 
@@ -154,6 +165,26 @@ def below(tx: Transaction, session_id: str) -> list[list[str]]:
         levels.append([sid for sid in found if sid not in seen])
         seen.update(found)
     return levels[:-1]
+
+
+_MODEL = ("provider_id", "model_id", "model_source")
+
+
+def keep_model(old: Mapping[str, Any], new: dict[str, Any]) -> None:
+    """Let the model of a stored session stay in *new*, unless the source states another.
+
+    What the caller set here wins; what is derived is made again when the import ends.
+    """
+    stays = old["model_source"] == "caller" and new["model_source"] != "caller"
+    if stays or new["model_source"] == "derived" == old["model_source"]:
+        new.update({name: old[name] for name in _MODEL})
+
+
+def note_model(tx: Transaction, session_id: str, columns: Mapping[str, Any]) -> None:
+    """Let the state of a session, if it is loaded, agree with columns just written."""
+    if session_id in tx.states:
+        for name in _MODEL:
+            setattr(tx.states[session_id], name, columns[name])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,6 +243,7 @@ class OpenImport:
             "source": run.source,
             "source_id": run.source_id,
             "time_importing": tx.now,
+            "time_imported": tx.now,
         }
         tx.insert(session, SESSION, tuple(values[name] for name in SESSION))
         run.changed = True
@@ -222,11 +254,13 @@ class OpenImport:
         new = {name: self.columns[name] for name in ("title", "title_source", *_MERGED)}
         if old[1] == "user" or (old[0] and not new["title"]):
             new["title"], new["title_source"] = old[0], old[1]
+        keep_model(dict(zip(new, old, strict=True)), new)
         if tuple(new.values()) == tuple(old):
             return
         if old[-1] and old[-1] != new["data_blob"]:
             tx.loose.add(old[-1])
         tx.run(_MERGE, sid=run.session_id, **new)
+        note_model(tx, run.session_id, new)
         run.changed = True
 
     def _find_parent(self, tx: Transaction) -> None:
@@ -245,9 +279,9 @@ class OpenImport:
         ).fetchall()
         if undeleted:
             waiting += tx.run(_DETACHED, sid=run.session_id).fetchall()
-        for child, source_id, relation, detached in waiting:
+        for child, source_id, relation, imported, detached in waiting:
             linked = self._link(tx, child, run.session_id, relation)
-            if linked and source_id is not None and detached is None:
+            if linked and imported is not None and detached is None:
                 # Where the child was cut is told by its source: read it again next time.
                 tx.run(_READ_AGAIN, source=run.source, tail="#" + source_id)
 

@@ -98,6 +98,7 @@ class CloseImport:
         if not run.changed:
             del tx.states[state.id]
         ownership.recount(tx, [state.id])
+        ownership.derive_model(tx, state.id)
         self._note(tx)
 
     def _cut(self, tx: Transaction, old: tuple[Any, ...]) -> int | None:

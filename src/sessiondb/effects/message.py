@@ -190,12 +190,14 @@ class Append:
         turn_id = self.row.turn_id or self._turn(tx, state, parent)
         tx.insert_blobs(self.blobs)
         key = self._write(tx, state, seq, parent, turn_id)
+        tx.used(state, self.row.time_created)
         state.leaf_seq = state.last_seq = seq
         state.leaf_turn = (seq, turn_id)
         state.first_new_seq = state.first_new_seq or seq
         state.message_count += 1
         state.count(self.row.cost, self.row.tokens)
-        tx.used(state)
+        if self.row.role == "assistant":
+            state.answered(self.row.provider_id, self.row.model_id)
         self._name(tx, state)
         if key is not None:
             settle_usage(tx, state, seq, self.row.id, key)

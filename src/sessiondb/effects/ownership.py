@@ -92,7 +92,7 @@ _PART_RIDS = Statement(
 def _total() -> Any:
     sums = [cost_sum("cost", "inherited = 0"), cost_sum("cost", "inherited = 1")]
     sums += [count_sum(f"tokens_{name}", "inherited = 0") for name in TOKENS]
-    columns = [literal_column(sql) for sql in sums]
+    columns: list[Any] = [literal_column(sql) for sql in sums]
     return (
         select(func.count(), *columns).select_from(message).where(message.c.session_id == p("sid"))
     )
@@ -116,6 +116,36 @@ def recount(tx: Transaction, session_ids: Iterable[str]) -> None:
         for name, value in values.items():
             if state is not None:
                 setattr(state, name, value)
+
+
+_MODEL_SOURCE = Statement(lambda: select(session.c.model_source).where(session.c.id == p("sid")))
+_LAST_ANSWER = Statement(
+    lambda: (
+        select(message.c.provider_id, message.c.model_id)
+        .where(
+            message.c.session_id == p("sid"),
+            message.c.role == text("'assistant'"),
+            message.c.model_id.is_not(None),
+        )
+        .order_by(message.c.seq.desc())
+        .limit(1)
+    )
+)
+_SET_MODEL = update_of(session, "provider_id model_id", session.c.id == p("sid"))
+
+
+def derive_model(tx: Transaction, session_id: str) -> None:
+    """Make the model of a session that of its last answer, unless it was stated.
+
+    An append does this by itself; whoever removes, copies or imports messages calls it.
+    """
+    if tx.one(_MODEL_SOURCE, sid=session_id)[0] != "derived":
+        return
+    provider_id, model_id = tx.one(_LAST_ANSWER, sid=session_id) or (None, None)
+    tx.run(_SET_MODEL, sid=session_id, provider_id=provider_id, model_id=model_id)
+    if session_id in tx.states:
+        state = tx.states[session_id]
+        state.provider_id, state.model_id = provider_id, model_id
 
 
 def _ancestors(tx: Transaction, session_id: str, known: dict[str, list[str]]) -> list[str]:

@@ -18,7 +18,7 @@ from sqlalchemy import select, text
 
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob, PartRow
-from sessiondb.effects.ingest import Entry, Run, above
+from sessiondb.effects.ingest import Entry, Run, above, keep_model, note_model
 from sessiondb.effects.ingest_batch import DROP_PARTS, MATCH, MATCH_PARTS, SHARED_KEYS
 from sessiondb.effects.message import MESSAGE, insert_message, insert_part
 from sessiondb.effects.project import Place, project_of
@@ -62,9 +62,9 @@ _SLUG = Statement(
     )
 )
 _MERGED = (
-    "title title_source version agent provider_id model_id summary_additions summary_deletions "
-    "summary_files summary_diffs share_url revert permission metadata time_compacting "
-    "time_archived data data_blob"
+    "title title_source version agent provider_id model_id model_source summary_additions "
+    "summary_deletions summary_files summary_diffs share_url revert permission metadata "
+    "time_compacting time_archived data data_blob"
 ).split()
 _STORED = Statement(
     lambda: select(*(session.c[name] for name in _MERGED)).where(session.c.id == p("sid"))
@@ -116,9 +116,10 @@ class OpenRestore:
         """Write it."""
         run = self.run
         tx.insert_blobs(self.blobs)
-        tx.run(_UNBURY, source=run.source, source_id=run.source_id)
+        buried = tx.run(_UNBURY, source=run.source, source_id=run.stored.buried_as(run.source_id))
         found = tx.one(_FOUND, sid=run.stored.id)
-        if found is None and not run.stored.native:
+        # What was removed here comes back as itself, also where a new session has its name.
+        if found is None and not run.stored.native and not buried.rowcount:
             found = tx.one(_FOUND_BY_SOURCE, source=run.source, source_id=run.source_id)
         run.fresh = found is None
         if found is None:
@@ -153,12 +154,19 @@ class OpenRestore:
             "slug": slug,
             "directory": stored(self.place.directory, tx.root),
             "source": run.source,
-            "source_id": None if of.native else run.source_id,
+            "source_id": self._free_name(tx),
             "time_importing": tx.now,
+            "time_imported": of.time_imported,
         }
         tx.insert(session, SESSION, tuple(values[name] for name in SESSION))
         tx.run(_PLACED, sid=run.session_id, parent_seq=of.parent_seq)
         run.changed = True
+
+    def _free_name(self, tx: Transaction) -> str | None:
+        run = self.run
+        name = {"source": run.source, "source_id": run.source_id}
+        taken = run.stored.native or tx.one(_FOUND_BY_SOURCE, **name) is not None
+        return None if taken else run.source_id
 
     def _parent(self, tx: Transaction) -> str | None:
         parent = self.run.stored.parent_id
@@ -176,6 +184,7 @@ class OpenRestore:
         share = json.loads(old["metadata"]).get("share")
         if share is not None:
             new["metadata"] = json.dumps({**json.loads(new["metadata"]), "share": share})
+        keep_model(old, new)
         if _same_columns(old, new):
             return
         if old["data_blob"] and old["data_blob"] != new["data_blob"]:
@@ -185,6 +194,7 @@ class OpenRestore:
         if run.session_id in tx.states:
             state = tx.states[run.session_id]
             state.title, state.title_source = new["title"], new["title_source"]
+            note_model(tx, state.id, new)
         run.changed = True
 
 

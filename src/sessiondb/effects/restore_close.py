@@ -134,6 +134,7 @@ class CloseRestore:
         # What is written adds one.
         state.revision = (of.revision if run.fresh or (run.newer and full) else both) - 1
         ownership.recount(tx, [state.id])
+        ownership.derive_model(tx, state.id)
 
     def _leaf(self, tx: Transaction, state: SessionState, full: bool) -> None:
         run = self.run

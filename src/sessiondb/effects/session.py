@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sqlalchemy import delete, select
@@ -11,6 +12,7 @@ from sqlalchemy import delete, select
 from sessiondb import ids
 from sessiondb.effects.encode import Blob
 from sessiondb.effects.message import seq_of
+from sessiondb.effects.ownership import derive_model
 from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
@@ -20,16 +22,21 @@ from sessiondb.schema import file_diff, label, prompt, session, todo
 
 SESSION = tuple(
     "id project_id parent_id relation parent_seq call_id parent_source_id root_id slug title "
-    "title_source directory version source source_id agent provider_id model_id summary_additions "
-    "summary_deletions summary_files summary_diffs share_url revert permission metadata "
-    "time_created time_updated time_compacting time_archived time_importing data data_blob".split()
+    "title_source directory version source source_id agent provider_id model_id model_source "
+    "summary_additions summary_deletions summary_files summary_diffs share_url revert permission "
+    "metadata time_created time_updated time_compacting time_archived time_importing "
+    "time_imported data data_blob".split()
 )
 #: A cascade of SQLite's fails at 1,000 levels.
 MAX_CHAIN = 500
 
 _EXISTING = Statement(
     lambda: select(
-        session.c.parent_id, session.c.relation, session.c.source_id, session.c.time_deleted
+        session.c.parent_id,
+        session.c.relation,
+        session.c.source,
+        session.c.source_id,
+        session.c.time_deleted,
     ).where(session.c.id == p("sid"))
 )
 _SLUG = Statement(
@@ -74,6 +81,7 @@ class CreateSession:
     own_id: bool
     place: Place | None
     source: str
+    source_id: str | None = None
     title: str | None = None
     parent_id: str | None = None
     relation: str | None = None
@@ -82,7 +90,9 @@ class CreateSession:
     agent: str | None = None
     provider_id: str | None = None
     model_id: str | None = None
+    version: str | None = None
     metadata: str = "{}"
+    time: int | None = None
 
     def apply(self, tx: Transaction) -> None:
         """Write it, or recognise it; raises `ConflictError` and `NotFoundError`."""
@@ -101,55 +111,61 @@ class CreateSession:
             assert self.place is not None
             project_id = project_of(tx, self.place)
             directory = stored(self.place.directory, tx.root)
-        slug = free_slug(tx, project_id, self.id)
-        named = "derived" if self.title is None else "user"
-        root_id = parent.root_id if parent else self.id
-        tx.insert(
-            session,
-            SESSION,
-            (
-                self.id, project_id, self.parent_id, self.relation, parent_seq, self.call_id, None,
-                root_id, slug, self.title or "", named, directory, None, self.source, None,
-                self.agent, self.provider_id, self.model_id, None, None, None, None, None, None,
-                None, self.metadata, tx.now, tx.now, None, None, None, None, None,
-            ),
-        )  # fmt: skip
+        created = tx.now if self.time is None else self.time
+        values = {
+            "id": self.id,
+            "project_id": project_id,
+            "parent_id": self.parent_id,
+            "relation": self.relation,
+            "parent_seq": parent_seq,
+            "call_id": self.call_id,
+            "root_id": parent.root_id if parent else self.id,
+            "slug": free_slug(tx, project_id, self.id),
+            "title": self.title or "",
+            "title_source": "derived" if self.title is None else "user",
+            "directory": directory,
+            "version": self.version,
+            "source": self.source,
+            "source_id": self.source_id,
+            "agent": self.agent,
+            "provider_id": self.provider_id,
+            "model_id": self.model_id,
+            "model_source": "derived" if self.model_id is None else "caller",
+            "metadata": self.metadata,
+            "time_created": created,
+            "time_updated": created,
+        }
+        tx.insert(session, SESSION, tuple(map(values.get, SESSION)))
         tx.session(self.id)
 
     def _is_there(self, tx: Transaction) -> bool:
         row = tx.one(_EXISTING, sid=self.id)
         if row is None:
             return False
-        if row[3] is not None:
+        if row[4] is not None:
             raise ConflictError(f"session {self.id} was deleted and is still being removed")
         if row[:2] != (self.parent_id, self.relation):
             raise ConflictError(f"session {self.id} exists with another parent")
+        if self.source_id is not None and row[2:4] != (self.source, self.source_id):
+            raise ConflictError(f"session {self.id} exists with another source id")
         return True
 
 
-def _update(columns: str) -> Statement:
-    return update_of(session, columns, session.c.id == p("sid"))
+@cache
+def _setter(*columns: str) -> Statement:
+    return update_of(session, " ".join(columns), session.c.id == p("sid"))
 
 
-_SETTERS = {
-    columns: _update(columns)
-    for columns in (
-        "title title_source",
-        "metadata",
-        "permission",
-        "share_url metadata",
-        "revert",
-        "time_archived",
-        "directory project_id slug",
-    )
-}
 _METADATA = Statement(lambda: select(session.c.metadata).where(session.c.id == p("sid")))
 _TITLE_RANK = {"derived": 0, "agent": 1, "user": 2}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetColumns:
-    """Set columns of a session; they move neither its last use nor its history."""
+    """Set columns of a session; they move neither its last use nor its history.
+
+    A model that is stated is kept; one that is cleared follows the answers again.
+    """
 
     verb: str
     session_id: str
@@ -163,7 +179,11 @@ class SetColumns:
             values["time_archived"] = tx.now
         if "metadata" in values:
             values["metadata"] = _still_shared(tx, state.id, values["metadata"])
-        tx.run(_SETTERS[" ".join(values)], sid=state.id, **values)
+        tx.run(_setter(*values), sid=state.id, **values)
+        for name in values.keys() & {"provider_id", "model_id", "model_source"}:
+            setattr(state, name, values[name])
+        if values.get("model_source") == "derived":
+            derive_model(tx, state.id)
 
 
 def _still_shared(tx: Transaction, session_id: str, metadata: str) -> str:
@@ -187,7 +207,8 @@ class SetTitle:
         if _TITLE_RANK[self.by] < _TITLE_RANK[state.title_source]:
             return
         state.title, state.title_source = self.title, self.by
-        tx.run(_SETTERS["title title_source"], sid=state.id, title=self.title, title_source=self.by)
+        setter = _setter("title", "title_source")
+        tx.run(setter, sid=state.id, title=self.title, title_source=self.by)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -204,7 +225,7 @@ class SetDirectory:
         state.project_id = project_of(tx, self.place)
         slug = free_slug(tx, state.project_id, state.id)
         where = stored(self.place.directory, tx.root)
-        setter = _SETTERS["directory project_id slug"]
+        setter = _setter("directory", "project_id", "slug")
         tx.run(setter, sid=state.id, directory=where, project_id=state.project_id, slug=slug)
 
 
@@ -348,5 +369,5 @@ class SetShare:
         metadata.pop("share", None)
         if self.secret is not None:
             metadata["share"] = {"secret": self.secret}
-        setter = _SETTERS["share_url metadata"]
+        setter = _setter("share_url", "metadata")
         tx.run(setter, sid=state.id, share_url=self.url, metadata=json.dumps(metadata))

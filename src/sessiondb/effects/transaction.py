@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import and_, exists, func, or_, select, text, update
 from sqlalchemy.sql import ClauseElement
@@ -25,17 +25,18 @@ from sessiondb.errors import NotFoundError
 from sessiondb.model import Change
 from sessiondb.schema import blob, file_diff, message, meta, part, session
 
+E = TypeVar("E")
 TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
 _STATE = (
-    "id project_id parent_id relation root_id source source_id title title_source leaf_seq "
+    "id project_id parent_id relation root_id source title title_source leaf_seq "
     "last_seq revision message_count cost cost_inherited tokens_input tokens_output "
     "tokens_reasoning tokens_cache_read tokens_cache_write time_created time_updated "
-    "time_detached time_importing directory"
+    "time_detached time_importing directory provider_id model_id model_source time_imported"
 ).split()
 _KEPT = (
     "leaf_seq last_seq revision change message_count cost cost_inherited tokens_input "
     "tokens_output tokens_reasoning tokens_cache_read tokens_cache_write time_updated "
-    "time_detached"
+    "time_detached provider_id model_id"
 ).split()
 #: A counter that another program set to the most there is stays there.
 _INT64 = (1 << 63) - 1
@@ -105,7 +106,6 @@ class SessionState:
     relation: str | None
     root_id: str
     source: str
-    source_id: str | None
     title: str
     title_source: str
     leaf_seq: int | None
@@ -124,6 +124,10 @@ class SessionState:
     time_detached: int | None
     time_importing: int | None
     directory: str
+    provider_id: str | None
+    model_id: str | None
+    model_source: str
+    time_imported: int | None
     first_new_seq: int = 0
     #: turn_id of the message at ``leaf_seq`` if this unit wrote it.
     leaf_turn: tuple[int, str | None] | None = None
@@ -141,6 +145,11 @@ class SessionState:
                 total = (getattr(self, column) or 0) + sign * value
                 setattr(self, column, max(-_INT64, min(total, _INT64)))
 
+    def answered(self, provider_id: str | None, model_id: str | None) -> None:
+        """Let the model of an answer be that of the session, unless it was stated."""
+        if model_id is not None and self.model_source == "derived":
+            self.provider_id, self.model_id = provider_id, model_id
+
 
 @dataclass(slots=True)
 class Transaction:
@@ -157,6 +166,8 @@ class Transaction:
     retried: bool = False
     #: Ids of parts that a recognised message has under others: queued → stored.
     aliases: dict[str, str] = field(default_factory=dict)
+    #: Ids of sessions that `open_session` found under others: queued → stored.
+    opened: dict[str, str] = field(default_factory=dict)
     #: Sessions whose row this unit wrote: one revision more for each, however often.
     _kept: set[str] = field(default_factory=set)
     _next_rid: int | None = None
@@ -183,8 +194,19 @@ class Transaction:
 
     def begin_unit(self, retried: bool, root: str | None) -> None:
         """Forget the session rows of the unit before."""
-        self.states, self.aliases, self._kept = {}, {}, set()
+        self.states, self.aliases, self.opened, self._kept = {}, {}, {}, set()
         self.retried, self.root = retried, root
+
+    def redirected(self, effect: E) -> E:
+        """Return *effect* addressed to the sessions that `open_session` found."""
+        if not self.opened:
+            return effect
+        found = {
+            name: self.opened[queued]
+            for name in ("session_id", "parent_id")
+            if (queued := getattr(effect, name, None)) in self.opened
+        }
+        return replace(effect, **found) if found else effect  # type: ignore[type-var]
 
     def mark(self) -> tuple[int, int, dict[str, Change]]:
         """Return what `undo_unit` needs."""
@@ -220,11 +242,18 @@ class Transaction:
         """Return whether a session is here and not deleted."""
         return session_id in self.states or self.one(_LOAD, sid=session_id) is not None
 
-    def used(self, state: SessionState) -> None:
-        """Note that a conversation went on here: last use, and detached from its source."""
+    def used(self, state: SessionState, at: int | None = None) -> None:
+        """Record that a conversation continued here: last use, and detached from its source.
+
+        *at* is the time that the caller states (default: now). The last use never
+        goes back, except from the creation of a session that was empty until then:
+        a chat that is brought over with its old times is as old as it states.
+        """
         state.touched = True
-        state.time_updated = max(self.now, state.time_updated)
-        if state.source_id is not None and state.time_detached is None:
+        when = self.now if at is None else at
+        first = state.last_seq == 0
+        state.time_updated = when if first else max(when, state.time_updated)
+        if state.time_imported is not None and state.time_detached is None:
             state.time_detached = self.now
 
     def take_change(self) -> int:

@@ -135,3 +135,4 @@ class Truncate:
         tx.run(_DROP_DIFFS, **where)
         tx.run(_DROP, **where)
         ownership.recount(tx, {sid, *ownership.settle(tx, lost)})
+        ownership.derive_model(tx, sid)

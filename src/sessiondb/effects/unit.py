@@ -8,7 +8,8 @@ unit takes. What depends on rows is a condition inside the transaction.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any, Protocol, Unpack
 
 from sessiondb import codec, ids
 from sessiondb.effects import calls, completion, encode, tree
@@ -16,12 +17,21 @@ from sessiondb.effects import delete as delete_effect
 from sessiondb.effects import fork as fork_effect
 from sessiondb.effects import message as message_effects
 from sessiondb.effects import session as session_effects
+from sessiondb.effects.creation import SessionFields, Time, creation, session_id
 from sessiondb.effects.encode import Blob
-from sessiondb.effects.fields import diff_row, part_within_bounds, usage, with_fields
+from sessiondb.effects.fields import (
+    KEEP,
+    diff_row,
+    part_within_bounds,
+    session_columns,
+    usage,
+    with_fields,
+)
 from sessiondb.effects.handles import (
     LEAF,
     MessageHandle,
     MessageRef,
+    OpenedSession,
     PartHandle,
     PartRef,
     SessionHandle,
@@ -30,6 +40,7 @@ from sessiondb.effects.handles import (
     part_key,
     session_key,
 )
+from sessiondb.effects.open_session import OpenSession
 from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Place
 from sessiondb.effects.staged import Staged
@@ -69,6 +80,8 @@ class Unit:
         self.places: list[Place] = []
         self._find_place = locate
         self._staged = Staged()
+        #: By the id of a session that is opened here: handles of what is written into it.
+        self._followers: dict[str, list[MessageHandle | PartHandle]] = {}
 
     def _locate(self, directory: str | None) -> Place:
         place = self._find_place(directory)
@@ -95,39 +108,54 @@ class Unit:
         agent: str | None = None,
         provider: str | None = None,
         model: str | None = None,
+        version: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        time: Time | None = None,
     ) -> SessionHandle:
         """Make an empty session.
 
         With a *parent* it is its ``subagent`` unless *relation* says ``fork``;
         *parent_message* is the message whose call *call_id* started it (default:
         the parent's leaf), and *directory* defaults to the parent's, else to the
-        current one. An *id* that exists with the same parent is returned.
+        current one. *version* is that of your program. Without *model* the session
+        has that of its last answer. *time* (Unix ms, or an aware datetime) dates the
+        session and its id, for chats that are older than their row. An *id* that
+        exists with the same parent is returned.
         """
-        own_id = id is not None
-        session_id = ids.new_session_id() if id is None else ids.valid_id(id, "a session id")
-        if parent is None and (relation or call_id or parent_message is not None):
-            raise InvalidInputError("relation, call_id and parent_message need a parent")
-        if parent is not None:
-            relation = encode.one_of(relation or "subagent", ("fork", "subagent"), "relation")
-        effect = session_effects.CreateSession(
-            session_id,
-            own_id,
-            None if directory is None and parent is not None else self._locate(directory),
-            self._source,
-            encode.string(title, "title"),
-            None if parent is None else session_key(parent),
-            relation,
-            None if parent_message is None else message_key(parent_message),
-            encode.string(call_id, "call_id"),
-            encode.string(agent, "agent"),
-            encode.string(provider, "provider"),
-            encode.string(model, "model"),
-            encode.json_column(metadata or {}, "metadata") or "{}",
-        )
-        self._staged.create(session_id)
+        effect = self._create(
+            id=id, title=title, directory=directory, parent=parent, relation=relation,
+            parent_message=parent_message, call_id=call_id, agent=agent, provider=provider,
+            model=model, version=version, metadata=metadata, time=time,
+        )  # fmt: skip
         self._queue(effect)
-        return SessionHandle(session_id)
+        return SessionHandle(effect.id)
+
+    def open_session(
+        self, source_id: str, *, source: str | None = None, **fields: Unpack[SessionFields]
+    ) -> OpenedSession:
+        """Return the session that your program knows as *source_id*; make it if there is none.
+
+        The pair (*source*, *source_id*) is unique in the database; *source* defaults
+        to that of the store, so two programs with one ``thread-1`` have two sessions.
+        *fields* are those of `create_session` and count for a new session alone. The
+        handle's ``id`` and ``created`` are final after the commit; until then it can be
+        used in this unit. A session that was deleted is not brought back: a new one
+        takes its name.
+        """
+        create = replace(
+            self._create(**fields),
+            source=self._source if source is None else ids.valid_id(source, "a source"),
+            source_id=ids.valid_id(source_id, "a source id"),
+        )
+        handle = OpenedSession(create.id)
+        followers = self._followers.setdefault(create.id, [])
+        self._queue(OpenSession(create, handle, followers))
+        return handle
+
+    def _create(self, **fields: Unpack[SessionFields]) -> session_effects.CreateSession:
+        effect = creation(fields, self._source, self._locate)
+        self._staged.create(effect.id)
+        return effect
 
     def fork(
         self,
@@ -147,9 +175,7 @@ class Unit:
         if at is not LEAF and before is not None:
             raise InvalidInputError("a fork is cut at a message or before one, not both")
         own_id = id is not None
-        handle = SessionHandle(
-            ids.new_session_id() if id is None else ids.valid_id(id, "a session id")
-        )
+        handle = SessionHandle(session_id(id))
         self._queue(
             fork_effect.Fork(
                 self._live(session),
@@ -213,6 +239,35 @@ class Unit:
             raise InvalidInputError(f"a revert is a mapping, not {abridged(revert)}")
         self._set("set_revert", session, revert=encode.json_column(revert, "revert"))
 
+    def update_session(
+        self,
+        session: SessionRef,
+        *,
+        version: str | Any | None = KEEP,
+        agent: str | Any | None = KEEP,
+        provider: str | Any | None = KEEP,
+        model: str | Any | None = KEEP,
+        summary_additions: int | Any | None = KEEP,
+        summary_deletions: int | Any | None = KEEP,
+        summary_files: int | Any | None = KEEP,
+        summary_diffs: Any = KEEP,
+        time_compacting: Time | Any | None = KEEP,
+    ) -> None:
+        """Replace what a session says of itself; what is not given stays, None clears it.
+
+        A *model* that is set here stays, whatever answers; None lets the session follow
+        the model of its answers again. Additions and deletions are lines,
+        *summary_diffs* is any JSON value, *time_compacting* says since when a compaction
+        runs. Like a title, none of it is a use of the session.
+        """
+        values = session_columns(
+            version=version, agent=agent, provider_id=provider, model_id=model,
+            summary_additions=summary_additions, summary_deletions=summary_deletions,
+            summary_files=summary_files, summary_diffs=summary_diffs,
+            time_compacting=time_compacting,
+        )  # fmt: skip
+        self._set("update_session", session, **values)
+
     def archive(self, session: SessionRef) -> None:
         """Take a session out of default lists."""
         self._set("archive", session, time_archived="now")
@@ -259,7 +314,7 @@ class Unit:
         session: SessionRef | None = None,
         directory: str | None = None,
         id: str | None = None,
-        time: int | None = None,
+        time: Time | None = None,
     ) -> str:
         """Add a line to the prompt history and return its id; *time* in Unix ms."""
         shown = encode.string(text, "text")
@@ -321,6 +376,7 @@ class Unit:
         )  # fmt: skip
         self._staged.append(handle, open, draft.id is not None)
         self._queue(effect)
+        self._follow(handle, *handle.parts)
         return handle
 
     def add_part(
@@ -334,7 +390,14 @@ class Unit:
         self._staged.add_part(sid, key)
         own_id = isinstance(part, PartDraft) and part.id is not None
         self._queue(completion.AddPart(sid, key, row, tuple(blobs), own_id))
-        return PartHandle(sid, str(key), row.id)
+        handle = PartHandle(sid, str(key), row.id)
+        self._follow(handle)
+        return handle
+
+    def _follow(self, *handles: MessageHandle | PartHandle) -> None:
+        for handle in handles:
+            if handle.session_id in self._followers:
+                self._followers[handle.session_id].append(handle)
 
     def start(self, session: SessionRef, part: PartRef, *, input: Any = NO_INPUT) -> None:
         """Note that a call is running; *input* are its arguments, if they changed."""
@@ -385,7 +448,7 @@ class Unit:
         cost: float | None = None,
         tokens: Tokens | Mapping[str, int] | None = None,
         error: Any = None,
-        time: int | None = None,
+        time: Time | None = None,
     ) -> None:
         """Complete an open message; *cost* in USD, *error* any JSON value."""
         sid, key = self._live(session), message_key(message)

@@ -199,7 +199,7 @@ class Writer:
         try:
             for position, effect in enumerate(job.unit.effects):  # noqa: B007  named by errors
                 verb = effect.verb
-                effect.apply(tx)
+                tx.redirected(effect).apply(tx)
             tx.flush()
         except Exception as error:
             own = translate(error) if isinstance(error, sqlite3.Error) else error

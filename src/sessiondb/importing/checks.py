@@ -44,6 +44,7 @@ from sessiondb.model import (
 
 RELATIONS = ("fork", "subagent")
 TITLE_SOURCES = ("user", "agent", "derived")
+MODEL_SOURCES = ("caller", "source", "derived")
 #: The largest seq and revision of a log. Counters of a session only grow, so one near
 #: the end of 64 bits would make every later write fail.
 MAX_COUNTER = 1 << 53
@@ -125,6 +126,8 @@ def check_stored(of: Any) -> StoredSession:
     if of.parent_seq is not None:
         _counter(of.parent_seq, "parent_seq", least=0)
     _time(of.time_detached, "time_detached")
+    _time(of.time_imported, "time_imported")
+    _one_of(of.model_source, MODEL_SOURCES, "model_source")
     for pair in _items(of.labels, "labels"):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise InvalidInputError(
@@ -286,6 +289,7 @@ def _columns(item: SourceSession, blobs: list[Blob]) -> dict[str, Any]:
         **{name: bounds.integer(getattr(item, name), name) for name in _COUNTS},
         **{name: _named(name, encode.json_column, getattr(item, name), name) for name in _JSON},
         "title": title,
+        "model_source": _model_source(item),
         "title_source": item.title_source if title or item.stored else "derived",
         "metadata": _named("metadata", encode.json_column, _metadata(item), "metadata"),
         "time_created": created,
@@ -295,6 +299,11 @@ def _columns(item: SourceSession, blobs: list[Blob]) -> dict[str, Any]:
         "data": None if data_blob else packed,
         "data_blob": data_blob,
     }
+
+
+def _model_source(item: SourceSession) -> str:
+    stated = getattr(item.stored, "model_source", None)
+    return stated or ("derived" if item.model_id is None else "source")
 
 
 def _metadata(item: SourceSession) -> Any:

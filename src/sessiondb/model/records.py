@@ -123,7 +123,9 @@ class Session:
 
     ``cost`` (USD) and the token sums are its own, without what a fork inherited; None
     is unknown, never 0. Times in Unix ms. ``title`` is ``""`` until there is one,
-    ``leaf_seq`` None until there is a message.
+    ``leaf_seq`` None until there is a message. ``model_source`` says who set the
+    model: the ``caller``, the imported ``source``, or nobody (``derived``: that of
+    the last answer). ``time_imported`` is None for a session made here.
     """
 
     id: str
@@ -144,6 +146,7 @@ class Session:
     agent: str | None
     provider_id: str | None
     model_id: str | None
+    model_source: str
     leaf_seq: int | None
     last_seq: int
     revision: int
@@ -167,6 +170,7 @@ class Session:
     time_updated: int
     time_compacting: int | None
     time_archived: int | None
+    time_imported: int | None
     time_detached: int | None
     data: Mapping[str, Any]
 

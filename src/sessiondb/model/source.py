@@ -38,7 +38,8 @@ class StoredSession:
     """What a session was in the database it comes from: an import makes the same row.
 
     ``native`` sessions have no id of another program: their ``source_id`` is
-    ``id`` and not stored. ``leaf`` is a message's id, None for no leaf.
+    ``id`` and not stored. Without ``time_imported`` it was made by a program that
+    writes here, with or without a name of its own. ``leaf`` is a message's id, None for no leaf.
     ``labels`` are (message id, label), ``prompts`` are without project and session.
     Of two states of one session the one with the higher ``revision`` is the newer.
     """
@@ -53,8 +54,14 @@ class StoredSession:
     last_seq: int = 0
     revision: int = 0
     labels: tuple[tuple[str, str], ...] = ()
+    time_imported: int | None = None
     time_detached: int | None = None
+    model_source: str | None = None
     prompts: tuple[Prompt, ...] = ()
+
+    def buried_as(self, source_id: str) -> str:
+        """Return the name of its tombstone: *source_id* of an import, else the id here."""
+        return self.id if self.time_imported is None else source_id
 
 
 @dataclass(frozen=True, slots=True)

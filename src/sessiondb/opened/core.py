@@ -134,7 +134,7 @@ class Core:
         connection = self.checkout()
         try:
             sql = (
-                "SELECT (SELECT min(id) FROM session WHERE source_id IS NULL), "
+                "SELECT (SELECT min(id) FROM session WHERE time_imported IS NULL), "
                 "EXISTS (SELECT 1 FROM session WHERE time_deleted IS NOT NULL)"
             )
             newest, leftover = connection.execute(sql).fetchone()

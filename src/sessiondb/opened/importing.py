@@ -42,8 +42,8 @@ MAX_NOTED = 1000
 
 _KNOWN = Statement(
     lambda: select(
-        session.c.id, session.c.time_detached, session.c.time_deleted, session.c.time_importing,
-        session.c.message_count,
+        session.c.id, session.c.time_detached, session.c.time_imported, session.c.time_deleted,
+        session.c.time_importing, session.c.message_count,
     ).where(session.c.source == p("source"), session.c.source_id == p("source_id"))
 )  # fmt: skip
 _BURIED = Statement(
@@ -85,9 +85,11 @@ def _look_up(source: SourceSession, ledger: str) -> Read[_Known]:
     digest, offset, problems = noted[0] if noted else (None, None, None)
     if not rows:
         return _Known(buried=bool(buried), digest=digest)
-    session_id, detached, deleted, importing, messages = rows[0]
+    session_id, detached, imported, deleted, importing, messages = rows[0]
+    # A session that a program opened here under that name was never the source's.
+    own = detached is not None or imported is None
     return _Known(
-        session_id, detached is not None, deleted is not None, bool(buried), importing is None,
+        session_id, own, deleted is not None, bool(buried), importing is None,
         digest, offset is None or problems is not None, messages,
     )  # fmt: skip
 

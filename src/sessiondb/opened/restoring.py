@@ -56,9 +56,10 @@ def _look_up(item: SourceSession, of: StoredSession, ledger: str) -> Read[tuple[
     """Return (outcome, the id here or None, messages here); ``back`` must be reaped first."""
     key = {"source": item.source, "source_id": item.source_id}
     rows = yield _KNOWN, {"sid": of.id, **key}
-    buried = yield _BURIED, key
+    buried = yield _BURIED, {**key, "source_id": of.buried_as(item.source_id)}
     noted = yield _DIGEST, {"source": item.source, "path": ledger}
-    if not rows:
+    if not rows or (buried and rows[0][0] != of.id):
+        # A new session may have the name that a removed one had.
         return ("deleted" if buried else "imported"), None, 0
     session_id, deleted, importing_since, messages = rows[0]
     if deleted is not None:

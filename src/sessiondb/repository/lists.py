@@ -139,7 +139,7 @@ def _abandoned() -> Any:
         part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),
     )
     held = exists().where(lease.c.session_id == session.c.id, lease.c.time_expires > p("now"))
-    ours = or_(session.c.source_id.is_(None), session.c.time_detached.is_not(None))
+    ours = or_(session.c.time_imported.is_(None), session.c.time_detached.is_not(None))
     return SELECT_SESSION.where(VISIBLE, ours, or_(open_message, open_call), ~held).order_by(
         session.c.id
     )

@@ -138,6 +138,7 @@ session = _table(
     _text("agent"),
     _text("provider_id"),
     _text("model_id"),
+    _text("model_source", required=True, default="derived"),
     _int("leaf_seq"),
     _int("last_seq", required=True, default=0),
     _int("revision", required=True, default=0),
@@ -158,6 +159,7 @@ session = _table(
     _int("time_compacting"),
     _int("time_archived"),
     _int("time_importing"),
+    _int("time_imported"),
     _int("time_detached"),
     _int("time_deleted"),
     Column("data", LargeBinary),
@@ -167,13 +169,14 @@ session = _table(
     UniqueConstraint("project_id", "slug"),
     _one_of("relation", "fork subagent"),
     _one_of("title_source", "user agent derived"),
+    _one_of("model_source", "caller source derived"),
     *_json("summary_diffs", "revert", "permission", "metadata"),
 )
 Index("ix_session_parent_id", session.c.parent_id)
 Index("ix_session_root_id", session.c.root_id)
 Index("ix_session_change", session.c.change)
 Index("ix_session_data_blob", session.c.data_blob, sqlite_where=text("data_blob IS NOT NULL"))
-Index("ix_session_native", session.c.id, sqlite_where=text("source_id IS NULL"))
+Index("ix_session_native", session.c.id, sqlite_where=text("time_imported IS NULL"))
 Index("ix_session_parent_source", session.c.source, session.c.parent_source_id,
       sqlite_where=text("parent_source_id IS NOT NULL"))  # fmt: skip
 Index("ix_session_used", text("time_updated DESC"), session.c.id)

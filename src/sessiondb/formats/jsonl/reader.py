@@ -179,6 +179,7 @@ def _stored(found: Found, state: _State, meta: Record) -> StoredSession:
         revision=state.revision,
         labels=tuple((_text(r["message_id"]), _text(r["label"])) for r in state.all("labeled")),
         prompts=tuple(found.prompts.values()),
+        **_picked(meta, ("time_imported", "model_source")),
         **_picked(lineage, ("root_id", "parent_id", "parent_seq")),
         **_picked(rest, _OF_STORED),
     )

@@ -46,7 +46,9 @@ MESSAGE_FIELDS = (
 END_FIELDS = ("cost", "finish", "error")
 PART_FIELDS = ("tool", "call_id", "time_started")
 RESULT_FIELDS = ("status", "outcome", "title", "time_ended")
-META_FIELDS = ("source", "source_id", "slug", "version", "agent", "provider_id", "model_id")
+META_FIELDS = ("source", "source_id", "slug", "version", "agent", "time_imported")
+#: Of a model that was stated; one that is derived is found in the messages.
+MODEL_FIELDS = ("provider_id", "model_id", "model_source")
 LINEAGE_FIELDS = (
     "relation", "parent_id", "parent_seq", "parent_source_id", "root_id", "call_id",
 )  # fmt: skip
@@ -81,6 +83,8 @@ def head(export: Export) -> Iterator[Record]:
     session, project = export.session, export.project
     record = envelope("session_meta", session.id, 0, session.time_created)
     record |= _known(session, META_FIELDS) | {"directory": session.directory}
+    if session.model_source != "derived":
+        record |= _known(session, MODEL_FIELDS)
     if project is not None:
         record["project"] = _known(project, PROJECT_FIELDS)
     yield record

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sessiondb.formats.opencode import fields
@@ -58,7 +59,7 @@ def session_info(session: Session | SourceSession) -> dict[str, Any]:
     info: dict[str, Any] = {"id": session_name(session)}
     if isinstance(session, Session):
         info.update(slug=session.slug, projectID=session.project_id)
-    put(info, fields.SESSION, session)
+    put(info, fields.SESSION, as_stated(session))
     if session.data.get(SHARE_REST, {}).get("alone") and _is_shared_at(session):
         del info["share"]
     info["metadata"] = without(_SECRET, session.metadata)
@@ -143,6 +144,13 @@ def _diff(rest: dict[str, Any], known: dict[str, FileDiff]) -> dict[str, Any]:
         if side in item:
             item[side] = item[side].decode("utf-8", "surrogatepass")
     return overlay(item, rest)
+
+
+def as_stated(session: Session | SourceSession) -> Session | SourceSession:
+    """Return a session without the model that it only has from its answers."""
+    if isinstance(session, Session) and session.model_source == "derived":
+        return replace(session, provider_id=None, model_id=None)
+    return session
 
 
 def session_name(session: Session | SourceSession) -> str:

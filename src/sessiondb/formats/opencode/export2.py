@@ -13,7 +13,7 @@ from typing import Any
 from sessiondb.formats.opencode import fields2
 from sessiondb.formats.opencode.convert import OUTPUT_FILE, ROW_REST
 from sessiondb.formats.opencode.convert2 import GENERATION, NO_RAN, PIECES, RECENT
-from sessiondb.formats.opencode.export import session_name, without
+from sessiondb.formats.opencode.export import as_stated, session_name, without
 from sessiondb.formats.opencode.fields import overlay, put
 from sessiondb.model import Message, MessageDraft, Part, PartDraft, Session, SourceSession
 from sessiondb.model.draft import NO_INPUT
@@ -37,7 +37,7 @@ def export_json(
 def session_info(session: Session | SourceSession) -> dict[str, Any]:
     """Return a session's own record."""
     info: dict[str, Any] = {"id": session_name(session)}
-    put(info, fields2.SESSION, session)
+    put(info, fields2.SESSION, as_stated(session))
     for key in ("title", "metadata"):
         if not info[key]:
             del info[key]

@@ -25,8 +25,8 @@ def is_native(message_id: str) -> bool:
 
 def own_id(session: Session) -> str:
     """Return the id of *session* in OpenCode: what it has there already, else its own."""
-    if session.source == SOURCE and session.source_id is not None:
-        return session.source_id
+    if session.source == SOURCE and session.time_imported is not None:
+        return session.source_id or session.id
     return session.id
 
 
@@ -50,7 +50,7 @@ class Names:
         if session.relation == "subagent":
             self.parent = own_id(parent) if parent else session.parent_source_id
             self.parent = self.parent or session.parent_id
-        self._theirs = session.source == SOURCE and session.source_id is not None
+        self._theirs = session.source == SOURCE and session.time_imported is not None
         self._known: dict[str, str] = {}
 
     def message(self, message: Message) -> str:

@@ -201,7 +201,7 @@ class First:
 
     def _info(self, entries: list[Entry]) -> dict[str, Any]:
         session = self.session
-        if self._generation == 1 and session.source_id is not None:
+        if self._generation == 1 and session.time_imported is not None:
             info = exact.session_info(session)
         else:
             info = self._new_info(entries)

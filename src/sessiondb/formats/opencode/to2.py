@@ -218,7 +218,7 @@ class Second:
 
     def _info(self, records: list[Record]) -> dict[str, Any]:
         session = self.session
-        if self._generation == 2 and session.source_id is not None:
+        if self._generation == 2 and session.time_imported is not None:
             info = exact.session_info(session)
         else:
             info = self._new_info(records)

@@ -1,0 +1,82 @@
+"""The keywords of `create_session`, checked: also those of `open_session`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, TypedDict
+
+from sessiondb import ids
+from sessiondb.effects import encode
+from sessiondb.effects.handles import MessageRef, SessionRef, message_key, session_key
+from sessiondb.effects.project import Place
+from sessiondb.effects.session import CreateSession
+from sessiondb.errors import InvalidInputError
+from sessiondb.model import bounds
+
+#: Unix milliseconds, or a `datetime` with a time zone.
+Time = int | datetime
+_TEXTS = ("title", "call_id", "agent", "version")
+
+
+class SessionFields(TypedDict, total=False):
+    """The keywords of `Unit.create_session`, for `Unit.open_session`."""
+
+    id: str | None
+    title: str | None
+    directory: str | None
+    parent: SessionRef | None
+    relation: str | None
+    parent_message: MessageRef | None
+    call_id: str | None
+    agent: str | None
+    provider: str | None
+    model: str | None
+    version: str | None
+    metadata: Mapping[str, Any] | None
+    time: Time | None
+
+
+def session_id(given: str | None, time: int | None = None) -> str:
+    """Return the id that a caller brings, else a new one, of *time* (Unix ms; None is now)."""
+    if given is not None:
+        return ids.valid_session_id(given)
+    return ids.new_session_id() if time is None else ids.session_id_at(time)
+
+
+def creation(
+    fields: SessionFields, source: str, locate: Callable[[str | None], Place]
+) -> CreateSession:
+    """Return the effect that makes a session; raises `InvalidInputError` and `CodecError`."""
+    if unknown := fields.keys() - SessionFields.__annotations__.keys():
+        raise InvalidInputError(f"a session has no field {', '.join(sorted(unknown))}")
+    own_id, time = fields.get("id"), bounds.time_ms(fields.get("time"))
+    directory = fields.get("directory")
+    inherits_place = directory is None and fields.get("parent") is not None
+    texts = {name: encode.string(fields.get(name), name) for name in _TEXTS}
+    return CreateSession(
+        session_id(own_id, time),
+        own_id is not None,
+        None if inherits_place else locate(directory),
+        source,
+        provider_id=encode.string(fields.get("provider"), "provider"),
+        model_id=encode.string(fields.get("model"), "model"),
+        metadata=encode.json_column(fields.get("metadata") or {}, "metadata") or "{}",
+        time=time,
+        **_lineage(fields),
+        **texts,
+    )
+
+
+def _lineage(fields: SessionFields) -> dict[str, Any]:
+    parent, relation = fields.get("parent"), fields.get("relation")
+    message = fields.get("parent_message")
+    if parent is None:
+        if relation or fields.get("call_id") or message is not None:
+            raise InvalidInputError("relation, call_id and parent_message need a parent")
+        return {}
+    return {
+        "parent_id": session_key(parent),
+        "relation": encode.one_of(relation or "subagent", ("fork", "subagent"), "relation"),
+        "parent_message": None if message is None else message_key(message),
+    }
