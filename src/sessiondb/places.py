@@ -16,6 +16,19 @@ def is_absolute(path: str) -> bool:
     return posixpath.isabs(path) or ntpath.isabs(path)
 
 
+def named(path: str) -> str:
+    r"""Return what a database calls *path*: bytes that are not UTF-8 are written ``\xff``.
+
+    A directory with such a name is a project like any other; only a program that
+    wants to enter it has to know its bytes.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path).decode("utf-8", "backslashreplace")
+    return path
+
+
 def stored(directory: str, root: str | None) -> str:
     """Return *directory* as a database keeps it; *root* is None for one that is not local.
 

@@ -206,5 +206,6 @@ def test_the_last_session_of_a_terminal_can_be_archived_and_compared(
 def test_without_a_prompt_history_it_says_where_prompts_are(sessiondb: Run, story: Story) -> None:
     ran = sessiondb("prompts", "-a", "--json")
     assert (ran.code, ran.json["prompts"]) == (0, [])
-    assert "`sessiondb search -a --role user WORDS`" in ran.err
+    assert "`sessiondb search --help`" in ran.err
+    assert "`sessiondb search -a --role user -- chapter`" in sessiondb("prompts", "chapter").err
     assert sessiondb("search", "-a", "--role", "user", "chapter", "--json").json["hits"]

@@ -13,6 +13,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli.damage import PROBLEMS_FOUND, say_unreadable
+from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say, terminal, typed_yes
 from sessiondb.cli.progress import counted
 from sessiondb.cli.rm import chosen
@@ -109,6 +110,8 @@ def export_command(
 
 def _say_what_is_left(store: Store, where: shared.Where, taken: set[str]) -> None:
     """Say how many sessions only ``--subagents`` and ``--archived`` would have brought too."""
+    for line in [] if taken else unknown_names(store, where):
+        say(line)
     wider = replace(where, archived=True, subagents=True)
     if wider == where:
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.progress import counted
 from sessiondb.cli.text import count, one_line
-from sessiondb.errors import SourceError
+from sessiondb.errors import InvalidInputError, NotFoundError, SourceError, abridged
 from sessiondb.hints import command
 from sessiondb.location import load_config, project_at
 from sessiondb.model import Imported, Problem
@@ -117,11 +118,41 @@ def import_command(
 
 
 def _places(paths: tuple[str, ...], formats: tuple[str, ...]) -> list[Path]:
-    if paths:
-        return [Path(path) for path in paths]
+    """Return where to look; raises `NotFoundError` if there is nothing at any of *paths*.
+
+    And `InvalidInputError` for an unknown format, both before anything is written.
+    """
     from sessiondb.formats import default_locations
 
-    return [*default_locations(os.environ, formats=formats or None), *load_config().import_paths]
+    usual = default_locations(os.environ, formats=formats or None)
+    if not paths:
+        return [*usual, *load_config().import_paths]
+    places = [Path(path) for path in paths]
+    if not any(map(_is_there, places)):
+        hint = f"check the path; {command('import')} looks where agents keep their sessions"
+        missing = ", ".join(map(abridged, paths))
+        raise NotFoundError(f"there is nothing at {missing}", hint=hint)
+    return places
+
+
+def _is_there(place: Path) -> bool:
+    """Return whether something is at *place*, readable or not; raises `InvalidInputError`."""
+    try:
+        place.stat()
+    except ValueError as error:
+        raise InvalidInputError(f"PATH is not a path: {abridged(str(place))}") from error
+    except OSError as error:
+        return error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+    return True
+
+
+def _nothing_at(place: Path) -> Problem:
+    """Return why there is no session at *place*, naming the agents that it is of."""
+    from sessiondb.formats.unsupported import agents_at
+
+    agents = agents_at(place)
+    why = "no sessions of a known agent are here"
+    return Problem(str(place), f"{', '.join(agents)}: not supported yet" if agents else why)
 
 
 class Sources:
@@ -147,6 +178,9 @@ class Sources:
     def __iter__(self) -> Iterator[SourceSession | Problem]:
         for place in self._places:
             before = self.stores
+            if self._strict and not _is_there(place):
+                yield Problem(str(place), "there is nothing here")
+                continue
             try:
                 if self._strict or place.exists():
                     yield from self._below(place)
@@ -154,7 +188,7 @@ class Sources:
                 yield Problem(str(place), str(error))
             else:
                 if self._strict and self.stores == before:
-                    yield Problem(str(place), "no sessions of a known agent are here")
+                    yield _nothing_at(place)
 
     def _below(self, place: Path) -> Iterator[SourceSession | Problem]:
         from sessiondb.formats import find

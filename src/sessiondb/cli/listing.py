@@ -12,6 +12,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.emptiness import no_sessions
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.text import ago, count, iso, money, short_id, size
 from sessiondb.hints import command
@@ -46,6 +47,7 @@ def list_command(
     """
     with open_store(options) as store:
         page = store.sessions(**where.filters(), order=sort, limit=limit or 50, cursor=cursor)
+        nothing = None if page.items else no_sessions(store, where)
     if as_json:
         output.write_json({"sessions": _as_json(page), "next_cursor": page.next_cursor})
     elif as_jsonl:
@@ -59,7 +61,10 @@ def list_command(
             )  # fmt: skip
     elif page.items:
         output.page(_table(page, where.everywhere, sort))
-    _say_what_is_left(page, where, as_json)
+    if nothing is not None:
+        say(nothing)
+    else:
+        _say_what_is_left(page, where, as_json)
 
 
 def _as_json(page: Page[Session]) -> list[dict[str, Any]]:
@@ -94,11 +99,7 @@ def _title(session: Session) -> str:
 
 
 def _say_what_is_left(page: Page[Session], where: shared.Where, as_json: bool) -> None:
-    place = "everywhere" if where.everywhere else f"in {where.project or Path.cwd()}"
-    if not page.items:
-        more = "" if where.everywhere else f"{command('list', '-a')} lists every project, "
-        say(f"no sessions {place} · {more}{command('import')} imports them")
-    elif page.next_cursor and not as_json:
+    if page.next_cursor and not as_json:
         say(f"{count(len(page), 'session')} · more: {shared.further(page.next_cursor)}")
     elif output.screen().terminal:
         here = "" if where.everywhere else " here · -a for every project"
@@ -126,8 +127,8 @@ def prompts_command(
 
     In a pipe each line is, tab-separated: time, source, session id, directory, text.
     """
+    query = " ".join(words) or None
     with open_store(options) as store:
-        query = " ".join(words) or None
         page = store.prompts(query, **where.filters(), limit=limit or 50, cursor=cursor)
     if as_json:
         output.write_json({"prompts": list(map(asdict, page)), "next_cursor": page.next_cursor})
@@ -139,10 +140,11 @@ def prompts_command(
     if not page.items:
         more = "" if where.everywhere else " here · -a for every project"
         say(f"no prompts{more}")
-        say(
-            "an import brings no prompt history: "
-            "`sessiondb search -a --role user WORDS` finds what was typed in sessions"
+        finds = ["search", "-a", "--role", "user", "--", *words] if words else ["search", "--help"]
+        how = (
+            "finds what was typed in sessions" if words else "describes how to find it in sessions"
         )
+        say(f"an import does not fill the prompt history: {command(*finds)} {how}")
     elif page.next_cursor and not as_json:
         say(f"more: {shared.further(page.next_cursor)}")
 

@@ -128,10 +128,10 @@ def find_default(store: Store) -> Session:
     try:
         return find(store, "@")
     except NotFoundError as error:
-        from pathlib import Path
+        from sessiondb.cli.emptiness import here
 
         hint = f"{command('list', '-a')} shows every session; {command('import')} imports them"
-        raise NotFoundError(f"no session in {Path.cwd()}", hint=hint) from error
+        raise NotFoundError(f"no session in {here()}", hint=hint) from error
 
 
 def remember(store: Store, session: Session) -> None:

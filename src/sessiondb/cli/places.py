@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import cast
 
 import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.emptiness import here
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.text import count
 from sessiondb.errors import NotFoundError
@@ -66,7 +66,7 @@ def trust_command(directory: str | None, *, revoke: bool) -> None:
     """
     path = location.find_local(directory)
     if path is None:
-        place = directory or Path.cwd()
+        place = directory or here()
         hint = f"{command('init', '--local')} makes one"
         raise NotFoundError(f"no project-local database at {place}", hint=hint)
     if revoke:

@@ -13,6 +13,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say, terminal, typed_yes
 from sessiondb.cli.text import ago, count, one_line, short_id, size
 from sessiondb.engine.outputs import check_place
@@ -92,7 +93,9 @@ def rm_command(options: Options, *, refs: tuple[str, ...], where: shared.Where, 
         raise click.UsageError("name the sessions to remove, or filters that choose them")
     how.check()
     with open_store(options, writing=True) as store:
-        return _go_through(store, _planned(store, refs, where, how.keep_forks), how)
+        removal = _planned(store, refs, where, how.keep_forks)
+        _say_unknown(store, removal, where)
+        return _go_through(store, removal, how)
 
 
 @click.command("prune")
@@ -130,10 +133,17 @@ def prune_command(
             store, older_than=older_than, empty=empty, keep=keep, keep_forks=how.keep_forks,
             **where.filters(),
         )  # fmt: skip
+        _say_unknown(store, removal, where)
         code = _go_through(store, removal, how)
     if removal.going and not code and not how.dry_run:
         say(f"{command('vacuum')} gives their space back to the disk")
     return code
+
+
+def _say_unknown(store: Store, removal: Removal, where: shared.Where) -> None:
+    if not removal.going:
+        for line in unknown_names(store, where):
+            say(line)
 
 
 def _planned(store: Store, refs: tuple[str, ...], where: shared.Where, keep_forks: bool) -> Removal:

@@ -9,6 +9,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.output import MIN_COLUMN
 from sessiondb.cli.text import ago, cut, iso, one_line, short_id
@@ -60,6 +61,7 @@ def search_command(
             " ".join(words), **where.filters(), role=role, tool=tool, order=order,
             all_hits=all_hits, limit=limit or 20, cursor=cursor,
         )  # fmt: skip
+        unknown = [] if page.items else list(unknown_names(store, where))
     if as_json:
         output.write_json({"hits": list(map(hit_json, page)), "next_cursor": page.next_cursor})
     elif as_jsonl:
@@ -72,7 +74,10 @@ def search_command(
             output.write_tsv(
                 s.id, hit.seq, hit.message_id, iso(s.time_updated), s.source, s.title, hit.snippet
             )
-    _say_what_is_left(page, where, as_json)
+    if unknown:
+        say(" · ".join(unknown))
+    else:
+        _say_what_is_left(page, where, as_json)
 
 
 def _hits(page: Page[Hit]) -> Iterator[str]:

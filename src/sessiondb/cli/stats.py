@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,15 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say
-from sessiondb.cli.text import money, short_id
+from sessiondb.cli.text import count, money, short_id
+from sessiondb.errors import abridged
 from sessiondb.model import Tokens, UsageRow
 
 if TYPE_CHECKING:
     from sessiondb.repository.usage import Prices
+    from sessiondb.store import Store
 
 _NOTHING = UsageRow({}, 0, 0, None, None, Tokens(), 0)
 
@@ -38,18 +41,21 @@ def stats_command(
 ) -> None:
     """Cost and tokens of this project (-a: everywhere).
 
-    Archived sessions and subagents cost as well and are always counted; what a
-    fork took over is counted once. A cost that no source stated is estimated
-    from --prices or config.toml, and shown apart. In a pipe each line is,
-    tab-separated: the keys, sessions, messages, cost, estimated cost, tokens
-    (input, output, reasoning, cache read, cache write), tokens without a price.
+    Archived sessions and subagents are counted with --archived and --subagents;
+    stderr says what is left out. What a fork took over is counted once. A cost
+    that no source stated is estimated from --prices or config.toml, and shown
+    apart. In a pipe each line is, tab-separated: the keys, sessions, messages,
+    cost, estimated cost, tokens (input, output, reasoning, cache read, cache
+    write), tokens without a price.
     """
-    keys = [key.strip() for key in by.split(",")]
-    chosen = where.filters("archived", "subagents")
+    keys = _keys(by)
+    chosen = where.filters()
     rates = _prices(prices)
     with open_store(options) as store:
         rows = store.usage(by=keys, prices=rates, **chosen)
         total = next(iter(store.usage(by=(), prices=rates, **chosen)), _NOTHING)
+        unknown = [] if rows else list(unknown_names(store, where))
+        left = list(_left_out(store, where, total, rates))
     if as_json:
         output.write_json({"rows": list(map(_row_json, rows)), "total": _row_json(total)})
     elif output.screen().terminal and rows:
@@ -57,8 +63,37 @@ def stats_command(
     else:
         for row in rows:
             output.write_tsv(*row.key.values(), *_numbers(row))
-    if not rows:
+    if unknown:
+        say(" · ".join(unknown))
+    elif not rows:
         say("nothing to count" + ("" if where.everywhere else " here · -a for every project"))
+    for line in left:
+        say(line)
+
+
+def _keys(by: str) -> list[str]:
+    """Return the keys of ``--by``; raises `click.BadParameter` for one that is not known."""
+    from sessiondb.repository.usage import DIMENSIONS
+
+    keys = [key.strip() for key in by.split(",")]
+    for key in keys:
+        if key not in DIMENSIONS or keys.count(key) > 1:
+            why = "is there twice" if key in DIMENSIONS else "is not a key"
+            known = f"{', '.join(DIMENSIONS[:-1])} and {DIMENSIONS[-1]}"
+            raise click.UsageError(f"--by: {abridged(key)} {why}; the keys are {known}")
+    return keys
+
+
+def _left_out(store: Store, where: shared.Where, total: UsageRow, rates: Prices) -> Iterator[str]:
+    """Yield a line for each of ``--archived`` and ``--subagents`` that would add something."""
+    for name in ("archived", "subagents"):
+        wider = replace(where, **{name: True})  # type: ignore[arg-type]
+        if wider == where:
+            continue
+        every = next(iter(store.usage(by=(), prices=rates, **wider.filters())), _NOTHING)
+        if sessions := every.sessions - total.sessions:
+            cost = None if every.cost is None else every.cost - (total.cost or 0.0)
+            yield f"left out: {count(sessions, 'session')}, {money(cost)} (--{name})"
 
 
 def _prices(path: Path | None) -> Prices:

@@ -19,6 +19,7 @@ from typing import Any, Protocol, cast
 
 from sessiondb.errors import InvalidInputError, SourceError, abridged
 from sessiondb.formats.store import Store
+from sessiondb.formats.unsupported import PLANNED
 from sessiondb.model import Document, Export, Loss
 
 __all__ = [
@@ -152,7 +153,11 @@ def _formats(names: Iterable[str] | None) -> list[Format]:
     chosen = list(FORMATS if names is None else names)
     for name in chosen:
         if name not in FORMATS:
-            raise InvalidInputError(f"no format {abridged(name)}; known are {', '.join(FORMATS)}")
+            known = f"known are {', '.join(FORMATS)}"
+            agent = PLANNED.get(name) if isinstance(name, str) else None
+            if agent is not None:
+                raise InvalidInputError(f"{agent} is not supported yet; {known}")
+            raise InvalidInputError(f"no format {abridged(name)}; {known}")
     return [cast(Format, import_module(FORMATS[name])) for name in chosen]
 
 

@@ -16,15 +16,19 @@ from __future__ import annotations
 
 import math
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, NotFoundError
 from sessiondb.location.directories import config_directory, expanded
 
 Durability = Literal["full", "normal"]
+#: Bytes of a file of settings.
+MAX_BYTES = 1 << 20
+_MEND = "correct it there, or name another file in SESSIONDB_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +57,61 @@ class Config:
 
 
 def config_path(env: Mapping[str, str] | None = None) -> Path:
-    """Return where the settings are read from: ``SESSIONDB_CONFIG``, else the config directory."""
+    """Return where the settings are read from: ``SESSIONDB_CONFIG``, else the config directory.
+
+    Without a home directory that is ``os.devnull``: nothing is set.
+    """
     named = (os.environ if env is None else env).get("SESSIONDB_CONFIG")
-    return expanded(named) if named else config_directory() / "config.toml"
+    if named:
+        return expanded(named)
+    try:
+        return config_directory() / "config.toml"
+    except NotFoundError:
+        return Path(os.devnull)
 
 
 def load_config(path: Path | None = None) -> Config:
     """Read the settings at *path* (default: `config_path`); a missing file gives the defaults.
 
     Raises `InvalidInputError` naming the file and the key for anything that is
-    unknown, of the wrong type, or not TOML.
+    unknown, of the wrong type, or not TOML, and for what is not a small file.
     """
     path = config_path() if path is None else path
-    try:
-        content = path.read_bytes()
-        import tomllib  # only where there is a file: every command begins here
-
-        table = tomllib.loads(content.decode())
-    except FileNotFoundError:
+    content = _content(path)
+    if not content:
         return Config()
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"cannot read {path}: {error}") from error
+    import tomllib  # only where there is a file: every command begins here
+
+    try:
+        table = tomllib.loads(content.decode())
+    except (ValueError, RecursionError) as error:
+        why = "nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise _unreadable(path, why) from error
     return _config(_Table(path, "", table))
+
+
+def _content(path: Path) -> bytes:
+    """Return what is in the file; empty where there is none, or nothing can be (/dev/null)."""
+    try:
+        facts = path.stat()
+        if stat.S_ISCHR(facts.st_mode) and path.samefile(os.devnull):
+            return b""
+        if not stat.S_ISREG(facts.st_mode):
+            # A pipe would block for ever.
+            raise _unreadable(path, "it is not a file")
+        if facts.st_size > MAX_BYTES:
+            raise _unreadable(path, f"it is larger than {MAX_BYTES:,} bytes")
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return b""
+    except (OSError, ValueError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise _unreadable(path, getattr(error, "strerror", None) or str(error)) from error
+
+
+def _unreadable(path: Path, why: str) -> InvalidInputError:
+    return InvalidInputError(f"cannot read {path}: {why}", hint=_MEND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +129,7 @@ class _Table:
                 raise self.wrong(key, f"is unknown here; known are {', '.join(names)}")
 
     def wrong(self, key: str, why: str) -> InvalidInputError:
-        hint = "mend it there, or name another file in SESSIONDB_CONFIG"
-        return InvalidInputError(f"{self.path}: {self.name}{key} {why}", hint=hint)
+        return InvalidInputError(f"{self.path}: {self.name}{key} {why}", hint=_MEND)
 
     def table(self, key: str) -> _Table:
         values = self.values.get(key, {})

@@ -11,23 +11,38 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sessiondb.errors import NotFoundError
+
 if TYPE_CHECKING:
     from platformdirs import PlatformDirs
 
 
 def data_directory() -> Path:
-    """Return the folder of the global database."""
-    return _platform().user_data_path
+    """Return the folder of the global database; raises `NotFoundError` without a home directory."""
+    return _absolute(_platform().user_data_path)
 
 
 def config_directory() -> Path:
-    """Return the folder of ``config.toml``."""
-    return _platform().user_config_path
+    """Return the folder of ``config.toml``; raises `NotFoundError` without a home directory."""
+    return _absolute(_platform().user_config_path)
 
 
 def state_directory() -> Path:
-    """Return the folder of what only this machine knows."""
-    return _platform().user_state_path
+    """Return the folder of what only this machine knows.
+
+    Raises `NotFoundError` without a home directory.
+    """
+    return _absolute(_platform().user_state_path)
+
+
+def _absolute(folder: Path) -> Path:
+    # Relative to whatever directory a program happens to start in nothing would be found again.
+    if not folder.is_absolute():
+        raise NotFoundError(
+            f"there is no home directory for {folder}",
+            hint="set HOME to an absolute path, or name a database in SESSIONDB_PATH",
+        )
+    return folder
 
 
 def expanded(path: str) -> Path:

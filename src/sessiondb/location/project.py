@@ -50,7 +50,8 @@ def project_at(directory: str | os.PathLike[str], *, resolve_git: bool = True) -
     try:
         here = Path(written).absolute()
     except FileNotFoundError as error:
-        raise NotFoundError("the current directory is gone") from error
+        hint = "change to a directory that exists"
+        raise NotFoundError("the current directory is gone", hint=hint) from error
     if not os.path.isdir(here):
         path = os.path.normpath(here)
         return Place(path, path, path)

@@ -33,7 +33,7 @@ from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError,
 from sessiondb.model import Change
 from sessiondb.opened.facts import Facts
 from sessiondb.opened.notifier import Callback, Notifier
-from sessiondb.places import stored
+from sessiondb.places import named, stored
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import project_at
 
@@ -283,16 +283,19 @@ class Core:
     def locate(self, directory: str | None) -> Place:
         """Return the place of a directory (default: the current one)."""
         here = directory if directory is not None else (self.cwd or ".")
-        if not isinstance(here, str | os.PathLike):
+        path = os.fspath(here) if isinstance(here, str | os.PathLike) else None
+        if not isinstance(path, str):
             raise InvalidInputError(f"a directory is a path, not {abridged(here)}")
-        if codec.readable(os.fspath(here))[1]:
+        if codec.readable(path)[1]:
             raise InvalidInputError(
-                f"a directory must be valid Unicode, without NUL: {abridged(here)}"
+                f"a directory must be valid Unicode, without NUL: {abridged(path)}"
             )
-        found = location.project_at(here)
+        found = location.project_at(path)
+        # The current directory may have a name of any bytes.
         return Place(
-            found.root, found.directory, found.checkout, found.kind, found.vcs, complete=False
-        )
+            named(found.root), named(found.directory), named(found.checkout), found.kind,
+            found.vcs, complete=False,
+        )  # fmt: skip
 
     def complete_places(self, unit: Unit) -> None:
         """Add what git says of the places of a unit; before any lock is taken."""
