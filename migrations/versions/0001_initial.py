@@ -313,6 +313,7 @@ STORED = (
     """CREATE INDEX ix_file_diff_after_blob ON file_diff (after_blob) WHERE after_blob IS NOT NULL""",
     """CREATE INDEX ix_file_diff_before_blob ON file_diff (before_blob) WHERE before_blob IS NOT NULL""",
     """CREATE INDEX ix_message_data_blob ON message (data_blob) WHERE data_blob IS NOT NULL""",
+    """CREATE INDEX ix_message_disordered ON message (session_id) WHERE parent_seq >= seq""",
     """CREATE INDEX ix_message_open ON message (session_id) WHERE time_completed IS NULL""",
     """CREATE INDEX ix_message_turn ON message (session_id, turn_id)""",
     """CREATE INDEX ix_message_usage_key ON message (usage_key) WHERE usage_key IS NOT NULL""",

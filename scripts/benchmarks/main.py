@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from benchmarks import append, cold, forking, importing, processes, reading
+from benchmarks import append, cold, forking, growing, importing, processes, reading
 from benchmarks.measure import Bench, Row, Skipped
 from sessiondb.engine import outputs
 
@@ -22,6 +22,7 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Row | Skipped] | Iterator[Row]]] = 
     "load": reading.load_rows,
     "list": reading.list_rows,
     "last": reading.last_rows,
+    "growing": growing.rows,
     "fork": forking.rows,
     "search": reading.search_rows,
     "rank": reading.rank_rows,

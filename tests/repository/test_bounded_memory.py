@@ -50,7 +50,7 @@ def grown(work):
 print(json.dumps({
     "list": grown(lambda: len(store.sessions(project=ALL))),
     "tail": grown(lambda: len(store.messages(session, last=2))),
-    "tree": grown(lambda: len(store.tree(session).messages)),
+    "tree": grown(lambda: len(store.tree(session, messages=True).messages)),
     "walk": grown(lambda: sum(len(message.text) for message in store.walk(session))),
     "search": grown(lambda: len(store.search("first"))),
     "fork": grown(lambda: store.session(store.fork(session)).message_count),

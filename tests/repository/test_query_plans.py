@@ -99,7 +99,7 @@ def test_the_pages_of_a_session_are_range_scans(listed: Store) -> None:
         "tail": lambda: listed.messages(session, last=5),
         "walk": lambda: list(listed.walk(session, page=7)),
         "branches": lambda: listed.messages(session, branches=True, limit=3),
-        "tree": lambda: listed.tree(session),
+        "tree": lambda: listed.tree(session, messages=True),
         "labels": lambda: listed.labels(session),
         "todos": lambda: listed.todos(session),
         "context": lambda: listed.context(session),

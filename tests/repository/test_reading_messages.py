@@ -176,14 +176,15 @@ def test_the_tree_shows_the_family_and_the_messages_of_the_one_asked_for(
     helper = store.create_session(parent=branched, title="helper")
     fork = store.fork(branched)
     below = store.fork(fork, at=2)
-    tree = store.tree(fork)
+    assert all(child.messages == () for child in store.tree(fork).children)
+    tree = store.tree(fork, messages=True)
     assert tree.session.id == branched
     assert [child.session.id for child in tree.children] == [helper.id, fork.id]
     (copy,) = [child for child in tree.children if child.session.id == fork.id]
     assert [child.session.id for child in copy.children] == [below.id]
     assert tree.messages == ()
     assert [(n.seq, n.preview) for n in copy.messages] == [(s, f"m{s}") for s in (1, 2, 5, 6)]
-    nodes = store.tree(branched).messages
+    nodes = store.tree(branched, messages=True).messages
     assert [(n.seq, n.parent_seq, n.on_path) for n in nodes] == [
         (1, None, True), (2, 1, True), (3, 2, False), (4, 3, False), (5, 2, True), (6, 5, True),
     ]  # fmt: skip

@@ -70,7 +70,7 @@ def tree_command(options: Options, *, ref: str, as_json: bool) -> None:
     """The family of REF, drawn: its topmost ancestor with all forks and subagents."""
     with open_store(options) as store:
         asked = find(store, ref)
-        root = store.tree(asked)
+        root = store.tree(asked, messages=as_json)
     if as_json:
         output.write_document(tree_json(root))
     else:

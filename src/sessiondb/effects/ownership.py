@@ -9,13 +9,14 @@ with the rows it touched, in the same transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import and_, func, literal_column, select, text
 
-from sessiondb.effects.transaction import TOKENS, Transaction
+from sessiondb.effects.transaction import TOKENS, SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import message, part, session
 from sessiondb.schema.sums import cost_sum, count_sum
@@ -146,6 +147,52 @@ def derive_model(tx: Transaction, session_id: str) -> None:
     if session_id in tx.states:
         state = tx.states[session_id]
         state.provider_id, state.model_id = provider_id, model_id
+
+
+#: The columns of a message that its session sums up.
+USAGE = ("cost", *(f"tokens_{name}" for name in TOKENS))
+
+
+@cache
+def _known(column: str, inherited: int) -> Statement:
+    """Return the query for any message that still states a *column*, the last ones first."""
+    return Statement(
+        lambda: (
+            select(message.c.seq)
+            .where(
+                message.c.session_id == p("sid"),
+                message.c.inherited == text(str(inherited)),
+                message.c[column].is_not(None),
+            )
+            .order_by(message.c.seq.desc())
+            .limit(1)
+        )
+    )
+
+
+def subtract(
+    tx: Transaction, state: SessionState, removed: Iterable[tuple[int, Sequence[Any]]]
+) -> None:
+    """Take removed messages, as (inherited, values of `USAGE`), out of their session's counters.
+
+    The rows are gone already. Counting again would read the whole session for the
+    removal of one message.
+    """
+    gone: set[tuple[str, int]] = set()
+    for inherited, (cost, *tokens) in removed:
+        state.message_count -= 1
+        if not inherited:
+            state.count(cost, tokens, -1)
+            stated = zip(USAGE, (cost, *tokens), strict=True)
+            gone.update((name, 0) for name, value in stated if value is not None)
+        elif cost is not None:
+            state.cost_inherited = (state.cost_inherited or 0.0) - cost
+            gone.add(("cost", 1))
+
+    # A sum is NULL, not 0, where no message is left that states the value.
+    for name, inherited in gone:
+        if tx.one(_known(name, inherited), sid=state.id) is None:
+            setattr(state, "cost_inherited" if inherited else name, None)
 
 
 def _ancestors(tx: Transaction, session_id: str, known: dict[str, list[str]]) -> list[str]:

@@ -11,9 +11,9 @@ from sqlalchemy import delete, func, or_, select, text
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob
 from sessiondb.effects.ingest import above, below
+from sessiondb.effects.paths import nearest
 from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.restore import Restoration
-from sessiondb.effects.results import on_path
 from sessiondb.effects.session import MAX_CHAIN, PROMPT, put_label
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, insert_text, p, update_of
@@ -144,7 +144,7 @@ class CloseRestore:
             wanted = row[0] if row else run.last[0]
         here = state.leaf_seq
         goes_on = here is not None and wanted is not None
-        goes_on = goes_on and on_path(tx, state.id, here or 0, wanted)
+        goes_on = goes_on and nearest(tx, state.id, wanted, {here or 0}) is not None
         if wanted != here and (run.fresh or (run.newer and full) or goes_on):
             state.leaf_seq = wanted
             run.changed = True

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from sqlalchemy import select, text
 
-from sessiondb.effects.calls import add_data, data_of
+from sessiondb.effects import paths
+from sessiondb.effects.calls import BY_CALL, add_data, data_of
 from sessiondb.effects.encode import PartRow
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
-from sessiondb.schema import message, part
+from sessiondb.schema import part
 
 _CALLS = Statement(
     lambda: (
@@ -25,17 +26,13 @@ _CALLS = Statement(
             part.c.data,
             part.c.data_blob,
         )
+        .with_hint(*BY_CALL)
         .where(
             part.c.session_id == p("sid"),
             part.c.call_id == p("call"),
             part.c.type == text("'tool'"),
         )
         .order_by(part.c.seq.desc(), part.c.idx.desc())
-    )
-)
-_PARENT = Statement(
-    lambda: select(message.c.parent_seq).where(
-        message.c.session_id == p("sid"), message.c.seq == p("at")
     )
 )
 _FILL = update_of(
@@ -46,6 +43,7 @@ _FILL = update_of(
 _FILLED = Statement(
     lambda: (
         select(part.c.rid)
+        .with_hint(*BY_CALL)
         .where(
             part.c.session_id == p("sid"),
             part.c.call_id == p("call"),
@@ -56,16 +54,6 @@ _FILLED = Statement(
         .limit(1)
     )
 )
-
-
-def on_path(tx: Transaction, session_id: str, seq: int, leaf: int | None) -> bool:
-    """Return whether message *seq* is an ancestor of *leaf* (or it)."""
-    met: set[int] = set()
-    while leaf is not None and leaf != seq and leaf not in met:
-        met.add(leaf)
-        row = tx.one(_PARENT, sid=session_id, at=leaf)
-        leaf = row[0] if row else None
-    return leaf == seq
 
 
 def fill_call(
@@ -84,35 +72,38 @@ def fill_call(
     the first one, and changed.
     """
     calls = tx.run(_CALLS, sid=state.id, call=row.call_id).fetchall()
-    for rid, seq, status, filled, filled_blob, data, data_blob in calls:
-        if not on_path(tx, state.id, seq, leaf):
-            continue
-        if status not in ("pending", "running") and not again:
-            same = (filled, filled_blob) == (row.text, row.text_blob)
-            return row._replace(text=None, text_blob=None) if same else row
-        tx.loose.update([filled_blob] if filled_blob else [])
-        failed = row.outcome is not None or row.status == "error"
-        exact = data_of(tx, row.data, row.data_blob).get("text_exact")
-        more = {} if exact is None else {"text_exact": exact}
-        packed, packed_blob = add_data(tx, data, data_blob, more)
-        tx.run(
-            _FILL,
-            row=rid,
-            status="error" if failed else "completed",
-            outcome=(row.outcome or "failed") if failed else None,
-            text=row.text,
-            text_blob=row.text_blob,
-            data=packed,
-            data_blob=packed_blob,
-            indexed=0,
-            time_updated=tx.now,
-            time_ended=row.time_ended or row.time_created or tx.now,
-        )
-        if not inherited:
-            tx.to_index.append(rid)
-        state.first_new_seq = min(state.first_new_seq or seq, seq)
-        return row._replace(text=None, text_blob=None)
-    return row
+    here = paths.nearest(tx, state.id, leaf, {call[1] for call in calls})
+    if here is None:
+        return row
+    found = next(call for call in calls if call[1] == here)
+    rid, seq, status, filled, filled_blob, data, data_blob = found
+
+    if status not in ("pending", "running") and not again:
+        same = (filled, filled_blob) == (row.text, row.text_blob)
+        return row._replace(text=None, text_blob=None) if same else row
+
+    tx.loose.update([filled_blob] if filled_blob else [])
+    failed = row.outcome is not None or row.status == "error"
+    exact = data_of(tx, row.data, row.data_blob).get("text_exact")
+    more = {} if exact is None else {"text_exact": exact}
+    packed, packed_blob = add_data(tx, data, data_blob, more)
+    tx.run(
+        _FILL,
+        row=rid,
+        status="error" if failed else "completed",
+        outcome=(row.outcome or "failed") if failed else None,
+        text=row.text,
+        text_blob=row.text_blob,
+        data=packed,
+        data_blob=packed_blob,
+        indexed=0,
+        time_updated=tx.now,
+        time_ended=row.time_ended or row.time_created or tx.now,
+    )
+    if not inherited:
+        tx.to_index.append(rid)
+    state.first_new_seq = min(state.first_new_seq or seq, seq)
+    return row._replace(text=None, text_blob=None)
 
 
 def filled_call(tx: Transaction, session_id: str, row: PartRow) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import delete, func, select
 
-from sessiondb.effects import ownership
+from sessiondb.effects import ownership, paths
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p
@@ -22,6 +22,13 @@ _LINKS = Statement(
         .order_by(message.c.seq)
     )
 )
+_LINKS_BEHIND = Statement(
+    lambda: (
+        select(message.c.seq, message.c.parent_seq)
+        .where(message.c.session_id == p("sid"), message.c.seq > p("after"))
+        .order_by(message.c.seq)
+    )
+)
 _GOING = Statement(
     lambda: select(
         message.c.seq,
@@ -29,6 +36,9 @@ _GOING = Statement(
         message.c.time_created,
         message.c.usage_key,
         message.c.data_blob,
+        message.c.inherited,
+        message.c.model_id,
+        *(message.c[name] for name in ownership.USAGE),
     ).where(message.c.session_id == p("sid"), message.c.seq.in_(select(_seqs.c.value)))
 )
 _PART_BLOBS = Statement(
@@ -99,13 +109,19 @@ class Truncate:
         """Write it; forks keep what they copied. Raises `NotFoundError`."""
         state = tx.peek(self.session_id)
         after = None if self.after is None else seq_of(tx, state.id, self.after)
-        going = self._below(links(tx, state.id), after)
+        going = self._below(self._links(tx, after), after)
         if going:
             self._remove(tx, going)
         if state.leaf_seq in going:
             state.leaf_seq = after
         if going:
             tx.used(state)
+
+    def _links(self, tx: Transaction, after: int | None) -> dict[int, int | None]:
+        """Return the parents of all messages that may be below *after*."""
+        if after is None or not paths.is_ordered(tx, self.session_id):
+            return links(tx, self.session_id)
+        return dict(tx.run(_LINKS_BEHIND, sid=self.session_id, after=after).fetchall())
 
     @staticmethod
     def _below(above: dict[int, int | None], after: int | None) -> set[int]:
@@ -134,5 +150,7 @@ class Truncate:
         tx.loose.update(row[4] for row in rows if row[4])
         tx.run(_DROP_DIFFS, **where)
         tx.run(_DROP, **where)
-        ownership.recount(tx, {sid, *ownership.settle(tx, lost)})
-        ownership.derive_model(tx, sid)
+        ownership.subtract(tx, state, [(row[5], row[7:]) for row in rows])
+        ownership.recount(tx, ownership.settle(tx, lost))
+        if any(row[6] for row in rows):
+            ownership.derive_model(tx, sid)

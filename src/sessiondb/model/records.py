@@ -323,7 +323,10 @@ class MessageNode:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A session with its forks and subagents; ``messages`` only for the session asked for."""
+    """A session with its forks and subagents.
+
+    ``messages`` are empty but for the session asked for, if they were asked for.
+    """
 
     session: Session
     children: tuple[Tree, ...]

@@ -163,10 +163,15 @@ class Queries:
         """Return a blob by its SHA-256; raises `NotFoundError`."""
         return (yield from transcript.blob_bytes(hash))
 
-    def tree(self, ref: SessionRef) -> Read[Tree]:
-        """Return the family of a session, from its topmost ancestor down."""
+    def tree(self, ref: SessionRef, *, messages: bool = False) -> Read[Tree]:
+        """Return the family of a session, from its topmost ancestor down.
+
+        With *messages* the session itself has its messages as nodes, those of
+        every branch. They are all read then; without, a family costs the same
+        whatever its sessions hold.
+        """
         found = yield from self.session(ref)
-        return (yield from family.tree(self._base, found))
+        return (yield from family.tree(self._base, found, messages=messages))
 
     def compare(self, a: SessionRef, b: SessionRef) -> Read[Comparison]:
         """Return what two sessions share and what only one of them has."""

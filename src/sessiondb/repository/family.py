@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Text, cast, func, literal_column, select, text
 
+from sessiondb.effects.tree import path_to
 from sessiondb.engine.sql import Statement, p
 from sessiondb.model import (
     Comparison,
@@ -16,9 +17,9 @@ from sessiondb.model import (
     Tree,
 )
 from sessiondb.repository import Read
-from sessiondb.repository.decode import SELECT_SESSION, session_of
+from sessiondb.repository.decode import SELECT_SESSION, maker, session_of
 from sessiondb.repository.sessions import VISIBLE
-from sessiondb.repository.transcript import identities, live_path, load
+from sessiondb.repository.transcript import identities, leaf_of, live_path, load
 from sessiondb.schema import blob, label, message, part, session
 
 # Ids of sessions descend, and those of imports end in a hash: within a millisecond only
@@ -66,6 +67,7 @@ def _preview() -> Any:
 
 
 _NODES = Statement(_preview)
+_make_node = maker(MessageNode)
 
 
 def labels(session_id: str) -> Read[list[Label]]:
@@ -76,13 +78,13 @@ def labels(session_id: str) -> Read[list[Label]]:
 
 def nodes(session_id: str) -> Read[tuple[MessageNode, ...]]:
     """Return every message of a session as a node, in order of seq."""
-    path = set((yield from live_path(session_id)))
+    rows = yield _NODES, {"sid": session_id}
+    path = set(path_to({row[0]: row[1] for row in rows}, (yield from leaf_of(session_id))))
     names: dict[int, list[str]] = {}
     for item in (yield from labels(session_id)):
         names.setdefault(item.seq, []).append(item.label)
-    rows = yield _NODES, {"sid": session_id}
     return tuple(
-        MessageNode(
+        _make_node(
             row[0],
             row[1],
             row[2],
@@ -96,8 +98,11 @@ def nodes(session_id: str) -> Read[tuple[MessageNode, ...]]:
     )
 
 
-def tree(base: str | None, asked: Session) -> Read[Tree]:
-    """Return the family of a session from its topmost living ancestor down."""
+def tree(base: str | None, asked: Session, *, messages: bool = False) -> Read[Tree]:
+    """Return the family of a session from its topmost living ancestor down.
+
+    With *messages* the session itself has its messages as nodes.
+    """
     rows = yield _FAMILY, {"root": asked.root_id}
     members = [session_of(row, base) for row in rows]
     by_id = {item.id: item for item in members}
@@ -108,7 +113,7 @@ def tree(base: str | None, asked: Session) -> Read[Tree]:
     top = asked
     while top.parent_id is not None and top.parent_id in by_id:
         top = by_id[top.parent_id]
-    shown = yield from nodes(asked.id)
+    shown = (yield from nodes(asked.id)) if messages else ()
     return _grow(top, children, asked.id, shown)
 
 

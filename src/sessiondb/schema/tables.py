@@ -44,6 +44,9 @@ LISTED = (
     "AND message_count > 0 AND relation IS NOT 'subagent'"
 )
 
+#: True for a message that an import put behind its child.
+DISORDERED = "parent_seq >= seq"
+
 _TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
 
 
@@ -220,6 +223,7 @@ message = _table(
     Index("ix_message_turn", "session_id", "turn_id"),
 )
 Index("ix_message_usage_key", message.c.usage_key, sqlite_where=text("usage_key IS NOT NULL"))
+Index("ix_message_disordered", message.c.session_id, sqlite_where=text(DISORDERED))
 Index("ix_message_open", message.c.session_id, sqlite_where=text("time_completed IS NULL"))
 Index("ix_message_data_blob", message.c.data_blob, sqlite_where=text("data_blob IS NOT NULL"))
 

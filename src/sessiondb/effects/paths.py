@@ -1,0 +1,54 @@
+"""The path above a message, walked no further than it takes.
+
+In a session that only grew every parent has a smaller seq than its child. Only an
+import can put a message behind its child, and those have an index of their own, so
+that one look says whether seqs bound a walk.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+from sqlalchemy import select, text
+
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, p
+from sessiondb.schema import message
+from sessiondb.schema.tables import DISORDERED
+
+_DISORDERED = Statement(
+    lambda: (
+        select(message.c.seq)
+        .with_hint(message, "INDEXED BY ix_message_disordered", "sqlite")
+        .where(message.c.session_id == p("sid"), text(DISORDERED))
+        .limit(1)
+    )
+)
+# One statement that ends at the first hit: SQLite makes the rows of the recursion when
+# they are asked for. UNION ends a cycle in a damaged file.
+_FIRST = Statement(
+    lambda: text(
+        "WITH RECURSIVE path (seq) AS (SELECT :leaf UNION SELECT m.parent_seq FROM path "
+        "JOIN message AS m ON m.session_id = :sid AND m.seq = path.seq "
+        "WHERE m.parent_seq >= :least) "
+        "SELECT seq FROM path WHERE seq IN (SELECT value FROM json_each(:seqs)) LIMIT 1"
+    )
+)
+
+
+def is_ordered(tx: Transaction, session_id: str) -> bool:
+    """Return whether every message of a session has a parent of a smaller seq."""
+    return tx.one(_DISORDERED, sid=session_id) is None
+
+
+def nearest(
+    tx: Transaction, session_id: str, leaf: int | None, seqs: Collection[int]
+) -> int | None:
+    """Return the first of *seqs* on the way from *leaf* to the root; None if none is there."""
+    if leaf is None or not seqs:
+        return None
+    least = min(seqs) if is_ordered(tx, session_id) else 0
+    where = {"sid": session_id, "leaf": leaf, "least": least, "seqs": json.dumps(list(seqs))}
+    row = tx.one(_FIRST, **where)
+    return None if row is None else int(row[0])

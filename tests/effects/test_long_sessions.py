@@ -1,0 +1,185 @@
+"""What a write costs does not depend on how long its session is: counted in steps of SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessiondb import MessageDraft, Store, assistant, text, tool, tool_result, user
+from sessiondb.effects.transaction import Transaction
+from sessiondb.effects.unit import Unit
+from sessiondb.engine.connection import connect
+from sessiondb.maintenance import check
+
+SHORT, LONG = 400, 20_000
+SESSION = "ses_long"
+
+FILL = (
+    "INSERT INTO message (session_id, seq, id, parent_seq, turn_id, role, cost, tokens_input,"
+    " tokens_output, time_created, time_completed) "
+    "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?2) "
+    "SELECT ?1, i, printf('msg_%09d', i), i - 1, 'msg_first',"
+    " iif(i % 2, 'user', 'assistant'), iif(i % 2, NULL, 0.5), iif(i % 2, NULL, 7), 0, i, i FROM n",
+    "INSERT INTO part (session_id, seq, idx, id, type, tool, call_id, status, time_created,"
+    " time_updated) SELECT session_id, seq, 0, printf('prt_%09d', seq), 'tool', 'bash',"
+    " printf('call_%09d', seq), 'completed', 1, 1 FROM message"
+    " WHERE session_id = ?1 AND seq > 1 AND seq <= ?2",
+    "UPDATE part SET call_id = 'before' WHERE session_id = ?1 AND seq = ?2",
+    "UPDATE session SET leaf_seq = ?2, last_seq = ?2, message_count = ?2, tokens_input ="
+    " (SELECT sum(tokens_input) FROM message), tokens_output = (SELECT sum(tokens_output) FROM"
+    " message), cost = (SELECT sum(cost) FROM message) WHERE id = ?1",
+)
+
+
+def filled(path: Path, size: int) -> Path:
+    """A session of *size* messages, then an open one with a call, and one that called last."""
+    with Store.open(path, durability="normal") as store:
+        store.create_session(id=SESSION)
+        store.append(SESSION, replace(user("first"), id="msg_first"))
+        with closing(sqlite3.connect(path)) as db, db:
+            for statement in FILL:
+                db.execute(statement, (SESSION, size))
+        call = tool("bash", {"a": 1}, call_id="waits")
+        store.append(SESSION, replace(assistant("so far", call), id="msg_open"), open=True)
+        last = assistant(tool("bash", {}, call_id="last"))
+        store.append(SESSION, replace(last, id="msg_last"), cost=0.25, tokens={"input": 3})
+    return path
+
+
+@pytest.fixture(scope="module")
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A short session and a long one, each in a database of its own."""
+    folder = tmp_path_factory.mktemp("long")
+    return filled(folder / "short.db", SHORT), filled(folder / "long.db", LONG)
+
+
+def result(call_id: str) -> MessageDraft:
+    return MessageDraft("tool", (tool_result(call_id, "output"),))
+
+
+VERBS: dict[str, Callable[[Unit], Any]] = {
+    "a prompt": lambda fx: fx.append(SESSION, user("x")),
+    "an answer": lambda fx: fx.append(SESSION, assistant("x"), cost=1.0, tokens={"input": 1}),
+    "a message that brings its id": lambda fx: fx.append(SESSION, replace(user("x"), id="mine")),
+    "a message on a branch": lambda fx: fx.append(SESSION, user("x"), after="msg_first"),
+    "a result right after its call": lambda fx: fx.append(SESSION, result("last")),
+    "a result without a call": lambda fx: fx.append(SESSION, result("nowhere")),
+    "a second result": lambda fx: fx.append(SESSION, result("before")),
+    "settling by call id": lambda fx: fx.settle(SESSION, "last", output="x"),
+    "starting an open call": lambda fx: fx.start(SESSION, "waits", input={"b": 1}),
+    "a further part": lambda fx: fx.add_part(SESSION, "msg_open", text("more")),
+    "finishing": lambda fx: fx.finish(SESSION, "msg_open", finish="stop", cost=1.0),
+    "moving the leaf": lambda fx: fx.set_leaf(SESSION, "msg_first"),
+    "truncating the last message": lambda fx: fx.truncate(SESSION, after="msg_open"),
+    "a label": lambda fx: fx.label(SESSION, "msg_last", "here"),
+    "a title": lambda fx: fx.set_title(SESSION, "new"),
+}
+
+
+def steps(path: Path, queue: Callable[[Unit], Any]) -> int:
+    """How many steps, in tens, SQLite takes to apply a unit, which is rolled back."""
+    counted = 0
+
+    def count() -> int:
+        nonlocal counted
+        counted += 1
+        return 0
+
+    with Store.open(path) as store, closing(connect(path)) as connection:
+        unit = store._core.unit()
+        queue(unit)
+        connection.execute("BEGIN IMMEDIATE")
+        connection.set_progress_handler(count, 10)
+        tx = Transaction(connection)
+        tx.begin_unit(False, None)
+        for effect in unit.effects:
+            effect.apply(tx)
+        tx.flush()
+        tx.finish()
+        connection.set_progress_handler(None, 10)
+        connection.execute("ROLLBACK")
+    return counted
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_write_costs_the_same_in_a_session_of_any_length(
+    sessions: tuple[Path, Path], verb: str
+) -> None:
+    short, long = sessions
+    assert steps(long, VERBS[verb]) <= steps(short, VERBS[verb]) * 1.3
+
+
+def test_a_retried_result_costs_the_same_in_a_session_of_any_length(tmp_path: Path) -> None:
+    def work(size: int) -> int:
+        path = filled(tmp_path / f"{size}.db", size)
+        item = replace(result("last"), id="msg_result")
+        with Store.open(path, durability="normal") as store:
+            store.append(SESSION, item)
+        return steps(path, lambda fx: fx.append(SESSION, item))
+
+    assert work(LONG // 4) <= work(SHORT) * 1.3
+
+
+def test_the_family_of_a_session_costs_the_same_however_long_it_is(
+    sessions: tuple[Path, Path],
+) -> None:
+    def work(path: Path) -> int:
+        counted = [0]
+        with Store.open(path) as store:
+            connection = store._core.checkout()
+            connection.set_progress_handler(lambda: counted.__setitem__(0, counted[0] + 1), 10)
+            store._core.give_back(connection)
+            assert store.tree(SESSION).session.id == SESSION
+            connection.set_progress_handler(None, 10)
+        return counted[0]
+
+    assert work(sessions[1]) <= work(sessions[0]) * 1.3
+
+
+def test_truncating_keeps_the_counters_right(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
+        session = store.create_session().id
+        store.append(session, user("x"))
+        for cost, tokens in ((0.1, {"input": 1}), (0.2, {"input": 2, "output": 5}), (None, None)):
+            store.append(session, assistant("a"), cost=cost, tokens=tokens)
+        fork = store.fork(session).id
+        store.append(fork, assistant("b"), cost=0.4, tokens={"reasoning": 9})
+        expected = {
+            # after seq: (messages, own cost, inherited cost, output, reasoning)
+            (session, 3): (3, 0.3, None, 5, None),
+            (session, 2): (2, 0.1, None, None, None),
+            (session, 1): (1, None, None, None, None),
+            (fork, 4): (4, 0.3, None, 5, None),
+            (fork, 1): (1, None, None, None, None),
+        }
+        for (handle, after), wanted in expected.items():
+            store.truncate(handle, after=after)
+            found = store.session(handle)
+            numbers = (found.cost, found.cost_inherited)
+            rounded = tuple(None if n is None else round(n, 9) for n in numbers)
+            counts = (found.tokens.output, found.tokens.reasoning) if found.tokens else (None,) * 2
+            assert (found.message_count, *rounded, *counts) == wanted, (handle, after)
+            assert check(store) == []
+
+
+def test_a_message_put_behind_its_child_is_truncated_with_what_is_above_it(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with Store.open(path, durability="normal") as store:
+        session = store.create_session()
+        for word in "abcd":
+            store.append(session, user(word))
+        with closing(sqlite3.connect(path)) as db, db:
+            # As an import leaves it that found d between a and b: a, d, b, c.
+            db.execute("UPDATE message SET parent_seq = 4 WHERE seq = 2")
+            db.execute("UPDATE message SET parent_seq = 1 WHERE seq = 4")
+            db.execute("UPDATE session SET leaf_seq = 3")
+        assert [m.text for m in store.messages(session)] == ["a", "d", "b", "c"]
+        store.truncate(session, after=4)
+        assert [m.text for m in store.messages(session, branches=True)] == ["a", "d"]
+        assert check(store) == []
