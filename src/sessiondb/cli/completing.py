@@ -38,9 +38,10 @@ SELECT slug, id, source_id, title FROM session
 _NAMED = """
 SELECT slug, id, source_id, title FROM session
  WHERE time_deleted IS NULL AND time_importing IS NULL
-   AND (slug LIKE ?1 ESCAPE '\\' OR id LIKE ?1 ESCAPE '\\' OR source_id LIKE ?1 ESCAPE '\\'
-        OR substr(id, -6) LIKE ?1 ESCAPE '\\')
- ORDER BY time_updated DESC, id LIMIT ?2
+   AND (slug LIKE :begins ESCAPE '\\' OR id LIKE :begins ESCAPE '\\'
+        OR source_id LIKE :begins ESCAPE '\\'
+        OR substr(id, -6) LIKE :begins ESCAPE '\\')
+ ORDER BY time_updated DESC, id LIMIT :offered
 """
 
 
@@ -94,7 +95,7 @@ def _rows(ctx: click.Context, incomplete: str) -> Iterator[tuple[list[str], str]
     with contextlib.closing(connect(path, mode="ro", busy_timeout=PATIENCE)) as connection:
         if incomplete:
             begins = re.sub(r"([\\%_])", r"\\\1", incomplete) + "%"
-            rows = connection.execute(_NAMED, (begins, OFFERED))
+            rows = connection.execute(_NAMED, {"begins": begins, "offered": OFFERED})
         else:
             rows = connection.execute(_NEWEST, (OFFERED,))
         for slug, session_id, source_id, title in rows:

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessiondb.engine import outputs
+from sessiondb.engine import files, outputs
 from sessiondb.engine.connection import connect
 from sessiondb.engine.copying import copied
 from sessiondb.engine.failures import translate
@@ -29,14 +29,19 @@ class Backup:
 
 
 def backup(store: HasPath, to: str | os.PathLike[str], *, part: Path | None = None) -> Backup:
-    """Write a compact copy of a store's database to the new file *to*, readable by nobody else.
+    """Write a compact copy of a store's database to the new file *to*, readable by its owner only.
 
+    A missing folder is made, with mode 0700.
     *part* is the name that it has until it is complete, for whoever shows progress.
     Raises `ConflictError` when there is something already, `InvalidInputError` for
     what is not a path and for a place that is never written, `CorruptionError` when
     the copy is not intact, `StorageError`; no incomplete copy is left behind.
     """
     to = _path(to)
+    outputs.check_name(to)
+    # For a job that names a folder by the date, as private as the copy.
+    with files.translated(to):
+        files.make_folder(to.parent)
     if outputs.check_place(to):
         raise ConflictError(f"{to} already exists", hint="a backup needs a new file")
     with copied(store.path, to, part=part) as copy:
