@@ -29,6 +29,15 @@ STORED = (
     CONSTRAINT pk_blob PRIMARY KEY (rid),
     CONSTRAINT uq_blob_hash UNIQUE (hash)
 ) STRICT""",
+    """CREATE TABLE deletion (
+    rid INTEGER NOT NULL,
+    change INTEGER NOT NULL,
+    session_id TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    last_seq INTEGER NOT NULL,
+    CONSTRAINT pk_deletion PRIMARY KEY (rid),
+    CONSTRAINT uq_deletion_change UNIQUE (change)
+) STRICT""",
     """CREATE TABLE import_ledger (
     rid INTEGER NOT NULL,
     source TEXT NOT NULL,
@@ -173,6 +182,7 @@ STORED = (
     rid INTEGER NOT NULL,
     session_id TEXT NOT NULL,
     holder TEXT NOT NULL,
+    ttl INTEGER DEFAULT 30000 NOT NULL,
     time_expires INTEGER NOT NULL,
     CONSTRAINT pk_lease PRIMARY KEY (rid),
     CONSTRAINT uq_lease_session_id UNIQUE (session_id),
@@ -457,6 +467,7 @@ SELECT p.rid AS rid,
     """CREATE TRIGGER prompt_search_insert AFTER INSERT ON prompt BEGIN INSERT INTO prompt_search (rowid, text) VALUES (new.rid, new.text); END""",
     """CREATE TRIGGER prompt_search_delete AFTER DELETE ON prompt BEGIN INSERT INTO prompt_search (prompt_search, rowid, text) VALUES ('delete', old.rid, old.text); END""",
     """CREATE TRIGGER prompt_search_update AFTER UPDATE OF rid, text ON prompt BEGIN INSERT INTO prompt_search (prompt_search, rowid, text) VALUES ('delete', old.rid, old.text); INSERT INTO prompt_search (rowid, text) VALUES (new.rid, new.text); END""",
+    """CREATE TRIGGER session_deleted AFTER DELETE ON session WHEN old.time_deleted IS NULL BEGIN UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'change'; INSERT INTO deletion (change, session_id, revision, last_seq) SELECT CAST(value AS INTEGER), old.id, old.revision + 1, old.last_seq FROM meta WHERE key = 'change'; END""",
 )
 # </schema>
 

@@ -6,7 +6,9 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from facades import Contract, eventually
@@ -19,8 +21,11 @@ from sessiondb import (
     NotFoundError,
     SessionHandle,
     Store,
+    assistant,
+    tool,
     user,
 )
+from sessiondb.effects.holders import new_holder, of_this_process
 
 
 async def test_an_expected_leaf_is_checked(contract: Contract, session: SessionHandle) -> None:
@@ -193,7 +198,143 @@ async def test_who_holds_a_lease_learns_that_it_was_lost(
     contract: Contract, session: SessionHandle
 ) -> None:
     async with contract.store.lease(session, ttl=0.1) as held:
-        contract.execute("UPDATE lease SET holder = 'another', time_expires = 1 << 52")
+        contract.execute(
+            "UPDATE lease SET holder = 'another', ttl = 60000, time_expires = time_expires + 59000"
+        )
         await eventually(lambda: held.lost is not None)
         assert isinstance(held.lost, LeaseHeldError)
     assert contract.rows("SELECT holder FROM lease") == [("another",)]
+
+
+@pytest.mark.parametrize("kept", ["lease", "stream"])
+async def test_a_dead_holder_never_blocks_for_longer_than_twice_its_ttl_whatever_the_clock(
+    contract: Contract, session: SessionHandle, kept: str
+) -> None:
+    await contract.store.append(session, assistant(tool("t")))
+    with other(hold, contract.path, session.id, 30) as holder:
+        holder.hear()
+        holder.kill()
+    # As if the clock had been set back by a second, which no living holder is to suffer from.
+    contract.execute("UPDATE lease SET time_expires = time_expires + 1000")
+    with pytest.raises(LeaseHeldError) as refused:
+        await contract.store.recover(session)
+    assert "again in 3" in (refused.value.hint or "")
+    assert await contract.store.unfinished() == []
+
+    contract.execute("UPDATE lease SET time_expires = time_expires + 86400000")
+    assert [one.session.id for one in await contract.store.unfinished()] == [session.id]
+    if kept == "lease":
+        async with contract.store.lease(session, ttl=5):
+            assert contract.rows("SELECT ttl FROM lease") == [(5000,)]
+    else:
+        async with contract.store.stream(session):
+            pass
+    await contract.store.recover(session)
+    assert await contract.store.unfinished() == []
+
+
+Verb = Callable[[Any, SessionHandle, dict[str, Any]], Awaitable[Any]]
+#: What writes messages, and what does not.
+MESSAGES: dict[str, Verb] = {
+    "append": lambda store, s, _: store.append(s, user("x")),
+    "add_part": lambda store, s, made: store.add_part(s, made["open"], "x"),
+    "start": lambda store, s, made: store.start(s, made["calls"].parts[0]),
+    "settle": lambda store, s, made: store.settle(s, made["calls"].parts[1], output="x"),
+    "finish": lambda store, s, made: store.finish(s, made["open"]),
+    "set_leaf": lambda store, s, made: store.set_leaf(s, made["calls"]),
+    "truncate": lambda store, s, made: store.truncate(s, after=made["calls"]),
+    "recover": lambda store, s, _: store.recover(s),
+}
+OTHERS: dict[str, Verb] = {
+    "set_title": lambda store, s, _: store.set_title(s, "Named meanwhile"),
+    "label": lambda store, s, made: store.label(s, made["calls"], "here"),
+    "set_todos": lambda store, s, _: store.set_todos(s, ["look"]),
+    "archive": lambda store, s, _: store.archive(s),
+    "fork": lambda store, s, _: store.fork(s),
+    "delete": lambda store, s, _: store.delete(s),
+}
+
+
+async def test_no_other_process_writes_messages_under_a_lease(
+    contract: Contract, session: SessionHandle
+) -> None:
+    calls = await contract.store.append(session, assistant(tool("a"), tool("b"), "said"))
+    made = {"calls": calls, "open": await contract.store.append(session, assistant(), open=True)}
+    sql = "SELECT leaf_seq, last_seq, revision, (SELECT count(*) FROM part) FROM session"
+    before = contract.rows(sql)
+    with other(hold, contract.path, session.id, 30) as holder:
+        holder.hear()
+        ((name,),) = contract.rows("SELECT holder FROM lease")
+        for write in MESSAGES.values():
+            with pytest.raises(LeaseHeldError, match=name):
+                await write(contract.store, session, made)
+        assert contract.rows(sql) == before
+        for write in OTHERS.values():
+            await write(contract.store, session, made)
+        holder.say()
+        holder.end()
+
+
+async def test_whoever_is_refused_under_a_lease_writes_once_it_is_given_back(
+    contract: Contract, session: SessionHandle
+) -> None:
+    unit = contract.store.unit()
+    unit.append(session, user("I waited"))
+    with other(hold, contract.path, session.id, 30) as holder:
+        holder.hear()
+        with pytest.raises(LeaseHeldError) as refused:
+            await contract.store.commit(unit)
+        assert (refused.value.effect, refused.value.retryable) == ("append", True)
+        holder.say()
+        holder.end()
+    await contract.store.commit(unit)
+    assert [m.text for m in await contract.store.messages(session)] == ["I waited"]
+
+
+async def test_every_store_of_the_process_that_has_the_lease_may_write(
+    contract: Contract, session: SessionHandle
+) -> None:
+    second = await contract.open()
+    async with contract.store.lease(session):
+        await contract.store.append(session, user("one"))
+        await second.append(session, user("two"))
+    assert len(await contract.store.messages(session)) == 2
+
+
+def append_under_a_lease(pipe: Connection, path: Path, session: str) -> None:
+    """Append under a lease until told to end; say how it ended."""
+    with Store.open(path, durability="normal") as store, store.lease(session, ttl=0.2):
+        store.append(session, user("mine"))
+        pipe.send(os.getpid())
+        pipe.recv()
+        try:
+            store.append(session, user("behind"))
+        except LeaseHeldError:
+            pipe.send("refused")
+        else:
+            pipe.send("written")
+
+
+async def test_a_holder_that_was_stopped_does_not_append_behind_the_one_that_took_over(
+    contract: Contract, session: SessionHandle
+) -> None:
+    with other(append_under_a_lease, contract.path, session.id) as first:
+        pid = first.hear()
+        os.kill(pid, signal.SIGSTOP)
+        await asyncio.sleep(0.25)
+        async with contract.store.lease(session, ttl=30):
+            os.kill(pid, signal.SIGCONT)
+            first.say()
+            assert first.hear() == "refused"
+        first.end()
+    assert [m.text for m in await contract.store.messages(session)] == ["mine"]
+
+
+def test_a_forked_child_is_not_the_holder_that_its_parent_is() -> None:
+    holder = new_holder()
+    assert of_this_process(holder)
+    assert not of_this_process(f"elsewhere:{os.getpid()}:0123456789ab01234567")
+    child = os.fork()
+    if not child:
+        os._exit(int(of_this_process(holder)) * 3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -20,7 +20,7 @@ from sessiondb.effects import ownership
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, insert_text, p, update_of
 from sessiondb.errors import ConflictError
-from sessiondb.schema import blob, file_diff, message, part, session, tombstone
+from sessiondb.schema import blob, deletion, file_diff, message, part, session, tombstone
 
 REAP_ROWS = 2_000
 REAP_BYTES = 4 * 1024 * 1024
@@ -60,6 +60,7 @@ def _detach() -> Any:
 #: from whatever file, it is linked again, and nothing is counted twice.
 _DETACH = Statement(_detach)
 _STAMP = update_of(session, "change", session.c.id == p("sid"))
+_DELETION = tuple("change session_id revision last_seq".split())
 _FACTS = Statement(
     lambda: select(
         session.c.source,
@@ -180,6 +181,7 @@ class Delete:
         tx.connection.execute(sql, (source, name, tx.now))
         change = tx.take_change()
         tx.run(_STAMP, sid=session_id, change=change)
+        tx.insert(deletion, _DELETION, (change, session_id, revision, last_seq))
         tx.note_change(change, session_id, revision, last_seq, 0, deleted=True)
         tx.states.pop(session_id, None)
 

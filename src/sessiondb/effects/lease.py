@@ -1,48 +1,43 @@
 """Leases: one writer per session, across processes.
 
 A lease is a row with a holder and a time of expiry, renewed by the writer's own
-thread; whoever finds it expired may take it. It is advisory for plain appends
-(use ``expect_leaf`` there) and decides who may stream and what may be recovered:
-nothing is settled behind a living process.
+thread; whoever finds it expired may take it. It decides who may stream and what may
+be recovered, and no other process may write messages of the session meanwhile
+(`Transaction.used`). So a holder that was stopped for too long cannot continue
+behind the one that took over. Within a process, leases exclude each other only.
 """
 
 from __future__ import annotations
 
-import os
-import socket
-import uuid
 from dataclasses import dataclass
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, text
 
+from sessiondb.effects.holders import held, new_holder
 from sessiondb.effects.job import Job
 from sessiondb.effects.service import Service
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, insert_text, p
 from sessiondb.errors import LeaseHeldError
-from sessiondb.schema import lease
+from sessiondb.schema import LIVING_LEASE, lease
+
+__all__ = ["DropLease", "Renewal", "TakeLease", "new_holder", "require_free"]
 
 _HELD = Statement(
-    lambda: select(lease.c.holder, lease.c.time_expires).where(lease.c.session_id == p("sid"))
+    lambda: select(lease.c.holder, lease.c.time_expires).where(
+        lease.c.session_id == p("sid"), text(LIVING_LEASE)
+    )
 )
 _DROP = Statement(
     lambda: delete(lease).where(lease.c.session_id == p("sid"), lease.c.holder == p("holder"))
 )
 
 
-def new_holder() -> str:
-    """Return a name for a writer: host, process and a random part."""
-    return f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:12]}"
-
-
 def require_free(tx: Transaction, session_id: str, holder: str | None = None) -> None:
     """Raise `LeaseHeldError` while somebody else than *holder* has a living lease."""
-    row = tx.one(_HELD, sid=session_id)
-    if row is not None and row[0] != holder and row[1] > tx.now:
-        raise LeaseHeldError(
-            f"session {session_id} is being written by {row[0]}",
-            hint=f"wait, or try again in {(row[1] - tx.now + 999) // 1000} s",
-        )
+    row = tx.one(_HELD, sid=session_id, now=tx.now)
+    if row is not None and row[0] != holder:
+        raise held(session_id, row[0], row[1] - tx.now)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +55,10 @@ class TakeLease:
         if not self.renew:
             tx.peek(self.session_id)
         require_free(tx, self.session_id, self.holder)
-        columns = ("session_id", "holder", "time_expires")
+        columns = ("session_id", "holder", "ttl", "time_expires")
         sql = insert_text(lease, columns, "OR REPLACE")
-        tx.connection.execute(sql, (self.session_id, self.holder, tx.now + self.ttl_ms))
+        values = (self.session_id, self.holder, self.ttl_ms, tx.now + self.ttl_ms)
+        tx.connection.execute(sql, values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,10 +20,11 @@ from sqlalchemy.sql import ClauseElement
 
 from sessiondb.clock import now_ms
 from sessiondb.effects.encode import Blob
+from sessiondb.effects.holders import held, of_this_process
 from sessiondb.engine.sql import Statement, insert_text, p, update_of
 from sessiondb.errors import NotFoundError
 from sessiondb.model import Change
-from sessiondb.schema import blob, file_diff, message, meta, part, session
+from sessiondb.schema import LIVING_LEASE, blob, file_diff, lease, message, meta, part, session
 
 E = TypeVar("E")
 TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
@@ -44,8 +45,10 @@ _OWN = tuple(name for name in _KEPT if name not in ("revision", "change"))
 _own = attrgetter(*_OWN)
 
 _LOAD = Statement(
-    lambda: select(*(session.c[name] for name in _STATE)).where(
-        session.c.id == p("sid"), session.c.time_deleted.is_(None)
+    lambda: (
+        select(*(session.c[name] for name in _STATE), lease.c.holder, lease.c.time_expires)
+        .outerjoin(lease, and_(lease.c.session_id == session.c.id, text(LIVING_LEASE)))
+        .where(session.c.id == p("sid"), session.c.time_deleted.is_(None))
     )
 )
 _KEEP = update_of(session, " ".join(_KEPT), session.c.id == p("sid"))
@@ -128,6 +131,9 @@ class SessionState:
     model_id: str | None
     model_source: str
     time_imported: int | None
+    #: Who has a living lease, and until when.
+    holder: str | None
+    time_expires: int | None
     first_new_seq: int = 0
     #: turn_id of the message at ``leaf_seq`` if this unit wrote it.
     leaf_turn: tuple[int, str | None] | None = None
@@ -229,7 +235,7 @@ class Transaction:
         """Return the row of a session that this effect may leave alone; raises `NotFoundError`."""
         state = self.states.get(session_id)
         if state is None:
-            row = self.one(_LOAD, sid=session_id)
+            row = self._load(session_id)
             if row is None:
                 raise NotFoundError(
                     f"session {session_id} does not exist", hint="list the sessions that do"
@@ -240,7 +246,10 @@ class Transaction:
 
     def exists(self, session_id: str) -> bool:
         """Return whether a session is here and not deleted."""
-        return session_id in self.states or self.one(_LOAD, sid=session_id) is not None
+        return session_id in self.states or self._load(session_id) is not None
+
+    def _load(self, session_id: str) -> Any:
+        return self.one(_LOAD, sid=session_id, now=self.now)
 
     def used(self, state: SessionState, at: int | None = None) -> None:
         """Record that a conversation continued here: last use, and detached from its source.
@@ -248,7 +257,10 @@ class Transaction:
         *at* is the time that the caller states (default: now). The last use never
         goes back, except from the creation of a session that was empty until then:
         a chat that is brought over with its old times is as old as it states.
+        Raises `LeaseHeldError` while another process has the lease of the session.
         """
+        if state.holder is not None and not of_this_process(state.holder):
+            raise held(state.id, state.holder, (state.time_expires or self.now) - self.now)
         state.touched = True
         when = self.now if at is None else at
         first = state.last_seq == 0

@@ -15,7 +15,7 @@ from sqlalchemy import Integer, LargeBinary, Text
 
 from sessiondb.errors import UntrustedDatabaseError
 from sessiondb.schema import search, views
-from sessiondb.schema.ddl import VERSION, tidy
+from sessiondb.schema.ddl import TRIGGERS, VERSION, tidy
 from sessiondb.schema.tables import metadata
 
 _CALLED = re.compile(r'(\w+)["`\]]?\s*\(')
@@ -45,7 +45,7 @@ def check_schema(connection: sqlite3.Connection, version: int) -> None:
     """
     rows = connection.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
     found = {(kind, name): sql for kind, name, sql in rows}
-    expected = {_name_of(sql): sql for sql in search.TRIGGERS}
+    expected = {_name_of(sql): sql for sql in TRIGGERS}
     triggers = {name: sql for (kind, name), sql in found.items() if kind == "trigger"}
     for name in triggers.keys() - expected.keys():
         raise UntrustedDatabaseError(f"the file has a trigger that is not ours: {name}", hint=_HINT)

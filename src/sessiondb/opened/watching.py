@@ -10,7 +10,7 @@ from sessiondb.effects.handles import SessionRef, session_key
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Change, bounds
 from sessiondb.repository import Read
-from sessiondb.repository.lists import CHANGES, changes_since, last_change
+from sessiondb.repository.feed import CHANGES, changes_since, last_change
 
 
 class Watch:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sqlalchemy import exists, func, literal_column, or_, select, text
+from sqlalchemy import exists, literal_column, or_, select, text
 
 from sessiondb.clock import now_ms
 from sessiondb.engine.sql import Statement, p
-from sessiondb.model import Change, FileDiff, Page, Project, Prompt, Session, Todo, Unfinished
+from sessiondb.model import FileDiff, Page, Project, Prompt, Session, Todo, Unfinished
 from sessiondb.places import absolute
 from sessiondb.repository import Read
 from sessiondb.repository.decode import SELECT_SESSION, session_of
@@ -21,7 +21,17 @@ from sessiondb.repository.sessions import (
     decode_cursor,
     encode_cursor,
 )
-from sessiondb.schema import blob, file_diff, lease, message, part, project, session, todo
+from sessiondb.schema import (
+    LIVING_LEASE,
+    blob,
+    file_diff,
+    lease,
+    message,
+    part,
+    project,
+    session,
+    todo,
+)
 
 _PROJECTS = Statement(
     lambda: select(
@@ -138,7 +148,7 @@ def _abandoned() -> Any:
         part.c.session_id == session.c.id,
         part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),
     )
-    held = exists().where(lease.c.session_id == session.c.id, lease.c.time_expires > p("now"))
+    held = exists().where(lease.c.session_id == session.c.id, text(LIVING_LEASE))
     ours = or_(session.c.time_imported.is_(None), session.c.time_detached.is_not(None))
     return SELECT_SESSION.where(VISIBLE, ours, or_(open_message, open_call), ~held).order_by(
         session.c.id
@@ -177,53 +187,3 @@ def open_in(item: Session) -> Read[Unfinished]:
     messages = yield _OPEN_MESSAGES, {"sid": item.id}
     calls = yield _OPEN_CALLS, {"sid": item.id}
     return Unfinished(item, tuple(m for (m,) in messages), tuple(c for (c,) in calls))
-
-
-#: Changes read at once.
-CHANGES = 500
-_first_open = (
-    select(func.min(message.c.seq))
-    .where(message.c.session_id == session.c.id, message.c.time_completed.is_(None))
-    .scalar_subquery()
-)
-_first_call = (
-    select(func.min(part.c.seq))
-    .where(
-        part.c.session_id == session.c.id,
-        part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),
-    )
-    .scalar_subquery()
-)
-_CHANGES = Statement(
-    lambda: (
-        select(
-            session.c.change, session.c.id, session.c.revision, session.c.last_seq,
-            session.c.time_deleted, _first_open, _first_call,
-        )
-        .where(session.c.change > p("since"))
-        .order_by(session.c.change)
-        .limit(literal_column(str(CHANGES)))
-    )
-)  # fmt: skip
-_LAST = Statement(lambda: text("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change'"))
-
-
-def last_change() -> Read[int]:
-    """Return the number of the newest change."""
-    rows = yield _LAST, {}
-    return int(rows[0][0])
-
-
-def changes_since(since: int, seen: dict[str, int]) -> Read[list[Change]]:
-    """Return what was touched after change *since*, `CHANGES` sessions at most.
-
-    *seen* maps a session to the last seq that was final when it was told of: an
-    open message, or one with an open call, may still change where it is.
-    """
-    rows = yield _CHANGES, {"since": since}
-    found = []
-    for change, sid, revision, last_seq, deleted, *open_seqs in rows:
-        told = seen.get(sid, 0)
-        found.append(Change(change, sid, revision, last_seq, told, deleted is not None))
-        seen[sid] = min([last_seq, *(seq - 1 for seq in open_seqs if seq is not None)])
-    return found

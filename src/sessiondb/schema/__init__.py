@@ -7,7 +7,9 @@ the two, object by object.
 
 from sessiondb.schema.ddl import APPLICATION_ID, HEAD, VERSION, statements
 from sessiondb.schema.tables import (
+    LIVING_LEASE,
     blob,
+    deletion,
     file_diff,
     import_ledger,
     label,
@@ -28,8 +30,10 @@ from sessiondb.schema.tables import (
 __all__ = [
     "APPLICATION_ID",
     "HEAD",
+    "LIVING_LEASE",
     "VERSION",
     "blob",
+    "deletion",
     "file_diff",
     "import_ledger",
     "label",

@@ -12,7 +12,7 @@ from functools import cache
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from sessiondb.schema import search, views
+from sessiondb.schema import feed, search, views
 from sessiondb.schema.tables import metadata
 
 #: ``PRAGMA application_id``: "SDB1" in ASCII.
@@ -24,6 +24,9 @@ HEAD = "0001"
 #: The oldest releases that may read and write a file of `VERSION`.
 MIN_READER = "0.1.0"
 MIN_WRITER = "0.1.0"
+
+#: Every trigger of the file.
+TRIGGERS = (*search.TRIGGERS, *feed.TRIGGERS)
 
 _ALEMBIC = (
     "CREATE TABLE alembic_version (\n\tversion_num VARCHAR(32) NOT NULL, \n"
@@ -45,4 +48,4 @@ def statements() -> tuple[str, ...]:
     for table in tables:
         indexes = sorted(table.indexes, key=lambda index: str(index.name))
         made += [str(CreateIndex(i).compile(dialect=dialect)).strip() for i in indexes]
-    return (_ALEMBIC, *made, *views.VIEWS, search.CONTENT, *search.TABLES, *search.TRIGGERS)
+    return (_ALEMBIC, *made, *views.VIEWS, search.CONTENT, *search.TABLES, *TRIGGERS)

@@ -43,6 +43,9 @@ LISTED = (
     "time_deleted IS NULL AND time_importing IS NULL AND time_archived IS NULL "
     "AND message_count > 0 AND relation IS NOT 'subagent'"
 )
+#: Which leases have a living holder at ``:now``. One renews its own every third of ttl, so a lease
+#: never expires later than in ttl, unless the clock was set back; twice that bears a small step.
+LIVING_LEASE = "time_expires > :now AND time_expires - :now <= 2 * ttl"
 
 #: True for a message that an import put behind its child.
 DISORDERED = "parent_seq >= seq"
@@ -341,6 +344,7 @@ lease = _table(
     "lease",
     _text("session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True),
     _text("holder", required=True),
+    _int("ttl", required=True, default=30_000),
     _int("time_expires", required=True),
     UniqueConstraint("session_id"),
 )
@@ -365,6 +369,15 @@ tombstone = _table(
     _text("source_id", required=True),
     _int("time_deleted", required=True),
     UniqueConstraint("source", "source_id"),
+)
+
+deletion = _table(
+    "deletion",
+    _int("change", required=True),
+    _text("session_id", required=True),
+    _int("revision", required=True),
+    _int("last_seq", required=True),
+    UniqueConstraint("change"),
 )
 
 meta = _table(

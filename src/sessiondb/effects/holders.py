@@ -1,0 +1,35 @@
+"""Who holds a lease: a name that says to people which process, and to us whether it is this one."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+
+from sessiondb.errors import LeaseHeldError
+
+#: A random name of each process; a forked child, which inherits it, has another pid.
+_processes: dict[int, str] = {}
+
+
+def _process() -> str:
+    pid = os.getpid()
+    return _processes.get(pid) or _processes.setdefault(pid, uuid.uuid4().hex[:12])
+
+
+def new_holder() -> str:
+    """Return a name for a holder: host, process id and a random part."""
+    return f"{socket.gethostname()}:{os.getpid()}:{_process()}{uuid.uuid4().hex[:8]}"
+
+
+def of_this_process(holder: str) -> bool:
+    """Return whether `new_holder` of this process made *holder*."""
+    return holder.rpartition(":")[2].startswith(_process())
+
+
+def held(session_id: str, holder: str, milliseconds: int) -> LeaseHeldError:
+    """Return the error that names the *holder*, whose lease lasts for *milliseconds* more."""
+    return LeaseHeldError(
+        f"session {session_id} is being written by {holder}",
+        hint=f"wait, or try again in {(milliseconds + 999) // 1000} s",
+    )

@@ -1,0 +1,78 @@
+"""The feed: what happened to sessions, in the database's own order of changes.
+
+Each change has a number of its own. That of a session that exists is in its row,
+which only keeps the last one: whoever reads the row sees all of them. A deletion
+stays a row of ``deletion`` for good, also after the session's rows were removed or
+it was imported again, so that a consumer gets each of them, whenever it continues.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import func, literal_column, null, select, text, union_all
+
+from sessiondb.engine.sql import Statement, p
+from sessiondb.model import Change
+from sessiondb.repository import Read
+from sessiondb.schema import deletion, message, part, session
+
+#: Changes read at once.
+CHANGES = 500
+# The indexes are named because the planner would walk all of a session's rows.
+_first_open = (
+    select(func.min(message.c.seq))
+    .with_hint(message, "INDEXED BY ix_message_open")
+    .where(message.c.session_id == session.c.id, message.c.time_completed.is_(None))
+    .scalar_subquery()
+)
+_first_call = (
+    select(func.min(part.c.seq))
+    .with_hint(part, "INDEXED BY ix_part_unsettled")
+    .where(
+        part.c.session_id == session.c.id,
+        part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),
+    )
+    .scalar_subquery()
+)
+
+
+def _changes() -> Any:
+    there = select(
+        session.c.change, session.c.id, session.c.revision, session.c.last_seq,
+        literal_column("0"), _first_open, _first_call,
+    ).where(session.c.change > p("since"), session.c.time_deleted.is_(None))  # fmt: skip
+    gone = select(
+        deletion.c.change, deletion.c.session_id, deletion.c.revision, deletion.c.last_seq,
+        literal_column("1"), null(), null(),
+    ).where(deletion.c.change > p("since"))  # fmt: skip
+    # SQLite merges the two along their indexes and stops at the limit.
+    both = union_all(there, gone)
+    return both.order_by(literal_column("1")).limit(literal_column(str(CHANGES)))
+
+
+_CHANGES = Statement(_changes)
+_LAST = Statement(lambda: text("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change'"))
+
+
+def last_change() -> Read[int]:
+    """Return the number of the newest change."""
+    rows = yield _LAST, {}
+    return int(rows[0][0])
+
+
+def changes_since(since: int, seen: dict[str, int]) -> Read[list[Change]]:
+    """Return the sessions that were touched or deleted after change *since*, `CHANGES` at most.
+
+    *seen* maps a session to the last seq that was final when it was reported: an
+    open message, or one with an open call, may still change where it is. A deleted
+    session is forgotten; one that is created again under its id begins at 0.
+    """
+    rows = yield _CHANGES, {"since": since}
+    found = []
+    for change, sid, revision, last_seq, deleted, *open_seqs in rows:
+        reported = seen.pop(sid, 0)
+        found.append(Change(change, sid, revision, last_seq, reported, bool(deleted)))
+        if not deleted:
+            seen[sid] = min([last_seq, *(seq - 1 for seq in open_seqs if seq is not None)])
+    return found

@@ -1,0 +1,263 @@
+"""Whoever follows the changes gets every deletion, exactly once, whenever it continues."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import Counter
+from contextlib import aclosing, closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from facades import AwaitedStore, Contract
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sessiondb import Change, SessionHandle, Store, user
+from sessiondb.model import SourceSession
+
+
+async def since(store: AwaitedStore, cursor: int, count: int) -> list[Change]:
+    """Return the next *count* changes after *cursor*, and assert that there are no more."""
+    found: list[Change] = []
+    try:
+        async with aclosing(store.changes(since=cursor, poll=0.002)) as changes, _timeout(count):
+            async for change in changes:
+                found.append(change)
+                if len(found) == count:
+                    break
+    except TimeoutError:
+        pass
+    assert len(found) == count, found
+    last = found[-1].change if found else cursor
+    with closing(sqlite3.connect(store.inner.path)) as connection:
+        sql = "SELECT (SELECT count(*) FROM deletion WHERE change > ?1) + (SELECT count(*) FROM session WHERE change > ?1 AND time_deleted IS NULL)"
+        assert connection.execute(sql, (last,)).fetchone() == (0,)
+    return found
+
+
+def _timeout(count: int) -> asyncio.Timeout:
+    return asyncio.timeout(5 if count else 0.05)
+
+
+def newest(contract: Contract) -> int:
+    return int(contract.rows("SELECT value FROM meta WHERE key = 'change'")[0][0])
+
+
+def shell(path: Path, sql: str, *, foreign_keys: bool) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA foreign_keys = {foreign_keys:d}")
+        connection.execute(sql)
+
+
+async def test_a_deletion_whose_rows_were_removed_before_anybody_looked_is_reported_once(
+    contract: Contract, session: SessionHandle
+) -> None:
+    await contract.store.append(session, user("Hello"))
+    start = newest(contract)
+    revision = (await contract.store.session(session)).revision
+    await contract.store.delete(session)
+    await contract.store.reap()
+    assert contract.rows("SELECT * FROM session") == []
+    (gone,) = await since(contract.store, start, 1)
+    assert (gone.session_id, gone.deleted, gone.last_seq) == (session.id, True, 1)
+    assert gone.revision > revision
+    assert await since(contract.store, gone.change, 0) == []
+
+
+async def test_a_deletion_is_reported_once_to_who_looks_before_and_after_its_rows_are_removed(
+    contract: Contract, session: SessionHandle
+) -> None:
+    start = newest(contract)
+    await contract.store.delete(session)
+    (before,) = await since(contract.store, start, 1)
+    await contract.store.reap()
+    assert await since(contract.store, start, 1) == [before]
+    assert await since(contract.store, before.change, 0) == []
+
+
+async def test_a_family_is_reported_member_by_member_and_what_was_detached_is_not_deleted(
+    contract: Contract, session: SessionHandle
+) -> None:
+    await contract.store.append(session, user("Hello"))
+    below = await contract.store.create_session(parent=session)
+    deeper = await contract.store.create_session(parent=below)
+    fork = await contract.store.fork(session)
+    start = newest(contract)
+    await contract.store.delete(session, keep_forks=True)
+    await contract.store.reap()
+    found = await since(contract.store, start, 4)
+    assert {c.session_id: c.deleted for c in found} == {
+        session.id: True,
+        below.id: True,
+        deeper.id: True,
+        fork.id: False,
+    }
+
+
+async def test_a_session_that_is_created_again_under_its_id_is_deleted_first_and_then_new(
+    contract: Contract,
+) -> None:
+    await contract.store.create_session(id="again", directory="/tmp")
+    await contract.store.append("again", user("one"))
+    start = newest(contract)
+    await contract.store.delete("again")
+    await contract.store.reap()
+    await contract.store.create_session(id="again", directory="/tmp")
+    await contract.store.append("again", user("two"))
+    found = await since(contract.store, start, 2)
+    assert [(c.session_id, c.deleted) for c in found] == [("again", True), ("again", False)]
+    assert found[1].since_seq == 0
+
+
+def imported(name: str) -> SourceSession:
+    return SourceSession("other", name, "/tmp/other", "digest", (), title="Hello", directory="/tmp")
+
+
+async def ingest(store: AwaitedStore, found: SourceSession, **how: Any) -> None:
+    if isinstance(store.inner, Store):
+        list(store.inner.ingest([found], **how))
+    else:
+        [result async for result in store.inner.ingest([found], **how)]
+
+
+async def test_what_was_removed_and_imported_again_is_gone_under_its_old_id(
+    contract: Contract,
+) -> None:
+    await ingest(contract.store, imported("theirs"))
+    ((first,),) = contract.rows("SELECT id FROM session")
+    start = newest(contract)
+    await contract.store.delete(first)
+    await contract.store.reap()
+    await ingest(contract.store, imported("theirs"), restore=True)
+    ((second,),) = contract.rows("SELECT id FROM session")
+    found = await since(contract.store, start, 2)
+    assert [(c.session_id, c.deleted) for c in found] == [(first, True), (second, False)]
+
+
+@pytest.mark.parametrize("foreign_keys", [False, True])
+async def test_what_a_shell_deletes_is_reported_with_what_went_along(
+    contract: Contract, session: SessionHandle, foreign_keys: bool
+) -> None:
+    await contract.store.append(session, user("Hello"))
+    below = await contract.store.create_session(parent=session)
+    start = newest(contract)
+    sql = f"DELETE FROM session WHERE id = '{session.id}'"
+    shell(contract.path, sql, foreign_keys=foreign_keys)
+    found = await since(contract.store, start, 2 if foreign_keys else 1)
+    assert {c.session_id for c in found if c.deleted} == (
+        {session.id, below.id} if foreign_keys else {session.id}
+    )
+    other = await contract.store.create_session(directory="/tmp")
+    (last,) = await since(contract.store, found[-1].change, 1)
+    assert (last.session_id, last.deleted) == (other.id, False)
+
+
+async def test_a_shell_that_removes_what_was_deleted_reports_nothing_again(
+    contract: Contract, session: SessionHandle
+) -> None:
+    start = newest(contract)
+    await contract.store.delete(session)
+    shell(contract.path, "DELETE FROM session", foreign_keys=True)
+    assert [c.deleted for c in await since(contract.store, start, 1)] == [True]
+
+
+async def test_more_deletions_than_one_look_takes_in_are_all_reported(
+    contract: Contract,
+) -> None:
+    async with contract.store.effects() as fx:
+        made = [fx.create_session(directory="/tmp") for _ in range(620)]
+    for batch in (made[:300], made[300:600]):
+        async with contract.store.effects() as fx:
+            for session in batch:
+                fx.delete(session.id)
+    shell(contract.path, f"DELETE FROM session WHERE id = '{made[600].id}'", foreign_keys=True)
+    found = await since(contract.store, 0, 620)
+    assert {c.session_id for c in found if not c.deleted} == {s.id for s in made[601:]}
+    assert [c.change for c in found] == sorted({c.change for c in found})
+
+
+class World:
+    """A database that changes, and one consumer that looks now and then and keeps its cursor."""
+
+    def __init__(self, path: Path, store: Store) -> None:
+        self.path, self.store = path, store
+        self.known: set[str] = set()
+        self.reported: Counter[str] = Counter()
+        self.gone: Counter[str] = Counter()
+        self.cursor = self.made = 0
+
+    def rows(self, sql: str) -> list[Any]:
+        with closing(sqlite3.connect(self.path)) as connection:
+            return [value for (value,) in connection.execute(sql)]
+
+    def living(self) -> list[str]:
+        return self.rows("SELECT id FROM session WHERE time_deleted IS NULL ORDER BY id")
+
+    def step(self, name: str, which: int) -> None:
+        before = self.living()
+        getattr(self, name)(SessionHandle(before[which % len(before)]) if before else None, which)
+        self.gone.update(set(before) - set(self.living()))
+
+    def make(self, parent: SessionHandle | None, which: int) -> None:
+        self.made += 1
+        above: dict[str, Any] = {"directory": "/tmp"}
+        if parent and which % 2:
+            above = {"parent": parent}
+        self.store.create_session(id=f"s{self.made}", **above)
+
+    def append(self, session: SessionHandle | None, _: int) -> None:
+        if session:
+            self.store.append(session, user("x"))
+
+    def delete(self, session: SessionHandle | None, which: int) -> None:
+        if session:
+            self.store.delete(session)
+        if which % 2:
+            self.store.reap()
+
+    def shell(self, session: SessionHandle | None, which: int) -> None:
+        if session:
+            sql = f"DELETE FROM session WHERE id = '{session.id}'"
+            shell(self.path, sql, foreign_keys=bool(which % 2))
+
+    def again(self, _: SessionHandle | None, which: int) -> None:
+        self.store.reap()
+        free = sorted(set(self.gone) - set(self.living()))
+        if free:
+            self.store.create_session(id=free[which % len(free)], directory="/tmp")
+
+    def look(self, *_: object) -> None:
+        (last,) = self.rows("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change'")
+        with closing(self.store.changes(since=self.cursor, poll=0)) as feed:
+            while self.cursor < last:
+                change = next(feed)
+                self.cursor = change.change
+                if change.deleted:
+                    self.known.discard(change.session_id)
+                    self.reported[change.session_id] += 1
+                else:
+                    self.known.add(change.session_id)
+
+
+_STEPS = st.tuples(
+    st.sampled_from("make append delete shell again look".split()), st.integers(0, 5)
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=st.lists(_STEPS, min_size=3, max_size=16))
+def test_whoever_continues_from_its_cursor_knows_what_exists(
+    steps: list[tuple[str, int]],
+) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "s.db")
+        with Store.open(path, durability="normal") as store:
+            world = World(path, store)
+            for name, which in steps:
+                world.step(name, which)
+            world.look()
+            assert world.known == set(world.living())
+            assert world.reported == world.gone
