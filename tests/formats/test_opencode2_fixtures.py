@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sessiondb import Store
+from sessiondb import ALL, Store
 from sessiondb.formats import find
 from sessiondb.model import MessageDraft, Problem, SourceMessage, SourceSession
 
@@ -175,6 +175,24 @@ def test_parents_and_forks_are_known(folder: Path, found: Found) -> None:
             assert (source.relation, copied) == ("subagent", [])
             assert source.call_id in {p.call_id for p in parts_of(
                 [m.draft for m in found[parent][1]], "tool")}  # fmt: skip
+
+
+def test_a_fork_shares_with_its_original_what_it_took_over(folder: Path, tmp_path: Path) -> None:
+    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
+        for place in find(folder / "data"):
+            list(store.ingest(place.read()))
+        hidden: Any = {"archived": True, "subagents": True, "limit": 100}
+        forks = [s for s in store.sessions(project=ALL, **hidden) if s.relation == "fork"]
+        assert forks
+        for fork in forks:
+            assert fork.parent_id is not None
+            found = store.compare(fork.parent_id, fork)
+            taken = [m for m in store.messages(fork) if m.inherited]
+            assert len(found.common) >= len(taken) > 0
+            assert [m.text for m in found.common] == [
+                m.text for m in store.messages(fork)[: len(found.common)]
+            ]
+            assert not [m for m in found.only_b if m.inherited]
 
 
 def test_whole_outputs_come_along(folder: Path, found: Found) -> None:

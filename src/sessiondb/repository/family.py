@@ -19,7 +19,7 @@ from sessiondb.model import (
 from sessiondb.repository import Read
 from sessiondb.repository.decode import SELECT_SESSION, maker, session_of
 from sessiondb.repository.sessions import VISIBLE
-from sessiondb.repository.transcript import identities, leaf_of, live_path, load
+from sessiondb.repository.transcript import Identity, identities, leaf_of, live_path, load
 from sessiondb.schema import blob, label, message, part, session
 
 # Ids of sessions descend, and those of imports end in a hash: within a millisecond only
@@ -137,22 +137,49 @@ def _grow(
 def compare(a: Session, b: Session) -> Read[Comparison]:
     """Return what two live paths share from their beginning on, and what only one has.
 
-    Shared is what one took over from the other, or both from a third: equal
-    root, seq and id, or one usage key (a source may give its copies new ids).
+    Shared is what one took over from the other, or both from a third: equal id
+    and time within one family, or one usage key (a source may give its copies new
+    ids). An event of kind usage is a cost that belongs to no message of the
+    conversation, so that one which only one side has ends nothing.
     """
     path_a, path_b = (yield from live_path(a.id)), (yield from live_path(b.id))
-    ids_a, ids_b = (yield from identities(a.id)), (yield from identities(b.id))
-    same = 0
-    if a.root_id == b.root_id:
-        for x, y in zip(path_a, path_b, strict=False):
-            (id_a, key_a), (id_b, key_b) = ids_a[x], ids_b[y]
-            if (x, id_a) != (y, id_b) and (key_a is None or key_a != key_b):
-                break
-            same += 1
-    common = yield from load(a.id, path_a[:same], live=path_a)
-    only_a = yield from load(a.id, path_a[same:], live=path_a)
-    only_b = yield from load(b.id, path_b[same:], live=path_b)
-    return Comparison(tuple(common), tuple(only_a), tuple(only_b))
+    known_a, known_b = (yield from identities(a.id)), (yield from identities(b.id))
+    common, only_a, only_b = _split(
+        [(seq, known_a[seq]) for seq in path_a],
+        [(seq, known_b[seq]) for seq in path_b],
+        kin=a.root_id == b.root_id,
+    )
+    return Comparison(
+        tuple((yield from load(a.id, common, live=path_a))),
+        tuple((yield from load(a.id, only_a, live=path_a))),
+        tuple((yield from load(b.id, only_b, live=path_b))),
+    )
+
+
+def _split(
+    a: list[tuple[int, Identity]], b: list[tuple[int, Identity]], *, kin: bool
+) -> tuple[list[int], list[int], list[int]]:
+    """Return the seqs of *a* that both begin with, and those of each that are left."""
+    common: list[int] = []
+    only_a: list[int] = []
+    only_b: list[int] = []
+    x = y = 0
+    while x < len(a) and y < len(b):
+        (seq_a, first), (seq_b, second) = a[x], b[y]
+        if first.is_copy(second, kin=kin):
+            common.append(seq_a)
+            x, y = x + 1, y + 1
+        elif first.kind == "usage":
+            only_a.append(seq_a)
+            x += 1
+        elif second.kind == "usage":
+            only_b.append(seq_b)
+            y += 1
+        else:
+            break
+    only_a += (seq for seq, _ in a[x:])
+    only_b += (seq for seq, _ in b[y:])
+    return common, only_a, only_b
 
 
 _CHILDREN = Statement(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, select, text
 
@@ -266,16 +266,34 @@ def pages(session_id: str, *, branches: bool = False, size: int = PAGE) -> Read[
     return found if path else []
 
 
-_COMMON = Statement(
+class Identity(NamedTuple):
+    """What a message is recognised by in another session."""
+
+    id: str
+    time_created: int
+    usage_key: str | None
+    kind: str | None
+
+    def is_copy(self, other: Identity, *, kin: bool) -> bool:
+        """Return whether both are the same message; ids count only among *kin*.
+
+        Programs number their messages alike, so that a copy has its time, too.
+        """
+        if self.usage_key is not None and self.usage_key == other.usage_key:
+            return True
+        return kin and self[:2] == other[:2]
+
+
+_IDENTITIES = Statement(
     lambda: (
-        select(message.c.seq, message.c.id, message.c.usage_key)
+        select(message.c.seq, *(message.c[name] for name in Identity._fields))
         .where(_of_session)
         .order_by(message.c.seq)
     )
 )
 
 
-def identities(session_id: str) -> Read[dict[int, tuple[str, str | None]]]:
-    """Return seq → (id, usage_key) of every message of a session."""
-    rows = yield _COMMON, {"sid": session_id}
-    return {row[0]: (row[1], row[2]) for row in rows}
+def identities(session_id: str) -> Read[dict[int, Identity]]:
+    """Return the identity of every message of a session, by seq."""
+    rows = yield _IDENTITIES, {"sid": session_id}
+    return {row[0]: Identity(*row[1:]) for row in rows}
