@@ -277,7 +277,7 @@ class AsyncStore:
 
     @asynccontextmanager
     async def lease(self, session: SessionRef, ttl: float = 30.0) -> AsyncGenerator[Holding]:
-        """Be the one writer of a session; renewed until the block is left: see `Store.lease`."""
+        """Let no other process write messages of a session in this block: see `Store.lease`."""
         holding = Holding(self._core, session_key(session), ttl)
         drop = self._core.job(holding.unit(holding.drop))
         try:

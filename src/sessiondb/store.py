@@ -239,10 +239,13 @@ class Store:
 
     @contextmanager
     def lease(self, session: SessionRef, ttl: float = 30.0) -> Generator[Holding]:
-        """Be the one writer of a session; renewed until the block is left.
+        """Let no other process write messages of a session; renewed until the block is left.
 
-        Raises `LeaseHeldError` while another living writer has it. *ttl* is in
-        seconds: so long after this process died, others may take it over.
+        There, the verbs that write messages raise `LeaseHeldError`; what describes a
+        session (title, labels, settings), imports and deletion stay open to all. Within
+        this process it excludes other leases and streams. Raises `LeaseHeldError` while
+        there is a living one. *ttl* is in seconds, up to a day: so long after this
+        process died others may take it over.
         """
         from sessiondb.opened.sharing import Holding
 

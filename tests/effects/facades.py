@@ -149,6 +149,8 @@ UNION ALL SELECT 'blob', hash FROM blob WHERE
     hash NOT IN (SELECT after_blob FROM file_diff WHERE after_blob IS NOT NULL)
 UNION ALL SELECT 'change', id FROM session WHERE change >
     (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change')
+UNION ALL SELECT 'deletion', session_id FROM deletion WHERE change >
+    (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change')
 """
 
 

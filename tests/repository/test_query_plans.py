@@ -216,3 +216,16 @@ def test_searching_by_rank_costs_the_same_however_many_older_matches_there_are(
         return steps[0]
 
     assert work(2100) * 1.1 >= work(2000)
+
+
+def test_a_look_at_the_feed_is_two_index_seeks_and_walks_no_messages(listed: Store) -> None:
+    feed = listed.changes(since=0, poll=0)
+    made = plans(listed, lambda: next(feed))
+    (plan,) = [plan for sql, plan in made.items() if "deletion" in sql]
+    assert "MERGE (UNION ALL)" in plan
+    for index in ("ix_session_change (change>?)", "ix_message_open", "ix_part_unsettled"):
+        assert index in plan
+    assert "SEARCH deletion USING INDEX" in plan
+    assert "SCAN" not in plan
+    assert "TEMP B-TREE" not in plan
+    feed.close()

@@ -190,6 +190,15 @@ def test_a_child_may_not_open_what_its_parent_was_reading(
     assert _texts(store.path) == ["before", "child"]
 
 
+def test_a_child_may_open_what_its_parent_follows(store: Store, session: SessionHandle) -> None:
+    feed = store.changes(since=0)
+    assert next(feed).session_id == session.id
+    _wait(_child(lambda: Store.open(store.path).append(session, user("child"))))
+    assert next(feed).session_id == session.id
+    feed.close()
+    store.close()
+
+
 async def _first(store: AsyncStore, session: SessionHandle) -> Message:
     return (await store.messages(session))[0]
 

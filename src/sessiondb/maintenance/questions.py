@@ -128,7 +128,7 @@ SELECT 4 - (SELECT count(*) FROM meta
              WHERE key IN ('database_uuid', 'min_reader', 'min_writer', 'change'))
 """
 _CHANGES = """
-SELECT count(*) FROM session
+SELECT count(*) FROM (SELECT change FROM session UNION ALL SELECT change FROM deletion)
  WHERE change > (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change')
 """
 

@@ -48,6 +48,9 @@ from sessiondb.schema.ddl import MIN_READER, MIN_WRITER
 
 #: Ownership of one class can decide that of another; more rounds were never needed.
 _ROUNDS = 10
+_NEWEST_CHANGE = (
+    "SELECT max(change) FROM (SELECT change FROM session UNION ALL SELECT change FROM deletion)"
+)
 _LAST_SEQ = "(SELECT max(seq) FROM message WHERE session_id = session.id)"
 #: Lines of integrity_check about pages, and not about what is in them.
 _PAGES = re.compile(r"\*\*\*|[Tt]ree \d+|[Pp]age \d+|[Ff]reelist|malformed|disk image")
@@ -172,8 +175,8 @@ def _meta(run: _Run) -> None:
     for fact in facts.items():
         run.rows("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", *fact)
     run.rows(
-        "UPDATE meta SET value = (SELECT max(change) FROM session) WHERE key = 'change' "
-        "AND CAST(value AS INTEGER) < (SELECT max(change) FROM session)"
+        f"UPDATE meta SET value = ({_NEWEST_CHANGE}) WHERE key = 'change' "
+        f"AND CAST(value AS INTEGER) < ({_NEWEST_CHANGE})"
     )
 
 
