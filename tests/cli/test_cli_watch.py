@@ -17,7 +17,7 @@ from command_line import SAMPLE, Run
 
 from sessiondb.cli.importing import Sources
 from sessiondb.cli.watching import Changes
-from sessiondb.formats import foreign
+from sessiondb.formats.kit import sqlite as foreign
 from sessiondb.model import Problem, SourceSession
 
 Watch = Callable[..., "Watcher"]

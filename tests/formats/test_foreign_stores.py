@@ -16,7 +16,7 @@ from opencode_store import assistant, old_tree_store, session, sqlite_store, tex
 from sessiondb.errors import InvalidInputError, SourceError
 from sessiondb.formats import default_locations, find
 from sessiondb.formats.kit.sqlite import ForeignDatabase
-from sessiondb.model import SourceSession
+from sessiondb.model import Problem, SourceSession
 
 ROOT = Path(__file__).resolve().parents[2]
 HOLD = """
@@ -146,8 +146,12 @@ def test_a_database_whose_pages_are_damaged_gives_what_is_left_and_a_problem(
     raw[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
     path.write_bytes(raw)
     (store,) = find(path)
-    whys = [getattr(item, "why", "") for item in store.read()]
-    assert any("cannot be read" in why for why in whys)
+    sessions = [item for item in store.read() if isinstance(item, SourceSession)]
+    assert len(sessions) == len(many)
+    for item in sessions:
+        (problem,) = item.messages
+        assert isinstance(problem, Problem)
+        assert "cannot be read" in problem.why
 
 
 def test_stores_are_found_by_what_they_are(tmp_path: Path) -> None:

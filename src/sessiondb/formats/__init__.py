@@ -15,10 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from stat import S_ISDIR
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from sessiondb.errors import InvalidInputError, SourceError, abridged
-from sessiondb.formats.store import Store
+from sessiondb.formats.kit.files import entries, identity, is_file, may_read, may_search
+from sessiondb.formats.kit.json import OddRecordError
+from sessiondb.formats.store import Store, unreadable
 from sessiondb.formats.unsupported import PLANNED
 from sessiondb.model import Document, Export, Loss
 
@@ -96,9 +98,14 @@ def find(path: str | os.PathLike[str], *, formats: Iterable[str] | None = None) 
     """
     known = _formats(formats)
     top = Path(path)
-    if not top.exists():
-        raise SourceError(f"no such file or folder: {top}")
-    if top.is_file():
+    try:
+        is_top_folder = S_ISDIR(top.stat().st_mode)
+    except PermissionError as error:
+        yield unreadable(top, f"cannot be read ({error.strerror})")
+        return
+    except OSError as error:
+        raise SourceError(f"no such file or folder: {top}") from error
+    if not is_top_folder:
         yield from _at(top, known)
         return
     suffixes = frozenset[str]().union(*(form.SUFFIXES for form in known))
@@ -106,11 +113,15 @@ def find(path: str | os.PathLike[str], *, formats: Iterable[str] | None = None) 
     pending = [(top, 0)]
     while pending:
         folder, depth = pending.pop()
+        try:
+            folders, files = _inside(folder, suffixes, seen)
+        except OddRecordError as error:
+            yield unreadable(folder, f"the folder {error}")
+            continue
         found = list(_at(folder, known))
         yield from found
         if found or depth > MAX_DEPTH:
             continue
-        folders, files = _inside(folder, suffixes, seen)
         for file in files:
             yield from _at(file, known)
         pending += [(inner, depth + 1) for inner in reversed(folders)]
@@ -130,15 +141,17 @@ def stamps(
     files = [top.with_name(top.name + side) for side in ("", *_SIDE_FILES)]
     pending = [top] if os.path.isdir(top) else []
     while pending:
-        folders, inside = _inside(pending.pop(), suffixes, set())
-        files += inside
-        pending += folders
+        with contextlib.suppress(OddRecordError):
+            folders, inside = _inside(pending.pop(), suffixes, set())
+            files += inside
+            pending += folders
     found: dict[Path, tuple[int, ...]] = {}
     for file in files:
         with contextlib.suppress(OSError):
             stat = file.stat()
             if not S_ISDIR(stat.st_mode):
-                found[file] = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+                # The time of change, too: permissions may be mended.
+                found[file] = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
     return found
 
 
@@ -162,30 +175,38 @@ def _formats(names: Iterable[str] | None) -> list[Format]:
 
 
 def _at(path: Path, formats: list[Format]) -> Iterator[Store]:
+    """Yield the stores at *path*; where one may be that cannot be read, what says so."""
+    if not may_read(path):
+        yield unreadable(path, "cannot be read (Permission denied)")
+        return
     for form in formats:
-        yield from form.at(path)
+        try:
+            yield from form.at(path)
+        except Exception as error:  # noqa: BLE001  no format may hide the stores of others
+            yield unreadable(path, f"cannot be looked at: {error!r:.300}")
 
 
 def _inside(
     folder: Path, suffixes: frozenset[str], seen: set[tuple[int, int]]
 ) -> tuple[list[Path], list[Path]]:
-    """Return the folders and the files to ask in *folder*, sorted; files only once."""
-    try:
-        with os.scandir(folder) as listing:
-            entries: list[Any] = sorted(listing, key=lambda entry: entry.name)
-    except OSError:
-        return [], []
-    if _BARE.issubset(entry.name for entry in entries):
+    """Return the folders and the files to look at in *folder*, sorted; files only once.
+
+    Raises `OddRecordError` for a folder that cannot be read.
+    """
+    found = list(entries(folder))
+    if _BARE.issubset(entry.name for entry in found):
         return [], []
     folders, files = [], []
-    for entry in entries:
+    for entry in found:
         path = folder / entry.name
         if entry.is_dir(follow_symlinks=False):
             if entry.name not in _NEVER:
                 folders.append(path)
-        elif path.suffix in suffixes and entry.is_file():
-            stat = path.stat()
-            if (stat.st_dev, stat.st_ino) not in seen:
-                seen.add((stat.st_dev, stat.st_ino))
+        elif path.suffix in suffixes and is_file(path):
+            known = identity(path)
+            if known is not None and known not in seen:
+                seen.add(known)
                 files.append(path)
+    if found and not may_search(folder):
+        raise OddRecordError("cannot be searched (Permission denied)")
     return folders, files

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sessiondb.errors import SourceError
 from sessiondb.model import Problem, SourceSession
 
 
@@ -21,6 +22,20 @@ class Store:
         """Yield its sessions, parents first, and what is wrong with it.
 
         Messages are read when a session's ``messages`` are iterated. Raises
-        `SourceError` when the store cannot be opened, and nothing else.
+        `SourceError` when the store cannot be opened, and nothing else: where its
+        reader fails otherwise, that is the last problem.
         """
-        return self.reader(self.path)
+        try:
+            yield from self.reader(self.path)
+        except SourceError:
+            raise
+        except OSError as error:
+            raise SourceError(f"cannot read {self.path}: {error.strerror or error}") from error
+        except Exception as error:  # noqa: BLE001  no reader may end the import of other stores
+            why = f"the rest cannot be read; its reader failed: {error!r:.300}"
+            yield Problem(str(self.path), why)
+
+
+def unreadable(path: Path, why: str) -> Store:
+    """Return what stands for a file or folder that may hold a store and cannot be read."""
+    return Store("unreadable", path, lambda path: iter([Problem(str(path), why)]))

@@ -14,10 +14,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from sessiondb.errors import SourceError
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record
-from sessiondb.formats.jsonl.scan import Found, Line, Scan, checked, opened
+from sessiondb.formats.jsonl.scan import Found, Scan, checked
 from sessiondb.formats.jsonl.values import record_of
+from sessiondb.formats.kit.files import is_file
+from sessiondb.formats.kit.lines import PACKED, Line, glance, opened
 from sessiondb.formats.store import Store
 from sessiondb.model import (
     FileDiff,
@@ -33,16 +36,16 @@ from sessiondb.model import (
 )
 
 SOURCE = "jsonl"
-SUFFIXES = frozenset({".jsonl", ".gz"})
+SUFFIXES = frozenset({".jsonl", PACKED})
 #: Lines that are looked at to see whether a file is ours.
-_GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 16
+_GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 20
 #: Where a team keeps logs: directories in them are relative to the project, or its root.
 SYNC_FOLDER = (".sessiondb", "sessions")
 
 
 def at(path: Path) -> Iterator[Store]:
     """Yield the file at *path* if it is a log of ours."""
-    if path.suffix in SUFFIXES and path.is_file() and _is_ours(path):
+    if path.suffix in SUFFIXES and is_file(path) and _is_ours(path):
         yield Store(SOURCE, path, read)
 
 
@@ -53,35 +56,27 @@ def default_locations(env: Any) -> list[Path]:  # noqa: ARG001
 
 def _is_ours(path: Path) -> bool:
     try:
-        with _glancing(path) as file:
-            for _ in range(_GLANCE_LINES):
-                line = file.readline(_GLANCE_BYTES)
-                try:
-                    checked(record_of(line, lambda _: b""))
-                except (ValueError, RecursionError):
-                    # A longer line is cut, but our envelope comes first.
-                    if line.startswith(b'{"schema_version":') and b'"session_id":' in line[:400]:
-                        return True
-                    continue
-                return True
-    except (OSError, EOFError):
-        pass
-    return False
+        beginning = glance(path, _GLANCE_BYTES)
+    except SourceError:
+        # Reading it says why: a file of that name is most likely a log, whoever wrote it.
+        return path.name.endswith((".jsonl", f".jsonl{PACKED}"))
+    return any(map(_is_record, beginning.split(b"\n")[:_GLANCE_LINES]))
 
 
-def _glancing(path: Path) -> Any:
-    if path.suffix == ".gz":
-        import gzip
-
-        return gzip.open(path)
-    return path.open("rb")
+def _is_record(line: bytes) -> bool:
+    try:
+        checked(record_of(line, lambda _: b""))
+    except (ValueError, RecursionError):
+        # The last line may be cut, but our envelope comes first.
+        return line.startswith(b'{"schema_version":') and b'"session_id":' in line[:400]
+    return True
 
 
 def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file, parents first; raises `SourceError`."""
-    with opened(path) as file:
-        stat = os.fstat(file.fileno())
-        scan = Scan(path, file)
+    with opened(path) as lines:
+        stat = lines.stat
+        scan = Scan(path, lines)
         yield from scan.problems
         for found in _parents_first(scan.sessions):
             if found.meta is None:

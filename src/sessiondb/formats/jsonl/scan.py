@@ -8,33 +8,20 @@ versions that git has merged line by line are one file) and more than once.
 from __future__ import annotations
 
 import base64
-import contextlib
-import gzip
 import hashlib
-import shutil
-import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
-from sessiondb.errors import SourceError
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record
 from sessiondb.formats.jsonl.values import record_of
+from sessiondb.formats.kit.lines import Line, Lines
 from sessiondb.model import Problem, Prompt
 
 _OF_MESSAGE = frozenset({*records.MESSAGE_TYPES, *records.PART_TYPES, *records.ENDING_TYPES})
 _ENVELOPE = {"schema_version": int, "seq": int, "time": int, "type": str, "session_id": str}
 _MAX_INT = 1 << 63
-
-
-@dataclass(slots=True)
-class Line:
-    """Where a line is; ``number`` counts from 1."""
-
-    number: int
-    offset: int
 
 
 @dataclass(slots=True)
@@ -52,38 +39,20 @@ class Found:
     digest: Any = field(default_factory=hashlib.sha256)
 
 
-@contextlib.contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading anywhere in it; a ``.gz`` is unpacked. Raises `SourceError`."""
-    try:
-        if path.suffix != ".gz":
-            with path.open("rb") as file:
-                yield file
-            return
-        with tempfile.TemporaryFile() as copy:
-            with gzip.open(path) as packed:
-                shutil.copyfileobj(packed, copy)
-            yield cast("IO[bytes]", copy)
-    except (OSError, EOFError) as error:
-        raise SourceError(f"cannot read {path}: {error}") from error
-
-
 class Scan:
     """The sessions of a file, in the order in which they begin, and what is wrong with it."""
 
-    def __init__(self, path: Path, file: IO[bytes]) -> None:
+    def __init__(self, path: Path, lines: Lines) -> None:
         self.path = path
-        self._file = file
+        self._lines = lines
         self.sessions: dict[str, Found] = {}
         self.problems: list[Problem] = []
         self._blobs: dict[str, Line] = {}
         self._pending: list[tuple[Found, Line]] = []
-        file.seek(0)
-        offset = 0
-        for number, raw in enumerate(file, 1):
+        for line, raw in lines:
             if raw.strip():
-                self._line(raw, Line(number, offset))
-            offset += len(raw)
+                self._line(raw, line)
+        self.problems += [self.problem(why, number) for number, why in lines.problems]
         for found, line in self._pending:
             try:
                 self._about(found, self.read(line)[1], line.number)
@@ -142,8 +111,7 @@ class Scan:
 
     def read(self, line: Line) -> tuple[int, Record]:
         """Return the number and the record of a line that was good before."""
-        self._file.seek(line.offset)
-        return line.number, record_of(self._file.readline(), self.blob)
+        return line.number, record_of(self._lines.at(line), self.blob)
 
     def blob(self, name: Any) -> bytes:
         """Return a blob by its hash; raises ValueError where it is not in the file."""

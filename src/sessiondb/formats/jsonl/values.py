@@ -106,6 +106,8 @@ def _meant(key: str, item: Any, blob: Callable[[str], bytes]) -> Any:
     if key == "$map" and isinstance(item, list):
         found = {}
         for pair in item:
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise ValueError("$map is a list of pairs")
             name, value = pair
             found[_string(exact(name, blob))] = exact(value, blob)
         return found

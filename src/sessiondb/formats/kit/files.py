@@ -42,6 +42,20 @@ def may_read(path: Path) -> bool:
     return os.access(path, os.R_OK, effective_ids=_EFFECTIVE)
 
 
+def may_search(folder: Path) -> bool:
+    """Return whether this process may look at what is in *folder*."""
+    return os.access(folder, os.X_OK, effective_ids=_EFFECTIVE)
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """Return device and inode of a file; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def stamp(path: Path) -> tuple[int, int] | None:
     """Return size and modification time (ns) of a file; None where there is none."""
     try:

@@ -8,14 +8,17 @@ and those of its ``-wal`` stay as they are, whoever is writing meanwhile.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Self
 
 from sessiondb.errors import SourceError
+from sessiondb.formats.kit.files import is_file
 
 #: How long to wait for a writer, in seconds.
 BUSY_SECONDS = 10.0
@@ -24,6 +27,47 @@ _AS_IT_LIES = "mode=ro&immutable=1"
 # Copying is left to a process of its own: see above.
 _COPY = "import shutil, sys\nfor a, b in zip(sys.argv[1::2], sys.argv[2::2]): shutil.copyfile(a, b)"
 _COPY_ATTEMPTS = 5
+
+
+class _Cursor(sqlite3.Cursor):
+    """A cursor whose errors are errors of SQLite, whatever a damaged file says in them.
+
+    The text of an error names what is in the file, and Python decodes it as UTF-8: where it is
+    not, a UnicodeDecodeError comes instead of the error. Only errors are decoded strictly here.
+    """
+
+    def execute(self, *args: Any) -> Self:
+        with _errors_of_sqlite():
+            return super().execute(*args)
+
+    def __next__(self) -> Any:
+        with _errors_of_sqlite():
+            return super().__next__()
+
+    def fetchone(self) -> Any:
+        with _errors_of_sqlite():
+            return super().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        with _errors_of_sqlite():
+            return super().fetchall()
+
+
+class _errors_of_sqlite:  # noqa: N801  a context manager without a generator: it is on the way of rows
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        if isinstance(error, UnicodeDecodeError):
+            why = "the file is damaged, and SQLite's message with it"
+            raise sqlite3.DatabaseError(why) from error
+
+
+class _Connection(sqlite3.Connection):
+    """A connection whose cursors are such."""
+
+    def cursor(self, factory: type[sqlite3.Cursor] = _Cursor) -> Any:  # type: ignore[override]
+        return super().cursor(factory)
 
 
 class ForeignDatabase:
@@ -63,18 +107,23 @@ class ForeignDatabase:
                 self._close()
 
     @property
+    def is_utf8(self) -> bool:
+        """Return whether its texts are stored in UTF-8; only while somebody is reading."""
+        return bool(self.connection.execute("PRAGMA encoding").fetchone()[0] == "UTF-8")
+
+    @property
     def connection(self) -> sqlite3.Connection:
         """The open connection; only while somebody is reading."""
         assert self._connection is not None, "not inside reading()"
         return self._connection
 
     def _open(self) -> sqlite3.Connection:
-        if not self.path.is_file():
+        if not is_file(self.path):
             raise SourceError(f"cannot read {self.path}: no such file")
         used = [f for f in (_beside(self.path, end) for end in _SIDE_FILES) if _stamp(f)[0]]
         if self._glance and not used:
             return self._connect(self.path, _AS_IT_LIES)
-        if not _beside(self.path, "-wal").exists():
+        if not os.path.lexists(_beside(self.path, "-wal")):
             self._after.callback(self._tidy)
         try:
             return self._connect(self.path, "mode=ro")
@@ -93,6 +142,7 @@ class ForeignDatabase:
             timeout=BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=False,
+            factory=_Connection,
         )
         connection.text_factory = _text
         try:
@@ -132,7 +182,7 @@ class ForeignDatabase:
 
         Only where there was none before, and only SQLite can tell whether it is still unused.
         """
-        if not _beside(self.path, "-wal").exists():
+        if not os.path.lexists(_beside(self.path, "-wal")):
             return
         with contextlib.suppress(sqlite3.Error):
             last = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)

@@ -177,7 +177,7 @@ def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
     rest: list[Any] = []
     for item in items:
         path = item.get("file") if type(item) is dict else None
-        if type(path) is not str or not fields.word(path) or path in diffs:
+        if type(path) is not str or not fields.name(path) or path in diffs:
             rest.append([item])
             continue
         found = take(item, DIFF)

@@ -15,7 +15,7 @@ from typing import Any
 
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.opencode import convert, fields2
-from sessiondb.formats.opencode.fields import integer, take, text, word
+from sessiondb.formats.opencode.fields import take, text, time, word
 from sessiondb.model import MessageDraft, PartDraft, Tokens
 from sessiondb.model.draft import FINISHES
 
@@ -221,7 +221,7 @@ def _shell(record: dict[str, Any], found: Found) -> list[Found]:
     times = record.get("time")
     ended = times.get("completed") if type(times) is dict else None
     part["time_started"] = found["time_created"]
-    if integer(ended):
+    if time(ended):
         found["time_completed"] = part["time_ended"] = ended
     return [part]
 

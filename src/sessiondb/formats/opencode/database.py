@@ -6,6 +6,7 @@ One file may hold both, so what reads them may share one read transaction.
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -47,6 +48,19 @@ class Database:
     def reading(self) -> AbstractContextManager[object]:
         """Hold one read transaction; raises `SourceError`."""
         return self.file.reading()
+
+    def raw(self, column: str) -> str:
+        """Return the expression for a text as it is stored; see `stored`."""
+        # Bytes spare a decoding, but those of a database in UTF-16 are not what is meant.
+        return f"CAST({column} AS BLOB)" if self._is_utf8 else column
+
+    @cached_property
+    def _is_utf8(self) -> bool:
+        return self.file.is_utf8
+
+    def stored(self, raw: Any) -> Any:
+        """Return the bytes, in UTF-8, of what was selected by `raw`."""
+        return raw.encode("utf-8", "surrogateescape") if isinstance(raw, str) else raw
 
     def rows(self, statement: str, *values: Any) -> sqlite3.Cursor:
         """Run a statement."""
@@ -152,6 +166,13 @@ class Database:
             for name, *numbers in rows:
                 found.setdefault(name, []).append([table, *numbers])
         return found
+
+    def changes_of(self, session: str) -> Any:
+        """Return what changes when *session* does; where that is damaged, something new."""
+        try:
+            return self.changes.get(session)
+        except sqlite3.Error:
+            return os.urandom(8).hex()
 
     def lost(self, table: str, key: str, owner: str) -> Iterator[Problem]:
         """Rows of *table* whose *owner* is not there."""

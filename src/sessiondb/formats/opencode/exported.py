@@ -17,7 +17,15 @@ from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.files import stamp
-from sessiondb.formats.kit.json import OddRecordError, Raw, load, load_object, piece, usable_id
+from sessiondb.formats.kit.json import (
+    OddRecordError,
+    Raw,
+    known_time,
+    load,
+    load_object,
+    piece,
+    usable_id,
+)
 from sessiondb.formats.kit.sqlite import is_database
 from sessiondb.formats.opencode.fields import amount, integer
 from sessiondb.formats.opencode.forks import Fork
@@ -245,10 +253,10 @@ class Exported2(Exported):
             try:
                 element = load_object(self._raw(name))
             except OddRecordError:
-                yield Row(name, "unknown", found.time, self._raw(name))
+                yield Row(name, "unknown", known_time(found.time), self._raw(name))
                 continue
             element.pop("id", None)
-            yield Row(name, str(element.pop("type", "unknown")), found.time, element)
+            yield Row(name, str(element.pop("type", "unknown")), known_time(found.time), element)
 
     def unexplained(self, session: str, fork: Fork | None) -> tuple[float, Tokens]:  # noqa: ARG002
         """What the session cost besides its messages; copies are known by their ids."""

@@ -12,6 +12,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+from sessiondb.formats.kit.json import known_time
+from sessiondb.model import bounds
+
 #: Keys of a record to the column of their value and what fits it, or to the keys inside.
 Rule: TypeAlias = tuple[str, Callable[[Any], bool]]
 Fields: TypeAlias = "Mapping[str, Rule | Fields]"
@@ -51,9 +54,19 @@ def integer(value: Any) -> bool:
     return type(value) is int and -_INT64 <= value < _INT64
 
 
+def time(value: Any) -> bool:
+    """A time in Unix ms that can be sorted with others."""
+    return known_time(value) is not None
+
+
 def count(value: Any) -> bool:
-    """An integer of 64 bits that is not negative."""
-    return type(value) is int and 0 <= value < _INT64
+    """A number of tokens that can be summed."""
+    return type(value) is int and 0 <= value <= bounds.TOKENS_MOST
+
+
+def cost(value: Any) -> bool:
+    """A cost in USD that can be summed."""
+    return amount(value) and 0 <= value <= bounds.COST_MOST
 
 
 def amount(value: Any) -> bool:
@@ -97,24 +110,24 @@ SESSION: Fields = {
     "permission": ("permission", structure),
     "metadata": ("metadata", metadata),
     "time": {
-        "created": ("time_created", integer),
-        "updated": ("time_updated", integer),
-        "compacting": ("time_compacting", integer),
-        "archived": ("time_archived", integer),
+        "created": ("time_created", time),
+        "updated": ("time_updated", time),
+        "compacting": ("time_compacting", time),
+        "archived": ("time_archived", time),
     },
 }
-EVENT: Fields = {"time": {"created": ("time_created", integer)}}
+EVENT: Fields = {"time": {"created": ("time_created", time)}}
 USER: Fields = {
     **EVENT,
     "agent": ("agent", word),
     "model": {"providerID": ("provider_id", word), "modelID": ("model_id", word)},
 }
 ASSISTANT: Fields = {
-    "time": {"created": ("time_created", integer), "completed": ("time_completed", integer)},
+    "time": {"created": ("time_created", time), "completed": ("time_completed", time)},
     "agent": ("agent", word),
     "providerID": ("provider_id", word),
     "modelID": ("model_id", word),
-    "cost": ("cost", amount),
+    "cost": ("cost", cost),
     "error": ("error", structure),
 }
 TOKENS: Fields = {
@@ -127,14 +140,14 @@ TOKENS: Fields = {
 }
 TEXT: Fields = {
     "text": ("text", text),
-    "time": {"start": ("time_started", integer), "end": ("time_ended", integer)},
+    "time": {"start": ("time_started", time), "end": ("time_ended", time)},
 }
 TOOL: Fields = {
     "tool": ("tool", name),
     "callID": ("call_id", word),
     "state": {
         "title": ("title", word),
-        "time": {"start": ("time_started", integer), "end": ("time_ended", integer)},
+        "time": {"start": ("time_started", time), "end": ("time_ended", time)},
     },
 }
 MESSAGE: Mapping[str, Fields] = {"user": USER, "assistant": ASSISTANT}

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from sessiondb.formats.opencode.fields import (
     TOKENS,
     Fields,
-    amount,
-    integer,
+    cost,
     metadata,
     name,
     structure,
     text,
+    time,
     word,
 )
 
@@ -30,20 +30,20 @@ SESSION: Fields = {
     "permissions": ("permission", structure),
     "metadata": ("metadata", metadata),
     "time": {
-        "created": ("time_created", integer),
-        "updated": ("time_updated", integer),
-        "archived": ("time_archived", integer),
+        "created": ("time_created", time),
+        "updated": ("time_updated", time),
+        "archived": ("time_archived", time),
     },
 }
-_CREATED: Fields = {"time": {"created": ("time_created", integer)}}
-_SPENT: Fields = {**_CREATED, **MODEL, "cost": ("cost", amount), "error": ("error", structure)}
+_CREATED: Fields = {"time": {"created": ("time_created", time)}}
+_SPENT: Fields = {**_CREATED, **MODEL, "cost": ("cost", cost), "error": ("error", structure)}
 #: Columns of a message by the type of its record; any other type has only its time.
 MESSAGE: Mapping[str, Fields] = {
     "user": _CREATED,
     "system": _CREATED,
     "assistant": {
         **_SPENT,
-        "time": {"created": ("time_created", integer), "completed": ("time_completed", integer)},
+        "time": {"created": ("time_created", time), "completed": ("time_completed", time)},
         "agent": ("agent", word),
     },
     "compaction": _SPENT,
@@ -59,15 +59,15 @@ PART: Mapping[str, Fields] = {
     "text": {"text": ("text", text)},
     "reasoning": {
         "text": ("text", text),
-        "time": {"created": ("time_started", integer), "completed": ("time_ended", integer)},
+        "time": {"created": ("time_started", time), "completed": ("time_ended", time)},
     },
     "tool": {
         "id": ("call_id", word),
         "name": ("tool", name),
         "time": {
-            "created": ("time_created", integer),
-            "ran": ("time_started", integer),
-            "completed": ("time_ended", integer),
+            "created": ("time_created", time),
+            "ran": ("time_started", time),
+            "completed": ("time_ended", time),
         },
     },
 }

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from itertools import takewhile
 from typing import Any, TypeAlias
 
-from sessiondb.formats.kit.json import OddRecordError, load_object
+from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.opencode.records import Head, Opened, Records
 
 _FORKED = re.compile(r"(?P<title>.+) \(fork #(?P<number>\d{1,9})\)", re.DOTALL)
@@ -36,6 +36,12 @@ class Fork:
     cut: str | None
     copies: dict[str, str]
     roots: dict[str, str]
+
+    def origin_of(self, message: str) -> tuple[tuple[str, str] | None, str]:
+        """Return (session, id) of what *message* is a copy of, and the id it had first."""
+        source = self.copies.get(message)
+        root = self.roots.get(message, message)
+        return (self.original, source) if source and usable_id(source) else None, root
 
 
 #: What a copy of a message has in common with it: (records, session id, message id).

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import SourceError
+from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.sqlite import ForeignDatabase
 from sessiondb.formats.opencode.database import Database
 from sessiondb.formats.opencode.exported import Exported, Exported2, is_export
@@ -34,7 +35,7 @@ _GENERATIONS: tuple[tuple[Any, Generation], ...] = (
 
 def at(path: Path) -> Iterator[Store]:
     """Yield the store that is exactly at *path*, a file or a directory."""
-    if path.is_file():
+    if is_file(path):
         if is_store(path):
             yield Store(SOURCE, path, _read_sqlite)
         elif is_export(path):

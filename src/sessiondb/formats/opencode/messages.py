@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from sessiondb.formats.kit.json import OddRecordError, check_id, load_object
+from sessiondb.formats.kit.json import OddRecordError, check_id, known_time, load_object
 from sessiondb.formats.opencode import convert
 from sessiondb.formats.opencode.fields import word
 from sessiondb.formats.opencode.forks import Fork
@@ -39,16 +40,19 @@ class Messages:
 
     def place(self) -> tuple[str, str | None]:
         """Return directory and worktree root as the first answer says; "" and None are unknown."""
-        for opened in islice(self._records.messages(self._session), _FIRST):
-            try:
-                info = load_object(self._records.message(self._session, opened.id))
-            except OddRecordError:
-                continue
+        for info in self._first():
             path = info.get("path")
             if type(path) is dict and word(path.get("cwd")):
                 root = path.get("root")
                 return path["cwd"], root if word(root) else None
         return "", None
+
+    def _first(self) -> Iterator[dict[str, Any]]:
+        """Yield the records of the first messages, those that can be read."""
+        with contextlib.suppress(sqlite3.Error, OddRecordError):
+            for opened in islice(self._records.messages(self._session), _FIRST):
+                with contextlib.suppress(OddRecordError):
+                    yield load_object(self._records.message(self._session, opened.id))
 
     def _message(self, opened: Opened) -> Iterator[SourceMessage | Problem]:
         name = opened.id
@@ -56,21 +60,34 @@ class Messages:
             check_id(name)
             info = load_object(self._records.message(self._session, name))
             parts: list[PartDraft] = []
-            for part in self._records.parts(self._session, name):
-                try:
-                    parts.append(self._part(part, name))
-                except OddRecordError as error:
-                    yield self._problem(f"part {part.id!r} {error}", name, part.id)
-            draft = convert.message_draft(
-                info, name, self._session, parts, time_created=opened.time or None
-            )
+            yield from self._parts(name, parts)
+            when = known_time(opened.time) or None
+            draft = convert.message_draft(info, name, self._session, parts, time_created=when)
         except OddRecordError as error:
             yield self._problem(f"message {name!r} {error}", name)
             return
         fork = self._fork
-        copied = (fork.original, fork.copies[name]) if fork and name in fork.copies else None
-        usage = fork.roots.get(name, name) if fork else name
+        copied, usage = fork.origin_of(name) if fork else (None, name)
         yield SourceMessage(draft, copied_from=copied, usage_id=usage)
+
+    def _parts(self, message: str, parts: list[PartDraft]) -> Iterator[Problem]:
+        """Add the parts of a message to *parts*, and yield what is wrong with the others."""
+        names: set[str] = set()
+        try:
+            for part in self._records.parts(self._session, message):
+                try:
+                    draft = self._part(part, message)
+                except OddRecordError as error:
+                    yield self._problem(f"part {part.id!r} {error}", message, part.id)
+                    continue
+                if part.id in names:
+                    why = f"part {part.id!r} is there twice; the first one counts"
+                    yield self._problem(why, message, part.id)
+                    continue
+                names.add(part.id)
+                parts.append(draft)
+        except OddRecordError as error:
+            yield self._problem(f"the parts of message {message!r}: {error}", message)
 
     def _part(self, part: RawPart, message: str) -> PartDraft:
         check_id(part.id)

@@ -93,8 +93,7 @@ class Messages2:
         if any(new is not old for new, old in zip(parts, draft.parts, strict=True)):
             draft = replace(draft, parts=tuple(parts))
         fork = self._fork
-        copied = (fork.original, fork.copies[row.id]) if fork and row.id in fork.copies else None
-        usage = fork.roots.get(row.id, row.id) if fork else row.id
+        copied, usage = fork.origin_of(row.id) if fork else (None, row.id)
         return SourceMessage(draft, copied_from=copied, usage_id=usage)
 
     def _with_output(self, part: PartDraft, message: MessageDraft) -> PartDraft:

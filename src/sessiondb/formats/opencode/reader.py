@@ -6,6 +6,7 @@ that cannot be read is a `Problem`, and the rest goes on.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -14,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sessiondb.formats.kit.json import OddRecordError, load_object
+from sessiondb.formats.kit.json import OddRecordError, Raw, load_object, usable_id
 from sessiondb.formats.opencode import convert, convert2, forks2
 from sessiondb.formats.opencode.fields import word
 from sessiondb.formats.opencode.forks import Fork, recognise
@@ -26,6 +27,8 @@ from sessiondb.formats.opencode.sidefiles import SHARES
 from sessiondb.model import Problem, SourceSession
 
 SOURCE = "opencode"
+#: What a record, or a page of a database, raises that cannot be read.
+UNREADABLE = (sqlite3.Error, OddRecordError)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 #: The worktree of OpenCode's project "global": that of everything outside a repository.
 _NOWHERE = "/"
@@ -59,7 +62,7 @@ def read(
         try:
             yield from _Reading(records, generation).sessions(without)
             yield from records.orphans()
-        except (sqlite3.Error, OddRecordError) as error:
+        except UNREADABLE as error:
             yield Problem(str(records.path), f"the rest cannot be read: {error}")
 
 
@@ -73,12 +76,18 @@ class _Reading:
 
     def sessions(self, without: Collection[str]) -> Iterator[SourceSession | Problem]:
         heads: dict[str, Head] = {}
-        for head in self._records.heads():
-            if isinstance(head, Problem):
-                yield head
-            else:
-                heads[head.id] = head
-        self._forks = self._generation.forks(self._records, heads.values())
+        try:
+            for head in self._records.heads():
+                if isinstance(head, Problem):
+                    yield head
+                else:
+                    heads[head.id] = head
+        except UNREADABLE as error:
+            yield Problem(self._path, f"its other sessions cannot be read: {error}")
+        try:
+            self._forks = self._generation.forks(self._records, heads.values())
+        except UNREADABLE as error:
+            yield Problem(self._path, f"forks are not recognised, messages cannot be read: {error}")
         for head in self._in_order(heads):
             if isinstance(head, Problem):
                 yield head
@@ -114,12 +123,16 @@ class _Reading:
         except OddRecordError as error:
             yield Problem(str(self._records.where(head.id)), f"session {head.id!r} {error}")
             return
+        except sqlite3.Error as error:
+            yield Problem(self._path, f"session {head.id!r} cannot be read: {error}")
+            return
         yield from record.problems
         fork = self._forks.get(head.id)
         messages = self._generation.messages(self._records, head.id, fork)
         _put_place(found, record, messages)
         if fork is not None:
-            found.update(relation="fork", parent_source_id=fork.original, parent_message=fork.cut)
+            found.update(relation="fork", parent_source_id=fork.original)
+            found["parent_message"] = fork.cut if usable_id(fork.cut) else None
         elif head.parent is not None:
             called = self._called(head.parent).get(head.id, (None, None))
             found["parent_message"], found["call_id"] = called
@@ -142,15 +155,19 @@ class _Reading:
         if parent not in self._calls:
             calls: dict[str, tuple[str, str | None]] = {}
             self._calls[parent] = calls
-            for message, raw in self._records.calls(parent):
-                try:
-                    part = load_object(raw)
-                except OddRecordError:
-                    continue  # reported when its message is read
-                call = part.get("callID")
-                for child in _children(part):
-                    calls.setdefault(child, (message, call if word(call) else None))
+            # What cannot be read is reported when its message is.
+            with contextlib.suppress(*UNREADABLE):
+                for message, raw in self._records.calls(parent):
+                    if usable_id(message):
+                        self._note_calls(message, raw, calls)
         return self._calls[parent]
+
+    def _note_calls(self, message: str, raw: Raw, calls: dict[str, Any]) -> None:
+        with contextlib.suppress(OddRecordError):
+            part = load_object(raw)
+            call = part.get("callID")
+            for child in _children(part):
+                calls.setdefault(child, (message, call if word(call) else None))
 
 
 def _children(part: dict[str, Any]) -> Iterator[str]:
@@ -166,7 +183,9 @@ def _children(part: dict[str, Any]) -> Iterator[str]:
 
 
 def _digest(record: SessionRecord, lineage: list[str | None]) -> str:
-    facts = json.dumps([record.facts, lineage], sort_keys=True, default=repr)
+    # A file that could not be read may be mended without a change of its size or time.
+    problems = [problem.why for problem in record.problems]
+    facts = json.dumps([record.facts, lineage, problems], sort_keys=True, default=repr)
     return hashlib.sha256(facts.encode()).hexdigest()
 
 

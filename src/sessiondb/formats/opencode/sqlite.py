@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.json import known_time
 from sessiondb.formats.opencode.convert import ROW_REST
 from sessiondb.formats.opencode.database import Database
 from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord, unwrapped
@@ -59,7 +60,7 @@ class SQLiteRecords(Database):
         diff = self.home / "storage" / "session_diff" / Path(f"{head.id}.json").name
         record = SessionRecord(
             info={},
-            facts=[dict(row), self.changes.get(head.id), stamp(diff)],
+            facts=[dict(row), self.changes_of(head.id), stamp(diff)],
             path=self.path,
             size=size,
             mtime_ns=modified,
@@ -112,32 +113,33 @@ class SQLiteRecords(Database):
     def message(self, session: str, message: str) -> bytes | None:
         """Read one message as stored."""
         rows = self.rows(
-            "SELECT CAST(data AS BLOB) FROM message WHERE id = ? AND session_id = ?",
+            f"SELECT {self.raw('data')} FROM message WHERE id = ? AND session_id = ?",
             message,
             session,
         )
-        return next((raw for (raw,) in rows), None)
+        return next((self.stored(raw) for (raw,) in rows), None)
 
     def parts(self, session: str, message: str) -> list[RawPart]:  # noqa: ARG002 - the tree's key
         """Read the parts of a message as stored, by id."""
         rows = self.rows(
-            "SELECT id, CAST(data AS BLOB), time_created, time_updated FROM part"
+            f"SELECT id, {self.raw('data')}, time_created, time_updated FROM part"
             " WHERE message_id = ? ORDER BY id",
             message,
         )
         found = {
-            str(name): RawPart(str(name), raw, *(t if type(t) is int else None for t in times))
+            str(name): RawPart(str(name), self.stored(raw), *map(known_time, times))
             for name, raw, *times in rows
         }
         return [found[name] for name in unwrapped(list(found))]
 
     def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
         """Message id and stored form of the parts that may name a child session."""
-        return self.rows(
-            "SELECT message_id, CAST(data AS BLOB) FROM part"
+        rows = self.rows(
+            f"SELECT message_id, {self.raw('data')} FROM part"
             " WHERE session_id = ? AND instr(data, '\"sessionI') ORDER BY time_created, id",
             session,
         )
+        return ((str(name), self.stored(raw)) for name, raw in rows)
 
     def orphans(self) -> Iterator[Problem]:
         """Messages without their session, parts without their message."""

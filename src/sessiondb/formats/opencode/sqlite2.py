@@ -6,14 +6,14 @@ is in both is read here. A fork is marked, and keeps the seqs of what it copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from sessiondb.formats.kit.json import OddRecordError, Raw, load, load_object, usable_id
+from sessiondb.formats.kit.json import OddRecordError, Raw, known_time, load, load_object, usable_id
 from sessiondb.formats.opencode.convert import ROW_REST
 from sessiondb.formats.opencode.database import Database
 from sessiondb.formats.opencode.export2 import INBOX, INSTRUCTIONS, PENDING
-from sessiondb.formats.opencode.fields import amount
+from sessiondb.formats.opencode.fields import amount, integer, structure, time, word
 from sessiondb.formats.opencode.forks import Fork
 from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord
 from sessiondb.model import Problem, Tokens
@@ -29,11 +29,16 @@ _PLAIN |= {"revert": "revert", "outcome": "idle_outcome", "cost": "cost"}
 #: What a message costs by its place in the record, and the column of the session's sum.
 _SPENT = {"cost": "cost", **{f"tokens.{name}": column for name, column in _TOKENS.items()}}
 _SPENT |= {f"tokens.cache.{name}": column for name, column in _CACHE.items()}
-_BESIDE = tuple(
-    "version share_url summary_additions summary_deletions summary_files summary_diffs "
-    "time_compacting".split()
-)
-_KNOWN = {*_PLAIN.values(), *_BESIDE, *_TOKENS.values(), *_CACHE.values(), "model", "directory"}
+_BESIDE: Mapping[str, Callable[[Any], bool]] = {
+    "version": word,
+    "share_url": word,
+    "summary_additions": integer,
+    "summary_deletions": integer,
+    "summary_files": integer,
+    "summary_diffs": structure,
+    "time_compacting": time,
+}
+_KNOWN = {*_PLAIN.values(), *_TOKENS.values(), *_CACHE.values(), "model", "directory"}
 _KNOWN |= {"workspace_id", "fork_session_id", "fork_boundary", *(f"time_{name}" for name in _TIMES)}
 #: An instruction of this many characters and more stays behind its hash: OpenCode's own texts.
 _LONG = 1024
@@ -64,7 +69,7 @@ class Records2(Database):
         size, modified = self.stat
         record = SessionRecord(
             info={},
-            facts=[dict(row), self.changes.get(head.id)],
+            facts=[dict(row), self.changes_of(head.id)],
             path=self.path,
             size=size,
             mtime_ns=modified,
@@ -72,8 +77,9 @@ class Records2(Database):
         self.put_project(record, row)
         self.decode(row, _JSON, record.problems)
         record.info = info_of(row)
-        record.columns = {name: row[name] for name in _BESIDE if row.get(name) is not None}
-        other = {k: v for k, v in row.items() if k not in _KNOWN and v is not None}
+        record.columns = {name: row[name] for name, fits in _BESIDE.items() if fits(row.get(name))}
+        known = _KNOWN | record.columns.keys()
+        other = {k: v for k, v in row.items() if k not in known and v is not None}
         beside = {
             INBOX: list(self._waiting("session_inbox", "enqueued_seq", head.id)),
             PENDING: list(self._waiting("session_pending", "admitted_seq", head.id)),
@@ -113,7 +119,7 @@ class Records2(Database):
         rows = self.rows(
             "SELECT session_id, min(time_created) FROM session_message GROUP BY session_id"
         )
-        return {name: time for name, time in rows if type(time) is int}
+        return {name: made for name, made in rows if type(made) is int}
 
     def messages(self, session: str) -> list[Opened]:
         """Name the messages of a session in order."""
@@ -121,26 +127,26 @@ class Records2(Database):
             "SELECT time_created, id FROM session_message WHERE session_id = ? ORDER BY seq",
             session,
         )
-        return [Opened(time if type(time) is int else 0, str(name)) for time, name in rows]
+        return [Opened(made if type(made) is int else 0, str(name)) for made, name in rows]
 
     def each(self, session: str) -> Iterator[Row]:
         """Read the messages of a session in order."""
         rows = self.rows(
-            "SELECT id, type, time_created, CAST(data AS BLOB) FROM session_message"
+            f"SELECT id, type, time_created, {self.raw('data')} FROM session_message"
             " WHERE session_id = ? ORDER BY seq",
             session,
         )
-        for name, kind, time, raw in rows:
-            yield Row(str(name), str(kind), time if type(time) is int else None, raw)
+        for name, kind, created, raw in rows:
+            yield Row(str(name), str(kind), known_time(created), self.stored(raw))
 
     def message(self, session: str, message: str) -> Raw:
         """Read one message as stored."""
         rows = self.rows(
-            "SELECT CAST(data AS BLOB) FROM session_message WHERE id = ? AND session_id = ?",
+            f"SELECT {self.raw('data')} FROM session_message WHERE id = ? AND session_id = ?",
             message,
             session,
         )
-        return next((raw for (raw,) in rows), None)
+        return next((self.stored(raw) for (raw,) in rows), None)
 
     def parts(self, session: str, message: str) -> list[RawPart]:  # noqa: ARG002 - as of 1.x
         """A message has no parts of its own: they are in its record."""
@@ -149,24 +155,24 @@ class Records2(Database):
     def calls(self, session: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """Message id and call of those that may name a child session."""
         rows = self.rows(
-            "SELECT id, CAST(data AS BLOB) FROM session_message"
+            f"SELECT id, {self.raw('data')} FROM session_message"
             " WHERE session_id = ? AND type = 'assistant' AND instr(data, '\"sessionI')"
             " ORDER BY seq",
             session,
         )
         for name, raw in rows:
-            yield from ((str(name), call) for call in calls_in(raw))
+            yield from ((str(name), call) for call in calls_in(self.stored(raw)))
 
     def marks(self) -> Iterator[tuple[str, str, Any]]:
         """Session, original and boundary of each fork that is marked."""
         if {"fork_session_id", "fork_boundary"} <= self.columns("session_v2"):
             rows = self.rows(
-                "SELECT id, fork_session_id, CAST(fork_boundary AS BLOB) FROM session_v2"
+                f"SELECT id, fork_session_id, {self.raw('fork_boundary')} FROM session_v2"
                 " WHERE fork_session_id IS NOT NULL"
             )
             for name, original, raw in rows:
                 if usable_id(name) and usable_id(original) and name != original:
-                    yield name, original, _boundary(raw)
+                    yield name, original, _boundary(self.stored(raw))
 
     def copies(self, session: str, original: str, boundary: Any) -> list[tuple[str, str]]:
         """Name the messages that a fork copied, and what they are in its original, in order.
@@ -256,7 +262,7 @@ def info_of(row: Mapping[str, Any]) -> dict[str, Any]:
     if row.get("path"):
         info["subpath"] = row["path"]
     times = {name: row.get(f"time_{name}") for name in _TIMES}
-    info["time"] = {name: time for name, time in times.items() if time is not None}
+    info["time"] = {name: when for name, when in times.items() if when is not None}
     if not info["time"].get("archived"):
         info["time"].pop("archived", None)
     return info

@@ -7,14 +7,13 @@ index: names say what belongs to what, and a message's order is in its record.
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.files import read_file, stamp
+from sessiondb.formats.kit.files import entries, is_folder, read_file, stamp, unreadable
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
 from sessiondb.formats.opencode.projects import facts_of
 from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord, unwrapped
@@ -45,11 +44,11 @@ class _File(NamedTuple):
 
 def layout_of(root: Path) -> Layout | None:
     """Return which tree the directory *root* is, by what is in it; None for no tree."""
-    if not (root / "message").is_dir():
+    if not is_folder(root / "message"):
         return None
     if _has_sessions(root, TREE_05):
         return TREE_05
-    if not (root / "session" / "info").is_dir() and _has_sessions(root, TREE_1):
+    if not is_folder(root / "session" / "info") and _has_sessions(root, TREE_1):
         return TREE_1
     return None
 
@@ -90,11 +89,11 @@ class TreeRecords:
     def _sessions(self) -> dict[str, _File]:
         found: dict[str, _File] = {}
         folder = self.path / self._layout.sessions[0].partition("/")[0]
-        for place in [folder, *(_folders(folder) if self._layout is TREE_1 else [])]:
+        for place in [folder, *(self._folders(folder) if self._layout is TREE_1 else [])]:
             try:
                 files = _files(place)
             except OddRecordError as error:
-                self._problems.append(Problem(str(place), f"{place.name} {error}"))
+                self._note(place, error)
                 continue
             for name, file in files.items():
                 # A session that moved to another project may have left its old file behind.
@@ -161,20 +160,44 @@ class TreeRecords:
         record.root_commit = name
         record.facts.append([facts_of(record.project), record.approved])
 
-    def _contents(self, session: str) -> list[Any]:
+    def _note(self, folder: Path, error: OddRecordError) -> None:
+        problem = Problem(str(folder), f"{folder.name} {error}")
+        if problem not in self._problems:
+            self._problems.append(problem)
+
+    def _folders(self, folder: Path) -> list[Path]:
+        """Return the folders in *folder*; one that cannot be read is a problem."""
+        try:
+            return [Path(e) for e in entries(folder) if e.is_dir(follow_symlinks=False)]
+        except OddRecordError as error:
+            self._note(folder, error)
+            return []
+
+    def _contents(self, session: str) -> Any:
+        # What cannot be read is reported when its turn comes.
+        try:
+            messages = self._messages(session)
+        except OddRecordError as error:
+            return str(error)
         return [
-            [name, file[1:], sorted((f.path.name, *f[1:]) for f in self._parts(session, name))]
-            for name, file in sorted(self._messages(session).items())
+            [name, file[1:], self._part_stamps(session, name)]
+            for name, file in sorted(messages.items())
         ]
 
+    def _part_stamps(self, session: str, message: str) -> Any:
+        try:
+            return sorted((f.path.name, *f[1:]) for f in self._parts(session, message))
+        except OddRecordError as error:
+            return str(error)
+
     def _messages(self, session: str) -> dict[str, _File]:
-        return _files(self.path / "message" / session)
+        return _named_files(self.path / "message" / session)
 
     def _part_folder(self, session: str, message: str) -> Path:
         return self.path / self._layout.parts.format(session=session, message=message)
 
     def _parts(self, session: str, message: str) -> list[_File]:
-        files = _files(self._part_folder(session, message))
+        files = _named_files(self._part_folder(session, message))
         return [files[name] for name in unwrapped(sorted(files))]
 
     def first_times(self) -> dict[str, int]:
@@ -222,19 +245,25 @@ class TreeRecords:
     def orphans(self) -> Iterator[Problem]:
         """Messages without their session, parts without their message."""
         messages: set[str] = set()
-        for folder in _folders(self.path / "message"):
-            messages.update(_files(folder))
+        known = len(self._problems)
+        readable = True
+        for folder in self._folders(self.path / "message"):
+            try:
+                messages.update(_files(folder))
+            except OddRecordError:  # reported with its session
+                readable = False
             if folder.name not in self._sessions:
                 why = f"messages of session {folder.name!r}, which is not there"
                 yield Problem(str(folder), why)
         places = [self.path / "part"]
         if self._layout is TREE_05:
-            places = _folders(places[0])
+            places = self._folders(places[0])
         for place in places:
-            for folder in _folders(place):
-                if folder.name not in messages:
+            for folder in self._folders(place):
+                if readable and folder.name not in messages:
                     why = f"parts of message {folder.name!r}, which is not there"
                     yield Problem(str(folder), why)
+        yield from self._problems[known:]
 
 
 def _created(info: dict[str, Any]) -> int | None:
@@ -243,27 +272,28 @@ def _created(info: dict[str, Any]) -> int | None:
     return time if type(time) is int else None
 
 
-def _folders(folder: Path) -> list[Path]:
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        return sorted(Path(e) for e in entries if e.is_dir(follow_symlinks=False))
-    return []
-
-
 def _files(folder: Path) -> dict[str, _File]:
     """Return the JSON files of a directory by name without ending; no symlinks.
 
     A directory that is not there is empty; raises `OddRecordError` for one that cannot be read.
     """
     found = {}
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(".json") and entry.is_file(follow_symlinks=False):
-                    stat = entry.stat(follow_symlinks=False)
-                    path = Path(entry)
-                    found[path.stem] = _File(path, stat.st_size, stat.st_mtime_ns)
-    except FileNotFoundError:
-        return found
-    except OSError as error:
-        raise OddRecordError(f"cannot be read ({error.strerror})") from None
+    for entry in entries(folder):
+        if entry.name.endswith(".json") and entry.is_file(follow_symlinks=False):
+            try:
+                stat = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise unreadable(error) from None
+            path = Path(entry)
+            found[path.stem] = _File(path, stat.st_size, stat.st_mtime_ns)
     return found
+
+
+def _named_files(folder: Path) -> dict[str, _File]:
+    """Return the JSON files of a directory; an error says which one that is."""
+    try:
+        return _files(folder)
+    except OddRecordError as error:
+        raise OddRecordError(f"{folder} {error}") from None

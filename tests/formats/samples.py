@@ -1,0 +1,184 @@
+"""A small store of each layout that a format reads, for tests that hold for all of them.
+
+A further format adds its layouts to `SAMPLES`; `test_conformance` and the fuzzer then
+apply to it. Each sample has three sessions, so that there are neighbours to be harmed,
+and is the same bytes each time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gzip
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opencode2_store import answered, asked, called, resulted, session2, sqlite2_store
+from opencode_store import (
+    assistant,
+    done,
+    everything,
+    failed,
+    old_tree_store,
+    session,
+    sqlite_store,
+    text,
+    tool,
+    tree_store,
+    user,
+)
+
+from sessiondb import Store
+from sessiondb.formats import find, jsonl
+from sessiondb.model import Document, Imported, Problem
+from sessiondb.repository.sessions import ALL
+
+TODO = [{"content": "Write it down", "status": "pending", "priority": "high", "id": "1"}]
+DIFF = [{"file": "a.py", "before": "a\n", "after": "b\n", "additions": 1, "deletions": 1}]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A layout of a format; *write* makes it in a folder."""
+
+    format: str
+    write: Callable[[Path], Any]
+
+
+def _sessions(*, lists: bool = True) -> list[dict[str, Any]]:
+    parent = everything()
+    child = session(
+        2,
+        user(10, "Look for it"),
+        assistant(11, text("Found"), tool("bash", "call_9", done({"command": "ls"}, "a\nb"))),
+        parentID="ses_0001",
+    )
+    other = session(
+        3,
+        user(20, "Another one"),
+        assistant(21, text("Yes"), tool("read", "call_7", failed("No such file"))),
+        user(22, "And?"),
+    )
+    if lists:
+        parent["todo"], other["diff"] = TODO, DIFF
+    return [parent, child, other]
+
+
+def _table(version: str) -> Callable[[Path], Any]:
+    def write(folder: Path) -> Path:
+        sessions = _sessions(lists=False)
+        sessions[0]["todo"] = [{k: v for k, v in item.items() if k != "id"} for item in TODO]
+        return sqlite_store(folder / "opencode.db", *sessions, version=version)
+
+    return write
+
+
+def _second(folder: Path) -> Path:
+    call = called("bash", "call_1", resulted({"command": "ls"}, {"type": "text", "text": "a.py"}))
+    sessions = [
+        session2(1, asked(1, "Do it"), answered(2, {"type": "text", "text": "Done"}, call)),
+        session2(2, asked(3, "Look"), answered(4, {"type": "text", "text": "Seen"})),
+        session2(3, asked(5, "Another one")),
+    ]
+    return sqlite2_store(folder / "opencode.db", *sessions)
+
+
+def _exports(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for item in _sessions(lists=False):
+        (folder / f"{item['info']['id']}.json").write_text(json.dumps(item, indent=1))
+
+
+def log() -> bytes:
+    """Return three sessions as one log of ours."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(_temporary()))
+        store = stack.enter_context(Store.open(":memory:"))
+        tree_store(folder, *_sessions())
+        names = [r.id for r in read_into(store, folder) if isinstance(r, Imported)]
+        exports = [store.export(name, **jsonl.READ) for name in names]
+        documents = jsonl.write(exports, together=True)
+        lines = [x for item in documents if isinstance(item, Document) for x in item.chunks]
+    return "".join(lines).encode()
+
+
+def _temporary() -> Any:
+    import tempfile
+
+    return tempfile.TemporaryDirectory()
+
+
+def _log(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bundle.jsonl").write_bytes(log())
+
+
+def _packed(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "bundle.jsonl.gz").write_bytes(gzip.compress(log(), mtime=0))
+
+
+SAMPLES = {
+    "opencode 0.5, a tree": Sample(
+        "opencode", lambda f: old_tree_store(f, *_sessions(lists=False))
+    ),
+    "opencode 1.1, a tree": Sample("opencode", lambda f: tree_store(f, *_sessions())),
+    "opencode 1.2, a database": Sample("opencode", _table("1.2")),
+    "opencode 1.18, a database": Sample("opencode", _table("1.18")),
+    "opencode 2, a database": Sample("opencode", _second),
+    "opencode, exports": Sample("opencode", _exports),
+    "jsonl": Sample("jsonl", _log),
+    "jsonl, packed": Sample("jsonl", _packed),
+}
+
+
+def read_into(store: Store, folder: Path) -> list[Imported | Problem]:
+    """Import everything at *folder*."""
+    return [result for found in find(folder) for result in store.ingest(found.read())]
+
+
+def content(store: Store) -> dict[str, list[Any]]:
+    """Return what is said in each session, by the id it has in its source."""
+    found = {}
+    for item in store.sessions(project=ALL, archived=True, subagents=True, empty=True, limit=1000):
+        messages = store.messages(item.id, branches=True)
+        said = [
+            (m.id, m.role, m.cost, [(p.type, p.tool, p.input_json, p.text) for p in m.parts])
+            for m in messages
+        ]
+        found[item.source_id or item.id] = sorted(said, key=repr)
+    return found
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the files below a folder, sorted."""
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def bytes_of(folder: Path) -> dict[Path, bytes]:
+    """Return every file below a folder; what SQLite keeps beside an open database does not count."""
+    return {p: p.read_bytes() for p in files_in(folder) if not p.name.endswith("-shm")}
+
+
+@contextlib.contextmanager
+def permissions_hold() -> Iterator[None]:
+    """Let the modes of files count for this thread, also where it is root's."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        yield
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    before = (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, before) == 0
+    without = (ctypes.c_uint32 * 6)(*before)
+    without[0] &= ~(1 << 1 | 1 << 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+    assert libc.capset(header, without) == 0
+    try:
+        yield
+    finally:
+        assert libc.capset(header, before) == 0
