@@ -202,6 +202,7 @@ class Store:
     tree = _read(Queries.tree)
     compare = _read(Queries.compare)
     plan_delete = _read(Queries.plan_delete)
+    freed_bytes = _read(Queries.freed_bytes)
     context = _read(Queries.context)
     usage = _read(Queries.usage)
     search = _read(Queries.search)

@@ -31,7 +31,7 @@ def test_the_plan_comes_first_with_sizes(sessiondb: Run, story: Story) -> None:
     ran = sessiondb("rm", story.parser, "--yes")
     assert ran.out == ""
     assert "to remove: 3 sessions with 7 messages" in ran.err
-    assert " B" in ran.err.splitlines()[0]
+    assert " kB" in ran.err.splitlines()[0]
     assert "(fork) Another idea" in ran.err
 
 

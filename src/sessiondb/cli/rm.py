@@ -155,7 +155,7 @@ def _planned(store: Store, refs: tuple[str, ...], where: shared.Where, keep_fork
     for session in named if refs else chosen(store, where):
         if session.id not in removal.going:
             removal.add(store.plan_delete(session, keep_forks=keep_forks))
-    return removal
+    return removal.measure(store)
 
 
 def chosen(store: Store, where: shared.Where) -> Iterator[Session]:
@@ -174,7 +174,7 @@ def _go_through(store: Store, removal: Removal, how: How) -> int:
         return 1
     if not how.dry_run and removal.going:
         removal.carry_out(store, _bundled(store, removal, how))
-        say(f"removed {count(len(removal.going), 'session')}, {size(removal.total('bytes'))}")
+        say(f"removed {count(len(removal.going), 'session')}, {size(removal.bytes)}")
     if how.as_json:
         output.write_json({**removal.as_json(), "dry_run": how.dry_run})
     return 0
@@ -203,7 +203,7 @@ def _show_plan(removal: Removal, *, to_stdout: bool) -> None:
 def _plan(removal: Removal) -> Iterator[str]:
     yield (
         f"to remove: {count(len(removal.going), 'session')} with "
-        f"{count(removal.total('messages'), 'message')}, {size(removal.total('bytes'))}"
+        f"{count(removal.total('messages'), 'message')}, {size(removal.bytes)}"
     )
     yield from _lines(removal.going.values())
     if removal.detached:

@@ -61,6 +61,7 @@ def _detach() -> Any:
 _DETACH = Statement(_detach)
 _STAMP = update_of(session, "change", session.c.id == p("sid"))
 _DELETION = tuple("change session_id revision last_seq".split())
+_REVISION = Statement(lambda: select(session.c.revision).where(session.c.id == p("sid")))
 _FACTS = Statement(
     lambda: select(
         session.c.source,
@@ -153,8 +154,8 @@ class Delete:
 
     def _check_revisions(self, tx: Transaction, revisions: Mapping[str, int]) -> None:
         for sid in below(tx, self.session_id, self.keep_forks)[0]:
-            row = tx.one(_FACTS, sid=sid)
-            if row is not None and row[2] != revisions.get(sid):
+            row = tx.one(_REVISION, sid=sid)
+            if row is not None and row[0] != revisions.get(sid):
                 raise ConflictError(
                     f"session {sid} changed after it was written to the bundle",
                     hint="run the command again with a new bundle; nothing was removed",

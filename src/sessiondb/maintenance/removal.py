@@ -27,13 +27,15 @@ class Removal:
     """The plans of several deletes; nothing is counted, or deleted, twice.
 
     ``going`` are the sessions that would be removed, ``staying`` those that a rule
-    chose and that stay for the sake of another below them; both by id.
+    chose and that stay for the sake of another below them; both by id. ``bytes`` is
+    what all of it together frees, once `measure` has looked.
     """
 
     keep_forks: bool = False
     plans: dict[str, DeletePlan] = field(default_factory=dict)
     going: dict[str, Session] = field(default_factory=dict)
     staying: dict[str, Session] = field(default_factory=dict)
+    bytes: int = 0
 
     def add(self, plan: DeletePlan) -> None:
         """Take one more plan along; it stands for those of its descendants."""
@@ -49,7 +51,7 @@ class Removal:
         return [s for s in found if s.id not in self.going]
 
     def total(self, name: str) -> int:
-        """Return the sum of ``messages``, ``parts`` or ``bytes``."""
+        """Return the sum of ``messages`` or ``parts``."""
         return sum(getattr(plan, name) for plan in self.plans.values())
 
     def as_json(self) -> dict[str, Any]:
@@ -60,7 +62,13 @@ class Removal:
             "staying": self.staying.values(),
         }
         found: dict[str, Any] = {name: list(map(session_json, of)) for name, of in lists.items()}
-        return found | {name: self.total(name) for name in ("messages", "parts", "bytes")}
+        found |= {name: self.total(name) for name in ("messages", "parts")}
+        return found | {"bytes": self.bytes}
+
+    def measure(self, store: Store) -> Removal:
+        """Look how many bytes going takes; what the sessions share counts once. Return itself."""
+        self.bytes = store.freed_bytes(self.going.values()) if self.going else 0
+        return self
 
     def carry_out(self, store: Store, revisions: Mapping[str, int] | None = None) -> None:
         """Remove what goes, for good, with all its rows; raises the errors of `Store.delete`.
@@ -122,4 +130,4 @@ def plan_prune(
             removal.add(plan)
         else:
             removal.staying[session.id] = session
-    return removal
+    return removal.measure(store)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
+from sessiondb.opened.core import answered
+from sessiondb.repository.sizes import each
+
 #: Rows looked at for an estimate.
 SAMPLE = 1_000
 BIGGEST = 10
@@ -14,22 +17,7 @@ SELECT coalesce(m.tbl_name, d.name), sum(d.pgsize)
   FROM dbstat AS d LEFT JOIN sqlite_schema AS m ON m.name = d.name
  WHERE d.aggregate = TRUE GROUP BY 1 ORDER BY 2 DESC
 """
-_SESSIONS = """
-SELECT p.session_id, sum(coalesce(length(CAST(p.text AS BLOB)), 0)
-                         + coalesce(length(CAST(p.input AS BLOB)), 0)
-                         + coalesce(length(p.data), 0) + coalesce(t.size, 0)
-                         + coalesce(i.size, 0) + coalesce(d.size, 0)) AS bytes
-  FROM part AS p
-  LEFT JOIN blob AS t ON t.hash = p.text_blob
-  LEFT JOIN blob AS i ON i.hash = p.input_blob
-  LEFT JOIN blob AS d ON d.hash = p.data_blob
- GROUP BY p.session_id
-"""
-_BIGGEST = f"""
-SELECT s.id, s.title, s.source, b.bytes FROM ({_SESSIONS}) AS b
-  JOIN session AS s ON s.id = b.session_id
- WHERE s.time_deleted IS NULL ORDER BY b.bytes DESC LIMIT {BIGGEST}
-"""
+_NAMED = "SELECT id, title, source FROM session WHERE time_deleted IS NULL"
 
 
 def bytes_by_table(connection: sqlite3.Connection) -> dict[str, int]:
@@ -59,6 +47,9 @@ def _estimated(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def biggest_sessions(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return the sessions with the most bytes of text and data; shared blobs count in each."""
+    """Return the largest sessions, each with the bytes that removing it would free."""
+    weights = answered(connection, each())
+    rows = [(*row, weights.get(row[0], 0)) for row in connection.execute(_NAMED)]
     names = ("id", "title", "source", "bytes")
-    return [dict(zip(names, row, strict=True)) for row in connection.execute(_BIGGEST)]
+    largest = sorted(rows, key=lambda row: -row[3])[:BIGGEST]
+    return [dict(zip(names, row, strict=True)) for row in largest]

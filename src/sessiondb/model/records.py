@@ -344,7 +344,11 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class DeletePlan:
-    """What a delete would remove, and what it would detach. ``bytes`` counts text and data."""
+    """What a delete would remove, and what it would detach.
+
+    ``bytes`` is about what the file gets back: rows, index entries, the share of the
+    search index, and the blobs that no session outside of the plan refers to.
+    """
 
     sessions: tuple[Session, ...]
     detached: tuple[Session, ...]

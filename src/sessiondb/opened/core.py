@@ -46,18 +46,23 @@ MAX_IDLE = 4
 _open: weakref.WeakSet[Core] = weakref.WeakSet()
 
 
+def answered(connection: sqlite3.Connection, query: Read[T]) -> T:
+    """Run a read in the transaction that *connection* is in; raises `sqlite3.Error`."""
+    rows: Any = None
+    while True:
+        try:
+            statement, params = query.send(rows)
+        except StopIteration as done:
+            value: T = done.value
+            return value
+        rows = connection.execute(statement.text, statement.bind(params)).fetchall()
+
+
 def read_on(connection: sqlite3.Connection, query: Read[T]) -> T:
     """Run a read in one snapshot and return its value; raises the errors of `translate`."""
     try:
         connection.execute("BEGIN")
-        rows: Any = None
-        while True:
-            try:
-                statement, params = query.send(rows)
-            except StopIteration as done:
-                value: T = done.value
-                return value
-            rows = connection.execute(statement.text, statement.bind(params)).fetchall()
+        return answered(connection, query)
     except sqlite3.Error as error:
         raise translate(error) from error
     except (UnicodeEncodeError, OverflowError) as error:

@@ -8,7 +8,7 @@ record.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sessiondb.effects.handles import (
@@ -38,7 +38,7 @@ from sessiondb.model import (
     UsageRow,
 )
 from sessiondb.opened.core import Core
-from sessiondb.repository import Read, family, lists, transcript
+from sessiondb.repository import Read, family, lists, sizes, transcript
 from sessiondb.repository import search as search_reads
 from sessiondb.repository import usage as usage_reads
 from sessiondb.repository.context import context_of
@@ -182,6 +182,16 @@ class Queries:
         """Return what `delete` would remove, and what it would detach."""
         found = yield from self.session(ref)
         return (yield from family.plan_delete(self._base, found, keep_forks=keep_forks))
+
+    def freed_bytes(self, sessions: Iterable[SessionRef]) -> Read[int]:
+        """Return about how many bytes of the file removing these sessions together frees.
+
+        What they share only with each other counts once, what others refer to does not.
+        """
+        found: list[str] = []
+        for ref in sessions:
+            found.append((yield from self.session(ref)).id)  # noqa: PERF401  it yields
+        return (yield from sizes.freed(found))[0]
 
     def context(
         self, ref: SessionRef, *, at: MessageKey | Any = LEAF, repair: str = "synthesise"

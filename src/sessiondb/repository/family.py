@@ -16,7 +16,7 @@ from sessiondb.model import (
     Session,
     Tree,
 )
-from sessiondb.repository import Read
+from sessiondb.repository import Read, sizes
 from sessiondb.repository.decode import SELECT_SESSION, maker, session_of
 from sessiondb.repository.sessions import VISIBLE
 from sessiondb.repository.transcript import Identity, identities, leaf_of, live_path, load
@@ -189,21 +189,6 @@ _CHILDREN = Statement(
 )
 
 
-def _weight() -> Any:
-    shown = func.length(cast(func.coalesce(part.c.text, text("''")), Text))
-    large = func.coalesce(blob.c.size, text("0"))
-    data = func.coalesce(func.length(part.c.data), text("0"))
-    given = func.coalesce(func.length(part.c.input), text("0"))
-    return (
-        select(func.count(), func.coalesce(func.sum(shown + large + data + given), text("0")))
-        .select_from(part.outerjoin(blob, blob.c.hash == part.c.text_blob))
-        .where(part.c.session_id == p("sid"))
-    )
-
-
-_WEIGHT = Statement(_weight)
-
-
 def plan_delete(base: str | None, asked: Session, *, keep_forks: bool = False) -> Read[DeletePlan]:
     """Return what a delete would remove and what it would detach."""
     going = [asked]
@@ -212,9 +197,6 @@ def plan_delete(base: str | None, asked: Session, *, keep_forks: bool = False) -
         rows = yield _CHILDREN, {"sid": item.id}
         for child in (session_of(row, base) for row in rows):
             (detached if keep_forks and child.relation == "fork" else going).append(child)
-    parts = size = 0
-    for item in going:
-        rows = yield _WEIGHT, {"sid": item.id}
-        parts, size = parts + rows[0][0], size + rows[0][1]
+    size, parts = yield from sizes.freed(item.id for item in going)
     messages = sum(item.message_count for item in going)
     return DeletePlan(tuple(going), tuple(detached), messages, parts, size)

@@ -10,13 +10,14 @@ import base64
 import json
 import math
 import re
+from bisect import bisect_right
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import LargeBinary, and_, cast, func, literal_column, or_, select, text
+from sqlalchemy import and_, func, literal_column, or_, select, text
 
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import AmbiguousIdError, InvalidInputError, NotFoundError, abridged
@@ -24,10 +25,10 @@ from sessiondb.hints import command
 from sessiondb.ids import MAX_ID_BYTES
 from sessiondb.ids import SESSION as PREFIX
 from sessiondb.model import Page, Session
-from sessiondb.repository import Read
+from sessiondb.repository import Read, sizes
 from sessiondb.repository.decode import SELECT_SESSION, session_of
-from sessiondb.schema import part, project_directory, session, terminal
-from sessiondb.schema.tables import LISTED, blob
+from sessiondb.schema import project_directory, session, terminal
+from sessiondb.schema.tables import LISTED
 
 
 class _Scope:
@@ -167,31 +168,19 @@ def check_limit(limit: int) -> int:
     return limit
 
 
-def _size() -> Any:
-    large = select(func.coalesce(func.sum(blob.c.size), text("0"))).where(
-        blob.c.hash.in_([part.c.text_blob, part.c.input_blob, part.c.data_blob])
-    )
-    values = (part.c.text, part.c.input, part.c.data)
-    lengths = [func.length(cast(func.coalesce(value, text("''")), LargeBinary)) for value in values]
-    length = lengths[0] + lengths[1] + lengths[2]
-    sizes = select(func.coalesce(func.sum(length + large.scalar_subquery()), text("0")))
-    return sizes.where(part.c.session_id == session.c.id).scalar_subquery()
-
-
 def _order(order: str) -> tuple[Any, ...]:
     if order == "used":
         return (session.c.time_updated.desc(), session.c.id)
     if order == "created":
         return (session.c.id,)
-    key = func.coalesce(session.c.cost, text("-1")) if order == "cost" else _size()
-    return (key.desc(), session.c.id)
+    return (func.coalesce(session.c.cost, text("-1")).desc(), session.c.id)
 
 
 def _after(order: str) -> Any:
     if order == "created":
         return session.c.id > p("after_id")
     key = {"used": session.c.time_updated, "cost": func.coalesce(session.c.cost, text("-1"))}
-    column = key[order] if order in key else _size()
+    column = key[order]
     return or_(column < p("after"), and_(column == p("after"), session.c.id > p("after_id")))
 
 
@@ -207,10 +196,7 @@ def _index(shape: Filters, order: str) -> str | None:
 @lru_cache(maxsize=256)
 def _list(shape: Filters, order: str, after: bool) -> Statement:
     def build() -> Any:
-        statement = SELECT_SESSION
-        if order == "size":
-            statement = statement.add_columns(_size())
-        statement = statement.where(*shape.conditions())
+        statement = SELECT_SESSION.where(*shape.conditions())
         index = _index(shape, order)
         if index is not None:
             statement = statement.with_hint(session, f"INDEXED BY {index}", "sqlite")
@@ -246,23 +232,50 @@ def list_sessions(
     """Return one page of sessions, newest first (or most costly, or largest)."""
     if order not in ORDERS:
         raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {abridged(order)}")
-    params: dict[str, Any] = {**filters.params(), "limit": check_limit(limit) + 1}
-    if cursor is not None:
-        params["after"], params["after_id"] = decode_cursor(cursor, int | float, str)
-    rows = yield _list(_shape(filters), order, cursor is not None), params
-    more = len(rows) > limit
-    sizes = tuple(row[-1] for row in rows[:limit]) if order == "size" else ()
+    check_limit(limit)
+    after = None if cursor is None else decode_cursor(cursor, int | float, str)
     if order == "size":
-        rows = [row[:-1] for row in rows]
+        return (yield from _by_size(base, filters, limit, after))
+
+    params: dict[str, Any] = {**filters.params(), "limit": limit + 1}
+    if after is not None:
+        params["after"], params["after_id"] = after
+    rows = yield _list(_shape(filters), order, cursor is not None), params
     items = tuple(session_of(row, base) for row in rows[:limit])
-    if not more:
-        return Page(items, sizes=sizes)
+    if len(rows) <= limit:
+        return Page(items)
     last = items[-1]
     cost = -1 if last.cost is None else last.cost
     key = {"used": last.time_updated, "created": 0, "cost": cost}
-    return Page(items, encode_cursor(key.get(order, sizes[-1] if sizes else 0), last.id), sizes)
+    return Page(items, encode_cursor(key[order], last.id))
 
 
+def _by_size(
+    base: str | None, filters: Filters, limit: int, after: list[Any] | None
+) -> Read[Page[Session]]:
+    """Return one page, largest first: every size is known from one pass over the tables."""
+    named = yield _ids_of(_shape(filters)), filters.params()
+    weights = yield from sizes.each()
+    order = sorted((-weights.get(name, 0), name) for (name,) in named)
+    if after is not None:
+        order = order[bisect_right(order, (-after[0], after[1])) :]
+    shown = order[:limit]
+
+    rows = yield _BY_IDS, {"ids": json.dumps([name for _, name in shown])}
+    found = {item.id: item for item in (session_of(row, base) for row in rows)}
+    items = tuple(found[name] for _, name in shown)
+    numbers = tuple(-size for size, _ in shown)
+    more = len(order) > limit
+    return Page(items, encode_cursor(numbers[-1], items[-1].id) if more else None, numbers)
+
+
+@lru_cache(maxsize=256)
+def _ids_of(shape: Filters) -> Statement:
+    return Statement(lambda: select(session.c.id).where(*shape.conditions()))
+
+
+_ids = func.json_each(p("ids")).table_valued("value")
+_BY_IDS = Statement(lambda: SELECT_SESSION.where(session.c.id.in_(select(_ids.c.value))))
 _BY_ID = Statement(
     lambda: SELECT_SESSION.where(session.c.id == p("ref"), session.c.time_deleted.is_(None))
 )

@@ -1,0 +1,98 @@
+"""What a session is said to take, against what a vacuum gives back after it is gone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sessiondb import SessionHandle, Store, assistant, text, tool, user
+from sessiondb.maintenance import vacuum
+from sessiondb.repository.sessions import ALL
+
+RANDOM = random.Random(7)
+WORDS = ["".join(RANDOM.choices("etaoinshrdlu", k=RANDOM.randint(2, 10))) for _ in range(5_000)]
+WEIGHTS = [1 / rank for rank in range(1, 5_001)]
+
+
+def prose(characters: int) -> str:
+    return " ".join(RANDOM.choices(WORDS, WEIGHTS, k=characters // 6))
+
+
+def small_rows(store: Store, session: SessionHandle) -> None:
+    with store.effects() as fx:
+        for number in range(300):
+            fx.append(session, user(f"ok {number}"))
+            fx.append(session, assistant("done"), model="large", cost=0.01, tokens={"input": 9})
+
+
+def texts(store: Store, session: SessionHandle) -> None:
+    with store.effects() as fx:
+        for _ in range(100):
+            fx.append(session, user(prose(900)))
+            call = tool("bash", {"command": prose(100)}, output=prose(600))
+            fx.append(session, assistant(text(prose(800)), call))
+
+
+def blobs(store: Store, session: SessionHandle) -> None:
+    with store.effects() as fx:
+        for _ in range(50):
+            output = prose(RANDOM.randint(3_000, 40_000))
+            fx.append(session, assistant(tool("bash", {"command": "ls"}, output=output)))
+
+
+KINDS = [small_rows, texts, blobs]
+
+
+@pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), KINDS], ids=lambda k: k[0].__name__)
+def test_a_plan_says_what_a_removal_gives_back(
+    tmp_path: Path, kinds: list[Callable[[Store, SessionHandle], None]]
+) -> None:
+    with Store.open(tmp_path / "sizes.db", durability="normal") as store:
+        sessions = []
+        for kind in kinds:
+            for _ in range(2):
+                sessions.append(store.create_session(title=kind.__name__))
+                kind(store, sessions[-1])
+        vacuum(store)
+        for session in sessions[:-1]:
+            said = store.plan_delete(session).bytes
+            before = store.path.stat().st_size
+            store.delete(session)
+            vacuum(store)
+            freed = before - store.path.stat().st_size
+            assert 0.8 <= said / freed <= 1.2, (session, said, freed)
+
+
+def test_what_forks_share_is_freed_with_the_last_of_them(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "sizes.db", durability="normal") as store:
+        session = store.create_session()
+        blobs(store, session)
+        alone = store.plan_delete(session).bytes
+        fork = store.fork(session)
+        kept = store.plan_delete(session, keep_forks=True).bytes
+        assert kept < 0.5 * alone
+        assert store.freed_bytes([session, fork]) > alone
+        assert store.freed_bytes([]) == 0
+        page = store.sessions(project=ALL, order="size")
+        assert dict(zip((s.id for s in page), page.sizes, strict=True))[session.id] == kept
+
+
+def test_pages_by_size_follow_each_other(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "sizes.db", durability="normal") as store:
+        for number in range(7):
+            session = store.create_session(title=str(number))
+            store.append(session, user("word " * (number % 3)))
+        whole = store.sessions(project=ALL, order="size")
+        found, sizes, cursor = [], [], None
+        while True:
+            page = store.sessions(project=ALL, order="size", limit=2, cursor=cursor)
+            found += page.items
+            sizes += page.sizes
+            if (cursor := page.next_cursor) is None:
+                break
+        assert (tuple(found), tuple(sizes)) == (whole.items, whole.sizes)
+        assert sizes == sorted(sizes, reverse=True)
+        assert len(store.sessions(project=ALL, order="size", title="absent")) == 0
