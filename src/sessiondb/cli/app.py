@@ -20,6 +20,7 @@ import click
 from sessiondb import __version__
 from sessiondb.cli.failures import INTERRUPTED, report
 from sessiondb.cli.opening import Options
+from sessiondb.cli.options import PATH
 from sessiondb.cli.text import visible
 from sessiondb.errors import abridged
 
@@ -199,7 +200,7 @@ def _silence() -> int:
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.option("--db", type=click.Path(readable=False), metavar="PATH", help="Use this database.")
+@click.option("--db", type=PATH, metavar="PATH", help="Use this database.")
 @click.option("--local", is_flag=True, help="Use this project's own database.")
 @click.option("--global", "global_", is_flag=True, help="Use the database of this machine.")
 @click.option(

@@ -10,22 +10,20 @@ from __future__ import annotations
 import errno
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessiondb import hints
-from sessiondb.cli.opening import Options
-from sessiondb.cli.text import ago, cell, one_line, short_id, visible
+from sessiondb.cli.opening import MAX_TYPED, Options
+from sessiondb.cli.text import ago, cell, one_line, short_id, shortened, visible
 from sessiondb.errors import AmbiguousIdError, SessionDBError
 
 if TYPE_CHECKING:
     from sessiondb.model import Session
 
 INTERRUPTED = 130
-#: Characters of a message; errors that are not ours may be of any length.
-_MAX_MESSAGE = 2_000
 _PATH_HINT = "check the path, its owner and its mode"
 _FULL_HINT = "free some disk space and try again"
 _OS_HINTS = {errno.ENOSPC: _FULL_HINT, errno.EDQUOT: _FULL_HINT, errno.EFBIG: _FULL_HINT}
@@ -100,7 +98,7 @@ def explain(error: BaseException, options: Options) -> Failure:
     if isinstance(error, KeyboardInterrupt | EOFError | click.Abort):
         return Failure("Interrupted", "interrupted", None, INTERRUPTED)
     kind = type(error).__name__
-    hint = f"this is a defect of sessiondb; {hints.command('-v', *options.argv)} shows where"
+    hint = f"this is a defect of sessiondb; {_verbosely(options)} shows where"
     return _bounded(Failure(kind, f"{kind}: {error}", hint, 1), options)
 
 
@@ -128,7 +126,14 @@ def _default_hint(exit_code: int, options: Options) -> str:
         return f"{hints.command('list', '-a')} shows every session"
     if options.command != "doctor":
         return f"{hints.command('doctor')} shows the disk and the database"
-    return f"{hints.command('-v', *options.argv)} shows where it failed"
+    return f"{_verbosely(options)} shows where it failed"
+
+
+def _verbosely(options: Options) -> str:
+    """Return the command that was typed, with ``-v`` before it."""
+    if sum(map(len, options.argv)) > MAX_TYPED:
+        return "the same command after `sessiondb -v`"
+    return hints.command("-v", *options.argv)
 
 
 def _help(options: Options) -> str:
@@ -139,11 +144,8 @@ def _help(options: Options) -> str:
 
 def _bounded(failure: Failure, options: Options) -> Failure:
     """Return *failure* with a short message, its commands with the database that was given."""
-    what = failure.message
-    if len(what) > _MAX_MESSAGE:
-        what = f"{what[: _MAX_MESSAGE - 300]} … {what[-200:]}"
-    hint = failure.hint and hints.with_database(failure.hint, options.database)
-    return Failure(failure.type, what, hint, failure.exit_code, failure.candidates)
+    hint = failure.hint and shortened(hints.with_database(failure.hint, options.database))
+    return replace(failure, message=shortened(failure.message), hint=hint)
 
 
 def _on_one_line(text: str) -> str:

@@ -13,7 +13,7 @@ import click
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.emptiness import no_sessions
-from sessiondb.cli.opening import Options, open_store, say
+from sessiondb.cli.opening import MAX_TYPED, Options, open_store, say
 from sessiondb.cli.text import ago, count, iso, money, short_id, size
 from sessiondb.hints import command
 
@@ -140,11 +140,11 @@ def prompts_command(
     if not page.items:
         more = "" if where.everywhere else " here · -a for every project"
         say(f"no prompts{more}")
-        finds = ["search", "-a", "--role", "user", "--", *words] if words else ["search", "--help"]
-        how = (
-            "finds what was typed in sessions" if words else "describes how to find it in sessions"
-        )
-        say(f"an import does not fill the prompt history: {command(*finds)} {how}")
+        finds, what = command("search", "--help"), "describes how to search sessions"
+        if query is not None and len(query) <= MAX_TYPED:
+            finds = command("search", "-a", "--role", "user", "--", *words)
+            what = "finds it in sessions"
+        say(f"an import does not fill the prompt history: {finds} {what}")
     elif page.next_cursor and not as_json:
         say(f"more: {shared.further(page.next_cursor)}")
 

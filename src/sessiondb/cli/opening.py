@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sessiondb.cli.text import visible
+from sessiondb.cli.text import shortened, visible
 from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError
 from sessiondb.hints import command, with_database
 
 if TYPE_CHECKING:
     from sessiondb.model import Session
     from sessiondb.store import Store
+
+
+#: Characters of a command line that is shown again.
+MAX_TYPED = 1_000
 
 
 @dataclass(slots=True)
@@ -56,6 +60,8 @@ class Options:
                 next(words, None)
             elif without is None or not word.startswith(f"{without}="):
                 kept.append(word)
+        if sum(map(len, kept)) > MAX_TYPED:
+            return command(self.command, "--help") if self.command else command("--help")
         end = kept.index("--") if "--" in kept else len(kept)
         return command(*kept[:end], *more, *kept[end:])
 
@@ -68,7 +74,7 @@ def current() -> Options:
 def say(line: str) -> None:
     """Write one line of talk to stderr, after what went to stdout; controls in it are shown."""
     sys.stdout.flush()
-    click.echo(visible(with_database(line, current().database)), err=True)
+    click.echo(visible(shortened(with_database(line, current().database))), err=True)
 
 
 def typed_yes(what: str) -> bool:

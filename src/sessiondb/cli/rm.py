@@ -101,7 +101,7 @@ def rm_command(options: Options, *, refs: tuple[str, ...], where: shared.Where, 
 @click.command("prune")
 @click.option("--older-than", type=shared.Moment(), help="Not used since T: 30d, 2026-11-01.")
 @click.option("--empty", is_flag=True, help="Without any message.")
-@click.option("--keep", type=click.IntRange(1), metavar="N", help="All but the N used last.")
+@click.option("--keep", type=click.IntRange(1, 10**9), metavar="N", help="All but the N used last.")
 @shared.filters()
 @_removing
 @click.pass_obj

@@ -16,7 +16,13 @@ import click
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store
-from sessiondb.errors import InvalidInputError, NotFoundError, ReadOnlyError, SessionDBError
+from sessiondb.errors import (
+    InvalidInputError,
+    NotFoundError,
+    ReadOnlyError,
+    SessionDBError,
+    abridged,
+)
 
 #: What a statement may do; all else, ATTACH and VACUUM INTO included, is a write somewhere.
 _ALLOWED = {
@@ -70,6 +76,10 @@ def _ask(path: Path, query: str, as_json: bool) -> None:
     with closing(connect(path, mode="ro")) as connection:
         connection.set_authorizer(_authorize)
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        try:
+            query.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInputError(f"QUERY is not valid Unicode: {abridged(query)}") from error
         try:
             cursor = connection.execute(query)
             _write(cursor, as_json)

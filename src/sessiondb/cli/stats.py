@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from sessiondb.cli import output
 from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.text import count, money, short_id
-from sessiondb.errors import abridged
+from sessiondb.errors import NotFoundError, abridged
 from sessiondb.model import Tokens, UsageRow
 
 if TYPE_CHECKING:
@@ -31,13 +32,13 @@ _NOTHING = UsageRow({}, 0, 0, None, None, Tokens(), 0)
     help="day, week, month, model, source, project, tool, session, agent.",
 )  # fmt: skip
 @click.option(
-    "--prices", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+    "--prices", type=shared.PATH, metavar="FILE",
     help='USD per million tokens, as [prices."model"] in config.toml.',
 )  # fmt: skip
 @shared.as_json
 @click.pass_obj
 def stats_command(
-    options: Options, *, where: shared.Where, by: str, prices: Path | None, as_json: bool
+    options: Options, *, where: shared.Where, by: str, prices: str | None, as_json: bool
 ) -> None:
     """Cost and tokens of this project (-a: everywhere).
 
@@ -96,9 +97,13 @@ def _left_out(store: Store, where: shared.Where, total: UsageRow, rates: Prices)
             yield f"left out: {count(sessions, 'session')}, {money(cost)} (--{name})"
 
 
-def _prices(path: Path | None) -> Prices:
+def _prices(file: str | None) -> Prices:
+    """Return the prices in *file*, or of config.toml; raises `NotFoundError` without *file*."""
     from sessiondb.location import load_config
 
+    path = None if file is None else Path(file)
+    if path is not None and not os.path.exists(path):
+        raise NotFoundError(f"--prices: there is no file {abridged(file)}", hint="check the path")
     return {
         model: {name: rate for name, rate in asdict(price).items() if rate is not None}
         for model, price in load_config(path).prices.items()

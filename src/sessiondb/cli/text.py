@@ -21,6 +21,8 @@ _CONTROL = f"[\x00-\x08\x0b-\x1f{_TRICKY}]"
 _CELL = f"[\x00-\x1f\\\\{_TRICKY}]"
 _JSON = f"[{_TRICKY}]"
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
+#: Characters of a line on stderr.
+MAX_LINE = 2_000
 #: Columns of a tab on a terminal, where what stands before it may be of our own.
 TAB = 4
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -34,6 +36,11 @@ def _code(char: str) -> str:
 def visible(text: str) -> str:
     r"""Return *text* with controls shown as ``\x1b`` or ``\u202e``; tabs and newlines stay."""
     return re.sub(_CONTROL, lambda match: _code(match[0]), text.replace("\r\n", "\n"))
+
+
+def shortened(text: str) -> str:
+    """Return *text* without its middle, if it is longer than `MAX_LINE`."""
+    return text if len(text) <= MAX_LINE else f"{text[: MAX_LINE - 300]} … {text[-200:]}"
 
 
 def one_line(text: str) -> str:

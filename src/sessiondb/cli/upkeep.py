@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -19,6 +20,7 @@ from sessiondb.cli.text import clock, count, one_line, short_id, size
 from sessiondb.errors import NotFoundError
 from sessiondb.hints import command, with_database
 from sessiondb.location import database as location
+from sessiondb.location.directories import expanded
 
 if TYPE_CHECKING:
     from sessiondb.maintenance import Finding, VacuumPlan
@@ -162,10 +164,10 @@ def _repair(store: Store, findings: list[Finding], dry_run: bool, yes: bool, as_
 
 
 @click.command("backup")
-@click.argument("to", metavar="TO", type=click.Path(path_type=Path))
+@click.argument("target", metavar="TO", type=shared.PATH)
 @shared.as_json
 @click.pass_obj
-def backup_command(options: Options, *, to: Path, as_json: bool) -> None:
+def backup_command(options: Options, *, target: str, as_json: bool) -> None:
     """Write a copy of the database to the new file TO (or into the folder TO), and verify it.
 
     Agents go on writing meanwhile; the copy is what the database was at one moment.
@@ -173,9 +175,10 @@ def backup_command(options: Options, *, to: Path, as_json: bool) -> None:
     from sessiondb.engine.outputs import part_of
     from sessiondb.maintenance.backup import backup
 
-    if to.is_dir():
+    to = Path(target)
+    if os.path.isdir(to):
         to /= f"sessions-{datetime.now().astimezone():%Y%m%d-%H%M%S}.db"
-    part = part_of(to.expanduser().absolute())
+    part = part_of(expanded(str(to)).absolute())
     with (
         open_store(options) as store,
         watched(lambda: _bytes(part), "backup", _bytes(store.path), quiet=as_json),

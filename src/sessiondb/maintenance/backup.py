@@ -14,6 +14,7 @@ from sessiondb.engine.copying import copied
 from sessiondb.engine.failures import translate
 from sessiondb.errors import ConflictError, CorruptionError, InvalidInputError, abridged
 from sessiondb.hints import command
+from sessiondb.location.directories import expanded
 from sessiondb.maintenance.check import HasPath
 
 _COUNT = "SELECT count(*) FROM session WHERE time_deleted IS NULL"
@@ -51,7 +52,7 @@ def backup(store: HasPath, to: str | os.PathLike[str], *, part: Path | None = No
 
 def _path(to: str | os.PathLike[str]) -> Path:
     try:
-        path = Path(to).expanduser().absolute()
+        path = expanded(os.fspath(to)).absolute()
     except (TypeError, RuntimeError) as error:
         raise InvalidInputError(f"to is a path, not {abridged(to)}") from error
     if "\0" in str(path):

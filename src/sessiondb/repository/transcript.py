@@ -9,6 +9,7 @@ length; where an import put a message between others the whole map is read.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from sqlalchemy import func, select, text
 from sessiondb.effects.tree import path_to
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
+from sessiondb.hints import command
 from sessiondb.model import Message
 from sessiondb.repository import Read
 from sessiondb.repository.decode import (
@@ -102,10 +104,12 @@ def seq_of(session_id: str, key: str | int) -> Read[int]:
         rows = yield _SEQ_OF_ID, {"sid": session_id, "mid": key}
         if not rows:
             rows = yield _SEQ_OF_LABEL, {"sid": session_id, "mid": key}
-        if not rows and key.isdigit():
+        # At most 18 digits, so that the number fits into 64 bits.
+        if not rows and re.fullmatch(r"[0-9]{1,18}", key):
             rows = yield _SEQ_IS, {"sid": session_id, "at": int(key)}
     if not rows:
-        raise NotFoundError(f"session {session_id} has no message {key}")
+        hint = f"{command('show', session_id)} shows its messages"
+        raise NotFoundError(f"session {session_id} has no message {abridged(key)}", hint=hint)
     return int(rows[0][0])
 
 
