@@ -33,8 +33,8 @@ async def since(store: AwaitedStore, cursor: int, count: int) -> list[Change]:
     assert len(found) == count, found
     last = found[-1].change if found else cursor
     with closing(sqlite3.connect(store.inner.path)) as connection:
-        sql = "SELECT (SELECT count(*) FROM deletion WHERE change > ?1) + (SELECT count(*) FROM session WHERE change > ?1 AND time_deleted IS NULL)"
-        assert connection.execute(sql, (last,)).fetchone() == (0,)
+        sql = "SELECT (SELECT count(*) FROM deletion WHERE change > ?) + (SELECT count(*) FROM session WHERE change > ? AND time_deleted IS NULL)"
+        assert connection.execute(sql, (last, last)).fetchone() == (0,)
     return found
 
 

@@ -35,6 +35,7 @@ _CANCEL = """
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def main(path, poll, rounds):
+        asyncio.get_running_loop().slow_callback_duration = 60  # the machine may be busy
         moments = random.Random(7)
         async with AsyncStore.open(path, durability="normal") as store:
             session = await store.create_session(directory="/tmp")
