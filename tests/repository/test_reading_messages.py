@@ -88,7 +88,7 @@ def test_a_range_is_cut_by_after_and_before_both_exclusive(store: Store, branche
     assert seqs(store.messages(branched, after=3)) == [5, 6]
     assert seqs(store.messages(branched, before=4, last=1)) == [2]
     first = store.messages(branched)[0]
-    assert seqs(store.messages(branched, after=first, before="6")) == [2, 5]
+    assert seqs(store.messages(branched, after=first, before=6)) == [2, 5]
 
 
 @given(data=st.data())
@@ -120,11 +120,11 @@ def test_pages_put_together_are_the_whole_session(data: st.DataObject) -> None:
 def test_a_message_is_found_by_id_by_seq_and_by_label(store: Store, branched: str) -> None:
     off = store.message(branched, 3)
     assert off.text == "m3"
-    assert store.message(branched, off.id) == off == store.message(branched, "3")
+    assert store.message(branched, off.id) == off
     store.label(branched, 3, "good idea")
     assert store.message(branched, "good idea") == off
     assert [(item.seq, item.label) for item in store.labels(branched)] == [(3, "good idea")]
-    for nothing in ("no such", 99, "0"):
+    for nothing in ("no such", 99, "3", "0"):
         with pytest.raises(NotFoundError):
             store.message(branched, nothing)
 

@@ -153,7 +153,7 @@ class Readable:
             yield redacted(export) if self._redact else export
 
     def _read(self, session: Session) -> Export:
-        export = self._store.export(session.id, **self._to.READ)
+        export = self._store.export(session, **self._to.READ)
         held: list[Message] = []
         size = 0
         for message in export.messages:
@@ -162,7 +162,7 @@ class Readable:
                 held.append(message)
         if size <= HELD_CHARACTERS:
             return replace(export, messages=held)
-        return self._store.export(session.id, **self._to.READ)
+        return self._store.export(session, **self._to.READ)
 
 
 def _to_one(documents: Iterable[Any], out: IO[bytes]) -> None:

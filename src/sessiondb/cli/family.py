@@ -10,7 +10,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, find, open_store, remember, terminal
+from sessiondb.cli.opening import Options, find, find_message, open_store, remember, terminal
 from sessiondb.cli.text import ago, clock, count, cut, money, one_line, short_id
 from sessiondb.cli.transcript import preview
 
@@ -46,12 +46,12 @@ def fork_command(
         raise click.UsageError("--at and --before exclude each other")
     with open_store(options, writing=True) as store:
         parent = find(store, ref)
-        cut = {
-            name: store.message(parent, message).seq
+        cut: dict[str, Any] = {
+            name: find_message(store, parent, message)
             for name, message in (("at", at), ("before", before))
             if message is not None
         }
-        made = store.fork(parent, title=title, directory=directory, **cut)  # type: ignore[arg-type]
+        made = store.fork(parent, title=title, directory=directory, **cut)
         fork = store.session(made)
         remember(store, fork)
     if as_json:

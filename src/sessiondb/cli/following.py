@@ -52,8 +52,8 @@ def follow(
     # The watch begins before the first look: what is written in between is met twice, not missed.
     since = _newest(store)
     told = _Log(store, session) if as_jsonl else _Text(store, session)
-    yield from told.begin(store.messages(session.id, last=last))
-    for change in store.changes(session.id, since=since, stop=ended):
+    yield from told.begin(store.messages(session, last=last))
+    for change in store.changes(session, since=since, stop=ended):
         if change.deleted:
             return
         yield from told.of(change)

@@ -8,7 +8,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, find, open_store, say, terminal
+from sessiondb.cli.opening import Options, find, find_message, open_store, say, terminal
 from sessiondb.cli.text import count
 
 
@@ -40,7 +40,7 @@ def label_command(
     """Call message M (id, seq or label) of session REF by NAME; without NAME, by no name."""
     with open_store(options, writing=True) as store:
         session = find(store, ref)
-        store.label(session, store.message(session, message).seq, name)
+        store.label(session, find_message(store, session, message), name)
         if as_json:
             output.write_json({"labels": list(map(asdict, store.labels(session)))})
 

@@ -16,12 +16,14 @@ from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError
 from sessiondb.hints import command, with_database
 
 if TYPE_CHECKING:
-    from sessiondb.model import Session
+    from sessiondb.model import Message, Session
     from sessiondb.store import Store
 
 
 #: Characters of a command line that is shown again.
 MAX_TYPED = 1_000
+#: Digits of the largest seq; int() refuses 5,000 of them.
+MAX_DIGITS = 18
 
 
 @dataclass(slots=True)
@@ -127,6 +129,16 @@ def find(store: Store, ref: str) -> Session:
     found = store.session(ref, terminal=terminal())
     remember(store, found)
     return found
+
+
+def find_message(store: Store, session: Session, name: str) -> Message:
+    """Return the message that a person names by id or label, else by seq if it is a number."""
+    try:
+        return store.message(session, name)
+    except NotFoundError:
+        if not name.isascii() or not name.isdigit() or len(name) > MAX_DIGITS:
+            raise
+        return store.message(session, int(name))
 
 
 def find_default(store: Store) -> Session:

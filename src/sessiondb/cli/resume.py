@@ -133,7 +133,7 @@ def _taken(store: Store, session: Session, form: str) -> Plan:
 
     to = writer(form)
     text = ""
-    for item in to.write([store.export(session.id, **to.READ)], detail=to.DETAILS[0]):
+    for item in to.write([store.export(session, **to.READ)], detail=to.DETAILS[0]):
         if isinstance(item, Document):
             text = "".join(item.chunks)
         else:

@@ -20,6 +20,7 @@ from sessiondb.cli.importing import Report, Sources, problem_line
 from sessiondb.cli.opening import say
 from sessiondb.cli.text import clock, count, one_line, short_id
 from sessiondb.clock import now_ms
+from sessiondb.effects import SessionHandle
 from sessiondb.errors import NotFoundError, SessionDBError
 from sessiondb.model import Imported, Problem
 
@@ -127,7 +128,7 @@ class _Told:
             return f"{clock(now_ms())}  {problem_line(result)}"
         facts = [clock(now_ms()), f"{result.outcome:8}", short_id(result.id)]
         with suppress(NotFoundError):  # it was removed meanwhile
-            session = self._store.session(result.id)
+            session = self._store.session(SessionHandle(result.id))
             facts += [session.source, count(session.message_count, "message")]
             facts += [one_line(session.title or "–")]
         return "  ".join(facts)

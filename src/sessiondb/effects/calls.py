@@ -14,6 +14,7 @@ from sqlalchemy import select, text
 
 from sessiondb import codec
 from sessiondb.effects.encode import Blob, same_json, spill
+from sessiondb.effects.handles import PartKey
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
@@ -108,12 +109,16 @@ class _Call:
         return self.status in ("completed", "error")
 
 
-def _call(tx: Transaction, session_id: str, part_id: str) -> _Call:
-    name = tx.aliases.get(part_id, part_id)
-    # Its own id first: what one call has as id, another may have as call_id.
-    row = tx.one(_BY_ID, sid=session_id, pid=name) or tx.one(_BY_CALL_ID, sid=session_id, pid=name)
+def _call(tx: Transaction, session_id: str, key: PartKey) -> _Call:
+    """Return the call with that id, else the last one with that ``call_id``, unless *key* is exact.
+
+    An id is unique, and a program may use one as the ``call_id`` of another call.
+    """
+    row = tx.one(_BY_ID, sid=session_id, pid=tx.aliases.get(key.name, key.name))
+    if row is None and not key.exact:
+        row = tx.one(_BY_CALL_ID, sid=session_id, pid=key.name)
     if row is None:
-        raise NotFoundError(f"there is no tool call {part_id} in session {session_id}")
+        raise NotFoundError(f"there is no tool call {key.name} in session {session_id}")
     return _Call(*row)
 
 
@@ -123,7 +128,7 @@ class Start:
 
     verb = "start"
     session_id: str
-    part_id: str
+    part: PartKey
     input: str | None
     input_blob: str | None
     blobs: tuple[Blob, ...]
@@ -133,14 +138,14 @@ class Start:
     def apply(self, tx: Transaction) -> None:
         """Write it; a call that runs, or ran, with the same input stays. Raises `ConflictError`."""
         state = tx.peek(self.session_id)
-        call = _call(tx, state.id, self.part_id)
+        call = _call(tx, state.id, self.part)
         same = self.keep_input or (
             call.input_blob == self.input_blob and same_json(call.input, self.input)
         )
         if call.status != "pending":
             if same or self.status == "pending":
                 return
-            raise ConflictError(f"call {self.part_id} is {call.status}, with another input")
+            raise ConflictError(f"call {self.part.name} is {call.status}, with another input")
         tx.insert_blobs(self.blobs)
         if call.input_blob and not same:
             tx.loose.add(call.input_blob)
@@ -164,7 +169,7 @@ class Settle:
 
     verb = "settle"
     session_id: str
-    part_id: str
+    part: PartKey
     status: str
     outcome: str | None
     text: str | None
@@ -177,7 +182,7 @@ class Settle:
     def apply(self, tx: Transaction) -> None:
         """Write it; a call settled with the same result stays. Raises `ConflictError`."""
         state = tx.peek(self.session_id)
-        call = _call(tx, state.id, self.part_id)
+        call = _call(tx, state.id, self.part)
         if call.settled and self.if_open:
             return
         if call.settled:
@@ -188,7 +193,7 @@ class Settle:
                 self.text_blob,
             ):
                 return
-            raise ConflictError(f"call {self.part_id} is settled, with another result")
+            raise ConflictError(f"call {self.part.name} is settled, with another result")
         packed, data_blob = add_data(tx, call.data, call.data_blob, self.data)
         tx.insert_blobs(self.blobs)
         tx.loose.update(h for h in (call.text_blob, call.data_blob) if h)

@@ -66,9 +66,9 @@ _FACTS = Statement(
     lambda: select(
         session.c.source,
         session.c.source_id,
-        session.c.time_imported,
         session.c.revision,
         session.c.last_seq,
+        session.c.time_imported,
     ).where(session.c.id == p("sid"))
 )  # fmt: skip
 
@@ -173,7 +173,7 @@ class Delete:
         return [ownership.Lost(root_id, *row) for row in dict.fromkeys(rows)]
 
     def _bury(self, tx: Transaction, session_id: str) -> None:
-        source, source_id, imported, revision, last_seq = tx.one(_FACTS, sid=session_id)
+        source, source_id, revision, last_seq, imported = tx.one(_FACTS, sid=session_id)
         # A session made here can come back too, from its log: there its id is its name, and
         # the name that its program gave it is free for another one.
         name = session_id if imported is None else source_id

@@ -1,13 +1,14 @@
 """Handles: what a write returns before anybody has read anything.
 
-``id`` is known at once, ``seq`` after the commit. Effects take handles, the
-objects that reads return, or full ids; never prefixes.
+``id`` is known at once, ``seq`` after the commit. A handle or a record means exactly
+what it was made for, in every verb and every read. Effects take these or full ids,
+never prefixes; only reads, `fork` and `delete` also take what a person types.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sessiondb.errors import InvalidInputError
 from sessiondb.ids import valid_id
@@ -96,8 +97,15 @@ def message_key(message: MessageRef) -> str | int:
     return valid_id(message, "a message id")
 
 
-def part_key(part: PartRef) -> str:
-    """Return the id behind *part*; raises `InvalidInputError`."""
+class PartKey(NamedTuple):
+    """What addresses a tool call: its id alone, or a string that may be its ``call_id``."""
+
+    name: str
+    exact: bool
+
+
+def part_key(part: PartRef) -> PartKey:
+    """Return what addresses *part*; raises `InvalidInputError`."""
     if isinstance(part, PartHandle | Part):
-        return part.id
-    return valid_id(part, "a part id")
+        return PartKey(part.id, exact=True)
+    return PartKey(valid_id(part, "a part id"), exact=False)

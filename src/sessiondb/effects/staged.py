@@ -5,7 +5,7 @@ Only what the unit wrote is known; everything else is left to the transaction.
 
 from __future__ import annotations
 
-from sessiondb.effects.handles import MessageHandle
+from sessiondb.effects.handles import MessageHandle, PartKey
 from sessiondb.errors import ConflictError, InvalidInputError
 
 
@@ -15,8 +15,8 @@ class Staged:
     def __init__(self) -> None:
         self._created: set[str] = set()
         self._deleted: set[str] = set()
-        self._open: dict[tuple[str, str], bool] = {}
-        self._calls: dict[tuple[str, str], str] = {}
+        self._open: dict[tuple[str, str | int], bool] = {}
+        self._calls: dict[tuple[str, PartKey], str] = {}
 
     def live(self, session_id: str) -> str:
         """Return the id unless this unit deletes the session; raises `ConflictError`."""
@@ -44,24 +44,24 @@ class Staged:
 
     def add_part(self, session_id: str, message: str | int) -> None:
         """Refuse a part for a message that this unit wrote or finished as complete."""
-        if self._open.get((self.live(session_id), str(message))) is False:
+        if self._open.get((self.live(session_id), message)) is False:
             raise InvalidInputError(f"message {message} is finished; append it with open=True")
 
     def finish(self, session_id: str, message: str | int) -> None:
         """Note that a message is complete; twice in one unit is refused."""
-        key = (self.live(session_id), str(message))
+        key = (self.live(session_id), message)
         if self._open.get(key) is False:
             raise InvalidInputError(f"message {message} is finished already")
         self._open[key] = False
 
-    def start(self, session_id: str, part: str) -> None:
+    def start(self, session_id: str, part: PartKey) -> None:
         """Refuse to start what this unit settled."""
         if self._calls.get((session_id, part)) == "settled":
-            raise InvalidInputError(f"call {part} is settled already")
+            raise InvalidInputError(f"call {part.name} is settled already")
         self._calls[session_id, part] = "started"
 
-    def settle(self, session_id: str, part: str) -> None:
+    def settle(self, session_id: str, part: PartKey) -> None:
         """Refuse to settle a call twice in one unit."""
         if self._calls.get((session_id, part)) == "settled":
-            raise InvalidInputError(f"call {part} is settled already")
+            raise InvalidInputError(f"call {part.name} is settled already")
         self._calls[session_id, part] = "settled"

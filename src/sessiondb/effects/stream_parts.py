@@ -9,7 +9,7 @@ from sessiondb import codec
 from sessiondb.effects import encode
 from sessiondb.effects.calls import Settle, Start
 from sessiondb.effects.encode import Blob
-from sessiondb.effects.handles import PartHandle
+from sessiondb.effects.handles import PartHandle, part_key
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model.draft import NO_INPUT
 
@@ -145,12 +145,31 @@ class StreamCall(StreamPart):
             return []
         blobs: list[Blob] = []
         columns = encode.input_columns(given, blobs)
-        return [Start(self._handle.session_id, self.id, *columns, tuple(blobs), status="pending")]
+        return [
+            Start(
+                self._handle.session_id,
+                part_key(self._handle),
+                *columns,
+                tuple(blobs),
+                status="pending",
+            )
+        ]
 
     def interrupted(self) -> list[Effect]:
         """Return the effect that ends a call nobody settled."""
         if self.settled:
             return []
         sid = self._handle.session_id
-        end = Settle(sid, self.id, "error", "interrupted", None, None, None, {}, (), if_open=True)
+        end = Settle(
+            sid,
+            part_key(self._handle),
+            "error",
+            "interrupted",
+            None,
+            None,
+            None,
+            {},
+            (),
+            if_open=True,
+        )
         return [end]

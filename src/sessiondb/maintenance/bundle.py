@@ -12,6 +12,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sessiondb.effects import SessionHandle
 from sessiondb.engine import outputs
 from sessiondb.errors import ConflictError, SessionDBError
 from sessiondb.formats import jsonl
@@ -88,7 +89,7 @@ def write_bundle(store: Store, sessions: Iterable[Session], path: Path) -> dict[
     hold the sessions, and the errors of `outputs.writing`.
     """
     found = parents_first(store, sessions)
-    exports = (store.export(session.id, **jsonl.READ) for session in found)
+    exports = (store.export(session, **jsonl.READ) for session in found)
     with outputs.writing(path) as file, outputs.packed(file, path) as out:
         for item in jsonl.write(exports, together=True):
             for chunk in item.chunks:  # type: ignore[union-attr]
@@ -115,7 +116,7 @@ def _read_back(store: Store, missing: dict[str, Session], path: Path) -> dict[st
 def _compare(store: Store, item: SourceSession, path: Path) -> None:
     """Raise unless a session that was read back is what the database has."""
     assert item.stored is not None, "our own log says what it was"
-    export = store.export(item.stored.id, **jsonl.READ)
+    export = store.export(SessionHandle(item.stored.id), **jsonl.READ)
     if export.session.revision != item.stored.revision:
         raise ConflictError(
             f"session {export.session.id} changed while it was written to {path}",

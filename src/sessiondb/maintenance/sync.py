@@ -186,7 +186,7 @@ def _update(
     root = str(store.location.root)
 
     def lines() -> Iterator[str]:
-        return jsonl.lines(portable(store.export(session.id, **jsonl.READ), root))
+        return jsonl.lines(portable(store.export(session, **jsonl.READ), root))
 
     return _replace(path, lines()) if seen is None else _bring(path, seen, lines, whole)
 

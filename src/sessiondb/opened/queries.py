@@ -1,9 +1,10 @@
 """The reads of the façades, under the names that they have there.
 
 Each is a generator of the repository's kind; `Store` runs it in the caller's
-thread and `AsyncStore` in threads of its own. Sessions are named by a REF: an id, a
-unique prefix or tail of one, a slug, the source's own id, ``@``, a handle or a
-record.
+thread and `AsyncStore` in threads of its own. A handle or a record means exactly its
+own session or message. A string is a REF, as people type them: an id goes first,
+always, then the source's own id, a slug, a unique prefix or tail of an id; or ``@``.
+A string for a message is its id, else a label; a number is a seq.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from sessiondb.repository.sessions import (
     Filters,
     find_session,
     list_sessions,
+    session_by_id,
 )
 
 MessageKey = MessageHandle | Message | str | int
@@ -71,14 +73,15 @@ class Queries:
 
     def session(self, ref: SessionRef, *, terminal: str | None = None) -> Read[Session]:
         """Return one session; raises `NotFoundError` and `AmbiguousIdError`."""
-        name = ref.id if isinstance(ref, SessionHandle | Session) else ref
+        if isinstance(ref, SessionHandle | Session):
+            return (yield from session_by_id(self._base, ref.id))
         here, directory = None, None
-        if isinstance(name, str) and name.startswith("@"):
+        if isinstance(ref, str) and ref.startswith("@"):
             here = yield from self._filters(HERE)
             directory = self._core.locate(None).directory
         return (
             yield from find_session(
-                self._base, name, here=here, terminal_id=terminal, directory=directory
+                self._base, ref, here=here, terminal_id=terminal, directory=directory
             )
         )
 
@@ -130,8 +133,8 @@ class Queries:
         An empty session is ``[]``; raises `NotFoundError`.
         """
         found = yield from self.session(ref)
-        low = None if after is None else message_key(after)
-        high = None if before is None else message_key(before)
+        low = None if after is None else (yield from self._seq(found, after))
+        high = None if before is None else (yield from self._seq(found, before))
         return (
             yield from transcript.messages(
                 found.id, last=last, after=low, before=high, limit=limit, branches=branches
@@ -139,9 +142,19 @@ class Queries:
         )
 
     def message(self, ref: SessionRef, message: MessageKey) -> Read[Message]:
-        """Return one message by id, seq or label; raises `NotFoundError`."""
+        """Return one message: by handle, record or id, else by label; a number is a seq.
+
+        Raises `NotFoundError`.
+        """
         found = yield from self.session(ref)
-        return (yield from transcript.one_message(found.id, message_key(message)))
+        seq = yield from self._seq(found, message)
+        return (yield from transcript.one_message(found.id, seq))
+
+    def _seq(self, found: Session, message: MessageKey) -> Read[int]:
+        key = message_key(message)
+        if isinstance(message, str):
+            return (yield from transcript.seq_named(found.id, message))
+        return (yield from transcript.seq_of(found.id, key))
 
     def pages(
         self, ref: SessionRef, *, branches: bool = False, page: int = transcript.PAGE
@@ -205,7 +218,7 @@ class Queries:
         found = yield from self.session(ref)
         leaf: Any = ...
         if at is not LEAF and at is not None:
-            leaf = yield from transcript.seq_of(found.id, message_key(at))
+            leaf = yield from self._seq(found, at)
         path = yield from transcript.live_path(found.id, leaf=leaf)
         return context_of((yield from transcript.load(found.id, path, live=path)), repair)
 

@@ -27,7 +27,7 @@ from sessiondb.ids import SESSION as PREFIX
 from sessiondb.model import Page, Session
 from sessiondb.repository import Read, sizes
 from sessiondb.repository.decode import SELECT_SESSION, session_of
-from sessiondb.schema import project_directory, session, terminal
+from sessiondb.schema import project_directory, session, terminal, tombstone
 from sessiondb.schema.tables import LISTED
 
 
@@ -300,6 +300,15 @@ _BY_SOURCE_PREFIX = Statement(
         literal_column(str(MAX_CANDIDATES + 1))
     )
 )
+_REMOVED = Statement(
+    lambda: (
+        select(tombstone.c.source_id)
+        .where(tombstone.c.source_id == p("ref"))
+        .limit(literal_column("1"))
+    )
+)
+#: Native ids, in full.
+_FULL_ID = re.compile(PREFIX + "[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _LAST_HERE = Statement(
     lambda: (
         SELECT_SESSION.join(terminal, terminal.c.session_id == session.c.id)
@@ -315,9 +324,11 @@ def find_session(
     base: str | None, ref: str, *, here: Filters | None = None, terminal_id: str | None = None,
     directory: str | None = None,
 ) -> Read[Session]:  # fmt: skip
-    """Return the session that *ref* names: see REF in the README.
+    """Return the session that *ref*, typed by a person, names: see REF in the README.
 
-    Raises `NotFoundError`, and `AmbiguousIdError` with the candidates.
+    An id always goes first. A string that is a full id, or that was one until its
+    session was removed, is never taken for a part of another. Raises `NotFoundError`,
+    and `AmbiguousIdError` with the candidates.
     """
     if not isinstance(ref, str) or not ref:
         what = f"a session is named by its id, its slug or @, not {abridged(ref)}"
@@ -326,15 +337,25 @@ def find_session(
         return (yield from _last_used(base, ref, here or Filters(), terminal_id, directory))
     if not _may_be_a_name(ref):
         raise NotFoundError(f"no session is named {abridged(ref)}", hint=_ALL_SESSIONS)
-    for statement in (_BY_ID, _BY_SOURCE_ID, _BY_SLUG):
+    for statement in (_BY_ID, _BY_SOURCE_ID):
         rows = yield statement, {"ref": ref}
         if rows:
             return _only(rows, ref, base)
+    if (yield _REMOVED, {"ref": ref}):
+        raise NotFoundError(f"session {abridged(ref)} was removed here", hint=_ALL_SESSIONS)
     for statement, params in _guesses(ref):
         rows = yield statement, params
         if rows:
             return _only(rows, ref, base)
     raise NotFoundError(f"no session is named {abridged(ref)}", hint=_ALL_SESSIONS)
+
+
+def session_by_id(base: str | None, session_id: str) -> Read[Session]:
+    """Return the session with exactly that id; raises `NotFoundError`."""
+    rows = yield _BY_ID, {"ref": session_id}
+    if not rows:
+        raise NotFoundError(f"session {abridged(session_id)} does not exist", hint=_ALL_SESSIONS)
+    return session_of(rows[0], base)
 
 
 def _may_be_a_name(ref: str) -> bool:
@@ -346,9 +367,12 @@ def _may_be_a_name(ref: str) -> bool:
 
 
 def _guesses(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
+    if _FULL_ID.fullmatch(ref):
+        return []
     prefix = ref if ref.startswith(PREFIX) else PREFIX + ref.upper()
     guesses: list[tuple[Statement, Mapping[str, Any]]] = [
-        (_BY_PREFIX, {"ref": prefix, "stop": prefix + "\U0010ffff"})
+        (_BY_SLUG, {"ref": ref}),
+        (_BY_PREFIX, {"ref": prefix, "stop": prefix + "\U0010ffff"}),
     ]
     if len(ref) >= 4:
         guesses.append((_BY_TAIL, {"tail": "%" + escape_like(ref)}))

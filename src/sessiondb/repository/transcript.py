@@ -9,7 +9,6 @@ length; where an import put a message between others the whole map is read.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -97,20 +96,28 @@ _BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
 
 
 def seq_of(session_id: str, key: str | int) -> Read[int]:
-    """Return the seq of a message by id, label or seq; raises `NotFoundError`."""
+    """Return the seq of a message by exactly its id, or its seq; raises `NotFoundError`."""
     if isinstance(key, int):
         rows = yield _SEQ_IS, {"sid": session_id, "at": key}
     else:
         rows = yield _SEQ_OF_ID, {"sid": session_id, "mid": key}
-        if not rows:
-            rows = yield _SEQ_OF_LABEL, {"sid": session_id, "mid": key}
-        # At most 18 digits, so that the number fits into 64 bits.
-        if not rows and re.fullmatch(r"[0-9]{1,18}", key):
-            rows = yield _SEQ_IS, {"sid": session_id, "at": int(key)}
     if not rows:
-        hint = f"{command('show', session_id)} shows its messages"
-        raise NotFoundError(f"session {session_id} has no message {abridged(key)}", hint=hint)
+        raise _no_message(session_id, key)
     return int(rows[0][0])
+
+
+def seq_named(session_id: str, name: str) -> Read[int]:
+    """Return the seq of a message by its id, else by a label; raises `NotFoundError`."""
+    for statement in (_SEQ_OF_ID, _SEQ_OF_LABEL):
+        rows = yield statement, {"sid": session_id, "mid": name}
+        if rows:
+            return int(rows[0][0])
+    raise _no_message(session_id, name)
+
+
+def _no_message(session_id: str, key: str | int) -> NotFoundError:
+    hint = f"{command('show', session_id)} shows its messages"
+    return NotFoundError(f"session {session_id} has no message {abridged(key)}", hint=hint)
 
 
 def leaf_of(session_id: str) -> Read[int | None]:
@@ -212,33 +219,30 @@ def messages(
     session_id: str,
     *,
     last: int | None = None,
-    after: str | int | None = None,
-    before: str | int | None = None,
+    after: int | None = None,
+    before: int | None = None,
     limit: int | None = None,
     branches: bool = False,
 ) -> Read[list[Message]]:
     """Return messages oldest first: the live path, or all branches in order of seq.
 
     *last* takes from the end, *limit* from the beginning; *after* and *before*
-    (ids, labels or seqs) are exclusive. Empty is ``[]``.
+    (seqs) are exclusive. Empty is ``[]``.
     """
     for name, value in (("last", last), ("limit", limit)):
         if value is not None and (type(value) is not int or value < 1):
             raise InvalidInputError(f"{name} is 1 or more, not {abridged(value)}")
-    low = None if after is None else (yield from seq_of(session_id, after))
-    high = None if before is None else (yield from seq_of(session_id, before))
     if last is not None and after is None and limit is None and not branches:
-        path = yield from tail_path(session_id, last, high)
+        path = yield from tail_path(session_id, last, before)
     else:
-        path = _slice((yield from live_path(session_id, branches=branches)), low, high)
+        path = _slice((yield from live_path(session_id, branches=branches)), after, before)
         path = path[:limit] if limit is not None else path
         path = path[-last:] if last is not None else path
     return (yield from load(session_id, path))
 
 
-def one_message(session_id: str, key: str | int) -> Read[Message]:
-    """Return one message by id, label or seq, also one off the live path."""
-    seq = yield from seq_of(session_id, key)
+def one_message(session_id: str, seq: int) -> Read[Message]:
+    """Return one message by its seq, also one off the live path."""
     found = yield from load(session_id, [seq])
     return found[0]
 
