@@ -403,7 +403,8 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
          ORDER BY c.seq DESC, c.idx DESC LIMIT 1))
             ELSE coalesce(p.text, CAST(tb.data AS TEXT)) END AS output, (p.time_ended - p.time_started) / 1000.0 AS seconds,
        p.call_id, p.id AS part_id, strftime('%Y-%m-%d %H:%M:%S', coalesce(p.time_started, p.time_created) / 1000, 'unixepoch') AS time,
-       p.inherited, s.source, s.project_id
+       p.inherited, s.source, s.project_id, CASE WHEN json_valid(coalesce(p.input, CAST(ib.data AS TEXT))) THEN
+         coalesce(json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.filePath'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.file_path'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.path'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.notebook_path'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.absolute_path')) END AS path, s.directory
   FROM part AS p
   JOIN session AS s ON s.id = p.session_id
   LEFT JOIN blob AS tb ON tb.hash = p.text_blob

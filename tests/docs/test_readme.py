@@ -82,6 +82,19 @@ def test_every_query_answers_on_sessions_of_the_real_opencode(
     _check_queries(sqlite3_shell, path, word)
 
 
+@pytest.mark.parametrize("name", ["opencode-0.5.29", "opencode-1.18.33", "opencode-2.0.15"])
+def test_the_files_that_were_edited_are_found_whichever_agent_edited_them(
+    name: str,
+    sqlite3_shell: str,
+    database: Callable[[Path], Path],
+    real_store: Callable[[str], Path],
+) -> None:
+    path = database(real_store(name) / "data")
+    (query,) = (query for query in QUERIES if query.before.startswith("The files"))
+    rows = _ask(sqlite3_shell, path, query.text)
+    assert [row["file"] for row in rows] == ["/home/dev/projects/acme/src/greet.py"]
+
+
 def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
     """After a change on purpose: python tests/docs/docs_console.py README.md."""
     pairs = [(c, shown) for c, shown in typed(README) if not c.startswith("python")]

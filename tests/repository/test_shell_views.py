@@ -124,6 +124,24 @@ def test_tool_call_says_how_long_and_how_it_ended(store: Store, ask: Ask) -> Non
     assert rows[1]["seconds"] >= 0
 
 
+def test_tool_call_names_the_file_under_whichever_key_the_agent_has_it(
+    store: Store, ask: Ask
+) -> None:
+    session = store.create_session(directory="/tmp")
+    keys = ("filePath", "file_path", "path", "notebook_path", "absolute_path")
+    named = [tool("edit", {key: f"a/{key}", "new": "x"}) for key in keys]
+    large = tool("write", {"path": "large", "content": "x" * 5000})
+    odd = [tool("odd", given) for given in ({}, [], "path", 7, None, {"path": None})]
+    store.append(session, assistant(*named, large, *odd, tool("bash")))
+    rows = ask("SELECT path, directory FROM tool_call ORDER BY idx")
+    expected = [*(f"a/{key}" for key in keys), "large", *[None] * (len(odd) + 1)]
+    assert [row["path"] for row in rows] == expected
+    assert {row["directory"] for row in rows} == {store.session(session).directory}
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        connection.execute("UPDATE blob SET data = CAST('{' AS BLOB)")
+    assert len(ask("SELECT path FROM tool_call")) == len(rows)
+
+
 def test_usage_views_count_once_and_leave_unknown_unknown(store: Store, ask: Ask) -> None:
     session = talk(store)
     store.fork(session)

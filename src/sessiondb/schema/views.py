@@ -64,13 +64,20 @@ SELECT p.session_id, p.seq, p.idx, {_when("m.time_created")} AS time, m.role, m.
  WHERE {_ALIVE}
 """.strip()
 
+_INPUT = "coalesce(p.input, CAST(ib.data AS TEXT))"
+#: Where agents put the file that a call is about: OpenCode 1.x and before, Claude Code and
+#: Gemini, OpenCode 2 and pi, notebooks, Gemini's reader.
+_PATH_KEYS = ("filePath", "file_path", "path", "notebook_path", "absolute_path")
+_FILE = f"""CASE WHEN json_valid({_INPUT}) THEN
+         coalesce({", ".join(f"json_extract({_INPUT}, '$.{key}')" for key in _PATH_KEYS)}) END"""
+
 TOOL_CALL = f"""
 CREATE VIEW tool_call AS
 SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
-       coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
+       {_INPUT} AS input,
        {_TEXT} AS output, (p.time_ended - p.time_started) / 1000.0 AS seconds,
        p.call_id, p.id AS part_id, {_when("coalesce(p.time_started, p.time_created)")} AS time,
-       p.inherited, s.source, s.project_id
+       p.inherited, s.source, s.project_id, {_FILE} AS path, s.directory
   FROM part AS p
   JOIN session AS s ON s.id = p.session_id
   LEFT JOIN blob AS tb ON tb.hash = p.text_blob
