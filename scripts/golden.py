@@ -42,8 +42,9 @@ def talk(store: Store) -> SessionHandle:
         provider="anthropic", model="claude-sonnet-4-5", metadata={"ticket": 17},
     )  # fmt: skip
     store.append(session, system("Answer briefly."))
+    files = [file(content=LONG.encode() * 2, filename=name) for name in ("a.py", "copy.py")]
     question = store.append(
-        session, user("Fix the off-by-one", file("file:///a.py", mime="text/x-python"))
+        session, user("Fix the off-by-one", file("file:///a.py", mime="text/x-python"), *files)
     )
     store.append(
         session,
@@ -132,7 +133,7 @@ def sessions(store: Store) -> list[dict[str, Any]]:
     for session in store.sessions(project=ALL, archived=True, subagents=True, limit=100):
         messages = store.messages(session.id, branches=True)
         found.append({**session_json(session), "messages": list(map(message_json, messages))})
-    return found
+    return json.loads(json.dumps(found, default=value))  # type: ignore[no-any-return]
 
 
 def target() -> Path:

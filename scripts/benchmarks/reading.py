@@ -68,10 +68,10 @@ def load_rows(bench: Bench) -> Iterator[Row]:
         for sql, params, _ in scans:
             cursor = connection.execute(sql, params)
             names = [column[0] for column in cursor.description]
-            data = names.index("data")
+            data, large = names.index("data"), names.index("large")
             for row in cursor.fetchall():
-                if row[data] is not None:
-                    msgpack.unpackb(row[data])
+                if packed := row[data] or row[large]:
+                    msgpack.unpackb(packed)
 
     yield Row("load 2,000 turns", *_compare(path, read, floor, bench.times(15)), goal=2)
 

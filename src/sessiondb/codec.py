@@ -26,6 +26,8 @@ from sessiondb.errors import CodecError, abridged
 MAX_DEPTH = 400
 #: A value of this many bytes or more lives in the blob table.
 BLOB_BYTES = 1024
+#: Key of the bytes of a file in ``data``.
+CONTENT = "content"
 UTF8, MSGPACK, BINARY = "utf-8", "msgpack", "binary"
 
 _unpack = msgpack.unpackb
@@ -72,6 +74,54 @@ def _check_keys(value: Any, level: int = 0) -> None:
         for item in value:
             if type(item) not in _SCALARS:
                 _check_keys(item, level + 1)
+
+
+def split_content(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes | None]:
+    """Return *data* without the content of a file, and that content; None if it has none.
+
+    The content is the first value under the key ``content``, at the top or in a map
+    below, if it is bytes and `BLOB_BYTES` or longer. None takes its place, so that
+    `join_content` finds it again. Stored by itself it is one blob for all names.
+    """
+    found = _content_at(data)
+    if found is None:
+        return data, None
+    key, holder = found
+    content = holder[CONTENT]
+    if type(content) is not bytes or len(content) < BLOB_BYTES:
+        return data, None
+    rest = {**holder, CONTENT: None}
+    return (rest if key is None else {**data, key: rest}), content
+
+
+def join_content(data: Mapping[str, Any], content: bytes) -> dict[str, Any]:
+    """Return *data* with *content* where `split_content` took it from; raises `CodecError`."""
+    found = _content_at(data)
+    if found is None:
+        raise CodecError("stored data has no place for its content")
+    key, holder = found
+    whole = {**holder, CONTENT: content}
+    return whole if key is None else {**data, key: whole}
+
+
+def _content_at(data: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]] | None:
+    if CONTENT in data:
+        return None, data
+    for key, value in data.items():
+        if isinstance(value, Mapping) and CONTENT in value:
+            return key, value
+    return None
+
+
+def unpack_part(packed: bytes | None, blob: bytes | None) -> dict[str, Any]:
+    """Decode the ``data`` of a part from its own bytes and those of its blob.
+
+    Both together are data and its content; a blob alone is all of the data.
+    Raises `CodecError`.
+    """
+    if packed is None or blob is None:
+        return unpack(packed if blob is None else blob)
+    return join_content(unpack(packed), blob)
 
 
 def unpack(packed: bytes | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from docs_blocks import ROOT
 
-from sessiondb import SessionHandle, Store, Tokens, assistant, text, tool, user
+from sessiondb import SessionHandle, Store, Tokens, assistant, file, text, tool, user
 from sessiondb.formats import find
 
 SAMPLE = ROOT / "examples" / "sample-opencode"
@@ -19,7 +19,8 @@ def _write_own(store: Store) -> SessionHandle:
     """Write a session of today: the pages ask for this month, for failed and for slow calls."""
     with store.effects() as fx:
         session = fx.create_session(title="A timer of our own")
-        fx.append(session, user("Set the timer"))
+        clock = file(content=b"a clock " * 200, filename="clock.txt", mime="text/plain")
+        fx.append(session, user("Set the timer", clock))
         fx.append(session, user(text("a NUL \0 and half of a pair \ud800")))
         failed = tool("bash", {"command": "tea"}, error="no water", call_id="call_1")
         fx.append(session, assistant(text("Long. " * 400), failed), model="other", cost=0.25)

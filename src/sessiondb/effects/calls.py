@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import select, text
 
 from sessiondb import codec
-from sessiondb.effects.encode import Blob, same_json, spill
+from sessiondb.effects.encode import Blob, data_columns, same_json
 from sessiondb.effects.handles import PartKey
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
@@ -71,8 +71,9 @@ _BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
 
 
 def data_of(tx: Transaction, data: bytes | None, data_blob: str | None) -> dict[str, Any]:
-    """Return the decoded data of a stored row; nothing is ``{}``."""
-    return codec.unpack(tx.one(_BLOB, hash=data_blob)[0] if data_blob else data)
+    """Return the decoded data of a stored part; nothing is ``{}``."""
+    large = tx.one(_BLOB, hash=data_blob)[0] if data_blob else None
+    return codec.unpack_part(data, large)
 
 
 def add_data(
@@ -81,11 +82,10 @@ def add_data(
     """Return the columns of a stored row's data with *more* laid over it; a new blob is stored."""
     if not more:
         return data, data_blob
-    packed = codec.pack_data({**data_of(tx, data, data_blob), **more})
     blobs: list[Blob] = []
-    name = spill(packed, codec.MSGPACK, blobs)
+    columns = data_columns({**data_of(tx, data, data_blob), **more}, blobs)
     tx.insert_blobs(blobs)
-    return (None if name else packed), name
+    return columns
 
 
 @dataclass(frozen=True, slots=True, eq=False)

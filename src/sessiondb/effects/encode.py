@@ -146,9 +146,24 @@ def text_columns(
     # Characters bound the bytes from below: most texts are short and never encoded here.
     long = text is not None and len(text) * 4 >= codec.BLOB_BYTES
     text_blob = spill(text.encode(), codec.UTF8, blobs) if long and text is not None else None
-    packed = codec.pack_data(data)
-    data_blob = spill(packed, codec.MSGPACK, blobs)
-    return (None if text_blob else text, text_blob, None if data_blob else packed, data_blob)
+    packed, data_blob = data_columns(data, blobs)
+    return (None if text_blob else text, text_blob, packed, data_blob)
+
+
+def data_columns(data: Mapping[str, Any], blobs: list[Blob]) -> tuple[bytes | None, str | None]:
+    """Return (data, data_blob) of a part's data.
+
+    The content of a file is a blob by itself, beside the rest. Where that is as
+    large as a blob, too, one blob holds everything.
+    """
+    rest, content = codec.split_content(data)
+    packed = codec.pack_data(rest)
+    if content is not None and packed is not None and len(packed) < codec.BLOB_BYTES:
+        return packed, spill(content, codec.BINARY, blobs)
+    if content is not None:
+        packed = codec.pack_data(data)
+    name = spill(packed, codec.MSGPACK, blobs)
+    return (None if name else packed), name
 
 
 def input_columns(value: Any, blobs: list[Blob]) -> tuple[str | None, str | None]:

@@ -99,7 +99,8 @@ PART_COLUMNS = (
     part.c.title,
     func.coalesce(part.c.input, sql_cast(_input_blob.c.data, Text)).label("input"),
     func.coalesce(part.c.text, sql_cast(_text_blob.c.data, Text)).label("text"),
-    func.coalesce(part.c.data, _data_blob.c.data, type_=LargeBinary).label("data"),
+    part.c.data,
+    _data_blob.c.data.label("large"),
     part.c.inherited,
     part.c.time_created,
     part.c.time_updated,
@@ -115,11 +116,11 @@ PART_FROM = (
 
 def part_of(row: tuple[Any, ...]) -> Part:
     """Return the record of a row of `PART_COLUMNS`."""
-    packed, shown = row[11], row[10]
-    data = codec.unpack(packed) if packed else {}
+    shown, packed, large = row[10:13]
+    data = codec.unpack_part(packed, large) if packed or large else {}
     if "text_exact" in data:
         shown = data.pop("text_exact")
-    return _make_part(*row[1:10], shown, data, row[12] == 1, *row[13:])
+    return _make_part(*row[1:10], shown, data, row[13] == 1, *row[14:])
 
 
 def parts_by_seq(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Part]]:
