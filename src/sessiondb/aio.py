@@ -27,9 +27,10 @@ from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
 from sessiondb.effects.job import Job
 from sessiondb.effects.recover import Recover
-from sessiondb.errors import InvalidInputError, StorageError, StoreClosedError
+from sessiondb.errors import BusyError, InvalidInputError, StoreClosedError
 from sessiondb.model import Change, Export, Imported, Problem, SourceSession
 from sessiondb.opened.core import Core
+from sessiondb.opened.executor import SerialExecutor
 from sessiondb.opened.exports import with_messages
 from sessiondb.opened.notifier import Callback, LoopNotifier
 from sessiondb.opened.opening import HOW_TO_OPEN, Opening
@@ -39,7 +40,6 @@ from sessiondb.opened.sharing import Holding, new_stream
 from sessiondb.opened.streams import AsyncStream
 from sessiondb.opened.waking import inbox
 from sessiondb.opened.watching import Watch
-from sessiondb.opened.worker import Worker
 from sessiondb.repository import Read
 
 if TYPE_CHECKING:
@@ -146,13 +146,13 @@ class AsyncStore:
         A caller who is cancelled does not wait for it; the store is closed all the same.
         """
         try:
-            worker = Worker("sessiondb-close")
-        except StorageError:
+            executor = SerialExecutor("sessiondb-close")
+        except BusyError:
             # No thread is left: rather a loop that waits than a store that stays open.
             self._core.close()
             return
-        closed = worker.call(self._core.close)
-        worker.end()
+        closed = executor.call(self._core.close)
+        executor.end()
         await closed
 
     async def __aenter__(self) -> Self:
@@ -355,12 +355,12 @@ class AsyncStore:
         importer = new_importer(self._core, restore, as_fork, dry_run, project_root)
         results = importer.run(found)
         # One thread from the first record to the last: a reader has connections of its own.
-        worker = Worker("sessiondb-import", last=partial(_close_all, results, found))
+        executor = SerialExecutor("sessiondb-import", last=partial(_close_all, results, found))
         try:
-            while (result := await worker.call(lambda: next(results, None))) is not None:
+            while (result := await executor.call(lambda: next(results, None))) is not None:
                 yield result
         finally:
-            worker.end()
+            executor.end()
 
     # -- being told ----------------------------------------------------------
 

@@ -338,7 +338,7 @@ class Store:
     def on_commit(self, callback: Callback) -> Callable[[], None]:
         """Call *callback* with the changes of each commit of this process, on a thread of its own.
 
-        Returns a function that ends it.
+        Returns a function that ends it, which may be called again and after `close`.
         """
         return self._core.subscribe(callback)
 
@@ -352,8 +352,11 @@ class Store:
     ) -> Generator[Change]:
         """Yield what any process commits after the first step of the loop, or after change *since*.
 
-        Each says where to read: messages after ``since_seq``. Looks every *poll*
-        seconds, until *stop* is set.
+        Each says where to read: messages after ``since_seq``. Changes of a session
+        between two looks are one; a deletion is yielded exactly once to whoever
+        continues from its last ``change``, for each session of a family. Looks every
+        *poll* seconds (up to a day), until *stop* is set. Raises `InvalidInputError`,
+        and at the next look `StoreClosedError` and `DatabaseReplacedError`.
         """
         from sessiondb.opened.watching import Watch
 

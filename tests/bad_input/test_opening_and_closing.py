@@ -123,7 +123,7 @@ def test_a_backup_is_written_to_a_path_of_any_kind(tmp_path: Path) -> None:
             assert made.path == Path(to)
             assert made.path.stat().st_size == made.bytes
         before = sorted(tmp_path.iterdir())
-        for to in (5, None, b"4.db", "4\0.db", object(), "~nobody-of-that-name/4.db"):
+        for to in (5, None, b"4.db", "4\0.db", object()):
             with pytest.raises(InvalidInputError, match="to is a path"):
                 backup(store, to)  # type: ignore[arg-type]
         assert sorted(tmp_path.iterdir()) == before

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from processes import run, said
 
-from sessiondb import ALL, AsyncStore, StorageError, user
+from sessiondb import ALL, AsyncStore, BusyError, user
 from sessiondb.model import Problem, SourceSession
-from sessiondb.opened.worker import Worker
+from sessiondb.opened.executor import SerialExecutor
 
 # In a child, because what it looks for ends the interpreter (a negative return code).
 _CANCEL = """
@@ -98,22 +98,22 @@ async def test_an_import_reads_from_its_first_record_to_its_end_in_one_thread(
     assert threading.current_thread() not in first | second
 
 
-async def test_a_worker_does_in_order_what_it_was_asked_and_ends_with_the_last_of_it() -> None:
+async def test_an_executor_does_in_order_what_it_was_asked_and_ends_with_the_last_of_it() -> None:
     done: list[object] = []
-    worker = Worker("tests", last=lambda: done.append("last"))
-    calls = [worker.call(lambda n=n: done.append(n)) for n in range(3)]
+    executor = SerialExecutor("tests", last=lambda: done.append("last"))
+    calls = [executor.call(lambda n=n: done.append(n)) for n in range(3)]
     calls[1].cancel()
-    worker.end(lambda: done.append("end"))
+    executor.end()
     await asyncio.gather(calls[0], calls[2])
-    await asyncio.to_thread(worker.join)
-    assert done == [0, 1, 2, "end", "last"]
+    await asyncio.to_thread(executor.join)
+    assert done == [0, 1, 2, "last"]
 
 
-async def test_a_worker_that_nobody_refers_to_ends() -> None:
+async def test_an_executor_that_nobody_refers_to_ends() -> None:
     ended = threading.Event()
-    worker = Worker("tests", last=ended.set)
-    assert await worker.call(lambda: 3) == 3
-    del worker
+    executor = SerialExecutor("tests", last=ended.set)
+    assert await executor.call(lambda: 3) == 3
+    del executor
     assert await asyncio.to_thread(ended.wait, 5)
 
 
@@ -128,7 +128,7 @@ async def test_a_thread_that_cannot_start_is_a_typed_error_and_the_store_still_c
     with monkeypatch.context() as limited:
         limited.setattr(threading.Thread, "start", refuse)
         for _ in range(8):
-            with pytest.raises(StorageError, match="can't start new thread"):
+            with pytest.raises(BusyError, match="can't start new thread"):
                 await store.messages(session)
     await store.append(session, user("later"))
     assert len(await store.messages(session)) == 1

@@ -122,6 +122,17 @@ def test_streams_and_waiting_units_of_a_replaced_file_fail_and_do_not_hang(
     store.close()
 
 
+def test_whoever_follows_a_file_that_was_replaced_gets_an_error_at_the_next_look(
+    store: Store, other: Path
+) -> None:
+    feed = store.changes(since=0, poll=0)
+    assert next(feed).last_seq == 1
+    os.replace(other, store.path)
+    with pytest.raises(DatabaseReplacedError):
+        next(feed)
+    store.close()
+
+
 async def test_an_async_store_says_so_too(tmp_path: Path, other: Path) -> None:
     brought = other.read_bytes()
     async with AsyncStore.open(tmp_path / "sessions.db") as store:

@@ -390,7 +390,8 @@ class Change:
     """A commit touched this session: read its messages after ``since_seq``.
 
     ``change`` is the position in the database's own order of commits; pass it
-    as ``since=`` to go on from there. ``deleted`` sessions cannot be read.
+    as ``since=`` to continue from there. ``deleted`` sessions cannot be read; one
+    that is created again under its id is another change, from ``since_seq`` 0.
     """
 
     change: int

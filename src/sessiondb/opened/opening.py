@@ -10,7 +10,7 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from sessiondb.errors import InvalidInputError, StoreClosedError
 from sessiondb.opened.core import Core
-from sessiondb.opened.worker import Worker
+from sessiondb.opened.executor import SerialExecutor
 
 
 class Closable(Protocol):
@@ -56,20 +56,20 @@ class Opening(Generic[S]):
             raise InvalidInputError("this store was opened before", hint="call open() again")
         self._used = True
         made: list[Core] = []
-        worker = Worker("sessiondb-open", last=partial(_close, made))
+        executor = SerialExecutor("sessiondb-open", last=partial(_close, made))
         try:
-            await worker.call(lambda: made.append(self._make()))
+            await executor.call(lambda: made.append(self._make()))
             try:
-                await worker.call(made[0].start)
+                await executor.call(made[0].start)
             except (Exception, asyncio.CancelledError):
-                closed = worker.call(partial(_close, made))
+                closed = executor.call(partial(_close, made))
                 with suppress(asyncio.CancelledError):
                     await closed
                 raise
             return self._cls(made.pop())
         finally:
-            # What is in *made* by then was not handed out: the worker closes it.
-            worker.end()
+            # What is in *made* by then was not handed out: the executor closes it.
+            executor.end()
 
     async def __aenter__(self) -> S:
         self._store = await self._open()

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sessiondb.errors import MissingExtraError
 from sessiondb.opened.core import Core, read_on
+from sessiondb.opened.executor import SerialExecutor
 from sessiondb.opened.waking import settle
-from sessiondb.opened.worker import Worker
 from sessiondb.repository import Read
 
 if TYPE_CHECKING:
@@ -30,15 +30,15 @@ MAX_READERS = 4
 
 
 class Reader:
-    """A connection that only reads, and the worker that alone touches it."""
+    """A connection that only reads, and the executor that alone touches it."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
         self._connections: list[sqlite3.Connection] = []
-        self.worker = Worker("sessiondb-reader", last=partial(_close, self._connections))
+        self.executor = SerialExecutor("sessiondb-reader", last=partial(_close, self._connections))
 
     def read(self, query: Read[T]) -> T:
-        """Run a read in one snapshot; only in the worker. The first opens the connection."""
+        """Run a read in one snapshot; only in the executor. The first opens the connection."""
         if not self._connections:
             self._connections.append(self._core.connect_reader(one_thread=True))
         return read_on(self._connections[0], query)
@@ -78,7 +78,7 @@ class Readers:
                 self._release(reader)
 
         # No await in between, where a cancelled caller would keep the reader.
-        return await reader.worker.call(run)
+        return await reader.executor.call(run)
 
     async def _acquire(self) -> Reader:
         while True:
@@ -104,7 +104,7 @@ class Readers:
             if kept:
                 self._idle.append(reader)
         if not kept:
-            reader.worker.end()
+            reader.executor.end()
         self._forget(0 if kept else 1)
 
     def _forget(self, count: int) -> None:
@@ -120,8 +120,8 @@ class Readers:
         with self._lock:
             idle, self._idle = self._idle, deque()
         for reader in idle:
-            reader.worker.end()
-            reader.worker.join()
+            reader.executor.end()
+            reader.executor.join()
         self._forget(len(idle))
 
 

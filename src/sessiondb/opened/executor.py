@@ -2,7 +2,7 @@
 
 A connection that is closed while another thread is inside it ends the
 interpreter, and a task can be cancelled at any await. So no await decides who
-has a connection: it is made, used and closed by calls to one worker, which runs
+has a connection: it is made, used and closed by calls to one executor, which runs
 them in the order in which they were queued. A cancelled caller only stops waiting.
 """
 
@@ -16,32 +16,33 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sessiondb.errors import StorageError
+from sessiondb.errors import BusyError
 from sessiondb.opened.waking import settle
 
 T = TypeVar("T")
 _log = logging.getLogger("sessiondb")
-_Call = tuple[asyncio.Future[Any] | None, Callable[[], Any]]
+_Call = tuple[asyncio.Future[Any], Callable[[], Any]]
 
 
-class Worker:
-    """One thread and its queue; it ends after `end`, or when nobody refers to it any more.
+class SerialExecutor:
+    """One thread and its queue; it ends after `end`, or when nothing refers to it any more.
 
-    *last* is what the thread does at its end. Raises `StorageError` if the system
-    starts no more threads.
+    *last* is what the thread does at its end. Raises `BusyError` if the system refuses
+    the thread. That of `concurrent.futures` would keep a process with an unclosed store
+    alive, and drops calls whose caller is cancelled before they begin.
     """
 
     def __init__(self, name: str, last: Callable[[], object] | None = None) -> None:
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
-        # Neither the thread nor *last* may refer to the worker: it would never be collected.
+        # Neither the thread nor *last* may refer to the executor: it would never be collected.
         self._thread = threading.Thread(
             target=_serve, args=(self._calls, last), name=name, daemon=True
         )
         try:
             self._thread.start()
         except RuntimeError as error:
-            hint = "close other stores, or raise the limit on threads and processes"
-            raise StorageError(f"{name}: {error}", hint=hint) from error
+            hint = "raise the limit of processes (ulimit -u), or end some"
+            raise BusyError(f"no thread can be started: {error}", hint=hint) from error
 
     def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
         """Queue a call; the future of the running loop gets what it returns or raises."""
@@ -49,10 +50,8 @@ class Worker:
         self._calls.put((future, function))
         return future
 
-    def end(self, last: Callable[[], object] | None = None) -> None:
-        """End the thread after what is queued, with *last* before; never waits."""
-        if last is not None:
-            self._calls.put((None, last))
+    def end(self) -> None:
+        """End the thread after what is queued; never waits."""
         self._calls.put(None)
 
     def join(self) -> None:
@@ -74,11 +73,13 @@ def _serve(calls: queue.SimpleQueue[_Call | None], last: Callable[[], object] | 
             value = function()
         except BaseException as raised:
             error = raised
-        if future is not None:
-            settle(future, error, value)
-        elif error is not None:
-            _log.error("a thread of sessiondb met an error at its end", exc_info=error)
+        settle(future, error, value)
         # Until the next call comes they would keep alive what was read.
         del call, future, function, value, error
-    if last is not None:
+
+    if last is None:
+        return
+    try:
         last()
+    except Exception:
+        _log.exception("a thread of sessiondb met an error at its end")
