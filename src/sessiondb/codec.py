@@ -205,3 +205,24 @@ def usage_key(*facts: Any) -> str:
     """
     text = _ascii_json.encode(facts)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+#: The key of a part's ``data`` that holds the exact form of its ``text``.
+EXACT = "text_exact"
+_MARK = "~"
+
+
+def guard(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a caller's data with no key that is ours: such a key gets one more ``~``."""
+    if not any(type(key) is str and key.endswith(EXACT) for key in data):
+        return data
+    return {_MARK + key if _is_exact(key) else key: value for key, value in data.items()}
+
+
+def unguard(data: dict[str, Any]) -> dict[str, Any]:
+    """Return stored data, without what is ours, as the caller gave it: see `guard`."""
+    return {key[1:] if _is_exact(key) else key: value for key, value in data.items()}
+
+
+def _is_exact(key: object) -> bool:
+    return type(key) is str and key.lstrip(_MARK) == EXACT

@@ -10,7 +10,7 @@ from sessiondb import ids
 from sessiondb.effects import encode
 from sessiondb.effects.handles import MessageRef, SessionRef, message_key, session_key
 from sessiondb.effects.project import Place
-from sessiondb.effects.session import CreateSession
+from sessiondb.effects.session import SHARE, CreateSession
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import bounds
 
@@ -61,11 +61,21 @@ def creation(
         source,
         provider_id=encode.string(fields.get("provider"), "provider"),
         model_id=encode.string(fields.get("model"), "model"),
-        metadata=encode.json_column(fields.get("metadata") or {}, "metadata") or "{}",
+        metadata=_metadata(fields.get("metadata")),
         time=time,
         **_lineage(fields),
         **texts,
     )
+
+
+def _metadata(given: Mapping[str, Any] | None) -> str:
+    text = encode.json_column({} if given is None else given, "metadata") or "{}"
+    if given is not None and SHARE in given:
+        raise InvalidInputError(
+            f"metadata: the key {SHARE} is reserved for the secret of a share",
+            hint="set_share(session, url, secret=…) sets it",
+        )
+    return text
 
 
 def _lineage(fields: SessionFields) -> dict[str, Any]:

@@ -134,15 +134,16 @@ def text_columns(
     text: str | None, data: Mapping[str, Any], blobs: list[Blob]
 ) -> tuple[str | None, str | None, bytes | None, str | None]:
     """Return (text, text_blob, data, data_blob) of a text and the data beside it."""
+    if not isinstance(data, Mapping):
+        raise InvalidInputError(f"data must be a mapping, not {abridged(data)}")
+    data = codec.guard(data)
     if text is not None:
         if not isinstance(text, str):
             raise InvalidInputError(f"text must be a string, not {abridged(text)}")
         shown, changed = codec.readable(text)
         if changed:
-            data = {**data, "text_exact": text}
+            data = {**data, codec.EXACT: text}
         text = shown
-    if not isinstance(data, Mapping):
-        raise InvalidInputError(f"data must be a mapping, not {abridged(data)}")
     # Characters bound the bytes from below: most texts are short and never encoded here.
     long = text is not None and len(text) * 4 >= codec.BLOB_BYTES
     text_blob = spill(text.encode(), codec.UTF8, blobs) if long and text is not None else None

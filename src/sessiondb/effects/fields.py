@@ -45,6 +45,7 @@ def part_within_bounds(draft: PartDraft | str) -> PartDraft | str:
     """Return a part with its times in Unix ms; raises `InvalidInputError` out of bounds."""
     if not isinstance(draft, PartDraft):
         return draft
+    unreserved(draft.data)
     dated: PartDraft = _dated(draft, **{name: name for name in _PART_TIMES})
     return dated
 
@@ -56,6 +57,16 @@ def _dated(draft: Any, **named: str) -> Any:
         if (value := getattr(draft, field)) is not None
     }
     return replace(draft, **times) if times else draft
+
+
+def unreserved(data: Any) -> Any:
+    """Return a caller's data; raises `InvalidInputError` if it has a key that is ours."""
+    if isinstance(data, Mapping) and codec.EXACT in data:
+        raise InvalidInputError(
+            f"data must not have the key {codec.EXACT}: it is reserved",
+            hint="the exact form of a text is kept by itself",
+        )
+    return data
 
 
 def usage(

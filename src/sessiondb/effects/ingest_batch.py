@@ -219,9 +219,9 @@ class WriteBatch:
         if item.type == "tool" and old.settled and not item.settled:
             names = "status outcome text text_blob time_updated time_ended".split()
             kept = {name: getattr(old, name) for name in names}
-            exact = codec.unpack(old.data).get("text_exact")
+            exact = codec.unpack(old.data).get(codec.EXACT)
             if exact is not None and item.data_blob is None:
-                data = {**codec.unpack(item.data), "text_exact": exact}
+                data = {**codec.unpack(item.data), codec.EXACT: exact}
                 kept["data"] = codec.pack_data(data)
             return item._replace(**kept)
         shared = item.type == "tool-result" and _bare(old)

@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import select, text
 
+from sessiondb import codec
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob, PartRow
 from sessiondb.effects.ingest import Entry, Run, above, keep_model, note_model
@@ -324,7 +325,8 @@ class WriteRows:
 
 def _is_exact(row: PartRow) -> bool:
     """Return whether a result's exact text is in its data, wherever its text stands."""
-    return row.type == "tool-result" and b"text_exact" in (row.data or b"")
+    known = row.type == "tool-result" and codec.EXACT.encode() in (row.data or b"")
+    return known and codec.EXACT in codec.unpack(row.data)
 
 
 def _alike(here: Iterable[PartRow], there: Iterable[PartRow]) -> bool:

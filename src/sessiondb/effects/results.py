@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import select, text
 
+from sessiondb import codec
 from sessiondb.effects import paths
 from sessiondb.effects.calls import BY_CALL, add_data, data_of
 from sessiondb.effects.encode import PartRow
@@ -84,8 +85,8 @@ def fill_call(
 
     tx.loose.update([filled_blob] if filled_blob else [])
     failed = row.outcome is not None or row.status == "error"
-    exact = data_of(tx, row.data, row.data_blob).get("text_exact")
-    more = {} if exact is None else {"text_exact": exact}
+    exact = data_of(tx, row.data, row.data_blob).get(codec.EXACT)
+    more = {} if exact is None else {codec.EXACT: exact}
     packed, packed_blob = add_data(tx, data, data_blob, more)
     tx.run(
         _FILL,

@@ -156,6 +156,8 @@ def _setter(*columns: str) -> Statement:
     return update_of(session, " ".join(columns), session.c.id == p("sid"))
 
 
+#: The key of a session's metadata under which `set_share` keeps the secret.
+SHARE = "share"
 _METADATA = Statement(lambda: select(session.c.metadata).where(session.c.id == p("sid")))
 _TITLE_RANK = {"derived": 0, "agent": 1, "user": 2}
 
@@ -187,9 +189,18 @@ class SetColumns:
 
 
 def _still_shared(tx: Transaction, session_id: str, metadata: str) -> str:
-    """Return new metadata with the secret that ends a share, which only `set_share` forgets."""
-    share = json.loads(tx.one(_METADATA, sid=session_id)[0]).get("share")
-    return metadata if share is None else json.dumps({**json.loads(metadata), "share": share})
+    """Return new metadata with the secret that ends a share, which only `set_share` writes.
+
+    Who reads metadata, changes it and writes it back may bring the secret along.
+    """
+    share = json.loads(tx.one(_METADATA, sid=session_id)[0]).get(SHARE)
+    given = json.loads(metadata)
+    if SHARE in given and (share is None or given[SHARE] != share):
+        raise InvalidInputError(
+            f"metadata: the key {SHARE} is reserved for the secret of a share",
+            hint="set_share(session, url, secret=…) sets it, set_share(session, None) removes it",
+        )
+    return metadata if share is None else json.dumps({**given, SHARE: share})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -366,8 +377,8 @@ class SetShare:
         if row is None:
             raise NotFoundError(f"session {self.session_id} does not exist")
         metadata = json.loads(row[0])
-        metadata.pop("share", None)
+        metadata.pop(SHARE, None)
         if self.secret is not None:
-            metadata["share"] = {"secret": self.secret}
+            metadata[SHARE] = {"secret": self.secret}
         setter = _setter("share_url", "metadata")
         tx.run(setter, sid=state.id, share_url=self.url, metadata=json.dumps(metadata))

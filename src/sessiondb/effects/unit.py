@@ -24,6 +24,7 @@ from sessiondb.effects.fields import (
     diff_row,
     part_within_bounds,
     session_columns,
+    unreserved,
     usage,
     with_fields,
 )
@@ -220,7 +221,10 @@ class Unit:
         self._queue(session_effects.SetDirectory(self._live(session), place))
 
     def set_metadata(self, session: SessionRef, metadata: Mapping[str, Any]) -> None:
-        """Replace a session's metadata, a JSON object."""
+        """Replace a session's metadata, a JSON object.
+
+        Its key ``share`` is that of `set_share`, and can only be given as it is.
+        """
         value = encode.json_column(metadata, "metadata")
         self._set("set_metadata", session, metadata=value or "{}")
 
@@ -426,10 +430,10 @@ class Unit:
         failed = error is not None or outcome is not None
         blobs: list[Blob] = []
         result = error if error is not None else output
-        extra = dict(data)
+        extra = dict(codec.guard(unreserved(data)))
         text, blob, _, _ = encode.text_columns(result, {}, blobs)
         if result is not None and codec.readable(result)[1]:
-            extra["text_exact"] = result
+            extra[codec.EXACT] = result
         codec.pack_data(extra)
         sid, pid = self._live(session), part_key(part)
         status = "error" if failed else "completed"

@@ -114,12 +114,17 @@ PART_FROM = (
 )
 
 
+_EXACT = codec.EXACT.encode()
+
+
 def part_of(row: tuple[Any, ...]) -> Part:
     """Return the record of a row of `PART_COLUMNS`."""
     shown, packed, large = row[10:13]
     data = codec.unpack_part(packed, large) if packed or large else {}
-    if "text_exact" in data:
-        shown = data.pop("text_exact")
+    if (packed and _EXACT in packed) or (large and _EXACT in large):
+        exact = data.pop(codec.EXACT, None)
+        shown = exact if isinstance(exact, str) else shown
+        data = codec.unguard(data)
     return _make_part(*row[1:10], shown, data, row[13] == 1, *row[14:])
 
 

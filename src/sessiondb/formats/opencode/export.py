@@ -34,7 +34,7 @@ from sessiondb.model.draft import NO_INPUT
 
 _NOT_OF_SESSION = frozenset({DIFF_REST, TODO_REST, ROW_REST, SHARE_REST})
 _SECRET = frozenset({"share"})
-_NOT_OF_PART = frozenset({OUTPUT_FILE, "text_exact"})
+_NOT_OF_PART = frozenset({OUTPUT_FILE})
 
 
 def export_json(

@@ -21,7 +21,7 @@ from sessiondb.model.draft import NO_INPUT
 #: ``data`` of a session: what waits to be sent, and what was told to it.
 INBOX, PENDING, INSTRUCTIONS = "inbox", "pending", "instructions"
 _NOT_OF_SESSION = frozenset({GENERATION, ROW_REST, INBOX, PENDING, INSTRUCTIONS})
-_NOT_OF_PART = frozenset({NO_RAN, OUTPUT_FILE, "text_exact"})
+_NOT_OF_PART = frozenset({NO_RAN, OUTPUT_FILE})
 _STATUS = {ours: theirs for theirs, ours in fields2.STATUS.items()}
 _LISTS = {"file": "files", "agent": "agents"}
 
