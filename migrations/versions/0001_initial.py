@@ -188,6 +188,15 @@ STORED = (
     CONSTRAINT uq_lease_session_id UNIQUE (session_id),
     CONSTRAINT fk_lease_session_id FOREIGN KEY(session_id) REFERENCES session (id) ON DELETE CASCADE
 ) STRICT""",
+    """CREATE TABLE merge_base (
+    rid INTEGER NOT NULL,
+    session_id TEXT NOT NULL,
+    fields TEXT NOT NULL,
+    CONSTRAINT pk_merge_base PRIMARY KEY (rid),
+    CONSTRAINT uq_merge_base_session_id UNIQUE (session_id),
+    CONSTRAINT ck_merge_base_fields CHECK (fields IS NULL OR json_valid(fields)),
+    CONSTRAINT fk_merge_base_session_id FOREIGN KEY(session_id) REFERENCES session (id) ON DELETE CASCADE
+) STRICT""",
     """CREATE TABLE message (
     rid INTEGER NOT NULL,
     session_id TEXT NOT NULL,

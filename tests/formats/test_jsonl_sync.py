@@ -133,7 +133,7 @@ def test_who_follows_a_file_sees_only_what_is_new(ours: Store) -> None:
         ours.set_todos(name, ["a"])
         assert sync(ours).written == [name]
         added = [json.loads(line) for line in follower]
-    assert [x["type"] for x in added] == ["user", "session_renamed", "todos", "session_state"]
+    assert [x["type"] for x in added] == ["user", "todos", "session_state"]
     file_of(ours, name).write_text(file_of(ours, name).read_text() + "\n")
     assert sync(ours).written == []
 

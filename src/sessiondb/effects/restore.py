@@ -2,15 +2,16 @@
 
 A session that is not here becomes the same rows. One that is here is known by
 its id; its messages are joined by theirs, so a branch from each side stays.
-Where both sides have something, the one with the higher revision holds, but what
-is finished here never opens again, and a leaf moves along its branch only. What
-a file lacks is not removed here.
+Of what both sides have, one holds by an order that both agree on: of the fields
+of a session the one with the greater version (`model.versions`), of a message the
+one that is more finished. What a file lacks is not removed here.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ from sqlalchemy import select, text
 from sessiondb import codec
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob, PartRow
-from sessiondb.effects.ingest import Entry, Run, above, keep_model, note_model
+from sessiondb.effects.ingest import Entry, Run, above
 from sessiondb.effects.ingest_batch import DROP_PARTS, MATCH, MATCH_PARTS, SHARED_KEYS
 from sessiondb.effects.message import MESSAGE, insert_message, insert_part
 from sessiondb.effects.project import Place, project_of
@@ -62,15 +63,6 @@ _SLUG = Statement(
         session.c.project_id == p("pid"), session.c.slug == p("slug")
     )
 )
-_MERGED = (
-    "title title_source version agent provider_id model_id model_source summary_additions "
-    "summary_deletions summary_files summary_diffs share_url revert permission metadata "
-    "time_compacting time_archived data data_blob"
-).split()
-_STORED = Statement(
-    lambda: select(*(session.c[name] for name in _MERGED)).where(session.c.id == p("sid"))
-)
-_MERGE = update_of(session, " ".join(_MERGED), session.c.id == p("sid"))
 _PLACED = update_of(session, "parent_seq", session.c.id == p("sid"))
 _UNBURY = Statement(
     lambda: tombstone.delete().where(
@@ -89,16 +81,16 @@ _SEQ = Statement(
 class Restoration(Run):
     """The import of one session of ours, over as many transactions as it takes.
 
-    ``newer``: the file's state is newer than ours, or ours is not whole.
-    ``revision`` is ours before it began. ``pending`` are (seq, id of the parent)
-    of messages whose parent comes later; ``seqs`` maps the file's seqs to ours.
+    ``unfinished``: an earlier import of it ended in the middle. ``revision`` is
+    ours before it began; ``kept``: we have something that the file lacks.
+    ``pending`` are (seq, id of the parent) of messages whose parent comes later.
     """
 
     stored: StoredSession = field(kw_only=True)
-    newer: bool = True
+    unfinished: bool = False
     revision: int = 0
+    kept: bool = False
     pending: dict[int, str] = field(default_factory=dict)
-    seqs: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,9 +120,7 @@ class OpenRestore:
             self._make(tx)
             return
         run.session_id, run.revision = found[:2]
-        run.newer = run.stored.revision > run.revision or found[2] is not None
-        if run.newer:
-            self._merge(tx)
+        run.unfinished = found[2] is not None
 
     def _make(self, tx: Transaction) -> None:
         run, of = self.run, self.run.stored
@@ -176,34 +166,6 @@ class OpenRestore:
         row = tx.one(_FAMILY, sid=parent)
         return parent if row is not None and len(above(tx, parent)) < MAX_CHAIN else None
 
-    def _merge(self, tx: Transaction) -> None:
-        run = self.run
-        old = dict(zip(_MERGED, tx.one(_STORED, sid=run.session_id), strict=True))
-        new = {name: self.columns[name] for name in _MERGED}
-        if old["title_source"] == "user" and new["title_source"] != "user":
-            new["title"], new["title_source"] = old["title"], old["title_source"]
-        share = json.loads(old["metadata"]).get("share")
-        if share is not None:
-            new["metadata"] = json.dumps({**json.loads(new["metadata"]), "share": share})
-        keep_model(old, new)
-        if _same_columns(old, new):
-            return
-        if old["data_blob"] and old["data_blob"] != new["data_blob"]:
-            tx.loose.add(old["data_blob"])
-        tx.run(_MERGE, sid=run.session_id, **new)
-        tx.session(run.session_id)
-        if run.session_id in tx.states:
-            state = tx.states[run.session_id]
-            state.title, state.title_source = new["title"], new["title_source"]
-            note_model(tx, state.id, new)
-        run.changed = True
-
-
-def _same_columns(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    return {**old, "metadata": json.loads(old["metadata"])} == {
-        **new, "metadata": json.loads(new["metadata"]),
-    }  # fmt: skip
-
 
 @dataclass(slots=True)
 class WriteRows:
@@ -233,7 +195,6 @@ class WriteRows:
             else:
                 seq = match[1]
                 self._update(tx, state, entry, kept, dict(zip(MESSAGE, match, strict=True)))
-            run.seqs[kept.seq] = seq
             when = entry.row.time_created or 0
             lost = ownership.Lost(state.root_id, seq, entry.row.id, when, kept.usage_key)
             if kept.inherited or forked or (kept.usage_key and not run.fresh):
@@ -307,9 +268,9 @@ class WriteRows:
         parts = [PartRow(*r[4:17], *r[19:23]) for r in rows]
         if {n: old[n] for n in new} == new and _alike(parts, entry.parts):
             return
-        here = _open_ends(old["time_completed"], parts)
-        there = _open_ends(row.time_completed, entry.parts)
-        if there > here or (there == here and not self.run.newer):
+        here = _weight(old["time_completed"], {n: old[n] for n in new}, parts)
+        if _weight(row.time_completed, new, entry.parts) < here:
+            self.run.kept = True
             return
         hashes = [h for r in parts for h in (r.text_blob, r.input_blob, r.data_blob)]
         tx.loose.update(h for h in (old["data_blob"], *hashes) if h)
@@ -329,13 +290,24 @@ def _is_exact(row: PartRow) -> bool:
     return known and codec.EXACT in codec.unpack(row.data)
 
 
+def _shown(row: PartRow) -> PartRow:
+    """Return a part as it compares: without what rows say in two ways."""
+    shown = row._replace(time_updated=row.time_updated or row.time_created)
+    return shown._replace(text=None, text_blob=None) if _is_exact(row) else shown
+
+
 def _alike(here: Iterable[PartRow], there: Iterable[PartRow]) -> bool:
-    def shown(row: PartRow) -> PartRow:
-        return row._replace(text=None, text_blob=None) if _is_exact(row) else row
-
-    return list(map(shown, here)) == list(map(shown, there))
+    return list(map(_shown, here)) == list(map(_shown, there))
 
 
-def _open_ends(completed: int | None, parts: Iterable[PartRow]) -> int:
-    """Return how much of a message is still open: it, and its calls."""
-    return (completed is None) + sum(item.status in ("pending", "running") for item in parts)
+def _weight(
+    completed: int | None, columns: Mapping[str, Any], parts: Sequence[PartRow]
+) -> tuple[int, int, bytes]:
+    """Return by what one state of a message goes before another, on either side of a merge.
+
+    What is more finished holds, then what was changed last; the rest is only an order.
+    """
+    open_ends = (completed is None) + sum(x.status in ("pending", "running") for x in parts)
+    last = max(completed or 0, 0, *(item.time_updated or 0 for item in parts))
+    content = repr((sorted(columns.items()), list(map(_shown, parts))))
+    return -open_ends, last, hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()

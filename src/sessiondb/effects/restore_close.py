@@ -1,4 +1,4 @@
-"""The end of an import from a log of ours: leaf, labels, lists, counters, ledger, family."""
+"""The end of an import from a log of ours: fields, prompts, counters, ledger, family."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sqlalchemy import delete, func, or_, select, text
+from sqlalchemy import func, or_, select, text
 
 from sessiondb.effects import ownership
-from sessiondb.effects.encode import Blob
 from sessiondb.effects.ingest import above, below
-from sessiondb.effects.paths import nearest
 from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.restore import Restoration
-from sessiondb.effects.session import MAX_CHAIN, PROMPT, put_label
+from sessiondb.effects.restore_fields import LoggedFields, Merge
+from sessiondb.effects.session import MAX_CHAIN, PROMPT
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, insert_text, p, update_of
 from sessiondb.places import stored
-from sessiondb.schema import file_diff, import_ledger, label, message, prompt, session, todo
+from sessiondb.schema import import_ledger, message, prompt, session
 
 _SEQ = Statement(
     lambda: select(message.c.seq).where(message.c.session_id == p("sid"), message.c.id == p("mid"))
@@ -28,9 +27,6 @@ _RELINK = update_of(
     message, "parent_seq", message.c.session_id == p("sid"), message.c.seq == p("at")
 )
 _WHOLE = update_of(session, "time_importing", session.c.id == p("sid"))
-_LABELS = Statement(
-    lambda: select(label.c.label, label.c.seq).where(label.c.session_id == p("sid"))
-)
 _PROMPT_OF = Statement(lambda: select(prompt.c.session_id).where(prompt.c.id == p("pid")))
 _OWN_PROMPT = update_of(prompt, "session_id", prompt.c.id == p("pid"))
 
@@ -52,25 +48,11 @@ def _branched() -> Any:
 
 #: Where a fork begins is a place in its parent, which may number its messages otherwise here.
 _BRANCHED = Statement(_branched)
-_TODO = tuple("session_id position id content status priority time_created time_updated".split())
-_TODOS = Statement(
-    lambda: (
-        select(*(todo.c[name] for name in _TODO))
-        .where(todo.c.session_id == p("sid"))
-        .order_by(todo.c.position)
-    )
-)
-_CLEAR_TODOS = Statement(lambda: delete(todo).where(todo.c.session_id == p("sid")))
-_DIFF = tuple("session_id seq path before_blob after_blob patch additions deletions".split())
-_DIFFS = Statement(
-    lambda: (
-        select(*(file_diff.c[name] for name in _DIFF))
-        .where(file_diff.c.session_id == p("sid"))
-        .order_by(file_diff.c.seq, file_diff.c.rid)
-    )
-)
-_CLEAR_DIFFS = Statement(lambda: delete(file_diff).where(file_diff.c.session_id == p("sid")))
 _LEDGER = tuple("source path size mtime_ns offset digest problems time_imported".split())
+
+
+#: Later than any time in Unix ms.
+MAX_TIME = 1 << 62
 
 
 class OldPrompt(NamedTuple):
@@ -86,18 +68,16 @@ class OldPrompt(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CloseRestore:
-    """Make a session whole; todos and diffs are rows without the session's id."""
+    """Make a session complete."""
 
     verb = "import"
     run: Restoration
+    log: LoggedFields
     digest: str
     size: int | None
     mtime_ns: int | None
     problems: list[Any]
     time_updated: int
-    todos: tuple[tuple[Any, ...], ...]
-    diffs: tuple[tuple[Any, ...], ...]
-    blobs: tuple[Blob, ...]
     prompts: list[OldPrompt] = field(default_factory=list)
 
     def apply(self, tx: Transaction) -> None:
@@ -108,54 +88,44 @@ class CloseRestore:
             if (row := tx.one(_SEQ, sid=state.id, mid=parent)) and row[0] != seq:
                 tx.run(_RELINK, sid=state.id, at=seq, parent_seq=row[0])
         full = tx.one(_COUNT, sid=state.id)[0] == run.messages
+        run.kept = run.kept or not full
         if run.fresh:
             tx.run(_BRANCHED, sid=state.id)
-        self._labels(tx, state)
+
+        Merge(run, self.log).apply(tx, state, full)
         self._prompts(tx, state)
-        if run.newer:
-            self._lists(tx, state)
-        self._leaf(tx, state, full)
         tx.run(_WHOLE, sid=state.id, time_importing=None)
-        run.changed = run.changed or (run.newer and run.stored.revision != run.revision)
+        self._moved_on(state)
         if run.changed:
-            self._counters(tx, state, full)
+            self._counters(tx, state)
         self._note(tx)
 
-    def _counters(self, tx: Transaction, state: SessionState, full: bool) -> None:
+    def _moved_on(self, state: SessionState) -> None:
+        """Note whether the file has a later use, or a higher revision of the same."""
+        run, of = self.run, self.run.stored
+        detached = of.time_detached is not None and state.time_detached != of.time_detached
+        later = self.time_updated > state.time_updated or of.last_seq > state.last_seq
+        earlier = detached and (of.time_detached or 0) < (state.time_detached or MAX_TIME)
+        newer = of.revision > run.revision and not run.kept
+        run.changed = run.changed or later or earlier or newer
+
+    def _counters(self, tx: Transaction, state: SessionState) -> None:
         run, of = self.run, self.run.stored
         tx.session(state.id)
         state.last_seq = max(state.last_seq, of.last_seq)
-        if run.fresh:
-            state.time_updated, state.time_detached = self.time_updated, of.time_detached
-        else:
-            state.time_updated = max(self.time_updated, state.time_updated)
-            state.time_detached = state.time_detached or of.time_detached
-        both = max(run.revision, of.revision) + 1
-        # What is written adds one.
-        state.revision = (of.revision if run.fresh or (run.newer and full) else both) - 1
+        detached = [x for x in (of.time_detached, state.time_detached) if x is not None]
+        state.time_detached = min(detached, default=None)
+        used = self.time_updated
+        state.time_updated = used if run.fresh else max(used, state.time_updated)
+
+        revision = of.revision
+        if not (run.fresh or run.unfinished):
+            # What only one side had until now is a state that neither has seen.
+            revision = max(of.revision, run.revision + 1)
+            revision = max(of.revision, run.revision) + 1 if run.kept else revision
+        state.revision = revision - 1  # what is written adds one
         ownership.recount(tx, [state.id])
         ownership.derive_model(tx, state.id)
-
-    def _leaf(self, tx: Transaction, state: SessionState, full: bool) -> None:
-        run = self.run
-        wanted = None
-        if run.stored.leaf is not None:
-            row = tx.one(_SEQ, sid=state.id, mid=run.stored.leaf)
-            wanted = row[0] if row else run.last[0]
-        here = state.leaf_seq
-        goes_on = here is not None and wanted is not None
-        goes_on = goes_on and nearest(tx, state.id, wanted, {here or 0}) is not None
-        if wanted != here and (run.fresh or (run.newer and full) or goes_on):
-            state.leaf_seq = wanted
-            run.changed = True
-
-    def _labels(self, tx: Transaction, state: SessionState) -> None:
-        here = dict(tx.run(_LABELS, sid=state.id).fetchall())
-        for name, text_ in self.run.stored.labels:
-            row = tx.one(_SEQ, sid=state.id, mid=name)
-            if row and here.get(text_) != row[0] and (self.run.newer or text_ not in here):
-                put_label(tx, state.id, row[0], text_)
-                self.run.changed = True
 
     def _prompts(self, tx: Transaction, state: SessionState) -> None:
         for given in self.prompts:
@@ -168,25 +138,6 @@ class CloseRestore:
             elif row[0] is None:
                 tx.run(_OWN_PROMPT, pid=given.id, session_id=state.id)
             self.run.changed = self.run.changed or row is None or row[0] is None
-
-    def _lists(self, tx: Transaction, state: SessionState) -> None:
-        seqs = self.run.seqs
-        todos = [(state.id, place, *row) for place, row in enumerate(self.todos)]
-        todos = [(*row[:6], row[6] or tx.now, row[7] or row[6] or tx.now) for row in todos]
-        if [tuple(row) for row in tx.run(_TODOS, sid=state.id).fetchall()] != todos:
-            tx.run(_CLEAR_TODOS, sid=state.id)
-            for row in todos:
-                tx.insert(todo, _TODO, row)
-            self.run.changed = True
-        diffs = [(state.id, seqs.get(row[0], row[0]), *row[1:]) for row in self.diffs]
-        before = [tuple(row) for row in tx.run(_DIFFS, sid=state.id).fetchall()]
-        if before != diffs:
-            tx.loose.update(h for row in before for h in row[3:5] if h)
-            tx.insert_blobs(self.blobs)
-            tx.run(_CLEAR_DIFFS, sid=state.id)
-            for row in diffs:
-                tx.connection.execute(insert_text(file_diff, _DIFF, "OR REPLACE"), row)
-            self.run.changed = True
 
     def _note(self, tx: Transaction) -> None:
         run = self.run

@@ -41,6 +41,7 @@ from sessiondb.model import (
     Todo,
     bounds,
 )
+from sessiondb.model.versions import Version
 
 RELATIONS = ("fork", "subagent")
 TITLE_SOURCES = ("user", "agent", "derived")
@@ -136,7 +137,22 @@ def check_stored(of: Any) -> StoredSession:
         for name in pair:
             ids.valid_id(name, "a name in labels")
     _items(of.prompts, "prompts")
+    for name in _items(of.diff_messages, "diff_messages"):
+        _optional_id(name, "a name in diff_messages")
+    _check_versions(of.versions)
     return of
+
+
+def _check_versions(found: Any) -> None:
+    if not isinstance(found, Mapping):
+        raise InvalidInputError(f"versions must be a mapping, not {abridged(found)}")
+    for name, version in found.items():
+        if not isinstance(name, str) or codec.readable(name)[1]:
+            raise InvalidInputError(f"versions: a field has no such name: {abridged(name)}")
+        if not isinstance(version, Version):
+            raise InvalidInputError(f"versions must be Version, not {abridged(version)}")
+        _counter(version.revision, "revision", least=0)
+        _time(version.time, "time")
 
 
 def check_prompt(of: Any) -> str:

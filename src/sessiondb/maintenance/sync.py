@@ -18,17 +18,19 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO
 
+from sessiondb.effects.versions import NoteVersions
 from sessiondb.engine import outputs
 from sessiondb.engine.connection import open_files
 from sessiondb.errors import UNREADABLE, InvalidInputError
 from sessiondb.formats import find, jsonl
 from sessiondb.hints import command
 from sessiondb.maintenance.portable import FOLDER, portable
-from sessiondb.maintenance.removal import every
+from sessiondb.maintenance.removal import AT_ONCE, every
 from sessiondb.model import Imported, Problem, Session, SourceSession
 from sessiondb.repository.sessions import ALL
 from sessiondb.store import Store
@@ -159,6 +161,7 @@ def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
     """Write what the files lack, and return what is to be noted."""
     damaged = {problem.source for problem in done.problems}
     after: Notes = {}
+    _agree(store, files, notes)
     for name, state, session in _sessions(store):
         path, seen, noted = done.folder / name, files.get(name), notes.get(name)
         if seen is None and noted is not None:
@@ -189,6 +192,18 @@ def _update(
         return jsonl.lines(portable(store.export(session, **jsonl.READ), root))
 
     return _replace(path, lines()) if seen is None else _bring(path, seen, lines, whole)
+
+
+def _agree(store: Store, files: Files, notes: Notes) -> None:
+    """Keep the versions that the logs of changed sessions are about to say."""
+    changed = (
+        session.id
+        for name, state, session in _sessions(store)
+        if notes.get(name) != (*files.get(name, NO_FILE), state)
+    )
+    while some := list(islice(changed, AT_ONCE)):
+        with store.effects(durability="normal") as fx:
+            fx.effects += map(NoteVersions, some)
 
 
 def _bring(

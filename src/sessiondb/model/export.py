@@ -6,10 +6,11 @@ and a `Loss` for each thing that its format cannot hold.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from sessiondb.model.records import FileDiff, Label, Message, Project, Prompt, Session, Todo
+from sessiondb.model.versions import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,8 @@ class Export:
     ``messages`` may be lazy and can be read once: the live path oldest first, or
     every message in order of seq. Directories are absolute. ``parent`` is the
     session it hangs on, None for a root or where that is not known. ``prompts`` is
-    what the prompt history has of it.
+    what the prompt history has of it, ``base`` the versions of its fields that this
+    database last agreed on with a log (see `model.versions`).
     """
 
     session: Session
@@ -30,6 +32,7 @@ class Export:
     labels: tuple[Label, ...] = ()
     parent: Session | None = None
     prompts: tuple[Prompt, ...] = ()
+    base: Mapping[str, Version] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

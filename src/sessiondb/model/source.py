@@ -13,6 +13,7 @@ from typing import Any
 
 from sessiondb.model.draft import MessageDraft
 from sessiondb.model.records import FileDiff, Prompt, Todo
+from sessiondb.model.versions import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,10 @@ class StoredSession:
     ``id`` and not stored. Without ``time_imported`` it was made by a program that
     writes here, with or without a name of its own. ``leaf`` is a message's id, None for no leaf.
     ``labels`` are (message id, label), ``prompts`` are without project and session.
-    Of two states of one session the one with the higher ``revision`` is the newer.
+    ``versions`` says of each field that may change, and of one that was taken away,
+    when it came to be so (see `model.versions`); one that it does not name has
+    ``revision``. ``diff_messages`` are the ids of the messages that the diffs
+    belong to, in their order.
     """
 
     id: str
@@ -58,6 +62,8 @@ class StoredSession:
     time_detached: int | None = None
     model_source: str | None = None
     prompts: tuple[Prompt, ...] = ()
+    versions: Mapping[str, Version] = field(default_factory=dict)
+    diff_messages: tuple[str | None, ...] = ()
 
     def buried_as(self, source_id: str) -> str:
         """Return the name of its tombstone: *source_id* of an import, else the id here."""

@@ -341,6 +341,7 @@ class Queries:
             tuple((yield from family.labels(found.id))),
             (yield from self._parent(found.parent_id)) if found.parent_id else None,
             tuple((yield from lists.prompts_of(self._base, found.id))),
+            (yield from lists.merge_base_of(found.id)),
         )
 
     def _parent(self, session_id: str) -> Read[Session | None]:

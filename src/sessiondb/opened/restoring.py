@@ -11,6 +11,7 @@ from sqlalchemy import or_, select
 from sessiondb.effects.project import Place
 from sessiondb.effects.restore import OpenRestore, Restoration, WriteRows
 from sessiondb.effects.restore_close import CloseRestore, OldPrompt
+from sessiondb.effects.restore_fields import LoggedFields
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import InvalidInputError
 from sessiondb.importing import checks
@@ -122,7 +123,7 @@ def _write(
         yield from importer.commit_if_full()
     yield from problems
     closing.problems.extend(importing.noted(problems))
-    importer.queue(closing, 1, sum(blob.size for blob in closing.blobs))
+    importer.queue(closing, 1, sum(blob.size for blob in closing.log.blobs))
     done = Imported(outcome, run.session_id, item.source, item.source_id, 0, tuple(problems))
     importer.expect(run, done)
     yield from importer.commit_if_full()
@@ -139,7 +140,11 @@ def _prompt(importer: importing.Importer, item: SourceSession, of: Prompt) -> Ol
 
 
 def _close(item: SourceSession, ready: CheckedSession, run: Restoration) -> CloseRestore:
+    packed = ready.columns["data"]
+    if ready.columns["data_blob"]:
+        packed = next(x.data for x in ready.blobs if x.hash == ready.columns["data_blob"])
+    todos, diffs = ready.todos or (), ready.diffs or ()
+    log = LoggedFields(ready.columns, packed, todos, diffs, ready.diff_blobs)
     return CloseRestore(
-        run, item.digest, item.size, item.mtime_ns, [], ready.columns["time_updated"],
-        ready.todos or (), ready.diffs or (), ready.diff_blobs,
-    )  # fmt: skip
+        run, log, item.digest, item.size, item.mtime_ns, [], ready.columns["time_updated"]
+    )

@@ -10,6 +10,7 @@ from sqlalchemy import exists, literal_column, or_, select, text
 from sessiondb.clock import now_ms
 from sessiondb.engine.sql import Statement, p
 from sessiondb.model import FileDiff, Page, Project, Prompt, Session, Todo, Unfinished
+from sessiondb.model.versions import Version, decoded
 from sessiondb.places import absolute
 from sessiondb.repository import Read
 from sessiondb.repository.decode import SELECT_SESSION, session_of
@@ -26,6 +27,7 @@ from sessiondb.schema import (
     blob,
     file_diff,
     lease,
+    merge_base,
     message,
     part,
     project,
@@ -85,6 +87,15 @@ def diffs(session_id: str) -> Read[list[FileDiff]]:
     """Return what is known of the files a session changed; nothing is ``[]``."""
     rows = yield _DIFFS, {"sid": session_id}
     return [FileDiff(*row) for row in rows]
+
+
+_BASE = Statement(lambda: select(merge_base.c.fields).where(merge_base.c.session_id == p("sid")))
+
+
+def merge_base_of(session_id: str) -> Read[dict[str, Version]]:
+    """Return the versions of its fields that a session last agreed on with a log."""
+    rows = yield _BASE, {"sid": session_id}
+    return decoded(rows[0][0] if rows else None)
 
 
 _COLUMNS = "id, text, directory, project_id, session_id, source, time_created"

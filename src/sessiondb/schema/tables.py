@@ -286,6 +286,14 @@ todo = _table(
     UniqueConstraint("session_id", "position"),
 )
 
+merge_base = _table(
+    "merge_base",
+    _text("session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True),
+    _text("fields", required=True),
+    UniqueConstraint("session_id"),
+    *_json("fields"),
+)
+
 file_diff = _table(
     "file_diff",
     _text("session_id", ForeignKey("session.id", ondelete="CASCADE"), required=True),

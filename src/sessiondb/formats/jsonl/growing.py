@@ -24,7 +24,7 @@ _KIND = re.compile(rb'^"time":-?\d+,"type":"(\w+)","session_id":')
 _HASH = re.compile(rb'"hash":"([0-9a-f]{64})"')
 _INHERITED = b',"inherited":true'
 #: What a database names in its own way, or learns later: of the lineage all but its kind.
-_OWN = ("seq", "slug", "directory", "project", *records.LINEAGE_FIELDS)
+_OWN = ("seq", "slug", "directory", "project", "revision", *records.LINEAGE_FIELDS)
 
 
 def additions(file: IO[bytes], lines: Iterable[str], *, whole: bool = True) -> list[str] | None:

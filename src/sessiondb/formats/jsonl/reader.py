@@ -1,9 +1,7 @@
 """Lines to sessions, exactly as they were, parents first.
 
 A file that does not fit together is read as far as it does: a message whose
-first line is lost is a problem, what hangs below it stays. Of what may change
-about a session the records of its highest ``revision`` hold, and those that name
-none; among these the last.
+first line is lost is a problem, what hangs below it stays.
 """
 
 from __future__ import annotations
@@ -18,12 +16,12 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record
 from sessiondb.formats.jsonl.scan import Found, Scan, checked
+from sessiondb.formats.jsonl.state import State
 from sessiondb.formats.jsonl.values import record_of
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.lines import PACKED, Line, glance, opened
 from sessiondb.formats.store import Store
 from sessiondb.model import (
-    FileDiff,
     MessageDraft,
     PartDraft,
     Problem,
@@ -33,6 +31,7 @@ from sessiondb.model import (
     StoredSession,
     Todo,
     Tokens,
+    versions,
 )
 
 SOURCE = "jsonl"
@@ -84,7 +83,9 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
                 yield scan.problem(why, found.first)
                 continue
             try:
-                yield _session(scan, found, found.meta, stat)
+                state = State(scan, found, found.meta)
+                yield from state.problems
+                yield _session(scan, found, state, stat)
             except (ValueError, TypeError, AttributeError, KeyError) as error:
                 yield scan.problem(f"session {found.id!r:.80}: {error}", found.first)
 
@@ -102,42 +103,27 @@ def _parents_first(sessions: dict[str, Found]) -> Iterator[Found]:
         yield from reversed(chain)
 
 
-class _State:
-    """What the records about a session say in the end."""
-
-    def __init__(self, found: Found) -> None:
-        given = [record for _, record in found.state]
-        self.revision = max((r["revision"] for r in given if type(r.get("revision")) is int),
-                            default=0)  # fmt: skip
-        self._given = [r for r in given if r.get("revision", self.revision) == self.revision]
-
-    def all(self, kind: str) -> list[Record]:
-        """Return the records of a type that hold."""
-        return [record for record in self._given if record["type"] == kind]
-
-    def last(self, kind: str) -> Record:
-        """Return the last one of a type, empty if there is none."""
-        return (self.all(kind) or [{}])[-1]
-
-
-def _session(scan: Scan, found: Found, meta: Record, stat: os.stat_result) -> SourceSession:
-    state = _State(found)
-    rest, named = state.last("session_state"), state.last("session_renamed")
+def _session(scan: Scan, found: Found, state: State, stat: os.stat_result) -> SourceSession:
+    meta = state.meta
     lineage, project = found.lineage, _object(meta.get("project"))
     base = _base(scan.path)
-    data = dict(_object(rest.get("data")))
+    title, title_source = state.value(versions.TITLE, ("", "derived"))
+    data = dict(state.value(versions.DATA, {}))
     if found.unknown:
         data[records.UNKNOWN] = found.unknown
     source_id = meta.get("source_id")
-    todos = [Todo(**_picked(x, records.TODO_FIELDS)) for x in state.last("todos").get("todos", ())]
+    todos = [
+        Todo(**dict(zip(records.TODO_FIELDS, x, strict=True))) for x in state.value("todos", ())
+    ]
+    summary = state.value(versions.SUMMARY, (None,) * len(versions.SUMMARY_FIELDS))
     return SourceSession(
         source=_text(meta["source"]),
         source_id=found.id if source_id is None else _text(source_id),
         path=str(scan.path),
         digest=found.digest.hexdigest(),
         messages=_messages(scan, found),
-        title=named.get("title", ""),
-        title_source=named.get("title_source", "derived"),
+        title=title,
+        title_source=title_source,
         directory=_absolute(meta.get("directory", ""), base),
         worktree=_absolute(project.get("worktree", None if base is None else "."), base),
         vcs=project.get("vcs"),
@@ -146,37 +132,39 @@ def _session(scan: Scan, found: Found, meta: Record, stat: os.stat_result) -> So
         parent_source_id=lineage.get("parent_source_id"),
         relation=lineage.get("relation"),
         call_id=lineage.get("call_id"),
-        metadata=_object(rest.get("metadata")),
+        metadata={key: value for key, (value,) in state.below(versions.METADATA).items()},
         todos=tuple(todos),
-        diffs=tuple(_diff(scan, record) for record in state.all("file_changed")),
+        diffs=tuple(state.diffs),
         time_created=meta["time"],
-        time_archived=state.last("archived").get("time"),
+        time_updated=state.time_updated,
+        time_archived=state.value(versions.ARCHIVED),
         size=stat.st_size,
         mtime_ns=stat.st_mtime_ns,
         data=data,
-        stored=_stored(found, state, meta),
+        stored=_stored(found, state),
         **_picked(meta, ("version", "agent", "provider_id", "model_id")),
-        **_picked(rest, (n for n in records.STATE_FIELDS if n not in _OF_STORED)),
+        **dict(zip(versions.SUMMARY_FIELDS, summary, strict=True)),
+        **{name: state.value(name) for name in versions.PLAIN},
     )
 
 
-_OF_STORED = ("last_seq", "time_detached")
-
-
-def _stored(found: Found, state: _State, meta: Record) -> StoredSession:
-    rest, lineage = state.last("session_state"), found.lineage
+def _stored(found: Found, state: State) -> StoredSession:
+    meta = state.meta
     last = next(reversed(found.messages), None)
     return StoredSession(
         id=found.id,
         native=meta.get("source_id") is None,
         slug=meta.get("slug"),
-        leaf=rest.get("leaf_id") if "leaf_id" in rest else last,
+        leaf=state.value(versions.LEAF) if state.names_leaf else last,
         revision=state.revision,
-        labels=tuple((_text(r["message_id"]), _text(r["label"])) for r in state.all("labeled")),
+        last_seq=state.last_seq,
+        time_detached=state.time_detached,
+        labels=tuple((m, label) for label, m in state.below(versions.LABEL).items()),
         prompts=tuple(found.prompts.values()),
+        versions=state.versions,
+        diff_messages=tuple(state.diff_messages),
         **_picked(meta, ("time_imported", "model_source")),
-        **_picked(lineage, ("root_id", "parent_id", "parent_seq")),
-        **_picked(rest, _OF_STORED),
+        **_picked(found.lineage, ("root_id", "parent_id", "parent_seq")),
     )
 
 
@@ -195,18 +183,6 @@ def _absolute(directory: Any, base: str | None) -> Any:
         return directory
     path = os.path.normpath(Path(base, directory))
     return path if path == base or path.startswith(base.rstrip(os.sep) + os.sep) else base
-
-
-def _diff(scan: Scan, record: Record) -> FileDiff:
-    sides: dict[str, Any] = {
-        side: scan.blob(record[f"{side}_blob"])
-        for side in ("before", "after")
-        if f"{side}_blob" in record
-    }
-    known = _picked(record, records.DIFF_FIELDS)
-    if "patch_blob" in record:
-        known["patch"] = _text_of(scan, record["patch_blob"])
-    return FileDiff(seq=record.get("message_seq", 0), **known, **sides)
 
 
 def _messages(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:

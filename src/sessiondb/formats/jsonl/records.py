@@ -8,10 +8,11 @@ creation, or when something ended.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
-from sessiondb.model import Export, FileDiff, Message, Part, Session
+from sessiondb.model import Export, FileDiff, Message, Part, Session, versions
 from sessiondb.model.records import Tokens
 
 SCHEMA_VERSION = 1
@@ -33,9 +34,10 @@ MESSAGE_TYPES = {kind: role for role, kind in ROLE_TYPES.items()} | dict.fromkey
 #: Records that add to a message: those that begin or are a part, and those that end something.
 PART_TYPES = ("text_finished", "reasoning_finished", "tool_started", "part")
 ENDING_TYPES = ("tool_finished", "assistant_finished", "relinked")
-#: Records of what may change about a session; they carry its ``revision``.
+#: Records of what may change about a session; each carries the ``revision`` of what it says.
 STATE_TYPES = (
-    "session_renamed", "archived", "labeled", "todos", "file_changed", "session_state",
+    "session_renamed", "archived", "unarchived", "labeled", "unlabeled", "todos", "file_changed",
+    "session_state",
 )  # fmt: skip
 HEAD_TYPES = ("session_meta", "forked", "spawned")
 PROMPT = "prompt"
@@ -60,8 +62,9 @@ PROJECT_FIELDS = ("worktree", "vcs", "remote", "root_commit")
 TODO_FIELDS = ("content", "status", "priority", "id", "time_created", "time_updated")
 PROMPT_FIELDS = ("source", "directory", "text")
 DIFF_FIELDS = ("path", "patch", "additions", "deletions")
-#: ``data`` of a session: records of a type that we do not know, to be written back.
-UNKNOWN = "jsonl_records"
+UNKNOWN = versions.UNKNOWN
+
+_OF_STATE = frozenset({*versions.PLAIN, versions.LEAF, versions.SUMMARY, versions.DATA})
 
 Record = dict[str, Any]
 
@@ -85,6 +88,11 @@ def head(export: Export) -> Iterator[Record]:
     record |= _known(session, META_FIELDS) | {"directory": session.directory}
     if session.model_source != "derived":
         record |= _known(session, MODEL_FIELDS)
+    about = versions.about_of({name: getattr(session, name) for name in versions.ABOUT_FIELDS})
+    here = {versions.ABOUT: about} if any(x is not None for x in about) else {}
+    known = versions.versions_of(here, _only_about(export), session.revision, 0)
+    if versions.ABOUT in known and known[versions.ABOUT].revision:
+        record["revision"] = known[versions.ABOUT].revision
     if project is not None:
         record["project"] = _known(project, PROJECT_FIELDS)
     yield record
@@ -97,6 +105,10 @@ def head(export: Export) -> Iterator[Record]:
     for prompt in export.prompts:
         record = envelope(PROMPT, session.id, 0, prompt.time_created) | {"prompt_id": prompt.id}
         yield record | _known(prompt, PROMPT_FIELDS)
+
+
+def _only_about(export: Export) -> dict[str, versions.Version]:
+    return {name: v for name, v in export.base.items() if name == versions.ABOUT}
 
 
 def message_records(message: Message, parent_id: str | None) -> Iterator[Record]:
@@ -175,48 +187,113 @@ def _result(part: Part) -> Record:
     return record
 
 
+def values(export: Export, ids: Mapping[int, str]) -> dict[str, Any]:
+    """Return the fields of a session that may change; *ids* maps the seq of a message to its id."""
+    session = export.session
+    return versions.values_of(
+        title=(session.title, session.title_source),
+        metadata=_metadata(session),
+        labels={x.label: ids[x.seq] for x in export.labels if x.seq in ids},
+        todos=[[getattr(todo, name) for name in TODO_FIELDS] for todo in export.todos],
+        diffs=sorted((diff_value(x, ids.get(x.seq)) for x in export.diffs), key=repr),
+        about=versions.about_of({n: getattr(session, n) for n in versions.ABOUT_FIELDS}),
+        summary=tuple(getattr(session, name) for name in versions.SUMMARY_FIELDS),
+        data=_data(session),
+        archived=session.time_archived,
+        leaf=None if session.leaf_seq is None else ids.get(session.leaf_seq),
+        **{name: getattr(session, name) for name in versions.PLAIN},
+    )
+
+
+def diff_value(diff: FileDiff, message_id: str | None) -> list[Any]:
+    """Return what identifies a file that was changed."""
+    patch = None if diff.patch is None else diff.patch.encode("utf-8", "surrogatepass")
+    sides = [None if x is None else sha256(x).hexdigest() for x in (patch, diff.before, diff.after)]
+    return [message_id, diff.path, *sides, diff.additions, diff.deletions]
+
+
 def state(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
     """Yield what may change about a session; *ids* maps the seq of a message to its id."""
     session = export.session
+    here = values(export, ids)
+    known = versions.versions_of(here, export.base, session.revision, session.time_updated)
 
-    def record(kind: str, time: int, seq: int = session.last_seq) -> Record:
-        return envelope(kind, session.id, seq, time) | {"revision": session.revision}
+    def record(kind: str, version: versions.Version) -> Record:
+        found = envelope(kind, session.id, session.last_seq, version.time)
+        return found | {"revision": version.revision}
 
-    used = session.time_updated
-    if session.title or session.title_source != "derived":
+    if versions.TITLE in known:
         named = {"title": session.title, "title_source": session.title_source}
-        yield record("session_renamed", used) | named
-    if session.time_archived is not None:
-        yield record("archived", session.time_archived)
-    for label in export.labels:
-        if label.seq in ids:
-            yield record("labeled", used) | {"label": label.label, "message_id": ids[label.seq]}
-    if export.todos:
+        yield record("session_renamed", known[versions.TITLE]) | named
+    if versions.ARCHIVED in known:
+        archived = "archived" if session.time_archived is not None else "unarchived"
+        yield record(archived, known[versions.ARCHIVED])
+
+    yield from _labels(here, known, record)
+    if versions.TODOS in known:
         todos = [_known(todo, TODO_FIELDS) for todo in export.todos]
-        yield record("todos", used) | {"todos": todos}
+        yield record("todos", known[versions.TODOS]) | {"todos": todos}
     for diff in export.diffs:
-        yield record("file_changed", used) | _diff(diff)
-    yield record("session_state", used) | _rest(session, ids)
+        version = known[versions.DIFFS]
+        yield record("file_changed", version) | {"list": version.digest} | _diff(diff, ids)
+
+    whole = versions.Version(session.revision, session.time_updated)
+    yield record("session_state", whole) | _rest(session, here, known)
 
 
-def _diff(diff: FileDiff) -> Record:
+def _labels(
+    here: Mapping[str, Any],
+    known: Mapping[str, versions.Version],
+    record: Callable[[str, versions.Version], Record],
+) -> Iterator[Record]:
+    for name in sorted(known):
+        if name.startswith(versions.LABEL):
+            label = {"label": name.removeprefix(versions.LABEL)}
+            if name in here:
+                yield record("labeled", known[name]) | label | {"message_id": here[name]}
+            else:
+                yield record("unlabeled", known[name]) | label
+
+
+def _diff(diff: FileDiff, ids: Mapping[int, str]) -> Record:
     record = _known(diff, DIFF_FIELDS)
-    if diff.seq:
-        record["message_seq"] = diff.seq
+    if diff.seq in ids:
+        record["message_id"] = ids[diff.seq]
     for side in ("before", "after"):
         if (content := getattr(diff, side)) is not None:
             record[f"{side}_blob"] = content
     return record
 
 
-def _rest(session: Session, ids: Mapping[int, str]) -> Record:
+def _rest(
+    session: Session, here: Mapping[str, Any], known: Mapping[str, versions.Version]
+) -> Record:
     record = _known(session, STATE_FIELDS)
-    record["leaf_id"] = None if session.leaf_seq is None else ids.get(session.leaf_seq)
+    record["leaf_id"] = here.get(versions.LEAF)
+    for name, value in (("metadata", _metadata(session)), ("data", _data(session))):
+        if value:
+            record[name] = value
+    # Where nothing is said, a field that is here has the version of the record itself.
+    own = session.revision, session.time_updated
+    others = {
+        name: list(version[:2])
+        for name, version in sorted(known.items())
+        if is_of_state(name, here) and (version[:2] != own or name not in here)
+    }
+    return record | ({"versions": others} if others else {})
+
+
+def is_of_state(name: str, here: Mapping[str, Any]) -> bool:
+    """Return whether ``session_state`` says a field: that has no record of its own, or is empty."""
+    if name == versions.DIFFS:
+        return name not in here
+    return name in _OF_STATE or name.startswith(versions.METADATA)
+
+
+def _metadata(session: Session) -> Record:
     # The secret of a share ends it: it stays where it was made.
-    metadata = {key: value for key, value in session.metadata.items() if key != "share"}
-    data = {key: value for key, value in session.data.items() if key != UNKNOWN}
-    if metadata:
-        record["metadata"] = metadata
-    if data:
-        record["data"] = data
-    return record
+    return {key: value for key, value in session.metadata.items() if key != "share"}
+
+
+def _data(session: Session) -> Record:
+    return {key: value for key, value in session.data.items() if key != UNKNOWN}

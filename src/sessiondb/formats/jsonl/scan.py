@@ -17,7 +17,7 @@ from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record
 from sessiondb.formats.jsonl.values import record_of
 from sessiondb.formats.kit.lines import Line, Lines
-from sessiondb.model import Problem, Prompt
+from sessiondb.model import Problem, Prompt, versions
 
 _OF_MESSAGE = frozenset({*records.MESSAGE_TYPES, *records.PART_TYPES, *records.ENDING_TYPES})
 _ENVELOPE = {"schema_version": int, "seq": int, "time": int, "type": str, "session_id": str}
@@ -85,7 +85,8 @@ class Scan:
     def _about(self, found: Found, record: Record, number: int) -> None:
         kind = record["type"]
         if kind == "session_meta":
-            found.meta = record
+            if found.meta is None or _about(record) >= _about(found.meta):
+                found.meta = record
         elif kind in records.HEAD_TYPES:
             found.lineage = record
         elif kind in records.STATE_TYPES:
@@ -126,6 +127,13 @@ class Scan:
         if hashlib.sha256(raw).hexdigest() != name:
             raise ValueError(f"the blob of line {line.number} does not have its hash")
         return raw
+
+
+def _about(meta: Record) -> tuple[int, str]:
+    """Return by what one ``session_meta`` goes before another; of equal ones the last holds."""
+    revision = meta.get("revision")
+    known = revision if type(revision) is int else 0
+    return known, versions.digest(versions.about_of(meta))
 
 
 def checked(record: Any) -> Record:

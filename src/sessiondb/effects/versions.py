@@ -1,0 +1,161 @@
+"""The fields of a session as rows have them, and their merge base: see `model.versions`."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+
+from sessiondb import codec
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, insert_text, p
+from sessiondb.model import versions
+from sessiondb.model.versions import Version
+from sessiondb.schema import blob, file_diff, label, merge_base, message, session, todo
+
+_COLUMNS = (
+    "title", "title_source", "metadata", "revert", "permission", "summary_diffs", "share_url",
+    "time_compacting", "time_archived", *versions.ABOUT_FIELDS, *versions.SUMMARY_FIELDS[:3],
+    "data",
+)  # fmt: skip
+_JSON = ("metadata", "revert", "permission", "summary_diffs")
+_ROW = Statement(
+    lambda: (
+        select(
+            *(session.c[name] for name in _COLUMNS[:-1]), func.coalesce(session.c.data, blob.c.data)
+        )
+        .select_from(session.outerjoin(blob, blob.c.hash == session.c.data_blob))
+        .where(session.c.id == p("sid"))
+    )
+)
+_LABELS = Statement(
+    lambda: (
+        select(label.c.label, message.c.id)
+        .join_from(
+            label,
+            message,
+            (message.c.session_id == label.c.session_id) & (message.c.seq == label.c.seq),
+        )
+        .where(label.c.session_id == p("sid"))
+    )
+)
+_TODOS = Statement(
+    lambda: (
+        select(
+            todo.c.content, todo.c.status, todo.c.priority, todo.c.id, todo.c.time_created,
+            todo.c.time_updated,
+        )
+        .where(todo.c.session_id == p("sid"))
+        .order_by(todo.c.position)
+    )
+)  # fmt: skip
+_DIFFS = Statement(
+    lambda: (
+        select(
+            message.c.id, file_diff.c.path, file_diff.c.patch, file_diff.c.before_blob,
+            file_diff.c.after_blob, file_diff.c.additions, file_diff.c.deletions,
+        )
+        .select_from(
+            file_diff.outerjoin(
+                message,
+                (message.c.session_id == file_diff.c.session_id)
+                & (message.c.seq == file_diff.c.seq),
+            )
+        )
+        .where(file_diff.c.session_id == p("sid"))
+    )
+)  # fmt: skip
+_ID = Statement(
+    lambda: select(message.c.id).where(message.c.session_id == p("sid"), message.c.seq == p("at"))
+)
+_BASE = Statement(lambda: select(merge_base.c.fields).where(merge_base.c.session_id == p("sid")))
+
+
+def values_in(tx: Transaction, session_id: str) -> dict[str, Any]:
+    """Return the fields of a session that have a value."""
+    leaf_seq = tx.peek(session_id).leaf_seq
+    leaf = None if leaf_seq is None else tx.one(_ID, sid=session_id, at=leaf_seq)
+    return values_of_row(
+        dict(zip(_COLUMNS, tx.one(_ROW, sid=session_id), strict=True)),
+        labels=dict(tx.run(_LABELS, sid=session_id).fetchall()),
+        todos=tx.run(_TODOS, sid=session_id).fetchall(),
+        diffs=tx.run(_DIFFS, sid=session_id).fetchall(),
+        leaf=None if leaf is None else leaf[0],
+    )
+
+
+def values_of_row(
+    columns: Mapping[str, Any],
+    *,
+    labels: Mapping[str, str],
+    todos: Iterable[Sequence[Any]],
+    diffs: Iterable[Sequence[Any]],
+    leaf: str | None,
+) -> dict[str, Any]:
+    """Return the fields that *columns* and rows of lists have; ``data`` is packed.
+
+    A todo is (content, status, priority, id, created, updated), a diff (id of its
+    message, path, patch, before, after, additions, deletions).
+    """
+    row = {**columns}
+    for name in _JSON:
+        row[name] = None if row[name] is None else json.loads(row[name])
+    data = codec.unpack(row["data"]) if row["data"] else {}
+    return versions.values_of(
+        title=(row["title"], row["title_source"]),
+        metadata={key: value for key, value in row["metadata"].items() if key != "share"},
+        labels=labels,
+        todos=[list(found) for found in todos],
+        diffs=sorted(map(_diff, diffs), key=repr),
+        about=versions.about_of(row),
+        summary=tuple(row[name] for name in versions.SUMMARY_FIELDS),
+        data={key: value for key, value in data.items() if key != versions.UNKNOWN},
+        archived=row["time_archived"],
+        leaf=leaf,
+        **{name: row[name] for name in versions.PLAIN},
+    )
+
+
+def _diff(row: Sequence[Any]) -> list[Any]:
+    message_id, path, patch, *rest = row
+    raw = None if patch is None else patch.encode("utf-8", "surrogatepass")
+    return [message_id, path, None if raw is None else hashlib.sha256(raw).hexdigest(), *rest]
+
+
+def base_of(tx: Transaction, session_id: str) -> dict[str, Version]:
+    """Return the merge base of a session, empty if it never met a log."""
+    row = tx.one(_BASE, sid=session_id)
+    return versions.decoded(row and row[0])
+
+
+def versions_in(tx: Transaction, session_id: str, values: Mapping[str, Any]) -> dict[str, Version]:
+    """Return the version of each field of a session that has, or had, a value."""
+    state = tx.peek(session_id)
+    base = base_of(tx, session_id)
+    return versions.versions_of(values, base, state.revision, state.time_updated)
+
+
+def agree(tx: Transaction, session_id: str, found: Mapping[str, Version]) -> None:
+    """Make *found* the merge base of a session."""
+    sql = insert_text(merge_base, ("session_id", "fields"), "OR REPLACE")
+    tx.connection.execute(sql, (session_id, versions.encoded(found)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoteVersions:
+    """Make the present versions of a session its merge base: a log holds them from now on."""
+
+    verb = "sync"
+    session_id: str
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; a session that is gone is left alone."""
+        if tx.exists(self.session_id):
+            found = versions_in(tx, self.session_id, values_in(tx, self.session_id))
+            base = base_of(tx, self.session_id)
+            settled = {versions.SETTLED: base[versions.SETTLED]} if versions.SETTLED in base else {}
+            agree(tx, self.session_id, {**found, **settled})

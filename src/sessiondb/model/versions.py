@@ -1,0 +1,131 @@
+"""Fields of a session that two databases may both change, and which value of each holds.
+
+Every field has a version: the revision of the session at which it got its value,
+a time, and a digest of the value. Of two values the one with the greater version
+holds. That order is total and depends on nothing else, so whoever merges the
+same states, in whatever order and however often, ends with the same values.
+
+A database does not record each change. It keeps the versions that it last
+agreed on with a log (its merge base); a field whose value has another digest
+than there was changed here since, and its version is the session's revision.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+#: Fields that a session has once. Others are ``metadata/KEY`` and ``label/NAME``.
+TITLE, ARCHIVED, LEAF, TODOS, DIFFS, ABOUT, SUMMARY, DATA = (
+    "title", "archived", "leaf", "todos", "diffs", "about", "summary", "data",
+)  # fmt: skip
+METADATA, LABEL = "metadata/", "label/"
+#: Fields that are one column each.
+PLAIN = ("share_url", "revert", "permission", "time_compacting")
+ABOUT_FIELDS = ("version", "agent", "provider_id", "model_id", "model_source")
+SUMMARY_FIELDS = ("summary_additions", "summary_deletions", "summary_files", "summary_diffs")
+
+#: Not a field: the leaf as the last merge left it, by its digest. What was moved since is the
+#: place where somebody works here.
+SETTLED = "settled"
+#: ``data`` of a session: records of a log whose type is not known, to be written back.
+UNKNOWN = "jsonl_records"
+
+_RANK = {"derived": 0, "agent": 1, "user": 2}
+
+
+class Version(NamedTuple):
+    """When a field got its value: two of them compare as the values do."""
+
+    revision: int
+    time: int
+    digest: str = ""
+
+
+def digest(value: Any) -> str:
+    """Return what is equal for equal values of JSON, bytes included."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=_bytes)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _bytes(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {"$bytes": base64.b64encode(bytes(value)).decode()}
+
+
+def order(name: str, value: Any, version: Version) -> tuple[Any, ...]:
+    """Return the key by which values of one field compare; the greatest one holds.
+
+    A title that the user gave is never replaced by one of an agent.
+    """
+    rank = _RANK.get(value[1], 0) if name == TITLE and value else 0
+    return (rank, *version)
+
+
+def about_of(columns: Mapping[str, Any]) -> list[Any]:
+    """Return the value of `ABOUT`: a model that is derived from the messages is not part of it."""
+    stated = columns.get("model_source") not in (None, "derived")
+    return [
+        columns.get(name) if stated or ("model" not in name and "provider" not in name) else None
+        for name in ABOUT_FIELDS
+    ]
+
+
+def values_of(
+    *,
+    title: tuple[str, str],
+    metadata: Mapping[str, Any],
+    labels: Mapping[str, str],
+    todos: list[Any],
+    diffs: list[Any],
+    about: list[Any],
+    summary: tuple[Any, ...],
+    data: Mapping[str, Any],
+    **plain: Any,
+) -> dict[str, Any]:
+    """Return the fields that have a value; *plain* are `PLAIN`, ``archived`` and ``leaf``."""
+    found: dict[str, Any] = {name: value for name, value in plain.items() if value is not None}
+    if title != ("", "derived"):
+        found[TITLE] = list(title)
+    for name, values in ((ABOUT, about), (SUMMARY, summary)):
+        if any(value is not None for value in values):
+            found[name] = list(values)
+    found |= {n: items for n, items in ((TODOS, todos), (DIFFS, diffs), (DATA, data)) if items}
+    found |= {METADATA + key: [value] for key, value in metadata.items()}  # null is a value, too
+    return found | {LABEL + name: message_id for name, message_id in labels.items()}
+
+
+def versions_of(
+    values: Mapping[str, Any], base: Mapping[str, Version], revision: int, time: int
+) -> dict[str, Version]:
+    """Return the version of every field that has, or had, a value.
+
+    *base* is the merge base, *revision* and *time* (of its last use) the session's.
+    """
+    found: dict[str, Version] = {}
+    for name in (values.keys() | base.keys()) - {SETTLED}:
+        value = values.get(name)
+        what, known = digest(value), base.get(name)
+        if known is not None and known.digest == what:
+            found[name] = known
+            continue
+        changed = revision if known is None else max(revision, known.revision + 1)
+        when = value if name == ARCHIVED and value is not None else time
+        if name == ABOUT:  # has no time; what a session was made with is older than any change
+            changed, when = 0 if known is None else changed, 0
+        found[name] = Version(changed, when, what)
+    return found
+
+
+def encoded(versions: Mapping[str, Version]) -> str:
+    """Return versions as the text that a merge base is stored as."""
+    return json.dumps({name: list(v) for name, v in sorted(versions.items())})
+
+
+def decoded(text: str | None) -> dict[str, Version]:
+    """Return what `encoded` was given; None is no merge base."""
+    return {name: Version(*v) for name, v in json.loads(text or "{}").items()}
