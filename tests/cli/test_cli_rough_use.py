@@ -111,7 +111,7 @@ def test_closed_streams_are_no_defect(story: Story) -> None:
     assert (ran.returncode, ran.stderr) == (0, "")
     ran = _shell(f"rm {story.other} <&-")
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "add --yes" in ran.stderr
+    assert "pass --yes" in ran.stderr
 
 
 def test_interrupted_before_it_began_is_130_without_a_traceback(project: Path) -> None:

@@ -114,7 +114,8 @@ def _translated(error: BaseException) -> BaseException:
 
 def _useful(hint: str | None, options: Options) -> str | None:
     """Return *hint* without advice to run the command that has just failed."""
-    if hint is None or options.command is None:
+    bare = {options.command, "--json", "--jsonl", "-v", *options.database}
+    if hint is None or options.command is None or not bare.issuperset(options.argv):
         return hint
     return hints.without(hint, options.command) or None
 
@@ -132,7 +133,7 @@ def _default_hint(exit_code: int, options: Options) -> str:
 def _verbosely(options: Options) -> str:
     """Return the command that was typed, with ``-v`` before it."""
     if sum(map(len, options.argv)) > MAX_TYPED:
-        return "the same command after `sessiondb -v`"
+        return "the same command with the option -v before it"
     return hints.command("-v", *options.argv)
 
 

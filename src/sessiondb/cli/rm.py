@@ -48,7 +48,7 @@ class How:
             hint = "a bundle needs a new file"
             raise ConflictError(f"{self.bundle} already exists", hint=hint)
         if not (self.yes or self.dry_run or sys.stdin.isatty()):
-            raise click.UsageError("nobody can be asked here: add --yes, or --dry-run for the plan")
+            raise click.UsageError("not a terminal: pass --yes, or --dry-run to see the plan")
 
 
 _OPTIONS = (
@@ -188,7 +188,8 @@ def _bundled(store: Store, removal: Removal, how: How) -> dict[str, int] | None:
 
     revisions = write_bundle(store, removal.going.values(), Path(how.bundle))
     written = count(len(revisions), "session")
-    say(f"wrote {written} to {how.bundle}; `import --restore` brings them back")
+    restores = command("import", "--restore", how.bundle)
+    say(f"wrote {written} to {how.bundle}; {restores} restores them")
     return revisions
 
 

@@ -15,7 +15,7 @@ from sessiondb.cli import output
 from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.text import count, money, short_id
-from sessiondb.errors import NotFoundError, abridged
+from sessiondb.errors import abridged
 from sessiondb.model import Tokens, UsageRow
 
 if TYPE_CHECKING:
@@ -98,12 +98,12 @@ def _left_out(store: Store, where: shared.Where, total: UsageRow, rates: Prices)
 
 
 def _prices(file: str | None) -> Prices:
-    """Return the prices in *file*, or of config.toml; raises `NotFoundError` without *file*."""
+    """Return the prices in *file*, or of config.toml; usage error without *file*."""
     from sessiondb.location import load_config
 
     path = None if file is None else Path(file)
     if path is not None and not os.path.exists(path):
-        raise NotFoundError(f"--prices: there is no file {abridged(file)}", hint="check the path")
+        raise click.UsageError(f"--prices: there is no file {abridged(file)}")
     return {
         model: {name: rate for name, rate in asdict(price).items() if rate is not None}
         for model, price in load_config(path).prices.items()

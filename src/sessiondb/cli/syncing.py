@@ -41,7 +41,7 @@ def sync_command(options: Options, *, as_json: bool) -> int:
     if found["deleted"]:
         say(
             f"{count(found['deleted'], 'session')} removed here still stand there: remove the "
-            "files, or bring them back with `import --restore`"
+            f"files, or {command('import', '--restore', str(done.folder))} restores them"
         )
     if done.missing:
         say(

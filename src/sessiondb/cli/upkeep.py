@@ -111,7 +111,7 @@ def _checked(path: Path, findings: list[Finding], as_json: bool) -> int:
             output.write_tsv(*_finding(finding).values())
         say(f"{count(len(findings), 'finding')} in {path}" if findings else "all is well")
         if any(finding.repair for finding in findings):
-            say("`sessiondb check --repair` shows what it would do, and asks")
+            say(f"{command('check', '--repair', '--dry-run')} shows what a repair would do")
     return PROBLEMS_FOUND if findings else 0
 
 

@@ -27,6 +27,7 @@ from sessiondb.engine.connection import connect
 from sessiondb.engine.copying import copied
 from sessiondb.engine.failures import translate
 from sessiondb.errors import CorruptionError
+from sessiondb.hints import command
 from sessiondb.maintenance.check import (
     SEARCHES,
     Finding,
@@ -108,7 +109,8 @@ def _repair_indexes(connection: sqlite3.Connection) -> None:
     if any(_PAGES.search(line) for line in lines):
         raise CorruptionError(
             f"pages of the file are damaged, which no repair can mend: {lines[0].strip()}",
-            hint="`sessiondb export -a --to jsonl -o FILE` writes what can be read",
+            hint=f"{command('export', '-a', '--to', 'jsonl', '-o', 'saved.jsonl')} "
+            "writes what can be read",
         )
 
 
