@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from facades import AwaitedStore, Contract
+from facades import AwaitedStore, Contract, eventually
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +95,18 @@ async def test_a_family_is_reported_member_by_member_and_what_was_detached_is_no
         deeper.id: True,
         fork.id: False,
     }
+
+
+async def test_a_commit_that_deletes_reports_what_it_detached_too(
+    contract: Contract, session: SessionHandle
+) -> None:
+    await contract.store.append(session, user("Hello"))
+    fork = await contract.store.fork(session)
+    told: list[Change] = []
+    contract.store.on_commit(told.extend)
+    await contract.store.delete(session, keep_forks=True)
+    expected = {session.id: True, fork.id: False}
+    await eventually(lambda: {c.session_id: c.deleted for c in told} == expected)
 
 
 async def test_a_session_that_is_created_again_under_its_id_is_deleted_first_and_then_new(

@@ -148,7 +148,7 @@ class Delete:
         lost = self._lost(tx, root_id, going, detached)
         ownership.recount(tx, ownership.settle(tx, lost).difference(going))
         for sid in detached:
-            tx.run(_STAMP, sid=sid, change=tx.take_change())
+            self._note_detached(tx, sid)
         for sid in going:
             self._bury(tx, sid)
 
@@ -171,6 +171,12 @@ class Delete:
             for sid in below(tx, top, keep_forks=False)[0]:
                 rows += tx.run(_INHERITED, sid=sid).fetchall()
         return [ownership.Lost(root_id, *row) for row in dict.fromkeys(rows)]
+
+    def _note_detached(self, tx: Transaction, session_id: str) -> None:
+        _, _, revision, last_seq, _ = tx.one(_FACTS, sid=session_id)
+        change = tx.take_change()
+        tx.run(_STAMP, sid=session_id, change=change)
+        tx.note_change(change, session_id, revision, last_seq, 0)
 
     def _bury(self, tx: Transaction, session_id: str) -> None:
         source, source_id, revision, last_seq, imported = tx.one(_FACTS, sid=session_id)
