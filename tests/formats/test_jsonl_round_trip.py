@@ -89,7 +89,8 @@ def parts(draw: st.DrawFn) -> PartDraft:  # noqa: PLR0911  one for each kind
         return tool("bash", draw(plain), call_id=draw(st.sampled_from("xyz")), **more)
     if kind == 2:
         done = draw(st.sampled_from(["output", "error"]))
-        return tool("edit", {"path": words}, call_id="w", title="T", **{done: words}, **more)
+        path = words.replace("\ude00", "")  # what is repeated may make a pair, too
+        return tool("edit", {"path": path}, call_id="w", title="T", **{done: words}, **more)
     if kind == 3:
         return file(mime="image/png", content=draw(st.sampled_from([b"", b"\xff" * 5000])), **more)
     if kind == 4:

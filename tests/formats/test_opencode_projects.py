@@ -25,6 +25,7 @@ from opencode_store import (
 from opencode_writing import brought_in, into_folder
 
 from sessiondb import ALL, Store
+from sessiondb.formats.redact import redacted
 from sessiondb.model import Imported
 
 RECORD: dict[str, Any] = {
@@ -163,6 +164,21 @@ def test_a_share_keeps_its_address_and_its_secret(
     round_trip(store, tree, tmp_path / "out")
     (found,) = store.sessions(project=ALL)
     assert (found.share_url, found.metadata["share"]) == (SHARE["url"], SHARE)
+
+
+def test_nothing_of_a_share_and_no_secret_of_a_project_leaves_with_redaction(
+    store: Store, tree: Path, tmp_path: Path
+) -> None:
+    put(tree / "share" / "ses_0001.json", SHARE)
+    start = {"start": "API_KEY=sk-proj-abcdefghijklmnopqrstuvwxyz0123456789 make"}
+    put(tree / "project" / f"{PROJECT}.json", {**RECORD, "commands": start})
+    brought_in(store, tree)
+    exports = [redacted(store.export(item.id)) for item in store.sessions(project=ALL)]
+    into_folder(tmp_path / "out", *exports)
+    written = "".join(path.read_text() for path in (tmp_path / "out").rglob("*.json"))
+    assert "The Shop" in written
+    for secret in ("s3cret", "opncd.ai", "sk-proj"):
+        assert secret not in written
 
 
 def test_sessions_that_lie_flat_are_found(store: Store, tree: Path) -> None:

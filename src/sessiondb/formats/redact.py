@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sessiondb.model import Export, FileDiff, Message, Part, Session
+from sessiondb.model import Export, FileDiff, Message, Part, Project, Session
 
 PLACE = "[redacted]"
 _NAMED = (
@@ -48,6 +48,7 @@ def redacted(export: Export) -> Export:
         session=_session(export.session),
         messages=_messages(export),
         parent=export.parent and _session(export.parent),
+        project=export.project and _project(export.project),
         labels=tuple(replace(label, label=clean(label.label)) for label in export.labels),
         todos=tuple(replace(todo, content=clean(todo.content)) for todo in export.todos),
         diffs=tuple(map(_diff, export.diffs)),
@@ -89,11 +90,18 @@ def _field(name: str, value: Any) -> Any:
 
 def _session(session: Session) -> Session:
     names = ("summary_diffs", "revert", "permission", "metadata", "data")
+    cleaned = {name: clean_value(getattr(session, name)) for name in names}
+    # With its address a share can be read, with its secret ended.
+    cleaned["metadata"].pop("share", None)
+    return replace(session, title=clean(session.title), share_url=None, **cleaned)
+
+
+def _project(project: Project) -> Project:
     return replace(
-        session,
-        title=clean(session.title),
-        share_url=None,
-        **{name: clean_value(getattr(session, name)) for name in names},
+        project,
+        name=project.name and clean(project.name),
+        metadata=clean_value(project.metadata),
+        permission=clean_value(project.permission),
     )
 
 
