@@ -328,7 +328,7 @@ def test_an_event_of_version_2_says_what_a_model_is_sent(tmp_path: Path) -> None
         (done,) = store.ingest(one_store(sqlite2_store(tmp_path / "o.db", everything2())))
         context = store.context(done.id)
         assert context.summary == "Sum\n[User]: x"
-        assert (context.mode, context.models[0]) == ("plan", MODEL["id"])
+        assert (context.mode, context.models["default"].model_id) == ("plan", MODEL["id"])
 
 
 RECORDS = [*everything2()["messages"], everything2()["info"]]

@@ -6,9 +6,20 @@ from typing import Any
 
 import pytest
 
-from sessiondb import Store, assistant, event, part, system, text, tool, tool_result, user
+from sessiondb import (
+    Store,
+    assistant,
+    event,
+    file,
+    part,
+    system,
+    text,
+    tool,
+    tool_result,
+    user,
+)
 from sessiondb.errors import InvalidInputError
-from sessiondb.model import MessageDraft
+from sessiondb.model import MessageDraft, ModelName
 
 
 def result(*results: tuple[str, str]) -> MessageDraft:
@@ -48,11 +59,62 @@ def test_states_are_the_last_of_their_name(store: Store) -> None:
     )  # fmt: skip
     store.append(session, assistant("done"), model="two")
     context = store.context(session)
-    assert context.models == ("one", "two")
-    assert (context.thinking, context.mode, context.rules) == ("high", "build", ({"allow": []},))
+    assert context.models == {"default": ModelName("two")}
+    assert (context.thinking, context.mode) == ("high", "build")
     before = store.context(session, at=5)
-    assert (before.models, before.thinking, before.mode) == (("one",), "low", "plan")
-    assert before.rules == ({"allow": ["bash"]},)
+    assert before.models == {"default": ModelName("one")}
+    assert (before.thinking, before.mode) == ("low", "plan")
+
+
+def test_a_model_is_kept_for_each_role(store: Store) -> None:
+    session = talk(
+        store, event("model_change", model_id="large", provider_id="p"),
+        event("model_change", model_id="small", role="title"), user("go"),
+    )  # fmt: skip
+    store.append(session, event("model_change"), model="larger", provider="q")
+    store.append(session, event("model_change", role="title"), model="tiny")
+    assert {role: str(model) for role, model in store.context(session).models.items()} == {
+        "default": "q/larger", "title": "tiny",
+    }  # fmt: skip
+    store.append(session, assistant("done"), model="answered", provider="p")
+    assert store.context(session).models == {
+        "default": ModelName("answered", "p"), "title": ModelName("tiny"),
+    }  # fmt: skip
+    assert store.context(talk(store, user("x"))).models == {}
+
+
+def test_rules_add_up_over_the_path_each_once_in_order(store: Store) -> None:
+    session = talk(
+        store, event("rules", rules=["a", {"allow": ["bash"]}]), event("rules", rules=["b", "a"]),
+        event("rules", allow=["bash"]), event("reset"), event("rules", rules=[]), user("go"),
+    )  # fmt: skip
+    assert store.context(session).rules == ("a", {"allow": ["bash"]}, "b")
+    assert store.context(session, at=1).rules == ("a", {"allow": ["bash"]})
+    assert store.context(talk(store, user("x"))).rules == ()
+
+
+def test_the_last_session_init_is_a_state(store: Store) -> None:
+    session = talk(
+        store, event("session_init", task="first", tools=["a"]), user("go"),
+        event("session_init", task="second"),
+    )  # fmt: skip
+    assert store.context(session).session_init == {"task": "second"}
+    assert store.context(session, at=2).session_init == {"task": "first", "tools": ["a"]}
+    assert store.context(talk(store, user("x"))).session_init == {}
+
+
+def test_a_result_is_sent_once_with_its_call(store: Store) -> None:
+    calls = tool("a", {}, call_id="1"), tool("b", {}, call_id="2")
+    with_file = MessageDraft("tool", (tool_result("2", "second"), file("x.png")))
+    session = talk(store, user("ask"), assistant(*calls), result(("1", "first")), with_file)
+    store.append(session, result(("1", "first, again")))
+    for repair in ("synthesise", "strip", "drop", "none"):
+        context = store.context(session, repair=repair)
+        _, asked, node = context.messages
+        assert [item.text for item in asked.parts] == ["first, again", "second"]
+        assert [item.type for item in node.parts] == ["file"]
+        assert context.problems == ()
+    assert len(store.messages(session)) == 5, "nothing is rewritten for it"
 
 
 def test_a_reset_cuts_everything_before_it(store: Store) -> None:
@@ -134,11 +196,11 @@ def dangling(store: Store) -> str:
 def test_a_call_without_result_gets_one_that_says_so(store: Store, dangling: str) -> None:
     context = store.context(dangling)
     assert len(context.problems) == 3
-    _, trying, node, alone, _ = context.messages
+    _, trying, alone, _ = context.messages
     states = [(item.status, item.outcome) for item in trying.parts if item.type == "tool"]
     assert states == [("completed", None), ("error", "interrupted"), ("error", "interrupted")]
     assert all(item.text for item in (*trying.parts, *alone.parts))
-    assert node.parts[0].text == "fine"
+    assert trying.parts[1].text == "fine"
     stored = store.messages(dangling)
     assert [item.status for item in stored[1].parts] == [None, "completed", "pending", "pending"]
 
@@ -149,7 +211,6 @@ def test_a_call_without_result_can_be_left_out(store: Store, dangling: str) -> N
     assert shapes == [
         [("text", None)],
         [("text", None), ("tool", "1")],
-        [("tool-result", "1")],
         [("text", None)],
     ]
 
@@ -163,7 +224,8 @@ def test_a_message_with_such_a_call_can_be_left_out_with_the_results_it_had(
 
 def test_nothing_is_repaired_when_nobody_wants_it(store: Store, dangling: str) -> None:
     context = store.context(dangling, repair="none")
-    assert list(context.messages) == store.messages(dangling)
+    # All but the record of the result that its call shows.
+    assert list(context.messages) == [m for m in store.messages(dangling) if m.role != "tool"]
     assert len(context.problems) == 3
     with pytest.raises(InvalidInputError):
         store.context(dangling, repair="guess")

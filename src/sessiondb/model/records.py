@@ -358,21 +358,37 @@ class DeletePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelName:
+    """A model, and the provider if it is known; ``str()`` is ``provider/model``."""
+
+    model_id: str
+    provider_id: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.provider_id}/{self.model_id}" if self.provider_id else self.model_id
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """What a model should be sent.
 
-    ``messages`` from the last cut on, ``summary`` of what was cut away,
-    ``system`` texts of the current context epoch, and the last ``model``,
-    ``thinking`` and ``mode``; ``problems`` says what was repaired.
+    ``messages`` from the last cut on, ``summary`` of what was cut away, ``system``
+    texts of the current context epoch. A result is with its call, once: a record of
+    a result that its call shows is left out. ``models`` is the last model of each
+    role, ``default`` being that of the conversation; ``thinking`` and ``mode`` are
+    the last ones, ``rules`` all that were set, in order and without repetition,
+    ``session_init`` the data of the last event of that kind, ``{}`` if there is none.
+    ``problems`` says what was repaired.
     """
 
     messages: tuple[Message, ...]
     system: tuple[str, ...] = ()
     summary: str | None = None
-    models: tuple[str, ...] = ()
+    models: Mapping[str, ModelName] = field(default_factory=dict)
     thinking: str | None = None
     mode: str | None = None
-    rules: tuple[Mapping[str, Any], ...] = ()
+    rules: tuple[Any, ...] = ()
+    session_init: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
 

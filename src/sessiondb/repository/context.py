@@ -3,7 +3,10 @@
 Walking the path from the root, events change the state of their name, a cut
 (``compaction``, ``reset``) drops what stood before it, and a context event
 begins a new epoch of system text. Providers refuse a call without a result, so
-calls that have none are repaired in the answer, never in the database.
+calls that have none are repaired in the answer, never in the database. They also
+refuse a second result, so one that its call shows is not sent again as a record.
+
+The keys of ``data`` that are read here are listed in docs/FORMAT.md.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sessiondb.errors import InvalidInputError, abridged
-from sessiondb.model import Context, Message, Part
+from sessiondb.model import Context, Message, ModelName, Part
 
 REPAIRS = ("synthesise", "strip", "drop", "none")
+#: The role of the model that the conversation is held with.
+DEFAULT_ROLE = "default"
 _NO_RESULT = "[no result: the call was interrupted]"
 
 
@@ -27,10 +32,11 @@ class _Gathered:
     messages: list[Message] = field(default_factory=list)
     system: list[str] = field(default_factory=list)
     summary: str | None = None
-    models: list[str] = field(default_factory=list)
+    models: dict[str, ModelName] = field(default_factory=dict)
     thinking: str | None = None
     mode: str | None = None
-    rules: list[dict[str, Any]] = field(default_factory=list)
+    rules: list[Any] = field(default_factory=list)
+    session_init: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
@@ -65,12 +71,15 @@ def _context(state: _Gathered, message: Message) -> None:
 
 
 def _model(state: _Gathered, message: Message) -> None:
-    _note_model(state, message.model_id or message.data.get("model_id") or message.text)
+    model = message.model_id or message.data.get("model_id") or message.text
+    provider = message.provider_id or message.data.get("provider_id")
+    _note_model(state, message.data.get("role"), model, provider)
 
 
-def _note_model(state: _Gathered, model: Any) -> None:
-    if isinstance(model, str) and model and model not in state.models[-1:]:
-        state.models.append(model)
+def _note_model(state: _Gathered, role: Any, model: Any, provider: Any) -> None:
+    if isinstance(model, str) and model:
+        named = ModelName(model, provider if isinstance(provider, str) else None)
+        state.models[role if isinstance(role, str) and role else DEFAULT_ROLE] = named
 
 
 def _thinking(state: _Gathered, message: Message) -> None:
@@ -82,7 +91,14 @@ def _mode(state: _Gathered, message: Message) -> None:
 
 
 def _rules(state: _Gathered, message: Message) -> None:
-    state.rules = [dict(message.data)]
+    given = message.data.get("rules")
+    for rule in given if isinstance(given, list) else [dict(message.data)]:
+        if rule not in state.rules:
+            state.rules.append(rule)
+
+
+def _session_init(state: _Gathered, message: Message) -> None:
+    state.session_init = dict(message.data)
 
 
 _EVENTS: dict[str, Callable[[_Gathered, Message], None]] = {
@@ -95,6 +111,7 @@ _EVENTS: dict[str, Callable[[_Gathered, Message], None]] = {
     "thinking_level_change": _thinking,
     "mode_change": _mode,
     "rules": _rules,
+    "session_init": _session_init,
 }
 
 
@@ -114,17 +131,18 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
             state.tail = message.parts[0].data.get("tail_start_id")
         else:
             if message.role == "assistant":
-                _note_model(state, message.model_id)
+                _note_model(state, DEFAULT_ROLE, message.model_id, message.provider_id)
             state.messages.append(message)
-    messages = _repaired(state, repair)
+    messages = _once(_repaired(state, repair))
     return Context(
         tuple(messages),
         tuple(state.system),
         state.summary,
-        tuple(state.models),
+        state.models,
         state.thinking,
         state.mode,
         tuple(state.rules),
+        state.session_init,
         tuple(state.problems),
     )
 
@@ -151,6 +169,24 @@ def _repaired(state: _Gathered, repair: str) -> list[Message]:
         if repair != "drop" or len(out) == len(messages):
             return out
         messages = out
+
+
+def _once(messages: list[Message]) -> list[Message]:
+    """Return messages without the records of results that are shown with their calls."""
+    settled = {
+        item.call_id
+        for message in messages
+        for item in message.parts
+        if item.type == "tool" and item.call_id and item.status in ("completed", "error")
+    }
+    out = []
+    for message in messages:
+        kept = [i for i in message.parts if i.type != "tool-result" or i.call_id not in settled]
+        if len(kept) == len(message.parts):
+            out.append(message)
+        elif kept:
+            out.append(replace(message, parts=tuple(kept)))
+    return out
 
 
 def _named(messages: list[Message], kind: str) -> set[str | None]:
