@@ -10,10 +10,13 @@ from pathlib import Path
 
 import pytest
 from processes import run, said
+from sqlalchemy import text as sql
 
 from sessiondb import ALL, AsyncStore, BusyError, user
+from sessiondb.engine.sql import Statement
 from sessiondb.model import Problem, SourceSession
 from sessiondb.opened.executor import SerialExecutor
+from sessiondb.repository import Read
 
 # In a child, because what it looks for ends the interpreter (a negative return code).
 _CANCEL = """
@@ -136,3 +139,30 @@ async def test_a_thread_that_cannot_start_is_a_typed_error_and_the_store_still_c
         limited.setattr(threading.Thread, "start", refuse)
         await store.close()
     assert store._core.closed
+
+
+_SLOW = Statement(
+    lambda: sql("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000) SELECT count(*) FROM n")
+)  # fmt: skip
+
+
+async def test_a_store_is_closed_when_what_a_cancelled_caller_left_running_is(
+    tmp_path: Path,
+) -> None:
+    began = threading.Event()
+
+    def slow() -> Read[int]:
+        began.set()
+        rows = yield _SLOW, {}
+        return int(rows[0][0])
+
+    store = await AsyncStore.open(tmp_path / "s.db", durability="normal")
+    await store.create_session()
+    task = asyncio.ensure_future(store._readers.read(slow()))
+    while not began.is_set():
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    await store.close()
+    assert not (tmp_path / "s.db-wal").exists()
+    assert not [t for t in threading.enumerate() if t.name == "sessiondb-reader"]

@@ -54,10 +54,10 @@ class SerialExecutor:
         """End the thread after what is queued; never waits."""
         self._calls.put(None)
 
-    def join(self) -> None:
-        """Wait for the end of the thread."""
+    def join(self, seconds: float | None = None) -> None:
+        """Wait for the end of the thread, for *seconds* at most."""
         if self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(seconds)
 
     def __del__(self) -> None:
         # A put is reentrant and takes no lock that this thread could hold.

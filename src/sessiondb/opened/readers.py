@@ -27,6 +27,8 @@ T = TypeVar("T")
 
 #: Reader connections, and so threads, of one store.
 MAX_READERS = 4
+#: Seconds that closing a store waits for a read that nobody waits for any more.
+PATIENCE = 5.0
 
 
 class Reader:
@@ -60,6 +62,7 @@ class Readers:
         self._core = core
         self._lock = threading.Lock()
         self._idle: deque[Reader] = deque()
+        self._busy: set[Reader] = set()
         self._waiting: list[asyncio.Future[None]] = []
         self._count = 0
 
@@ -85,7 +88,7 @@ class Readers:
             self._core.check_readable()
             with self._lock:
                 if self._idle:
-                    return self._idle.pop()
+                    return self._lent(self._idle.pop())
                 if self._count < MAX_READERS:
                     self._count += 1
                     break
@@ -93,13 +96,18 @@ class Readers:
                 self._waiting.append(turn)
             await turn
         try:
-            return Reader(self._core)
+            return self._lent(Reader(self._core))
         except BaseException:
             self._forget(1)
             raise
 
+    def _lent(self, reader: Reader) -> Reader:
+        self._busy.add(reader)
+        return reader
+
     def _release(self, reader: Reader) -> None:
         with self._lock:
+            self._busy.discard(reader)
             kept = not self._core.closed
             if kept:
                 self._idle.append(reader)
@@ -116,12 +124,18 @@ class Readers:
             settle(turn, None)
 
     def stop(self) -> None:
-        """End the threads of all idle readers, without a loop."""
+        """End the threads of all idle readers, without a loop; of a closed store, of all.
+
+        Whoever closes a store may copy or replace its file next: what a cancelled
+        caller left running has its connection closed by then.
+        """
         with self._lock:
             idle, self._idle = self._idle, deque()
+            busy = list(self._busy) if self._core.closed else []
         for reader in idle:
             reader.executor.end()
-            reader.executor.join()
+        for reader in (*idle, *busy):
+            reader.executor.join(PATIENCE)
         self._forget(len(idle))
 
 
