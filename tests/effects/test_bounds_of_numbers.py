@@ -44,6 +44,9 @@ COUNT_VERBS: dict[str, Given] = {
 TIME_VERBS: dict[str, Given] = {
     "append": lambda fx, value: fx.append("s", user("x"), time=value),
     "finish": lambda fx, value: fx.finish("s", "m", time=value),  # type: ignore[arg-type]
+    "start": lambda fx, value: fx.start("s", "c", time=value),  # type: ignore[arg-type]
+    "settle": lambda fx, value: fx.settle("s", "c", output="x", time=value),  # type: ignore[arg-type]
+    "create_session": lambda fx, value: fx.create_session(time=value),  # type: ignore[arg-type]
     "add_prompt": lambda fx, value: fx.add_prompt("x", time=value),  # type: ignore[arg-type]
     "a part": lambda fx, value: fx.append(
         "s", user(PartDraft("text", "x", time_started=value))  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from facades import Contract
 
-from sessiondb import ALL, InvalidInputError, Store, assistant, ids, tool, user
+from sessiondb import ALL, InvalidInputError, PartDraft, Store, assistant, ids, tool, user
 from sessiondb.maintenance import plan_prune
 
 DAY = 86_400_000
@@ -30,6 +30,17 @@ async def test_a_session_made_for_an_old_chat_is_as_old_as_the_chat(contract: Co
     await store.finish(session, answer, time=OLD + 9_000)
     assert (await store.session(session)).time_updated == OLD + 9_000
     assert ids.time_of(session.id) == OLD
+
+    call = tool("b", {}, call_id="c")
+    answer = await store.append(session, assistant(call), time=OLD + 10_000, open=True)
+    await store.start(session, "c", time=OLD + 11_000)
+    await store.settle(session, "c", output="fine", time=OLD + 12_000)
+    await store.add_part(session, answer, PartDraft("text", "so", time_created=OLD + 13_000))
+    await store.finish(session, answer, time=OLD + 14_000)
+    assert (await store.session(session)).time_updated == OLD + 14_000
+    parts = (await store.message(session, answer)).parts
+    assert (parts[0].time_started, parts[0].time_ended) == (OLD + 11_000, OLD + 12_000)
+    assert [part.time_created for part in parts] == [OLD + 10_000, OLD + 13_000]
     await store.append(session, user("today"))
     assert (await store.session(session)).time_updated > time.time() * 1000 - DAY
 

@@ -134,6 +134,7 @@ class Start:
     blobs: tuple[Blob, ...]
     keep_input: bool = False
     status: str = "running"
+    time: int | None = None
 
     def apply(self, tx: Transaction) -> None:
         """Write it; a call that runs, or ran, with the same input stays. Raises `ConflictError`."""
@@ -149,6 +150,7 @@ class Start:
         tx.insert_blobs(self.blobs)
         if call.input_blob and not same:
             tx.loose.add(call.input_blob)
+        when = tx.now if self.time is None else self.time
         tx.run(
             _START,
             row=call.rid,
@@ -156,11 +158,11 @@ class Start:
             input=call.input if self.keep_input else self.input,
             input_blob=call.input_blob if self.keep_input else self.input_blob,
             indexed=0,
-            time_updated=tx.now,
-            time_started=tx.now if self.status == "running" else None,
+            time_updated=when,
+            time_started=when if self.status == "running" else None,
         )
         state.first_new_seq = min(state.first_new_seq or call.seq, call.seq)
-        tx.used(state)
+        tx.used(state, self.time)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,6 +180,7 @@ class Settle:
     data: Mapping[str, Any]
     blobs: tuple[Blob, ...]
     if_open: bool = False
+    time: int | None = None
 
     def apply(self, tx: Transaction) -> None:
         """Write it; a call settled with the same result stays. Raises `ConflictError`."""
@@ -197,6 +200,7 @@ class Settle:
         packed, data_blob = add_data(tx, call.data, call.data_blob, self.data)
         tx.insert_blobs(self.blobs)
         tx.loose.update(h for h in (call.text_blob, call.data_blob) if h)
+        when = tx.now if self.time is None else self.time
         tx.run(
             _SETTLE,
             row=call.rid,
@@ -208,11 +212,11 @@ class Settle:
             data=packed,
             data_blob=data_blob,
             indexed=0,
-            time_updated=tx.now,
+            time_updated=when,
             time_started=call.time_started,
-            time_ended=tx.now,
+            time_ended=when,
         )
         if not call.inherited:
             tx.to_index.append(call.rid)
         state.first_new_seq = min(state.first_new_seq or call.seq, call.seq)
-        tx.used(state)
+        tx.used(state, self.time)

@@ -80,7 +80,7 @@ class AddPart:
         idx = tx.one(_NEXT_IDX, sid=state.id, at=seq)[0]
         insert_part(tx, state.id, seq, idx, self.row, complete=False)
         state.first_new_seq = min(state.first_new_seq or seq, seq)
-        tx.used(state)
+        tx.used(state, self.row.time_created)
 
 
 def _or_stored(value: Any, stored: Any) -> Any:

@@ -133,7 +133,12 @@ class StreamCall(StreamPart):
             raise InvalidInputError(f"call {self.id} is settled already")
         if self._pieces and not self.started:
             self.start()
-        result = {"output": output, "error": error, "outcome": outcome, "title": title}
+        result: dict[str, Any] = {
+            "output": output,
+            "error": error,
+            "outcome": outcome,
+            "title": title,
+        }
         sid, handle = self._handle.session_id, self._handle
         self._stream.queue(lambda unit: unit.settle(sid, handle, **result, **data))
         self.settled = True

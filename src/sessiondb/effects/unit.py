@@ -403,13 +403,22 @@ class Unit:
             if handle.session_id in self._followers:
                 self._followers[handle.session_id].append(handle)
 
-    def start(self, session: SessionRef, part: PartRef, *, input: Any = NO_INPUT) -> None:
-        """Note that a call is running; *input* are its arguments, if they changed."""
+    def start(
+        self,
+        session: SessionRef,
+        part: PartRef,
+        *,
+        input: Any = NO_INPUT,
+        time: Time | None = None,
+    ) -> None:
+        """Record that a call is running; *input* are its arguments, if they changed."""
         blobs: list[Blob] = []
         text, blob = encode.input_columns(input, blobs)
         sid, pid = self._live(session), part_key(part)
         self._staged.start(sid, pid)
-        self._queue(calls.Start(sid, pid, text, blob, tuple(blobs), input is NO_INPUT))
+        when = bounds.time_ms(time)
+        kept = input is NO_INPUT
+        self._queue(calls.Start(sid, pid, text, blob, tuple(blobs), kept, time=when))
 
     def settle(
         self,
@@ -421,9 +430,13 @@ class Unit:
         error: str | None = None,
         outcome: str | None = None,
         title: str | None = None,
+        time: Time | None = None,
         **data: Any,
     ) -> None:
-        """Write a call's result: *output*, or *error* and *outcome*. Keywords join ``data``."""
+        """Write a call's result: *output*, or *error* and *outcome*; *time* is when it ended.
+
+        Keywords join ``data``.
+        """
         if output is not None and error is not None:
             raise InvalidInputError("a call ends with output or with error, not both")
         encode.one_of(outcome, OUTCOMES, "outcome")
@@ -435,13 +448,15 @@ class Unit:
         if result is not None and codec.readable(result)[1]:
             extra[codec.EXACT] = result
         codec.pack_data(extra)
-        sid, pid = self._live(session), part_key(part)
+        sid, pid, when = self._live(session), part_key(part), bounds.time_ms(time)
         status = "error" if failed else "completed"
         how = (outcome or "failed") if failed else None
         named = encode.string(title, "title")
         self._staged.settle(sid, pid)
         text_blobs = tuple(b for b in blobs if b.hash == blob)
-        self._queue(calls.Settle(sid, pid, status, how, text, blob, named, extra, text_blobs))
+        self._queue(
+            calls.Settle(sid, pid, status, how, text, blob, named, extra, text_blobs, time=when)
+        )
 
     def finish(
         self,
