@@ -17,7 +17,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 #: A room may import what stands before it, and itself.
 ORDER = (
-    "errors hints clock ids places model codec schema engine effects repository location formats importing opened "
+    "errors arguments hints clock ids places model codec schema engine effects repository "
+    "location formats importing opened "
     "store aio adapters testing maintenance cli __main__"
 ).split()
 #: A room that may import less than its place in the order allows.

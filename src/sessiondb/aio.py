@@ -22,6 +22,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
+from sessiondb.arguments import checked
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
@@ -107,6 +108,7 @@ class AsyncStore:
         core.on_rest.append(self._readers.stop)
 
     @classmethod
+    @checked
     def open(
         cls,
         where: str | os.PathLike[str] | None = None,
@@ -169,12 +171,14 @@ class AsyncStore:
     # -- writing -------------------------------------------------------------
 
     @asynccontextmanager
+    @checked
     async def effects(self, *, durability: str | None = None) -> AsyncGenerator[Unit]:
         """Queue writes in a block: left normally they commit as one, else nothing is."""
         unit = self._core.unit()
         yield unit
         await self.commit(unit, durability=durability)
 
+    @checked
     async def commit(self, unit: Unit, *, durability: str | None = None) -> None:
         """Commit a unit, or again after it failed; what is there already is skipped."""
         loop = asyncio.get_running_loop()
@@ -245,6 +249,7 @@ class AsyncStore:
     projects = _read(Queries.projects)
     unfinished = _read(Queries.unfinished)
 
+    @checked
     async def walk(
         self, ref: SessionRef, *, branches: bool = False, page: int = 200
     ) -> AsyncIterator[Message]:
@@ -255,6 +260,7 @@ class AsyncStore:
             for message in await self._readers.read(self._queries.page(session_id, seqs)):
                 yield message
 
+    @checked
     async def export(
         self, ref: SessionRef, *, branches: bool = False, resolve: bool = True
     ) -> Export:
@@ -266,6 +272,7 @@ class AsyncStore:
         found = await self._readers.read(self._queries.hanging(ref))
         return with_messages(self._core, found, branches=branches, resolve=resolve)
 
+    @checked
     def connection(self) -> AsyncConnection:
         """Return a read-only SQLAlchemy connection: ``await`` it, or use it in ``async with``.
 
@@ -277,6 +284,7 @@ class AsyncStore:
     # -- writing over time ---------------------------------------------------
 
     @asynccontextmanager
+    @checked
     async def lease(self, session: SessionRef, ttl: float = 30.0) -> AsyncGenerator[Holding]:
         """Let no other process write messages of a session in this block: see `Store.lease`."""
         holding = Holding(self._core, session_key(session), ttl)
@@ -295,6 +303,7 @@ class AsyncStore:
                 await self.commit(holding.unit(holding.drop))
 
     @asynccontextmanager
+    @checked
     async def stream(
         self, session: SessionRef, *, ttl: float = 30.0, **fields: Any
     ) -> AsyncGenerator[AsyncStream]:
@@ -339,6 +348,7 @@ class AsyncStore:
 
     # -- import --------------------------------------------------------------
 
+    @checked
     async def ingest(
         self,
         found: Iterable[SourceSession | Problem],
@@ -364,6 +374,7 @@ class AsyncStore:
 
     # -- being told ----------------------------------------------------------
 
+    @checked
     def on_commit(self, callback: Callback) -> Callable[[], None]:
         """Call *callback* with the changes of each commit of this process, on this loop.
 
@@ -371,6 +382,7 @@ class AsyncStore:
         """
         return self._core.subscribe(callback, LoopNotifier(asyncio.get_running_loop()).tell)
 
+    @checked
     async def changes(
         self, session: SessionRef | None = None, since: int | None = None, *, poll: float = 0.1
     ) -> AsyncGenerator[Change]:

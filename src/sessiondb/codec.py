@@ -59,21 +59,21 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _SCALARS = frozenset({str, int, float, bool, type(None), bytes})
 
 
-def _check_keys(value: Any, level: int = 0) -> None:
+def _check_keys(value: Any, what: str = "data", level: int = 0) -> None:
     if level > MAX_DEPTH:
-        raise CodecError(f"data is nested deeper than {MAX_DEPTH}")
+        raise CodecError(f"{what} is nested deeper than {MAX_DEPTH}")
     if isinstance(value, msgpack.ExtType | msgpack.Timestamp):
-        raise CodecError(f"cannot be stored as data: {abridged(value)}")
+        raise CodecError(f"{what} cannot hold {abridged(value)}")
     if isinstance(value, dict):
         for key, item in value.items():
             if type(key) is not str:
-                raise CodecError(f"keys of data must be strings, not {abridged(key)}")
+                raise CodecError(f"keys of {what} must be strings, not {abridged(key)}")
             if type(item) not in _SCALARS:
-                _check_keys(item, level + 1)
+                _check_keys(item, what, level + 1)
     elif isinstance(value, list | tuple):
         for item in value:
             if type(item) not in _SCALARS:
-                _check_keys(item, level + 1)
+                _check_keys(item, what, level + 1)
 
 
 def split_content(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes | None]:
@@ -158,23 +158,28 @@ def depth(value: Any) -> int:
     return deepest
 
 
-def json_text(value: Any) -> str:
-    """Write a JSON value as compact JSON text that any UTF-8 store accepts; raises `CodecError`."""
+def json_text(value: Any, what: str = "value") -> str:
+    """Write a JSON value as compact JSON text that any UTF-8 store accepts.
+
+    Raises `CodecError`, which calls the value *what*.
+    """
     try:
         text = _readable_json.encode(value)
         try:
             text.encode()
         except UnicodeEncodeError:
             if _PAIR.search(text):
-                raise CodecError("JSON would join two lone surrogates into one character") from None
+                raise CodecError(
+                    f"{what}: JSON would join two lone surrogates into one character"
+                ) from None
             text = _ascii_json.encode(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise CodecError(f"not a JSON value: {error}") from error
+        raise CodecError(f"{what} is not a JSON value: {error}") from error
     if text.count("{") + text.count("[") > MAX_DEPTH and depth(value) > MAX_DEPTH:
-        raise CodecError(f"JSON is nested deeper than {MAX_DEPTH}")
+        raise CodecError(f"{what} is nested deeper than {MAX_DEPTH}")
     if type(value) not in _SCALARS:
         # json writes the key 1 as "1": what is read back would be another value.
-        _check_keys(value)
+        _check_keys(value, what)
     return text
 
 

@@ -15,6 +15,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
+from sessiondb.arguments import checked
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
@@ -99,6 +100,7 @@ class Store:
         self._queries = Queries(self._core)
 
     @classmethod
+    @checked
     def open(
         cls,
         where: str | os.PathLike[str] | None = None,
@@ -155,12 +157,14 @@ class Store:
     # -- writing -------------------------------------------------------------
 
     @contextmanager
+    @checked
     def effects(self, *, durability: str | None = None) -> Generator[Unit]:
         """Queue writes in a ``with`` block: left normally they commit as one, else nothing is."""
         unit = self._core.unit()
         yield unit
         self._core.commit(unit, durability)
 
+    @checked
     def commit(self, unit: Unit, *, durability: str | None = None) -> None:
         """Commit a unit again that failed or whose outcome is unknown; what is there is skipped."""
         self._core.commit(unit, durability)
@@ -213,6 +217,7 @@ class Store:
     projects = _read(Queries.projects)
     unfinished = _read(Queries.unfinished)
 
+    @checked
     def walk(
         self, ref: SessionRef, *, branches: bool = False, page: int = 200
     ) -> Iterator[Message]:
@@ -226,6 +231,7 @@ class Store:
         for seqs in pages:
             yield from read(self._queries.page(session_id, seqs))
 
+    @checked
     def export(self, ref: SessionRef, *, branches: bool = False, resolve: bool = True) -> Export:
         """Return a session with all that hangs on it, for a writer of `sessiondb.formats`.
 
@@ -239,6 +245,7 @@ class Store:
     # -- writing over time ---------------------------------------------------
 
     @contextmanager
+    @checked
     def lease(self, session: SessionRef, ttl: float = 30.0) -> Generator[Holding]:
         """Let no other process write messages of a session; renewed until the block is left.
 
@@ -262,6 +269,7 @@ class Store:
                 self._core.commit(holding.unit(holding.drop))
 
     @contextmanager
+    @checked
     def stream(
         self, session: SessionRef, *, ttl: float = 30.0, **fields: Any
     ) -> Generator[SyncStream]:
@@ -311,6 +319,7 @@ class Store:
 
     # -- import --------------------------------------------------------------
 
+    @checked
     def ingest(
         self,
         found: Iterable[SourceSession | Problem],
@@ -335,6 +344,7 @@ class Store:
 
     # -- being told ----------------------------------------------------------
 
+    @checked
     def on_commit(self, callback: Callback) -> Callable[[], None]:
         """Call *callback* with the changes of each commit of this process, on a thread of its own.
 
@@ -342,6 +352,7 @@ class Store:
         """
         return self._core.subscribe(callback)
 
+    @checked
     def changes(
         self,
         session: SessionRef | None = None,
@@ -360,12 +371,13 @@ class Store:
         """
         from sessiondb.opened.watching import Watch
 
-        ended = stop or threading.Event()
+        ended = threading.Event() if stop is None else stop
         watch = Watch(session, since, poll)
         while not ended.is_set():
             yield from self._core.read(watch.look())
             ended.wait(watch.pause)
 
+    @checked
     def connection(self) -> Connection:
         """Return a read-only SQLAlchemy connection, to be closed by you."""
         from sqlalchemy import create_engine

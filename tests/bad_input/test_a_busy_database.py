@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -141,7 +142,8 @@ def test_a_file_locked_for_itself_by_another_program_is_busy(path: Path, hold: H
 def test_a_command_ends_with_code_5_and_says_what_to_do(
     path: Path, hold: Hold, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(Store.open.__func__.__kwdefaults__, "busy_timeout", 0.1)
+    defaults = inspect.unwrap(Store.open.__func__).__kwdefaults__  # type: ignore[attr-defined]
+    monkeypatch.setitem(defaults, "busy_timeout", 0.1)
     with Store.open(path) as store:
         session = store.sessions(project=ALL).items[0].id
     hold("PRAGMA locking_mode=EXCLUSIVE")

@@ -123,8 +123,8 @@ def test_a_backup_is_written_to_a_path_of_any_kind(tmp_path: Path) -> None:
             assert made.path == Path(to)
             assert made.path.stat().st_size == made.bytes
         before = sorted(tmp_path.iterdir())
-        for to in (5, None, b"4.db", "4\0.db", object()):
-            with pytest.raises(InvalidInputError, match="to is a path"):
+        for to in (5, None, b"4.db", "4\0.db", object(), "~nobody-of-that-name/4.db"):
+            with pytest.raises(InvalidInputError, match="to must be a path"):
                 backup(store, to)  # type: ignore[arg-type]
         assert sorted(tmp_path.iterdir()) == before
 
@@ -135,7 +135,10 @@ def test_a_feed_that_looks_at_impossible_intervals_is_refused(poll: Any, tmp_pat
         async with AsyncStore.open(tmp_path / "x.db") as store:
             await anext(store.changes(poll=poll))
 
-    with Store.open(tmp_path / "x.db") as store, pytest.raises(SessionDBError, match="poll is"):
+    with (
+        Store.open(tmp_path / "x.db") as store,
+        pytest.raises(SessionDBError, match="poll must be"),
+    ):
         next(store.changes(poll=poll))
-    with pytest.raises(InvalidInputError, match="poll is"):
+    with pytest.raises(InvalidInputError, match="poll must be"):
         asyncio.run(follow())

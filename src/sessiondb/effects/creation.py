@@ -86,7 +86,7 @@ def _lineage(fields: SessionFields) -> dict[str, Any]:
             raise InvalidInputError("relation, call_id and parent_message need a parent")
         return {}
     return {
-        "parent_id": session_key(parent),
+        "parent_id": session_key(parent, "parent"),
         "relation": encode.one_of(relation or "subagent", ("fork", "subagent"), "relation"),
-        "parent_message": None if message is None else message_key(message),
+        "parent_message": None if message is None else message_key(message, "parent_message"),
     }

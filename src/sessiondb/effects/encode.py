@@ -103,7 +103,7 @@ def json_column(value: Any, what: str) -> str | None:
         return None
     if what == "metadata" and not isinstance(value, Mapping):
         raise InvalidInputError(f"{what} must be a mapping, not {abridged(value)}")
-    return codec.json_text(value)
+    return codec.json_text(value, what)
 
 
 def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None, ...]:
@@ -111,9 +111,10 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
     if tokens is None:
         return (None,) * 5
     if isinstance(tokens, Mapping):
-        unknown = tokens.keys() - set(Tokens.__slots__)
-        if unknown:
-            raise InvalidInputError(f"unknown token counts: {', '.join(sorted(unknown))}")
+        for name in tokens.keys() - set(Tokens.__slots__):
+            raise InvalidInputError(
+                f"tokens are {', '.join(Tokens.__slots__)}, not {abridged(name)}"
+            )
         tokens = Tokens(**tokens)
     if not isinstance(tokens, Tokens):
         raise InvalidInputError(f"tokens must be Tokens or a mapping, not {abridged(tokens)}")
@@ -171,7 +172,7 @@ def input_columns(value: Any, blobs: list[Blob]) -> tuple[str | None, str | None
     """Return (input, input_blob) of a call's arguments."""
     if value is NO_INPUT:
         return None, None
-    text = codec.json_text(value)
+    text = codec.json_text(value, "input")
     name = spill(text.encode(), codec.UTF8, blobs)
     return (None, name) if name else (text, None)
 
@@ -195,7 +196,7 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
     if draft.type == "tool" and status is None:
         status = "pending"
     return PartRow(
-        ids.new_part_id() if draft.id is None else ids.valid_id(draft.id, "a part id"),
+        ids.new_part_id() if draft.id is None else ids.valid_id(draft.id, "id (of a part)"),
         ids.valid_id(draft.type, "the type of a part"),
         string(draft.tool, "tool"),
         None if draft.call_id is None else string(draft.call_id, "a call id"),
@@ -227,7 +228,7 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
     data = codec.pack_data(draft.data)
     data_blob = spill(data, codec.MSGPACK, blobs)
     return MessageRow(
-        ids.new_message_id() if draft.id is None else ids.valid_id(draft.id, "a message id"),
+        ids.new_message_id() if draft.id is None else ids.valid_id(draft.id, "id (of a message)"),
         None if draft.turn_id is None else ids.valid_id(draft.turn_id, "a turn id"),
         draft.role,
         string(draft.kind, "kind"),

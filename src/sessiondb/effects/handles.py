@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.ids import valid_id
 from sessiondb.model import Message, Part, Session
 
@@ -79,22 +79,27 @@ MessageRef = MessageHandle | Message | str | int
 PartRef = PartHandle | Part | str
 
 
-def session_key(session: SessionRef) -> str:
-    """Return the full id behind *session*; raises `InvalidInputError`."""
+def session_key(session: SessionRef, what: str = "session") -> str:
+    """Return the full id behind *session*; an `InvalidInputError` calls it *what*."""
     if isinstance(session, SessionHandle | Session):
         return session.id
-    return valid_id(session, "a session id")
+    return valid_id(session, f"{what} (an id)")
 
 
-def message_key(message: MessageRef) -> str | int:
-    """Return the id of *message*, or the seq that was given; raises `InvalidInputError`."""
+def message_key(message: MessageRef, what: str = "message") -> str | int:
+    """Return the id of *message*, or the seq that was given.
+
+    Raises `InvalidInputError`, which calls the argument *what*.
+    """
     if isinstance(message, MessageHandle | Message):
         return message.id
     if isinstance(message, int) and not isinstance(message, bool):
         if not 1 <= message < 1 << 63:
-            raise InvalidInputError(f"a seq is 1 or more, in 64 bits, not {message}")
+            raise InvalidInputError(
+                f"{what} (a seq) must be 1 or more, in 64 bits, not {abridged(message)}"
+            )
         return message
-    return valid_id(message, "a message id")
+    return valid_id(message, f"{what} (a message id)")
 
 
 class PartKey(NamedTuple):
@@ -108,4 +113,4 @@ def part_key(part: PartRef) -> PartKey:
     """Return what addresses *part*; raises `InvalidInputError`."""
     if isinstance(part, PartHandle | Part):
         return PartKey(part.id, exact=True)
-    return PartKey(valid_id(part, "a part id"), exact=False)
+    return PartKey(valid_id(part, "part (an id)"), exact=False)

@@ -105,7 +105,7 @@ class StreamCall(StreamPart):
             return NO_INPUT
         try:
             value = json.loads(content)
-            codec.json_text(value)
+            codec.json_text(value, "input")
         except (ValueError, RecursionError):
             return content if partial else NO_INPUT
         return value

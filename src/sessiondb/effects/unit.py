@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Protocol, Unpack
 
 from sessiondb import codec, ids
+from sessiondb.arguments import checks_arguments
 from sessiondb.effects import calls, completion, encode, tree
 from sessiondb.effects import delete as delete_effect
 from sessiondb.effects import fork as fork_effect
@@ -62,10 +63,11 @@ class Effect(Protocol):
         """Write it inside an open transaction."""
 
 
-def _key_of(at: Any) -> Any:
-    return at if at is LEAF or at is None else message_key(at)
+def _key_of(at: Any, what: str) -> Any:
+    return at if at is LEAF or at is None else message_key(at, what)
 
 
+@checks_arguments
 class Unit:
     """Effects that commit together.
 
@@ -183,8 +185,8 @@ class Unit:
                 handle,
                 own_id,
                 self._source,
-                _key_of(at),
-                _key_of(before),
+                _key_of(at, "at"),
+                _key_of(before, "before"),
                 encode.string(title, "title"),
                 None if directory is None else self._locate(directory),
                 whole,
@@ -204,6 +206,9 @@ class Unit:
         *revisions*, by session id, makes it conditional: `ConflictError` when the
         block is left if another session would go too, or one has another revision.
         """
+        for name, revision in (revisions or {}).items():
+            ids.valid_id(name, "revisions (an id)")
+            bounds.integer(revision, "revisions", least=0)
         self._staged.delete(session_key(session))
         self._queue(delete_effect.Delete(session_key(session), keep_forks, revisions))
 
@@ -211,7 +216,7 @@ class Unit:
         """Name a session. A title set by the ``user`` is not replaced by one of an ``agent``."""
         text = encode.string(title, "title")
         if not text:
-            raise InvalidInputError("a title must not be empty")
+            raise InvalidInputError("title must not be empty")
         encode.one_of(by, ("user", "agent", "derived"), "by")
         self._queue(session_effects.SetTitle(self._live(session), text, by))
 
@@ -230,7 +235,9 @@ class Unit:
 
     def set_permission(self, session: SessionRef, permission: Any) -> None:
         """Replace a session's permission rules, any JSON value; None clears them."""
-        self._set("set_permission", session, permission=encode.json_column(permission, "rule"))
+        self._set(
+            "set_permission", session, permission=encode.json_column(permission, "permission")
+        )
 
     def set_share(self, session: SessionRef, url: str | None, *, secret: str | None = None) -> None:
         """Note where a session is shared, and the secret that ends it; None ends it."""
@@ -239,8 +246,6 @@ class Unit:
 
     def set_revert(self, session: SessionRef, revert: Mapping[str, Any] | None) -> None:
         """Note a revert: message_id, part_id, snapshot, diff; None clears it."""
-        if revert is not None and not isinstance(revert, Mapping):
-            raise InvalidInputError(f"a revert is a mapping, not {abridged(revert)}")
         self._set("set_revert", session, revert=encode.json_column(revert, "revert"))
 
     def update_session(
@@ -285,13 +290,11 @@ class Unit:
 
     def set_todos(self, session: SessionRef, todos: Iterable[Todo | str]) -> None:
         """Replace a session's todo list; a string is a pending todo."""
-        if isinstance(todos, str):
-            raise InvalidInputError("todos are given as a list")
         rows = []
         for item in todos:
             todo = Todo(item) if isinstance(item, str) else item
             if not isinstance(todo, Todo):
-                raise InvalidInputError(f"a todo is a Todo or a string, not {abridged(todo)}")
+                raise InvalidInputError(f"todos are Todos or strings, not {abridged(todo)}")
             content = encode.string(todo.content, "content") or ""
             status = encode.string(todo.status, "status") or "pending"
             known = encode.string(todo.id, "a todo id")
@@ -308,7 +311,7 @@ class Unit:
 
     def label(self, session: SessionRef, message: MessageRef, name: str | None) -> None:
         """Name a message; a name moves to the message that got it last, None takes names away."""
-        text = None if name is None else ids.valid_id(name, "a label")
+        text = None if name is None else ids.valid_id(name, "name (a label)")
         self._queue(session_effects.SetLabel(self._live(session), message_key(message), text))
 
     def add_prompt(
@@ -323,7 +326,7 @@ class Unit:
         """Add a line to the prompt history and return its id; *time* in Unix ms."""
         shown = encode.string(text, "text")
         if not shown:
-            raise InvalidInputError("a prompt must not be empty")
+            raise InvalidInputError("text must not be empty: it is the prompt")
         prompt_id = ids.new_part_id() if id is None else ids.valid_id(id, "a prompt id")
         place = self._locate(directory) if directory is not None or session is None else None
         key = None if session is None else session_key(session)
@@ -375,7 +378,8 @@ class Unit:
         handle.parts = tuple(PartHandle(handle.session_id, row.id, item.id) for item in parts)
         effect = message_effects.Append(
             handle.session_id, row, parts, tuple(blobs), handle, draft.id is not None,
-            _key_of(after), open, expect_leaf if expect_leaf is ... else _key_of(expect_leaf),
+            _key_of(after, "after"), open,
+            expect_leaf if expect_leaf is ... else _key_of(expect_leaf, "expect_leaf"),
             bounds.integer(expect_revision, "expect_revision"),
         )  # fmt: skip
         self._staged.append(handle, open, draft.id is not None)
@@ -481,11 +485,11 @@ class Unit:
 
     def set_leaf(self, session: SessionRef, message: MessageRef | None) -> None:
         """Continue from another message (None: from nothing); nothing is removed."""
-        self._queue(tree.SetLeaf(self._live(session), _key_of(message)))
+        self._queue(tree.SetLeaf(self._live(session), _key_of(message, "message")))
 
     def truncate(self, session: SessionRef, *, after: MessageRef | None) -> None:
         """Remove what follows a message on every branch below it; None removes everything."""
-        self._queue(tree.Truncate(self._live(session), _key_of(after)))
+        self._queue(tree.Truncate(self._live(session), _key_of(after, "after")))
 
     def _live(self, session: SessionRef) -> str:
         return self._staged.live(session_key(session))

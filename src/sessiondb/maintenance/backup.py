@@ -8,13 +8,13 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sessiondb.arguments import checked
 from sessiondb.engine import files, outputs
 from sessiondb.engine.connection import connect
 from sessiondb.engine.copying import copied
 from sessiondb.engine.failures import translate
 from sessiondb.errors import ConflictError, CorruptionError, InvalidInputError, abridged
 from sessiondb.hints import command
-from sessiondb.location.directories import expanded
 from sessiondb.maintenance.check import HasPath
 
 _COUNT = "SELECT count(*) FROM session WHERE time_deleted IS NULL"
@@ -29,6 +29,7 @@ class Backup:
     sessions: int
 
 
+@checked
 def backup(store: HasPath, to: str | os.PathLike[str], *, part: Path | None = None) -> Backup:
     """Write a compact copy of a store's database to the new file *to*, readable by its owner only.
 
@@ -52,11 +53,12 @@ def backup(store: HasPath, to: str | os.PathLike[str], *, part: Path | None = No
 
 def _path(to: str | os.PathLike[str]) -> Path:
     try:
-        path = expanded(os.fspath(to)).absolute()
+        name = os.fspath(to)
+        path = Path(name).expanduser().absolute()
     except (TypeError, RuntimeError) as error:
-        raise InvalidInputError(f"to is a path, not {abridged(to)}") from error
-    if "\0" in str(path):
-        raise InvalidInputError(f"to is a path without NUL, not {abridged(to)}")
+        raise InvalidInputError(f"to must be a path, not {abridged(to)}") from error
+    if not name or "\0" in name:
+        raise InvalidInputError(f"to must be a path, without NUL, not {abridged(to)}")
     return path
 
 

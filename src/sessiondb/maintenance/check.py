@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from sessiondb.arguments import checked
 from sessiondb.engine.connection import connect
 from sessiondb.engine.failures import translate
 from sessiondb.errors import BusyError
@@ -59,6 +60,7 @@ _BLOBS = {"blobs whose size is wrong": "measure them again"}
 Check = Callable[[sqlite3.Connection], Iterator[Finding]]
 
 
+@checked
 def check(store: HasPath) -> list[Finding]:
     """Return all that is wrong with the database of *store*; ``[]`` when all is well.
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb import __version__
+from sessiondb.arguments import checked
 from sessiondb.engine import files
 from sessiondb.engine.connection import connect
 from sessiondb.errors import SessionDBError
@@ -46,6 +47,7 @@ _LAST_IMPORT = (
 )
 
 
+@checked
 def diagnose(database: Database) -> dict[str, Any]:
     """Return what is known of this installation and of *database*, as JSON values.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from sessiondb.arguments import checked
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import DeletePlan, Session, session_json
 
@@ -84,6 +85,7 @@ class Removal:
         store.reap()
 
 
+@checked
 def every(store: Store, **filters: Any) -> Iterator[Session]:
     """Yield every session that the *filters* of `Store.sessions` choose, in its order."""
     cursor = None
@@ -95,6 +97,7 @@ def every(store: Store, **filters: Any) -> Iterator[Session]:
             return
 
 
+@checked
 def plan_prune(
     store: Store,
     *,

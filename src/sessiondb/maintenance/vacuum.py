@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sessiondb.arguments import checked
 from sessiondb.engine import files
 from sessiondb.engine.connection import connect
 from sessiondb.engine.failures import translate
 from sessiondb.errors import StorageFullError
+from sessiondb.model import bounds
 
 if TYPE_CHECKING:
     from sessiondb.store import Store
@@ -62,6 +64,7 @@ class Vacuumed:
     truncated: bool
 
 
+@checked
 def plan_vacuum(store: Store) -> VacuumPlan:
     """Return what `vacuum` would do; nothing is written. Raises `StorageError`, `BusyError`."""
     with closing(connect(store.path, mode="reader")) as connection:
@@ -71,6 +74,7 @@ def plan_vacuum(store: Store) -> VacuumPlan:
             raise translate(error) from error
 
 
+@checked
 def vacuum(store: Store, *, busy_timeout: float = 10.0) -> Vacuumed:
     """Remove the rows of deleted sessions, tidy the search index, and write the file anew.
 
@@ -78,6 +82,7 @@ def vacuum(store: Store, *, busy_timeout: float = 10.0) -> Vacuumed:
     seconds for the other. Raises `StorageFullError` where the disk lacks the room,
     before the file is written anew; `BusyError`, `StorageError`.
     """
+    bounds.seconds(busy_timeout, "busy_timeout")
     store.reap()
     with closing(connect(store.path, busy_timeout=busy_timeout)) as connection:
         try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sessiondb.errors import InvalidInputError
+from sessiondb.errors import InvalidInputError, abridged
 
 #: Unix ms of 1973-03-03. Seconds stay below this number until the year 5138, so that
 #: seconds given as milliseconds are always recognised.
@@ -40,6 +40,18 @@ def integer(
     if not least <= value <= most:
         raise InvalidInputError(f"{what} must be from {least} to {most}, not {_shown(value)}")
     return value
+
+
+def seconds(value: Any, what: str, *, zero: bool = True) -> float:
+    """Return a duration in seconds: a number up to a day, and 0 only with *zero*.
+
+    Raises `InvalidInputError` for anything else, NaN included.
+    """
+    if type(value) not in (int, float) or not 0 <= value <= 86_400 or not (value or zero):
+        raise InvalidInputError(
+            f"{what} must be a number of seconds up to a day, not {abridged(value)}"
+        )
+    return float(value)
 
 
 def time_ms(value: Any, what: str = "time") -> int | None:

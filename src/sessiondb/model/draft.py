@@ -3,8 +3,8 @@
     user("Fix the off-by-one")
     assistant(text("Done."), tool("edit", {"path": "a.py"}, output="ok"))
 
-A string stands for a text part. Drafts are checked when an effect is queued,
-not here.
+A string stands for a text part. These functions check the types of their arguments;
+everything else is checked when an effect is queued.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sessiondb.arguments import checked
 from sessiondb.errors import InvalidInputError
 from sessiondb.model.records import Tokens
 
@@ -70,36 +71,43 @@ def _parts(parts: tuple[PartDraft | str, ...]) -> tuple[PartDraft, ...]:
     return tuple(text(p) if isinstance(p, str) else p for p in parts)
 
 
+@checked
 def user(*parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
     """A message of the user; it opens a turn. Keywords go to ``data``."""
     return MessageDraft("user", _parts(parts), id, data=data)
 
 
+@checked
 def assistant(*parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
     """An answer of the model. Keywords go to ``data``."""
     return MessageDraft("assistant", _parts(parts), id, data=data)
 
 
+@checked
 def system(*parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
     """A system message. Keywords go to ``data``."""
     return MessageDraft("system", _parts(parts), id, data=data)
 
 
+@checked
 def event(kind: str, *parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
     """Something that happened and nobody said; *kind* says what. Keywords go to ``data``."""
     return MessageDraft("event", _parts(parts), id, kind, data=data)
 
 
+@checked
 def text(content: str, *, id: str | None = None, **data: Any) -> PartDraft:
     """A text part. Keywords go to ``data``."""
     return PartDraft("text", content, id=id, data=data)
 
 
+@checked
 def reasoning(content: str, *, id: str | None = None, **data: Any) -> PartDraft:
     """A reasoning part. Keywords go to ``data``."""
     return PartDraft("reasoning", content, id=id, data=data)
 
 
+@checked
 def tool(
     name: str,
     input: Any = NO_INPUT,
@@ -131,6 +139,7 @@ def tool(
     return PartDraft("tool", result, name, call_id, status, outcome, title, input, data, id)
 
 
+@checked
 def tool_result(
     call_id: str, output: str | None, *, id: str | None = None, **data: Any
 ) -> PartDraft:
@@ -138,6 +147,7 @@ def tool_result(
     return PartDraft("tool-result", output, call_id=call_id, id=id, data=data)
 
 
+@checked
 def file(
     url: str | None = None,
     *,
@@ -153,6 +163,7 @@ def file(
     return PartDraft("file", id=id, data={**fields, **data})
 
 
+@checked
 def part(type: str, *, text: str | None = None, id: str | None = None, **data: Any) -> PartDraft:
     """A part of any type; an unknown type is kept whole. Keywords go to ``data``."""
     return PartDraft(type, text, id=id, data=data)

@@ -30,7 +30,7 @@ from sessiondb.engine.connection import DURABILITY, connect
 from sessiondb.engine.failures import translate
 from sessiondb.engine.opening import ensure
 from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError, abridged
-from sessiondb.model import Change
+from sessiondb.model import Change, bounds
 from sessiondb.opened.facts import Facts
 from sessiondb.opened.notifier import Callback, Notifier
 from sessiondb.places import named, stored
@@ -89,15 +89,11 @@ class Core:
         cwd: str | os.PathLike[str] | None = None,
     ) -> None:
         _check_level(durability)
-        if type(busy_timeout) not in (int, float) or not 0 <= busy_timeout <= 86_400:
-            raise InvalidInputError(
-                f"busy_timeout is a number of seconds up to a day, not {abridged(busy_timeout)}"
-            )
         self.source = ids.valid_id(source, "a source")
         self.location = location.resolve(where, scope=scope, cwd=cwd)
         self.base = None if self.location.root is None else str(self.location.root)
         self.read_only, self.durability = read_only, durability
-        self.busy_timeout = busy_timeout
+        self.busy_timeout = bounds.seconds(busy_timeout, "busy_timeout")
         self.cwd = cwd
         self._temporary = files.temporary_database() if self.location.path is None else None
         self.path: Path = self._temporary.path if self._temporary else self.location.path  # type: ignore[assignment]

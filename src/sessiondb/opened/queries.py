@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from sessiondb.arguments import checks_arguments
 from sessiondb.effects.handles import (
     LEAF,
     MessageHandle,
@@ -55,6 +56,7 @@ from sessiondb.repository.sessions import (
 MessageKey = MessageHandle | Message | str | int
 
 
+@checks_arguments
 class Queries:
     """The reads of one opened database."""
 
@@ -133,8 +135,8 @@ class Queries:
         An empty session is ``[]``; raises `NotFoundError`.
         """
         found = yield from self.session(ref)
-        low = None if after is None else (yield from self._seq(found, after))
-        high = None if before is None else (yield from self._seq(found, before))
+        low = None if after is None else (yield from self._seq(found, after, "after"))
+        high = None if before is None else (yield from self._seq(found, before, "before"))
         return (
             yield from transcript.messages(
                 found.id, last=last, after=low, before=high, limit=limit, branches=branches
@@ -150,8 +152,8 @@ class Queries:
         seq = yield from self._seq(found, message)
         return (yield from transcript.one_message(found.id, seq))
 
-    def _seq(self, found: Session, message: MessageKey) -> Read[int]:
-        key = message_key(message)
+    def _seq(self, found: Session, message: MessageKey, what: str = "message") -> Read[int]:
+        key = message_key(message, what)
         if isinstance(message, str):
             return (yield from transcript.seq_named(found.id, message))
         return (yield from transcript.seq_of(found.id, key))
@@ -218,7 +220,7 @@ class Queries:
         found = yield from self.session(ref)
         leaf: Any = ...
         if at is not LEAF and at is not None:
-            leaf = yield from self._seq(found, at)
+            leaf = yield from self._seq(found, at, "at")
         path = yield from transcript.live_path(found.id, leaf=leaf)
         return context_of((yield from transcript.load(found.id, path, live=path)), repair)
 

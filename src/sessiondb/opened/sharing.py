@@ -9,7 +9,7 @@ from sessiondb.effects.job import Job
 from sessiondb.effects.lease import DropLease, Renewal, TakeLease, new_holder
 from sessiondb.effects.stream import Stream
 from sessiondb.effects.unit import Effect, Unit
-from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.model import bounds
 from sessiondb.opened.core import Core
 
 
@@ -17,12 +17,10 @@ class Holding:
     """A lease that this program has, from `taken` until `given_back`."""
 
     def __init__(self, core: Core, session_id: str, ttl: float) -> None:
-        if type(ttl) not in (int, float) or not 0 < ttl <= 86_400:
-            raise InvalidInputError(f"ttl is a number of seconds up to a day, not {abridged(ttl)}")
         self._core = core
         self.session_id = session_id
         self.holder = new_holder()
-        self._ttl_ms = max(1, int(ttl * 1000))
+        self._ttl_ms = max(1, int(bounds.seconds(ttl, "ttl", zero=False) * 1000))
         self.take = TakeLease(session_id, self.holder, self._ttl_ms)
         self.drop = DropLease(session_id, self.holder)
         self._renewal: Renewal | None = None

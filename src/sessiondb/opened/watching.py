@@ -7,7 +7,6 @@ index seek when nothing happened. So whoever follows it may stop at any moment.
 from __future__ import annotations
 
 from sessiondb.effects.handles import SessionRef, session_key
-from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Change, bounds
 from sessiondb.repository import Read
 from sessiondb.repository.feed import CHANGES, changes_since, last_change
@@ -19,13 +18,9 @@ class Watch:
     def __init__(self, session: SessionRef | None, since: int | None, poll: float) -> None:
         self._only = None if session is None else session_key(session)
         bounds.integer(since, "since")
-        if type(poll) not in (int, float) or not 0 <= poll <= 86_400:
-            raise InvalidInputError(
-                f"poll is a number of seconds up to a day, not {abridged(poll)}"
-            )
         self._since = since
         self._seen: dict[str, int] = {}
-        self._poll = poll
+        self._poll = bounds.seconds(poll, "poll")
         #: Seconds until the next look: none while there is more than one look takes in.
         self.pause = 0.0
 

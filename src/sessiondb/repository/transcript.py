@@ -9,6 +9,7 @@ length; where an import put a message between others the whole map is read.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from sessiondb.effects.tree import path_to
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.hints import command
-from sessiondb.model import Message
+from sessiondb.model import Message, bounds
 from sessiondb.repository import Read
 from sessiondb.repository.decode import (
     SELECT_MESSAGE,
@@ -230,8 +231,7 @@ def messages(
     (seqs) are exclusive. Empty is ``[]``.
     """
     for name, value in (("last", last), ("limit", limit)):
-        if value is not None and (type(value) is not int or value < 1):
-            raise InvalidInputError(f"{name} is 1 or more, not {abridged(value)}")
+        bounds.integer(value, name, least=1)
     if last is not None and after is None and limit is None and not branches:
         path = yield from tail_path(session_id, last, before)
     else:
@@ -249,8 +249,8 @@ def one_message(session_id: str, seq: int) -> Read[Message]:
 
 def blob_bytes(name: str) -> Read[bytes]:
     """Return a blob by its SHA-256; raises `NotFoundError`."""
-    if not isinstance(name, str):
-        raise InvalidInputError(f"a blob is named by its hash, not {abridged(name)}")
+    if not isinstance(name, str) or re.fullmatch("[0-9a-f]{64}", name) is None:
+        raise InvalidInputError(f"hash must be 64 hexadecimal digits, not {abridged(name)}")
     rows = yield _BLOB, {"hash": name}
     if not rows:
         raise NotFoundError(f"no blob {name}")

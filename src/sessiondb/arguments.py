@@ -1,0 +1,104 @@
+"""Arguments of public callables, held to their annotations.
+
+A type checker refuses `sessions(archived=[])` before it runs; a caller without one gets
+the same answer here, as one line that names the argument. Only annotations whose every
+alternative is known here are checked: what is a session, a path or JSON is judged where
+it is understood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial, wraps
+from pathlib import Path
+from types import FunctionType
+from typing import NamedTuple, ParamSpec, TypeVar
+
+from sessiondb.errors import InvalidInputError, abridged
+
+P = ParamSpec("P")
+R = TypeVar("R")
+C = TypeVar("C", bound=type)
+Test = Callable[[object], bool]
+
+
+def _is_number(types: type | tuple[type, ...], value: object) -> bool:
+    # True where a number is expected is a mistake, although bool is an int.
+    return isinstance(value, types) and not isinstance(value, bool)
+
+
+def _is_several(value: object) -> bool:
+    # A string is iterable, and never a list of one's own.
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+
+
+def _has(attribute: str, value: object) -> bool:
+    return not isinstance(value, type) and hasattr(value, attribute)
+
+
+#: The alternatives of an annotation: what they admit, and how a message calls that.
+_KNOWN: dict[str, tuple[Test, str]] = {
+    "None": (lambda value: value is None, "None"),
+    "bool": (lambda value: isinstance(value, bool), "True or False"),
+    "str": (lambda value: isinstance(value, str), "a string"),
+    "bytes": (lambda value: isinstance(value, bytes), "bytes"),
+    "int": (partial(_is_number, int), "an integer"),
+    "float": (partial(_is_number, (float, int)), "a number"),
+    "Path": (lambda value: isinstance(value, Path), "a pathlib.Path"),
+    "Mapping": (lambda value: isinstance(value, Mapping), "a mapping"),
+    "Iterable": (_is_several, "a list"),
+    "Sequence": (_is_several, "a list"),
+    "Callable": (callable, "a function"),
+    "Callback": (callable, "a function"),
+    # Duck types, so that this module knows no other.
+    "HasPath": (partial(_has, "path"), "an opened store"),
+    "Store": (partial(_has, "sessions"), "an opened store"),
+    "Database": (partial(_has, "kind"), "a location.Database"),
+    "threading.Event": (partial(_has, "is_set"), "an event"),
+    "asyncio.Event": (partial(_has, "is_set"), "an event"),
+}
+
+
+class _Rule(NamedTuple):
+    """What one parameter admits."""
+
+    tests: tuple[Test, ...]
+    words: str
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Return *function*, raising `InvalidInputError` for an argument of another type."""
+    code = function.__code__
+    positional = code.co_varnames[: code.co_argcount]
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    hints = function.__annotations__
+    rules = {name: rule for name in names if (rule := _rule(hints.get(name, "Any")))}
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        for name, value in (*zip(positional, args, strict=False), *kwargs.items()):
+            rule = rules.get(name)
+            if rule is not None and not any(test(value) for test in rule.tests):
+                raise InvalidInputError(f"{name} must be {rule.words}, not {abridged(value)}")
+        return function(*args, **kwargs)
+
+    return call if rules else function
+
+
+def checks_arguments(cls: C) -> C:
+    """Check the arguments of every public method of a class: see `checked`."""
+    for name, value in list(vars(cls).items()):
+        if isinstance(value, FunctionType) and not name.startswith("_"):
+            setattr(cls, name, checked(value))
+    return cls
+
+
+def _rule(annotation: str) -> _Rule | None:
+    """Return the rule of an annotation, None if one of its alternatives is not known here."""
+    outer = re.sub(r"\[.*\]", "", annotation)
+    found = [_KNOWN.get(name) for name in outer.split(" | ")]
+    if None in found:
+        return None
+    known = [item for item in found if item is not None]
+    return _Rule(tuple(test for test, _ in known), " or ".join(words for _, words in known))
