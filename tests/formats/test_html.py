@@ -295,5 +295,7 @@ def test_without_the_extra_it_says_what_is_missing(store: Store) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert ran.stdout.splitlines() == [
-        "HTML needs markdown-it-py and Pygments", "pip install 'sessiondb[html]'", "[]",
+        "HTML needs markdown-it-py and Pygments",
+        "`pip install 'sessiondb[html]'` installs them",
+        "[]",
     ]  # fmt: skip
