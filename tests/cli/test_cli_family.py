@@ -27,6 +27,20 @@ def test_a_fork_begins_at_a_seq_an_id_or_a_label(
         assert made["message_count"] == kept
 
 
+def test_a_number_that_is_typed_is_an_id_or_a_label_before_it_is_a_seq(
+    sessiondb: Run, store: Store
+) -> None:
+    session = store.create_session(id="numbers")
+    for name in ("a", "3", "b"):
+        store.append(session, user(name, id=name))
+    store.label(session, 3, "2")
+    for typed, kept in (("1", 1), ("2", 3), ("3", 2)):
+        made = sessiondb("fork", session.id, "--at", typed, "--json").json["session"]
+        assert made["message_count"] == kept
+    for nothing in ("4", "0", "²", "-1", "9" * 200):
+        assert sessiondb("fork", session.id, "--at", nothing).code == 3
+
+
 def test_a_fork_takes_a_title_and_a_directory(
     sessiondb: Run, story: Story, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

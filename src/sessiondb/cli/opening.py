@@ -136,7 +136,8 @@ def find_message(store: Store, session: Session, name: str) -> Message:
     try:
         return store.message(session, name)
     except NotFoundError:
-        if not name.isascii() or not name.isdigit() or len(name) > MAX_DIGITS:
+        is_seq = name.isascii() and name.isdigit() and len(name) <= MAX_DIGITS
+        if not is_seq or int(name) == 0:
             raise
         return store.message(session, int(name))
 
