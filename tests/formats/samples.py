@@ -34,6 +34,7 @@ from opencode_store import (
 )
 
 from sessiondb import Store
+from sessiondb.errors import SourceError
 from sessiondb.formats import find, jsonl
 from sessiondb.model import Document, Imported, Problem
 from sessiondb.repository.sessions import ALL
@@ -138,8 +139,14 @@ SAMPLES = {
 
 
 def read_into(store: Store, folder: Path) -> list[Imported | Problem]:
-    """Import everything at *folder*."""
-    return [result for found in find(folder) for result in store.ingest(found.read())]
+    """Import everything at *folder*; a store that cannot be opened is a problem."""
+    results: list[Imported | Problem] = []
+    for found in find(folder):
+        try:
+            results += store.ingest(found.read())
+        except SourceError as error:
+            results.append(Problem(str(found.path), str(error)))
+    return results
 
 
 def content(store: Store) -> dict[str, list[Any]]:
