@@ -99,6 +99,8 @@ def test_a_reader_that_fails_is_a_problem_and_no_end(store: Store) -> None:
     results = list(store.ingest(Found("odd", Path("/odd"), read).read()))
     whys = [r.why for r in results if isinstance(r, Problem)]
     assert len(whys) == 2
-    assert "its other messages cannot be read: TypeError('a defect')" in "".join(whys)
+    assert "its other messages cannot be read: its reader failed: TypeError('a defect')" in "".join(
+        whys
+    )
     assert "KeyError('another defect')" in "".join(whys)
     assert [r.messages for r in results if isinstance(r, Imported)] == [1, 0]

@@ -183,7 +183,7 @@ def _at(path: Path, formats: list[Format]) -> Iterator[Store]:
         try:
             yield from form.at(path)
         except Exception as error:  # noqa: BLE001  no format may hide the stores of others
-            yield unreadable(path, f"cannot be looked at: {error!r:.300}")
+            yield unreadable(path, f"cannot be looked at: its reader failed: {error!r:.300}")
 
 
 def _inside(

@@ -274,7 +274,8 @@ def records(item: SourceSession) -> Iterator[Any]:
 
 def reason(error: Exception) -> str:
     """Return what an exception says; one that no reader should raise is told by its type."""
-    text = str(error) if isinstance(error, OSError | SessionDBError) else repr(error)
+    expected = isinstance(error, OSError | SessionDBError)
+    text = str(error) if expected else f"its reader failed: {error!r}"
     return text if len(text) <= MAX_REASON else f"{text[:MAX_REASON]}…"
 
 
