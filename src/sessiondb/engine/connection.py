@@ -20,6 +20,7 @@ import weakref
 from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from sessiondb.engine import files
@@ -37,6 +38,16 @@ class _Connection(sqlite3.Connection):
 
     path: Path
     file: files.FileIdentity | None = None
+
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        """Run a statement; raises `sqlite3.Error`, also where the file made the text of it."""
+        try:
+            return super().execute(*args)
+        except UnicodeDecodeError as error:
+            # SQLite quotes the schema in its messages, and Python decodes them as UTF-8.
+            damaged = sqlite3.DatabaseError("the schema is damaged, and SQLite's message with it")
+            damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise damaged from error
 
     def close(self) -> None:
         super().close()

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from sessiondb import codec
 from sessiondb.arguments import checked
 from sessiondb.engine.connection import connect
 from sessiondb.engine.failures import translate
-from sessiondb.errors import BusyError
+from sessiondb.errors import BusyError, CodecError
 from sessiondb.maintenance.questions import QUESTIONS
 
 SEARCHES = ("part_search", "session_search", "prompt_search")
@@ -71,6 +72,7 @@ def check(store: HasPath) -> list[Finding]:
         "integrity": _integrity,
         "references": _references,
         "blobs": _blobs,
+        "payload": _payload,
         "cycles": _cycles,
         **{name: _asker(name) for name in QUESTIONS},
     }
@@ -189,6 +191,21 @@ def circles(above: dict[Any, Any]) -> list[list[Any]]:
             found.append(list(path)[path[item] :])
         done |= path.keys()
     return found
+
+
+def _payload(connection: sqlite3.Connection) -> Iterator[Finding]:
+    """Name each session with ``data`` that cannot be decoded; what is in a blob has a hash."""
+    for table, owner in (("session", "id"), ("message", "session_id"), ("part", "session_id")):
+        broken: Counter[str] = Counter()
+        rows = connection.execute(f"SELECT {owner}, data FROM {table} WHERE data IS NOT NULL")
+        for session_id, data in rows:
+            try:
+                codec.unpack(data)
+            except (CodecError, TypeError):
+                broken[session_id] += 1
+        for session_id, number in broken.items():
+            what = f"values of {table}.data of session {session_id} cannot be decoded"
+            yield Finding("payload", what, number)
 
 
 def _blobs(connection: sqlite3.Connection) -> Iterator[Finding]:

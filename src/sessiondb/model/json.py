@@ -5,7 +5,6 @@ Fields may be added, none changes its meaning. Text is exact.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from sessiondb.model.records import Hit, Message, Part, Session, Tokens
@@ -38,7 +37,7 @@ def part_json(part: Part) -> dict[str, Any]:
     out: dict[str, Any] = {name: getattr(part, name) for name in _PART_FIELDS}
     data = dict(part.data)
     if part.input_json is not None:
-        data["input"] = json.loads(part.input_json)
+        data["input"] = part.input
     out["data"] = data
     out["time_started"], out["time_ended"] = part.time_started, part.time_ended
     return out

@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from sessiondb.errors import CorruptionError
+from sessiondb.hints import command
+
 T = TypeVar("T")
 
 
@@ -61,8 +64,16 @@ class Part:
 
     @property
     def input(self) -> Any:
-        """The call's arguments, decoded; None when there are none."""
-        return None if self.input_json is None else json.loads(self.input_json)
+        """The call's arguments, decoded; None when there are none.
+
+        Raises `CorruptionError` where the file is damaged.
+        """
+        try:
+            return None if self.input_json is None else json.loads(self.input_json)
+        except (ValueError, RecursionError) as error:
+            why = f"the arguments of part {self.id} are damaged: {error}"
+            hint = f"{command('check')} lists what is damaged; a backup may have it intact"
+            raise CorruptionError(why, hint=hint) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ as a mutable twin of the same layout, which then becomes the frozen class
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar, cast
@@ -17,6 +18,8 @@ from sqlalchemy import LargeBinary, Text, func, select
 from sqlalchemy import cast as sql_cast
 
 from sessiondb import codec
+from sessiondb.errors import CodecError, CorruptionError
+from sessiondb.hints import command
 from sessiondb.model import Message, Part, Session
 from sessiondb.places import absolute
 from sessiondb.schema import blob, message, part, session
@@ -51,18 +54,58 @@ SESSION_FROM = session.outerjoin(_session_blob, _session_blob.c.hash == session.
 _JSON_FIELDS = [
     (_SESSION_FIELDS.index(n)) for n in ("summary_diffs", "revert", "permission", "metadata")
 ]
-_DIRECTORY = _SESSION_FIELDS.index("directory")
+_DIRECTORY, _METADATA = _SESSION_FIELDS.index("directory"), _SESSION_FIELDS.index("metadata")
+_UNDECODABLE = (CodecError, ValueError, TypeError, RecursionError)
+
+
+def damaged(what: str, error: Exception) -> CorruptionError:
+    """Return the error of a stored value that cannot be decoded."""
+    return CorruptionError(
+        f"{what} is damaged: {error}",
+        hint=f"{command('check')} lists what is damaged; a backup may have it intact",
+    )
 
 
 def session_of(row: tuple[Any, ...], base: str | None = None) -> Session:
-    """Return the record of a row of `SESSION_COLUMNS`."""
+    """Return the record of a row of `SESSION_COLUMNS`; raises `CorruptionError`."""
     values = list(row)
-    for index in _JSON_FIELDS:
-        if values[index] is not None:
-            values[index] = {} if values[index] == "{}" else json.loads(values[index])
+    try:
+        for index in _JSON_FIELDS:
+            if values[index] is not None:
+                values[index] = {} if values[index] == "{}" else json.loads(values[index])
+        values[-1] = codec.unpack(values[-1])
+    except _UNDECODABLE as error:
+        raise damaged(f"session {row[0]}", error) from error
     values[_DIRECTORY] = absolute(values[_DIRECTORY], base)
-    values[-1] = codec.unpack(values[-1])
     return _make_session(*values)
+
+
+def listed(rows: Iterable[tuple[Any, ...]], base: str | None) -> list[Session]:
+    """Return the records of many rows.
+
+    One that is damaged does not hide the others: it is listed without the columns that
+    cannot be decoded, and a warning names it.
+    """
+    found = []
+    for row in rows:
+        try:
+            found.append(session_of(row, base))
+        except CorruptionError as error:
+            warnings.warn(f"{error}; {error.hint}", stacklevel=2)
+            found.append(session_of(_without_damage(row), base))
+    return found
+
+
+def _without_damage(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    values = list(row)
+    for index in (*_JSON_FIELDS, len(values) - 1):
+        decode: Callable[[Any], Any] = json.loads if index in _JSON_FIELDS else codec.unpack
+        try:
+            if values[index] is not None:
+                decode(values[index])
+        except _UNDECODABLE:
+            values[index] = "{}" if index == _METADATA else None
+    return tuple(values)
 
 
 _message_blob = blob.alias("message_blob")
@@ -77,13 +120,17 @@ _ERROR, _INHERITED = _names.index("error"), _names.index("inherited")
 
 
 def message_of(row: tuple[Any, ...], parts: tuple[Part, ...]) -> Message:
-    """Return the record of a row of `MESSAGE_COLUMNS`."""
+    """Return the record of a row of `MESSAGE_COLUMNS`; raises `CorruptionError`."""
     values = list(row[:-2])
-    if values[_ERROR] is not None:
-        values[_ERROR] = json.loads(values[_ERROR])
-    values[_INHERITED] = values[_INHERITED] == 1
     packed = row[-2] or row[-1]
-    return _make_message(*values, codec.unpack(packed) if packed else {}, parts)
+    try:
+        if values[_ERROR] is not None:
+            values[_ERROR] = json.loads(values[_ERROR])
+        data = codec.unpack(packed) if packed else {}
+    except _UNDECODABLE as error:
+        raise damaged(f"message {row[1]} of session {row[0]}", error) from error
+    values[_INHERITED] = values[_INHERITED] == 1
+    return _make_message(*values, data, parts)
 
 
 _text_blob, _input_blob, _data_blob = blob.alias("tb"), blob.alias("ib"), blob.alias("db")
@@ -117,10 +164,14 @@ PART_FROM = (
 _EXACT = codec.EXACT.encode()
 
 
-def part_of(row: tuple[Any, ...]) -> Part:
-    """Return the record of a row of `PART_COLUMNS`."""
+def part_of(row: tuple[Any, ...], session_id: str) -> Part:
+    """Return the record of a row of `PART_COLUMNS`; raises `CorruptionError`."""
     shown, packed, large = row[10:13]
-    data = codec.unpack_part(packed, large) if packed or large else {}
+    try:
+        data = codec.unpack_part(packed, large) if packed or large else {}
+    except _UNDECODABLE as error:
+        what = f"part {row[1]} of message {row[0]} of session {session_id}"
+        raise damaged(what, error) from error
     if (packed and _EXACT in packed) or (large and _EXACT in large):
         exact = data.pop(codec.EXACT, None)
         shown = exact if isinstance(exact, str) else shown
@@ -128,11 +179,11 @@ def part_of(row: tuple[Any, ...]) -> Part:
     return _make_part(*row[1:10], shown, data, row[13] == 1, *row[14:])
 
 
-def parts_by_seq(rows: Iterable[tuple[Any, ...]]) -> dict[int, list[Part]]:
-    """Return the parts of many messages, by the seq of their message."""
+def parts_by_seq(rows: Iterable[tuple[Any, ...]], session_id: str) -> dict[int, list[Part]]:
+    """Return the parts of many messages of a session, by the seq of their message."""
     parts: dict[int, list[Part]] = {}
     for row in rows:
-        parts.setdefault(row[0], []).append(part_of(row))
+        parts.setdefault(row[0], []).append(part_of(row, session_id))
     return parts
 
 

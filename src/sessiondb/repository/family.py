@@ -17,7 +17,7 @@ from sessiondb.model import (
     Tree,
 )
 from sessiondb.repository import Read, sizes
-from sessiondb.repository.decode import SELECT_SESSION, maker, session_of
+from sessiondb.repository.decode import SELECT_SESSION, listed, maker
 from sessiondb.repository.sessions import VISIBLE
 from sessiondb.repository.transcript import Identity, identities, leaf_of, live_path, load
 from sessiondb.schema import blob, label, message, part, session
@@ -104,7 +104,7 @@ def tree(base: str | None, asked: Session, *, messages: bool = False) -> Read[Tr
     With *messages* the session itself has its messages as nodes.
     """
     rows = yield _FAMILY, {"root": asked.root_id}
-    members = [session_of(row, base) for row in rows]
+    members = listed(rows, base)
     by_id = {item.id: item for item in members}
     children: dict[str, list[Session]] = {}
     for item in members:
@@ -195,7 +195,7 @@ def plan_delete(base: str | None, asked: Session, *, keep_forks: bool = False) -
     detached: list[Session] = []
     for item in going:
         rows = yield _CHILDREN, {"sid": item.id}
-        for child in (session_of(row, base) for row in rows):
+        for child in listed(rows, base):
             (detached if keep_forks and child.relation == "fork" else going).append(child)
     size, parts = yield from sizes.freed(item.id for item in going)
     messages = sum(item.message_count for item in going)

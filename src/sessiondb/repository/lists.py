@@ -13,7 +13,7 @@ from sessiondb.model import FileDiff, Page, Project, Prompt, Session, Todo, Unfi
 from sessiondb.model.versions import Version, decoded
 from sessiondb.places import absolute
 from sessiondb.repository import Read
-from sessiondb.repository.decode import SELECT_SESSION, session_of
+from sessiondb.repository.decode import SELECT_SESSION, listed
 from sessiondb.repository.search import match_of
 from sessiondb.repository.sessions import (
     VISIBLE,
@@ -188,8 +188,8 @@ def unfinished(base: str | None) -> Read[list[Unfinished]]:
     """Return the sessions that were left open and that no living writer holds."""
     rows = yield _ABANDONED, {"now": now_ms()}
     found = []
-    for row in rows:
-        found.append((yield from open_in(session_of(row, base))))  # noqa: PERF401  it yields
+    for item in listed(rows, base):
+        found.append((yield from open_in(item)))  # noqa: PERF401  it yields
     return found
 
 

@@ -104,12 +104,12 @@ def with_results(
     if elsewhere := shown.bare.difference(shown.calls):
         where = {"sid": session_id, "calls": json.dumps(sorted(map(str, elsewhere)))}
         for row in sorted((yield _CALLS, where), key=itemgetter(0, 1)):
-            item = part_of(row)
+            item = part_of(row, session_id)
             shown.calls.setdefault(item.call_id, []).append((row[0], item.text))
     if results:
         shown.places = {seq: place for place, seq in enumerate((yield from path()))}
     for row in sorted(results, key=itemgetter(0, 1)):
         if row[0] in shown.places:
-            item = part_of(row)
+            item = part_of(row, session_id)
             shown.results.setdefault(item.call_id, []).append((shown.places[row[0]], item.text))
     return [replace(m, parts=tuple(shown.part(m.seq, item) for item in m.parts)) for m in messages]

@@ -28,7 +28,7 @@ from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Hit, Page
 from sessiondb.repository import Read
-from sessiondb.repository.decode import SELECT_SESSION, session_of
+from sessiondb.repository.decode import SELECT_SESSION, listed
 from sessiondb.repository.sessions import (
     Filters,
     check_limit,
@@ -352,7 +352,7 @@ def _hits(base: str | None, match: str, found: list[_Row]) -> Read[tuple[Hit, ..
         where = {"match": match, "low": min(rids), "high": max(rids), "rids": json.dumps(rids)}
         shown = {rid: (mid, snippet) for rid, mid, snippet in (yield _SHOWN, where)}
     rows = yield _SESSIONS, {"ids": json.dumps(sorted({row[1] for row in found}))}
-    sessions = {row[0]: session_of(row, base) for row in rows}
+    sessions = {item.id: item for item in listed(rows, base)}
     # A delete in a shell leaves index entries of what is gone.
     return tuple(
         Hit(sessions[sid], seq, *(shown[rid] if mid is None else (mid, snippet)))

@@ -26,7 +26,7 @@ from sessiondb.ids import MAX_ID_BYTES
 from sessiondb.ids import SESSION as PREFIX
 from sessiondb.model import Page, Session
 from sessiondb.repository import Read, sizes
-from sessiondb.repository.decode import SELECT_SESSION, session_of
+from sessiondb.repository.decode import SELECT_SESSION, listed, session_of
 from sessiondb.schema import project_directory, session, terminal, tombstone
 from sessiondb.schema.tables import LISTED
 
@@ -241,7 +241,7 @@ def list_sessions(
     if after is not None:
         params["after"], params["after_id"] = after
     rows = yield _list(_shape(filters), order, cursor is not None), params
-    items = tuple(session_of(row, base) for row in rows[:limit])
+    items = tuple(listed(rows[:limit], base))
     if len(rows) <= limit:
         return Page(items)
     last = items[-1]
@@ -262,7 +262,7 @@ def _by_size(
     shown = order[:limit]
 
     rows = yield _BY_IDS, {"ids": json.dumps([name for _, name in shown])}
-    found = {item.id: item for item in (session_of(row, base) for row in rows)}
+    found = {item.id: item for item in listed(rows, base)}
     items = tuple(found[name] for _, name in shown)
     numbers = tuple(-size for size, _ in shown)
     more = len(order) > limit
@@ -382,7 +382,7 @@ def _guesses(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
 
 def _only(rows: list[tuple[Any, ...]], ref: str, base: str | None) -> Session:
     if len(rows) > 1:
-        found = [session_of(row, base) for row in rows[:MAX_CANDIDATES]]
+        found = listed(rows[:MAX_CANDIDATES], base)
         more = " or more" if len(rows) > MAX_CANDIDATES else ""
         raise AmbiguousIdError(
             f"{abridged(ref)} names {len(found)} sessions{more}",

@@ -190,7 +190,7 @@ def load(
     wanted = set(path)
     if len(rows) != len(wanted):
         part_rows = [row for row in part_rows if row[0] in wanted]
-    parts = parts_by_seq(part_rows)
+    parts = parts_by_seq(part_rows, session_id)
     found = {
         row[1]: message_of(row, tuple(parts.get(row[1], ()))) for row in rows if row[1] in wanted
     }

@@ -7,7 +7,6 @@ creation, or when something ended.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
@@ -172,7 +171,7 @@ def _call(part: Part) -> Record:
         if len(part.input_json.encode()) >= BLOB_BYTES:
             record["input_blob"] = part.input_json
         else:
-            record["input"] = json.loads(part.input_json)
+            record["input"] = part.input
     return record
 
 

@@ -6,7 +6,6 @@ their fields alike. What came from OpenCode is written as it was.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -116,7 +115,7 @@ def _state(part: Part | PartDraft) -> dict[str, Any]:
         state[fields.RESULT.get(part.status, "output")] = part.text
     if isinstance(part, Part):
         if part.input_json is not None:
-            state["input"] = json.loads(part.input_json)
+            state["input"] = part.input
     elif part.input is not NO_INPUT:
         state["input"] = part.input
     return state

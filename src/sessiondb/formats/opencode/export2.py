@@ -6,7 +6,6 @@ Works on what the reader yields and on what the database returns, like `export`.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -159,5 +158,5 @@ def _without_pieces(part: Part | PartDraft) -> Mapping[str, Any]:
 
 def _input(part: Part | PartDraft) -> Any:
     if isinstance(part, Part):
-        return None if part.input_json is None else json.loads(part.input_json)
+        return part.input
     return None if part.input is NO_INPUT else part.input
