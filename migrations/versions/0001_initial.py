@@ -82,6 +82,8 @@ STORED = (
     source TEXT NOT NULL,
     source_id TEXT NOT NULL,
     time_deleted INTEGER NOT NULL,
+    revision INTEGER,
+    seen TEXT,
     CONSTRAINT pk_tombstone PRIMARY KEY (rid),
     CONSTRAINT uq_tombstone_source_source_id UNIQUE (source, source_id)
 ) STRICT""",

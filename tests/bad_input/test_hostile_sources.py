@@ -89,7 +89,7 @@ STORED = {
     "id": "nothing", "native": "flag", "slug": "id", "root_id": "id", "parent_id": "id",
     "parent_seq": "optional seq", "leaf": "id", "last_seq": "seq", "revision": "seq",
     "labels": "nothing", "time_detached": "time", "prompts": "nothing", "versions": "nothing",
-    "diff_messages": "nothing", "model_source": "none", "time_imported": "time",
+    "seen": "text", "deleted": "none", "diff_messages": "nothing", "model_source": "none", "time_imported": "time",
 }  # fmt: skip
 TAKES["optional seq"] = {"none", "small"}
 TODO = {

@@ -20,7 +20,8 @@ def sync_command(options: Options, *, as_json: bool) -> int:
     """Read and write `.sessiondb/sessions`: one log for each session, made for git.
 
     Changed sessions are written, those of others are read; two branches that
-    touched the same session merge line by line. Nothing is deleted.
+    touched the same session merge line by line. A session that was removed in one
+    clone is removed in the others, unless somebody continued it; its log stays.
     """
     from sessiondb.maintenance.sync import sync
 
@@ -32,16 +33,21 @@ def sync_command(options: Options, *, as_json: bool) -> int:
     }
     if as_json:
         problems = [{"source": p.source, "line": p.line, "why": p.why} for p in done.problems]
-        lists = {"written": done.written, "missing": done.missing, "problems": problems}
-        output.write_json({"folder": str(done.folder), **found, **lists})
+        lists = {"written": done.written, "missing": done.missing, "removed": done.removed}
+        output.write_json({"folder": str(done.folder), **found, **lists, "problems": problems})
     else:
         words = [f"{number} {name}" for name, number in found.items() if number]
         said = ", ".join([*words, f"{len(done.written)} written"])
         output.write(f"{said} · {done.folder}\n")
     if found["deleted"]:
         say(
-            f"{count(found['deleted'], 'session')} removed here still stand there: remove the "
-            f"files, or {command('import', '--restore', str(done.folder))} restores them"
+            f"{count(found['deleted'], 'session')} removed, and kept in the logs: "
+            f"{command('import', '--restore', str(done.folder))} restores them"
+        )
+    if done.removed:
+        say(
+            f"{count(len(done.removed), 'session')} removed here because others removed them: "
+            f"{command('import', '--restore', str(done.folder))} restores what was removed"
         )
     if done.missing:
         say(

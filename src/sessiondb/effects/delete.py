@@ -20,6 +20,7 @@ from sessiondb.effects import ownership
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, insert_text, p, update_of
 from sessiondb.errors import ConflictError
+from sessiondb.model.versions import Version, digest
 from sessiondb.schema import blob, deletion, file_diff, message, part, session, tombstone
 
 REAP_ROWS = 2_000
@@ -59,6 +60,8 @@ def _detach() -> Any:
 #: A detached fork still names its parent, and where it began there: should that be restored,
 #: from whatever file, it is linked again, and nothing is counted twice.
 _DETACH = Statement(_detach)
+_IDS = Statement(lambda: select(message.c.id).where(message.c.session_id == p("sid")))
+_TOMBSTONE = ("source", "source_id", "time_deleted", "revision", "seen")
 _STAMP = update_of(session, "change", session.c.id == p("sid"))
 _DELETION = tuple("change session_id revision last_seq".split())
 _REVISION = Statement(lambda: select(session.c.revision).where(session.c.id == p("sid")))
@@ -140,9 +143,12 @@ class Delete:
             return
         if self.revisions is not None:
             self._check_revisions(tx, self.revisions)
+        self.remove(tx, *below(tx, self.session_id, self.keep_forks))
+
+    def remove(self, tx: Transaction, going: list[str], detached: list[str]) -> None:
+        """Mark the sessions that are *going*, and detach others from them."""
         root_id = tx.session(self.session_id).root_id
         tx.flush()
-        going, detached = below(tx, self.session_id, self.keep_forks)
         tx.run(_DETACH, ids=json.dumps(detached))
         tx.run(_MARK, ids=json.dumps(going), now=tx.now)
         lost = self._lost(tx, root_id, going, detached)
@@ -183,14 +189,53 @@ class Delete:
         # A session made here can come back too, from its log: there its id is its name, and
         # the name that its program gave it is free for another one.
         name = session_id if imported is None else source_id
-        columns = ("source", "source_id", "time_deleted")
-        sql = insert_text(tombstone, columns, "OR REPLACE")
-        tx.connection.execute(sql, (source, name, tx.now))
+        seen = None if tx.root is None else seen_in(tx, session_id)
+        sql = insert_text(tombstone, _TOMBSTONE, "OR REPLACE")
+        tx.connection.execute(sql, (source, name, tx.now, revision, seen))
         change = tx.take_change()
         tx.run(_STAMP, sid=session_id, change=change)
         tx.insert(deletion, _DELETION, (change, session_id, revision, last_seq))
         tx.note_change(change, session_id, revision, last_seq, 0, deleted=True)
         tx.states.pop(session_id, None)
+
+
+def seen_in(tx: Transaction, session_id: str) -> str:
+    """Return the digest of the ids of all messages of a session, as its log has it."""
+    return digest(sorted(name for (name,) in tx.run(_IDS, sid=session_id).fetchall()))
+
+
+@dataclass(slots=True)
+class DeleteLogged:
+    """Mark a session as deleted whose log says so, unless something here is newer.
+
+    Only it: what is below it has a log of its own, and is detached. ``done`` says
+    whether it was deleted.
+    """
+
+    verb = "sync"
+    session_id: str
+    version: Version
+    done: bool = field(default=False)
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it."""
+        self.done = False
+        if not tx.exists(self.session_id):
+            return
+        state = tx.peek(self.session_id)
+        seen = seen_in(tx, self.session_id)
+        if state.revision >= self.version.revision or seen != self.version.digest:
+            return
+
+        source, name, *_, imported = tx.one(_FACTS, sid=self.session_id)
+        below_it = [sid for sid, _ in tx.run(_CHILDREN, sid=self.session_id).fetchall()]
+        Delete(self.session_id).remove(tx, [self.session_id], below_it)
+        # The same deletion on every side, or each would tell the others of its own.
+        values = (source, self.session_id if imported is None else name, self.version.time,
+                  self.version.revision, seen)  # fmt: skip
+        sql = insert_text(tombstone, _TOMBSTONE, "OR REPLACE")
+        tx.connection.execute(sql, values)
+        self.done = True
 
 
 def _leaves() -> Any:

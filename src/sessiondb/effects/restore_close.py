@@ -123,6 +123,8 @@ class CloseRestore:
             # What only one side had until now is a state that neither has seen.
             revision = max(of.revision, run.revision + 1)
             revision = max(of.revision, run.revision) + 1 if run.kept else revision
+        if run.fresh and of.deleted is not None:
+            revision = max(revision, of.deleted.revision)  # newer than its deletion
         state.revision = revision - 1  # what is written adds one
         ownership.recount(tx, [state.id])
         ownership.derive_model(tx, state.id)

@@ -140,6 +140,9 @@ def check_stored(of: Any) -> StoredSession:
     for name in _items(of.diff_messages, "diff_messages"):
         _optional_id(name, "a name in diff_messages")
     _check_versions(of.versions)
+    encode.string(of.seen, "seen")
+    if of.deleted is not None:
+        _check_versions({"deleted": of.deleted})
     return of
 
 

@@ -3,8 +3,8 @@
 Each session is one log in ``.sessiondb/sessions``, as `portable` writes it.
 Reading comes first, so that what is written holds both sides. A file
 that lacks something is added to; it is written anew only where what it says no
-longer holds, and never where something in it could not be read. Nothing is
-deleted on either side: what was removed is told.
+longer holds, and never where something in it could not be read. No file
+is removed: what was deleted in one clone, and then in the others, stays in its log.
 
 What was seen last of each file and session stands beside the database, so what
 changed on neither side costs one look at the file. The notes may be lost: then
@@ -29,6 +29,7 @@ from sessiondb.engine.connection import open_files
 from sessiondb.errors import UNREADABLE, InvalidInputError
 from sessiondb.formats import find, jsonl
 from sessiondb.hints import command
+from sessiondb.maintenance.deletions import Logged, delete_logged, deleted_here
 from sessiondb.maintenance.portable import FOLDER, portable
 from sessiondb.maintenance.removal import AT_ONCE, every
 from sessiondb.model import Imported, Problem, Session, SourceSession
@@ -53,14 +54,16 @@ Notes = dict[str, tuple[int, int, str]]
 class Synced:
     """What a sync did.
 
-    ``read`` is what became of each session in the files, ``written`` and
-    ``missing`` are ids: a missing one had a file here, which somebody removed.
+    ``read`` is what became of each session in the files; ``written``, ``missing``
+    and ``removed`` are ids: a missing one had a file here, which somebody removed, a
+    removed one was deleted here because its log says that others deleted it.
     """
 
     folder: Path
     read: list[Imported] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -85,7 +88,8 @@ def sync(store: Store) -> Synced:
         outputs.write_text(attributes, ATTRIBUTES)
     done, notes = Synced(folder), _noted(root / NOTES)
     files = {path.name: _seen(path.lstat()) for path in folder.glob("*.jsonl")}
-    _read(store, done, files, notes)
+    logged = _read(store, done, files, notes)
+    _settle_deletions(store, done, files, logged)
     after = _write(store, done, files, notes)
     if after != notes:
         _replace(root / NOTES, [json.dumps(after)])
@@ -114,8 +118,8 @@ def _sessions(store: Store) -> Iterator[tuple[str, str, Session]]:
         yield jsonl.file_name(session.id), hashlib.sha256(state).hexdigest(), session
 
 
-def _read(store: Store, done: Synced, files: Files, notes: Notes) -> None:
-    """Read what somebody else wrote, the oldest session's file first."""
+def _read(store: Store, done: Synced, files: Files, notes: Notes) -> list[Logged]:
+    """Read what others wrote, the oldest session's file first; return what was in the files."""
     here = {name: session for name, _, session in _sessions(store) if name in files}
     waiting: list[Path] = []
     for name in sorted(files, reverse=True):
@@ -125,25 +129,50 @@ def _read(store: Store, done: Synced, files: Files, notes: Notes) -> None:
             continue
         names = session.id, session.source, session.source_id or session.id
         done.read.append(Imported("unchanged", *names, session.message_count))
-    left: dict[tuple[str, str], str] = {}
-    for result in store.ingest(_sources(waiting, files, left)):
+    logged: list[Logged] = []
+    placed: set[tuple[str, str]] = set()
+    for result in store.ingest(_sources(waiting, files, logged)):
         if isinstance(result, Problem):
             done.problems.append(result)
         else:
             done.read.append(result)
-            left.pop((result.source, result.source_id), None)
+            placed.add((result.source, result.source_id))
 
     told = {problem.source for problem in done.problems}
-    for (_, source_id), path in left.items():
-        if path not in told:
-            why = f"session {source_id} is of a directory outside of the project, so it is not read"
-            done.problems.append(Problem(path, why))
+    for item in logged:
+        if (item.source, item.source_id) not in placed and str(item.path) not in told:
+            where = "is of a directory outside of the project, so it is not read"
+            done.problems.append(Problem(str(item.path), f"session {item.source_id} {where}"))
+    return logged
+
+
+def _settle_deletions(store: Store, done: Synced, files: Files, logged: list[Logged]) -> None:
+    """Delete what others deleted, tell them what was deleted here, bring back what goes on."""
+    done.removed = delete_logged(store, logged)
+    alive: list[Logged] = []
+    for item, version, goes_on in deleted_here(store, logged):
+        if goes_on:
+            alive.append(item)
+            continue
+        seen = files[item.path.name]
+        record = json.dumps(jsonl.deleted(item.stored.id, version), separators=(",", ":"))
+        with item.path.open("r+b") as file:
+            if _seen(item.path.lstat()) == seen:
+                files[item.path.name] = _append(file, [record + "\n"])
+
+    names = {(item.source, item.source_id) for item in alive}
+    again = _sources(list(dict.fromkeys(item.path for item in alive)), files, [])
+    chosen = (x for x in again if isinstance(x, SourceSession) and (x.source, x.source_id) in names)
+    for result in store.ingest(chosen, restore=True):
+        if isinstance(result, Imported):
+            done.read = [x for x in done.read if x.id != result.id]
+            done.read.append(result)
 
 
 def _sources(
-    paths: Iterable[Path], files: Files, left: dict[tuple[str, str], str]
+    paths: Iterable[Path], files: Files, logged: list[Logged]
 ) -> Iterator[SourceSession | Problem]:
-    """Yield what the files hold; *left* maps each session, by source and id there, to its path."""
+    """Yield what the files hold; add each session to *logged*."""
     for path in paths:
         if files[path.name] == NO_FILE:
             yield Problem(str(path), "not a file, so it is not read")
@@ -152,8 +181,8 @@ def _sources(
         if not found and files[path.name][0]:
             yield Problem(str(path), "not a log of sessiondb")
         for item in (item for store in found for item in store.read()):
-            if isinstance(item, SourceSession):
-                left[item.source, item.source_id] = item.path
+            if isinstance(item, SourceSession) and item.stored is not None:
+                logged.append(Logged(path, item.source, item.source_id, item.stored))
             yield item
 
 

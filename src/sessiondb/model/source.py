@@ -45,7 +45,8 @@ class StoredSession:
     ``versions`` says of each field that may change, and of one that was taken away,
     when it came to be so (see `model.versions`); one that it does not name has
     ``revision``. ``diff_messages`` are the ids of the messages that the diffs
-    belong to, in their order.
+    belong to, in their order. ``seen`` is a digest of the ids of all messages,
+    ``deleted`` the version of its last deletion, with what that had seen.
     """
 
     id: str
@@ -64,6 +65,14 @@ class StoredSession:
     prompts: tuple[Prompt, ...] = ()
     versions: Mapping[str, Version] = field(default_factory=dict)
     diff_messages: tuple[str | None, ...] = ()
+    seen: str = ""
+    deleted: Version | None = None
+
+    @property
+    def is_deleted(self) -> bool:
+        """Return whether the log holds nothing that its deletion had not seen."""
+        of = self.deleted
+        return of is not None and of.revision > self.revision and of.digest == self.seen
 
     def buried_as(self, source_id: str) -> str:
         """Return the name of its tombstone: *source_id* of an import, else the id here."""

@@ -78,6 +78,8 @@ def restore(
     of = item.stored
     assert of is not None
     outcome, known, messages = importer.core.read(_look_up(item, of, ready.ledger))
+    if known is None and of.is_deleted:
+        outcome = "deleted"
     if outcome in ("deleted", "leaving") and not importer.restore:
         yield Imported("deleted", of.id, item.source, item.source_id, 0)
         return

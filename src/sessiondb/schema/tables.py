@@ -376,6 +376,8 @@ tombstone = _table(
     _text("source", required=True),
     _text("source_id", required=True),
     _int("time_deleted", required=True),
+    _int("revision"),
+    _text("seen"),
     UniqueConstraint("source", "source_id"),
 )
 

@@ -7,6 +7,7 @@ reads it, `writer` makes files and bundles, `scan` and `reader` read them,
 
 from sessiondb.formats.jsonl.growing import additions
 from sessiondb.formats.jsonl.reader import SUFFIXES, SYNC_FOLDER, at, default_locations, read
+from sessiondb.formats.jsonl.records import deleted
 from sessiondb.formats.jsonl.writer import (
     DETAILS,
     READ,
@@ -19,5 +20,5 @@ from sessiondb.formats.jsonl.writer import (
 
 __all__ = [
     "DETAILS", "READ", "SUFFIXES", "SYNC_FOLDER", "TOGETHER", "additions", "at",
-    "default_locations", "file_name", "lines", "read", "record_lines", "write",
+    "default_locations", "deleted", "file_name", "lines", "read", "record_lines", "write",
 ]  # fmt: skip

@@ -163,6 +163,8 @@ def _stored(found: Found, state: State) -> StoredSession:
         prompts=tuple(found.prompts.values()),
         versions=state.versions,
         diff_messages=tuple(state.diff_messages),
+        seen=state.seen,
+        deleted=state.deleted,
         **_picked(meta, ("time_imported", "model_source")),
         **_picked(found.lineage, ("root_id", "parent_id", "parent_seq")),
     )

@@ -36,7 +36,7 @@ ENDING_TYPES = ("tool_finished", "assistant_finished", "relinked")
 #: Records of what may change about a session; each carries the ``revision`` of what it says.
 STATE_TYPES = (
     "session_renamed", "archived", "unarchived", "labeled", "unlabeled", "todos", "file_changed",
-    "session_state",
+    "session_state", "deleted",
 )  # fmt: skip
 HEAD_TYPES = ("session_meta", "forked", "spawned")
 PROMPT = "prompt"
@@ -238,6 +238,12 @@ def state(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
 
     whole = versions.Version(session.revision, session.time_updated)
     yield record("session_state", whole) | _rest(session, here, known)
+
+
+def deleted(session_id: str, version: versions.Version) -> Record:
+    """Return the record that a session was deleted; the digest says what was seen then."""
+    record = envelope("deleted", session_id, 0, version.time)
+    return record | {"revision": version.revision, "seen": version.digest}
 
 
 def _labels(

@@ -32,7 +32,9 @@ class State:
 
     def __init__(self, scan: Scan, found: Found, meta: Record) -> None:
         self.meta, self.problems = meta, list[Problem]()
-        given = [record for _, record in found.state]
+        given = [record for _, record in found.state if record["type"] != "deleted"]
+        self.seen = digest(sorted(found.messages))
+        self.deleted = max(filter(None, (_deletion(r) for _, r in found.state)), default=None)
         rest = [record for record in given if record["type"] == "session_state"]
         self._scan = scan
         self.revision = max(filter(_is_revision, _numbers(given, "revision")), default=0)
@@ -119,6 +121,14 @@ class State:
         message_id = record.get("message_id")
         where = 0 if message_id is None else ids[message_id] + 1
         return FileDiff(seq=where, **known, **sides)
+
+
+def _deletion(record: Record) -> Version | None:
+    revision, seen = record.get("revision"), record.get("seen")
+    known = record["type"] == "deleted" and type(revision) is int and isinstance(seen, str)
+    if not known or not _is_revision(revision):
+        return None
+    return Version(revision or 0, record["time"], str(seen))
 
 
 def _fields(record: Record, version: Version) -> Iterator[tuple[str, Any, Version]]:
