@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -254,5 +255,7 @@ def test_a_file_with_a_damaged_table_is_not_repaired(
         file.write(b"\xff" * 4096)
     with Store.open(path) as store:
         found = check(store)
+        assert repairable(found) == []
+        hopeful = [replace(finding, repair="try") for finding in found]
         with pytest.raises(CorruptionError, match="no repair can mend"):
-            repair(store, found)
+            repair(store, hopeful)

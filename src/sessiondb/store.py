@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from sessiondb.effects.handles import SessionRef
+    from sessiondb.engine.salvage import ReadableCopy
     from sessiondb.model import Message
+    from sessiondb.opened.damage import PastDamage
     from sessiondb.opened.sharing import Holding
     from sessiondb.opened.streams import SyncStream
 
@@ -216,6 +218,19 @@ class Store:
     labels = _read(Queries.labels)
     projects = _read(Queries.projects)
     unfinished = _read(Queries.unfinished)
+
+    def read_past_damage(self, told: Callable[[ReadableCopy], None]) -> PastDamage:
+        """From now on answer reads that meet a damaged page from a copy of what can be read.
+
+        *told* is called once, when the copy is made, with what it lacks; a further call
+        changes nothing. Without this such reads raise `CorruptionError`. Nothing is
+        written to the damaged file.
+        """
+        from sessiondb.opened.damage import PastDamage
+
+        core = self._core
+        core.damage = core.damage or PastDamage(core.path, told, read_only=core.read_only)
+        return core.damage
 
     @checked
     def walk(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from sessiondb import __version__
+from sessiondb.cli.damage import PROBLEMS_FOUND
 from sessiondb.cli.failures import INTERRUPTED, report
 from sessiondb.cli.opening import Options
 from sessiondb.cli.options import PATH
@@ -156,7 +157,8 @@ class Commands(click.Group):
             warnings.showwarning = _show_warning
             with self.make_context("sessiondb", args, obj=options) as context:
                 code = self.invoke(context)
-        return code if isinstance(code, int) else 0
+        done = code if isinstance(code, int) else 0
+        return done or (PROBLEMS_FOUND if options.damaged else 0)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -20,7 +20,7 @@ from sessiondb.cli.rm import chosen
 from sessiondb.cli.text import count
 from sessiondb.engine import outputs
 from sessiondb.engine.outputs import check_place
-from sessiondb.errors import UNREADABLE, ConflictError, InvalidInputError
+from sessiondb.errors import UNREADABLE, ConflictError, CorruptionError, InvalidInputError
 
 if TYPE_CHECKING:
     from sessiondb.formats import Writer
@@ -153,6 +153,17 @@ class Readable:
             yield redacted(export) if self._redact else export
 
     def _read(self, session: Session) -> Export:
+        """Return a session that can be read completely; raises one of `UNREADABLE`."""
+        damage = self._store.read_past_damage(lambda _: None)
+        try:
+            with damage.suspended():
+                return self._read_through(session)
+        except CorruptionError:
+            if not damage.copy().is_complete(session.id):
+                raise
+        return self._read_through(session)
+
+    def _read_through(self, session: Session) -> Export:
         export = self._store.export(session, **self._to.READ)
         held: list[Message] = []
         size = 0

@@ -7,6 +7,7 @@ import gc
 import os
 import sys
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -16,6 +17,7 @@ from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError
 from sessiondb.hints import command, with_database
 
 if TYPE_CHECKING:
+    from sessiondb.engine.salvage import ReadableCopy
     from sessiondb.model import Message, Session
     from sessiondb.store import Store
 
@@ -34,6 +36,7 @@ class Options:
     scope: str = "auto"
     color: str = "auto"
     verbose: bool = False
+    damaged: bool = False
     argv: tuple[str, ...] = ()
     command: str | None = None
 
@@ -108,7 +111,16 @@ def open_store(options: Options, *, writing: bool = False) -> Store:
         store = Store.open(options.db, scope=options.scope, create=False, read_only=True)
     if store.location.notice:
         say(store.location.notice)
+    if not writing:
+        store.read_past_damage(partial(_say_damage, options))
     return store
+
+
+def _say_damage(options: Options, copy: ReadableCopy) -> None:
+    """Say what is missing from what follows; the command exits with 4 then."""
+    options.damaged = True
+    lost = ", ".join(f"{number:,} of {table}" for table, number in copy.lost.items())
+    say(f"the file is damaged; rows that cannot be read: {lost or 'none, only its indexes'}")
 
 
 def terminal() -> str | None:

@@ -13,7 +13,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -50,6 +50,8 @@ class HasPath(Protocol):
 
 #: Lines of integrity_check about an index alone, which its table can make again.
 _OF_AN_INDEX = re.compile(r"missing from index|wrong # of entries in index|non-unique entry in")
+#: Lines of integrity_check about pages, and not about what is in them.
+PAGES = re.compile(r"\*\*\*|[Tt]ree \d+|[Pp]age \d+|[Ff]reelist|malformed|disk image")
 _ORPHANS = {
     ("session", "session"): "detach them",
     ("session", "project"): "make the project again",
@@ -80,7 +82,11 @@ def check(store: HasPath) -> list[Finding]:
         connection.execute("BEGIN")
         findings = [f for name, ask in checks.items() for f in _made(name, ask, connection)]
     with closing(connect(store.path)) as connection:
-        return findings + _made("search index", _search_index, connection)
+        findings += _made("search index", _search_index, connection)
+    if any(finding.check == "integrity" and PAGES.search(finding.what) for finding in findings):
+        # A repair writes, and what it would write next to is not known any more.
+        findings = [replace(finding, repair=None) for finding in findings]
+    return findings
 
 
 def _made(name: str, ask: Check, connection: sqlite3.Connection) -> list[Finding]:

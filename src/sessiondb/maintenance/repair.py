@@ -10,7 +10,6 @@ backup has (the bytes of a lost value, a damaged page of a table) stays a findin
 from __future__ import annotations
 
 import hashlib
-import re
 import sqlite3
 import uuid
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from sessiondb.engine.failures import translate
 from sessiondb.errors import CorruptionError
 from sessiondb.hints import command
 from sessiondb.maintenance.check import (
+    PAGES,
     SEARCHES,
     Finding,
     HasPath,
@@ -53,8 +53,6 @@ _NEWEST_CHANGE = (
     "SELECT max(change) FROM (SELECT change FROM session UNION ALL SELECT change FROM deletion)"
 )
 _LAST_SEQ = "(SELECT max(seq) FROM message WHERE session_id = session.id)"
-#: Lines of integrity_check about pages, and not about what is in them.
-_PAGES = re.compile(r"\*\*\*|[Tt]ree \d+|[Pp]age \d+|[Ff]reelist|malformed|disk image")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ def _repair_indexes(connection: sqlite3.Connection) -> None:
     if lines:
         _reindex(connection)
         lines = integrity_lines(connection)
-    if any(_PAGES.search(line) for line in lines):
+    if any(PAGES.search(line) for line in lines):
         raise CorruptionError(
             f"pages of the file are damaged, which no repair can mend: {lines[0].strip()}",
             hint=f"{command('export', '-a', '--to', 'jsonl', '-o', 'saved.jsonl')} "

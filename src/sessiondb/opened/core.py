@@ -29,8 +29,15 @@ from sessiondb.engine import files
 from sessiondb.engine.connection import DURABILITY, connect
 from sessiondb.engine.failures import translate
 from sessiondb.engine.opening import ensure
-from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError, abridged
+from sessiondb.errors import (
+    CorruptionError,
+    InvalidInputError,
+    ReadOnlyError,
+    StoreClosedError,
+    abridged,
+)
 from sessiondb.model import Change, bounds
+from sessiondb.opened.damage import PastDamage
 from sessiondb.opened.facts import Facts
 from sessiondb.opened.notifier import Callback, Notifier
 from sessiondb.places import named, stored
@@ -46,8 +53,12 @@ MAX_IDLE = 4
 _open: weakref.WeakSet[Core] = weakref.WeakSet()
 
 
-def answered(connection: sqlite3.Connection, query: Read[T]) -> T:
-    """Run a read in the transaction that *connection* is in; raises `sqlite3.Error`."""
+def answered(connection: sqlite3.Connection, query: Read[T], damage: PastDamage | None = None) -> T:
+    """Run a read in the transaction that *connection* is in; raises `sqlite3.Error`.
+
+    With *damage*, the statement that meets a damaged page and all after it are
+    answered by the copy.
+    """
     rows: Any = None
     while True:
         try:
@@ -55,14 +66,24 @@ def answered(connection: sqlite3.Connection, query: Read[T]) -> T:
         except StopIteration as done:
             value: T = done.value
             return value
-        rows = connection.execute(statement.text, statement.bind(params)).fetchall()
+        bound = statement.bind(params)
+        try:
+            rows = connection.execute(statement.text, bound).fetchall()
+        except sqlite3.DatabaseError as error:
+            wanted = damage is not None and damage.active
+            if not wanted or not isinstance(translate(error), CorruptionError):
+                raise
+            # For the rest of the read, too: its statements must agree on what there is.
+            assert damage is not None, "wanted"
+            connection, damage = damage.connection(), None
+            rows = connection.execute(statement.text, bound).fetchall()
 
 
-def read_on(connection: sqlite3.Connection, query: Read[T]) -> T:
+def read_on(connection: sqlite3.Connection, query: Read[T], damage: PastDamage | None = None) -> T:
     """Run a read in one snapshot and return its value; raises the errors of `translate`."""
     try:
         connection.execute("BEGIN")
-        return answered(connection, query)
+        return answered(connection, query, damage)
     except sqlite3.Error as error:
         raise translate(error) from error
     except (UnicodeEncodeError, OverflowError) as error:
@@ -106,6 +127,8 @@ class Core:
         self._sinks: list[Callable[[list[Change]], None]] = []
         #: Functions that close connections of which nobody makes use.
         self.on_rest: list[Callable[[], None]] = []
+        #: Where reads go on behind a damaged page; None: they raise.
+        self.damage: PastDamage | None = None
         self.closed = self._started = False
         try:
             check_free(self.path)
@@ -140,7 +163,10 @@ class Core:
             )
             newest, leftover = connection.execute(sql).fetchone()
         except sqlite3.Error as error:
-            raise translate(error) from error
+            if not isinstance(why := translate(error), CorruptionError):
+                raise why from error
+            # What is read or written next says so; an index alone stops no read.
+            newest, leftover = None, False
         finally:
             self.give_back(connection)
         if newest is not None:
@@ -191,7 +217,7 @@ class Core:
         """Run a read in one snapshot and return its value."""
         connection = self.checkout()
         try:
-            return read_on(connection, query)
+            return read_on(connection, query, self.damage)
         finally:
             self.give_back(connection)
 
@@ -340,6 +366,8 @@ class Core:
         if self._notifier is not None:
             self._notifier.stop()
         self.rest()
+        if self.damage is not None:
+            self.damage.close()
         release(self.writer)
 
     def _remove_temporary(self) -> None:

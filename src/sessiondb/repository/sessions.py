@@ -263,10 +263,13 @@ def _by_size(
 
     rows = yield _BY_IDS, {"ids": json.dumps([name for _, name in shown])}
     found = {item.id: item for item in listed(rows, base)}
-    items = tuple(found[name] for _, name in shown)
-    numbers = tuple(-size for size, _ in shown)
-    more = len(order) > limit
-    return Page(items, encode_cursor(numbers[-1], items[-1].id) if more else None, numbers)
+    # A damaged page can hold a row whose id an index still has.
+    items = tuple(found[name] for _, name in shown if name in found)
+    numbers = tuple(-size for size, name in shown if name in found)
+    if len(order) <= limit:
+        return Page(items, sizes=numbers)
+    last_size, last_name = shown[-1]
+    return Page(items, encode_cursor(-last_size, last_name), numbers)
 
 
 @lru_cache(maxsize=256)

@@ -1,0 +1,164 @@
+"""Pages of the file overwritten: every command goes as far as what is left allows."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sessiondb import Store, assistant, text, tool, user
+from sessiondb.cli.app import app
+from sessiondb.errors import CorruptionError
+
+SESSIONS = 30
+PAGE = 4096
+
+
+@dataclass(frozen=True)
+class Made:
+    """A sound database: its sessions by id, and its pages by table or index."""
+
+    path: Path
+    ids: tuple[str, ...]
+    pages: dict[str, list[int]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    path = tmp_path_factory.mktemp("pages") / "sound.db"
+    ids = []
+    with Store.open(path, durability="normal") as store:
+        for number in range(SESSIONS):
+            with store.effects() as fx:
+                session = fx.create_session(title=f"needle {number}", directory="/here")
+                for turn in range(4):
+                    fx.append(session, user(f"needle {number} {turn} {'lorem ' * 60}"))
+                    call = tool("bash", {"n": turn}, output=f"{number} {turn} {'out ' * 400}")
+                    fx.append(session, assistant(text("a" * 300), call), model="m", cost=0.5)
+            ids.append(session.id)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        pages: dict[str, list[int]] = {}
+        sql = "SELECT name, pageno FROM dbstat WHERE pagetype = 'leaf' ORDER BY pageno"
+        for name, page in connection.execute(sql):
+            pages.setdefault(name, []).append(page)
+    return Made(path, tuple(ids), pages)
+
+
+@pytest.fixture
+def damaged(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Return a function that copies the database and overwrites some leaf pages of it."""
+
+    def harm(name: str, *leaves: int) -> Path:
+        path = tmp_path / "damaged.db"
+        shutil.copy(made.path, path)
+        with path.open("r+b") as file:
+            for leaf in leaves:
+                file.seek((made.pages[name][leaf] - 1) * PAGE)
+                file.write(b"\xff" * PAGE)
+        monkeypatch.setenv("SESSIONDB_PATH", str(path))
+        monkeypatch.chdir(tmp_path)
+        return path
+
+    return harm
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(app, list(args))
+
+
+def listed(*args: str) -> set[str]:
+    ran = run(*args, "--jsonl", "--limit", "100")
+    assert ran.exit_code in (0, 4), ran.stderr
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    return {line["session"]["id"] if "session" in line else line["id"] for line in lines}
+
+
+def exported() -> set[str]:
+    ran = run("export", "-a", "--to", "jsonl", "-o", "out.jsonl", "--force")
+    assert ran.exit_code in (0, 4), ran.stderr
+    lines = Path("out.jsonl").read_text().splitlines()
+    return {json.loads(line)["session_id"] for line in lines}
+
+
+@pytest.mark.parametrize("leaves", [(2,), (-1,), (0, 5, 9)], ids=["one", "last", "three"])
+def test_with_damaged_parts_all_is_listed_and_the_intact_sessions_are_exported(
+    damaged: Callable[..., Path], made: Made, leaves: tuple[int, ...]
+) -> None:
+    path = damaged("part", *leaves)
+    whole = set(made.ids)
+    for command in (["list", "-a"], ["list", "-a", "--sort", "size"]):
+        assert listed(*command) == whole
+    assert listed("search", "needle", "-a") == whole
+    assert run("stats", "-a").exit_code == 0
+    left = exported()
+    assert len(whole) - 2 * len(leaves) <= len(left) < len(whole)
+    ran = run("export", "-a", "--to", "jsonl")
+    assert ran.exit_code == 4
+    assert all(name[-6:].lower() in ran.stderr for name in whole - left)
+    with Store.open(path) as store, pytest.raises(CorruptionError):
+        for name in sorted(whole - left):
+            store.messages(name)
+
+
+def test_with_damaged_sessions_the_others_are_listed_and_exported(
+    damaged: Callable[..., Path], made: Made
+) -> None:
+    damaged("session", 0)
+    left = listed("list", "-a")
+    assert 0 < len(left) < SESSIONS
+    for command in (["list", "-a", "--sort", "created"], ["list", "-a", "--sort", "size"]):
+        assert listed(*command) == left
+    assert exported() == left
+    ran = run("list", "-a")
+    assert ran.exit_code == 4
+    assert f"{SESSIONS - len(left)} of session" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "index",
+    ["ix_session_listed_used", "ix_session_native", "sqlite_autoindex_session_1",
+     "sqlite_autoindex_message_1", "sqlite_autoindex_part_1", "part_search_data"],
+)  # fmt: skip
+def test_with_a_damaged_index_nothing_is_missing(
+    damaged: Callable[..., Path], made: Made, index: str
+) -> None:
+    damaged(index, 0)
+    assert listed("list", "-a") == set(made.ids)
+    assert exported() == set(made.ids)
+    assert listed("search", "needle", "-a") == set(made.ids)
+    assert run("show", made.ids[3]).exit_code in (0, 4)
+    assert run("tree", made.ids[3]).exit_code in (0, 4)
+    assert run("check").exit_code == 4
+
+
+def test_what_is_said_about_damage_names_commands_that_help(
+    damaged: Callable[..., Path], made: Made
+) -> None:
+    damaged("part", 2)
+    ran = run("check", "--json")
+    commands = {finding["command"] for finding in json.loads(ran.stdout)["findings"]}
+    assert commands == {"sessiondb export -a --to jsonl -o FILE"}
+    for command in (["check"], ["check", "--repair", "--yes"]):
+        assert "sessiondb check" not in run(*command).stderr
+    assert run("check", "--repair", "--yes").exit_code == 4
+    assert "sessiondb export" not in run("export", "-a", "--to", "jsonl").stderr
+
+
+def test_a_file_without_its_header_is_refused_and_not_touched(damaged: Callable[..., Path]) -> None:
+    path = damaged("part")
+    with path.open("r+b") as file:
+        file.write(b"\xff" * 100)
+    before = path.read_bytes()
+    for command in (["list"], ["check"], ["export", "-a", "--to", "jsonl"]):
+        ran = run(*command)
+        assert (ran.exit_code, ran.stdout) == (1, ""), command
+    assert run("doctor").exit_code == 0
+    assert path.read_bytes() == before
