@@ -46,7 +46,7 @@ def test_an_import_of_nothing_names_it_once_and_is_exit_3(
     assert (ran.code, ran.out) == (3, "")
     first, hint = ran.err.splitlines()
     assert first == f"sessiondb: there is nothing at '{path}'"
-    assert "`sessiondb import`" not in hint
+    assert "`sessiondb import`" in hint
     assert not database.exists()
 
 
