@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +164,22 @@ def test_hostile_values_are_refused_by_reads_without_being_printed(store: Store)
             store.usage(by=by)  # type: ignore[arg-type]
         assert len(str(caught.value)) < 400
     assert store.usage(by="model") == store.usage(by=("model",))
+
+
+@pytest.mark.parametrize("json_too", [False, True])
+def test_a_missing_extra_is_reported_like_any_error(project: Path, json_too: bool) -> None:
+    code = (
+        "import sys\nfrom sessiondb import cli\n"
+        "class Finder:\n"
+        "  def find_spec(name, *_):\n"
+        "    if name == 'rich': raise ModuleNotFoundError('no rich', name='rich')\n"
+        "sys.meta_path.insert(0, Finder)\ncli.run()"
+    )
+    command = [sys.executable, "-c", code, "list", *(["--json"] if json_too else [])]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    ran = Ran(ended.returncode, ended.stdout, ended.stderr)
+    if json_too:
+        assert error_of(ran)["type"] == "MissingExtraError"
+    else:
+        assert (ran.code, ran.out) == (1, "")
+        assert ran.err == "sessiondb: rich is missing; run `pip install 'sessiondb[cli]'`\n"

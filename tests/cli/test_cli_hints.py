@@ -62,7 +62,7 @@ def _texts(tree: ast.Module) -> Iterator[ast.Constant]:
         yield from (n for n in below if isinstance(n, ast.Constant) and isinstance(n.value, str))
 
 
-def _commands() -> Iterator[tuple[str, str, list[str]]]:
+def _find_commands() -> Iterator[tuple[str, str, list[str]]]:
     """Yield (file, function, words) of each call of `command` or `again`."""
 
     def below(file: str, node: ast.AST, function: str) -> Iterator[tuple[str, str, list[str]]]:
@@ -75,7 +75,7 @@ def _commands() -> Iterator[tuple[str, str, list[str]]]:
                     yield file, inside, list(map(_word_of, child.args))
             yield from below(file, child, inside)
 
-    for file, tree in _trees():
+    for file, tree in TREES.items():
         if file != "hints.py":
             yield from below(file, tree, "")
 
@@ -84,10 +84,14 @@ def _word_of(node: ast.expr) -> str:
     return str(node.value) if isinstance(node, ast.Constant) else PLACEHOLDER
 
 
+TREES = dict(_trees())
+COMMANDS = list(_find_commands())
+
+
 def test_commands_in_texts_are_written_by_one_function() -> None:
     wrong = [
         (file, text.lineno, text.value)
-        for file, tree in _trees()
+        for file, tree in TREES.items()
         for text in _texts(tree)
         if file != "hints.py" and re.search(r"`sessiondb\b|sessiondb COMMAND", text.value)
     ]
@@ -103,7 +107,7 @@ def parse(words: list[str]) -> click.Context:
         return found.make_context(name, arguments, parent=context)
 
 
-@pytest.mark.parametrize(("file", "function", "words"), list(_commands()))
+@pytest.mark.parametrize(("file", "function", "words"), COMMANDS)
 def test_each_command_in_the_source_is_one_that_the_command_line_takes(
     file: str, function: str, words: list[str]
 ) -> None:
@@ -430,7 +434,7 @@ def test_each_place_with_a_command_is_met_in_a_situation() -> None:
     met = {next(w for w in start.split() if not w.startswith("-")) for starts in
            SITUATIONS.values() for start in starts if start != "--help"}  # fmt: skip
     met |= {"doctor", "migrate"}  # `migrate` needs an older file: see tests/migrations
-    for file, function, words in _commands():
+    for file, function, words in COMMANDS:
         name = next((w for w in words if not w.startswith("-") and w != PLACEHOLDER), None)
         assert name is None or name in met, (file, function, words)
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import Ran, Run, Story
@@ -22,18 +21,11 @@ PATIENCE = 30
 BAD_NAME = os.fsdecode(b"caf\xe9-\xff")
 
 
-def run_in(folder: Path, *args: str, gone: bool = False, **env: str | None) -> Ran:
-    """Run a command in a process of its own; *env* replaces variables, None removes them."""
-    surroundings = {**os.environ, **env}
-    command = [sys.executable, "-m", "sessiondb", *args]
-
-    def lose_the_directory() -> None:
-        Path(folder).rmdir()
-
+def run_in(folder: Path, *args: str, **env: str) -> Ran:
+    """Run a command in a process of its own; *env* replaces variables."""
     done = subprocess.run(
-        command, cwd=folder, capture_output=True, timeout=PATIENCE, check=False,
-        env={name: value for name, value in surroundings.items() if value is not None},
-        preexec_fn=lose_the_directory if gone else None,
+        [sys.executable, "-m", "sessiondb", *args], cwd=folder, env={**os.environ, **env},
+        capture_output=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     return Ran(done.returncode, os.fsdecode(done.stdout), os.fsdecode(done.stderr))
 
@@ -82,11 +74,11 @@ def test_settings_that_cannot_be_read_are_one_line_that_names_them(
     assert sessiondb("--help").code == 0
 
 
+@pytest.mark.slow
 def test_a_pipe_as_settings_hangs_no_process(project: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert run_in(project, "list", SESSIONDB_CONFIG=str(pipe)).code == 2
-    assert run_in(project, "stats", "--prices", str(pipe)).code == 2
     assert run_in(project, "list", SESSIONDB_CONFIG="/dev/null").code == 0
 
 
@@ -103,44 +95,50 @@ def test_settings_are_optional_where_they_cannot_be(
 
 
 def test_without_a_usable_home_a_named_database_works(
-    project: Path, database: Path, story: Story, tmp_path: Path
+    sessiondb: Run,
+    database: Path,
+    story: Story,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = tmp_path / "file"
     file.touch()
-    xdg: dict[str, Any] = dict.fromkeys(
-        ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), None
-    )
     for home in ("", str(tmp_path / "missing"), str(file), "/dev/null/x"):
-        named = run_in(project, "--db", str(database), "list", HOME=home, **xdg)
+        monkeypatch.setenv("HOME", home)
+        named = sessiondb("--db", str(database), "list")
         assert named.code == 0, (home, named.err)
-    before = sorted(os.listdir(project))
     for home in (str(file), "/dev/null/x"):
-        ran = run_in(project, "--global", "list", HOME=home, SESSIONDB_PATH=None, **xdg)
-        assert ran.code in (1, 3), (home, ran.err)
+        monkeypatch.setenv("HOME", home)
+        ran = sessiondb("--global", "list")
+        assert ran.code == 1, (home, ran.err)
         assert len(ran.err.splitlines()) == 2
         assert "defect" not in ran.err
-    assert sorted(os.listdir(project)) == before
+
+
+@pytest.fixture
+def gone(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A current directory that was removed."""
+    folder = project.parent / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
 
 
 @pytest.mark.parametrize("command", ["list", "show", "search x", "stats", "prompts", "trust"])
 def test_a_current_directory_that_is_gone_is_named(
-    database: Path, tmp_path: Path, command: str
+    sessiondb: Run, story: Story, gone: None, command: str
 ) -> None:
-    folder = tmp_path / "gone"
-    folder.mkdir()
-    ran = run_in(folder, *command.split(), gone=True)
+    ran = sessiondb(*command.split())
     assert (ran.code, ran.out) == (3, "")
     assert "gone" in ran.err.splitlines()[0]
     assert len(ran.err.splitlines()) == 2
 
 
 def test_where_no_current_directory_is_needed_a_gone_one_hinders_nothing(
-    database: Path, story: Story, tmp_path: Path
+    sessiondb: Run, story: Story, gone: None
 ) -> None:
-    for number, command in enumerate(["list -a", f"show {story.parser}", "check", "stats -a"]):
-        folder = tmp_path / f"gone{number}"
-        folder.mkdir()
-        ran = run_in(folder, *command.split(), gone=True)
+    for command in ("list -a", f"show {story.parser}", "check", "stats -a"):
+        ran = sessiondb(*command.split())
         assert (ran.code, ran.err.count("sessiondb:")) == (0, 0), ran.err
 
 
@@ -203,12 +201,11 @@ def test_a_database_may_lie_in_a_directory_whose_name_is_not_utf8(
     assert sessiondb("check").code == 0
 
 
+@pytest.mark.slow
 def test_bytes_that_are_not_utf8_on_a_real_command_line(project: Path, story: Story) -> None:
     odd = os.fsdecode(b"\xff\xfe")
     for args in (
-        ["show", odd], ["list", "--source", odd], ["list", "--title", odd], ["search", odd],
-        ["list", "--project", odd], ["export", odd, "--to", "jsonl"], ["--db", odd, "list"],
-        ["import", odd], ["sql", odd], ["label", story.parser, odd, "x"], [odd], ["--" + odd],
+        ["show", odd], ["list", "--title", odd], ["--db", odd, "list"], ["import", odd], [odd],
     ):  # fmt: skip
         ran = run_in(project, *args)
         assert ran.code in (2, 3), (args, ran.err)

@@ -18,10 +18,20 @@ def main() -> NoReturn:
         import click  # noqa: F401
         import rich  # noqa: F401
     except ModuleNotFoundError as error:
-        sys.exit(f"sessiondb: {error.name} is missing; run `pip install 'sessiondb[cli]'`")
+        _report_missing(f"{error.name} is missing", "run `pip install 'sessiondb[cli]'`")
     from sessiondb.cli.app import app
 
     app.main()
+
+
+def _report_missing(message: str, hint: str) -> NoReturn:
+    """Report an error as `failures` would, which cannot be imported."""
+    if {"--json", "--jsonl"}.isdisjoint(sys.argv):
+        sys.exit(f"sessiondb: {message}; {hint}")
+    import json
+
+    error = {"type": "MissingExtraError", "message": message, "hint": hint, "exit_code": 1}
+    sys.exit(json.dumps({"error": error}))
 
 
 def run() -> NoReturn:
