@@ -106,7 +106,10 @@ def test_every_key_that_is_read_is_on_the_page_and_no_other() -> None:
     ("code", "keys"),
     [
         ('def f(message): return message.data.get("a")', {"a"}),
-        ('def f(part): return part.data["a"] if "b" in part.data else None', {"a", "b"}),
+        (
+            'def f(part): return part.data["a"] if "b" in part.data else None',
+            {"a", "b"},
+        ),
         ('def f(message): return message.parts[0].data.get("a")', {"a"}),
         ('def f(part):\n data = part.data\n return data.get("a")', {"a"}),
         ('def f(item): return [item.data.get(k) for k in ("a", "b")]', {"a", "b"}),

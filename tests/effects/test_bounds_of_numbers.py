@@ -100,7 +100,9 @@ def test_the_bounds_themselves_are_accepted(store: Store) -> None:
     assert store.session(session).cost == bounds.COST_MOST
 
 
-def test_rows_that_overflow_break_neither_append_nor_usage_nor_check(tmp_path: Path) -> None:
+def test_rows_that_overflow_break_neither_append_nor_usage_nor_check(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "sessions.db"
     with Store.open(path, durability="normal") as store:
         session = store.create_session()

@@ -98,7 +98,9 @@ def made(path: Path, names: list[tuple[str, str | None]]) -> Store:
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(names=adversarial(), data=st.data())
 def test_every_verb_and_read_hits_exactly_the_session_it_is_given(
-    tmp_path_factory: pytest.TempPathFactory, names: list[tuple[str, str | None]], data: Any
+    tmp_path_factory: pytest.TempPathFactory,
+    names: list[tuple[str, str | None]],
+    data: Any,
 ) -> None:
     with made(tmp_path_factory.mktemp("exact") / "sessions.db", names) as store:
         gone: set[str] = set()
@@ -176,7 +178,10 @@ def test_what_was_a_full_id_is_never_taken_for_part_of_another(store: Store) -> 
 def test_an_id_goes_before_every_other_name(store: Store) -> None:
     first = store.create_session(id="a")
     slug = store.session(first).slug
-    by_slug, tail = store.create_session(id=slug), store.create_session(id="zzzz-a-long-name")
+    by_slug, tail = (
+        store.create_session(id=slug),
+        store.create_session(id="zzzz-a-long-name"),
+    )
     store.open_session("zzzz", id="named")
     whole = store.create_session(id="zzzz")
     assert store.session(slug).id == by_slug.id
@@ -185,7 +190,9 @@ def test_an_id_goes_before_every_other_name(store: Store) -> None:
     assert session_json(store.session(first))["slug"] == slug
 
 
-def test_a_session_id_that_a_ref_cannot_name_is_refused_when_queued(store: Store) -> None:
+def test_a_session_id_that_a_ref_cannot_name_is_refused_when_queued(
+    store: Store,
+) -> None:
     for bad in ("@", "@mine", "@~1"):
         with store.effects() as fx:
             for verb in (
@@ -220,7 +227,10 @@ async def test_a_string_is_an_id_or_a_label_and_a_number_is_a_seq(
     record = (await store.messages(session))[2]
     assert (await store.message(session, record)).text == "third"
     assert [m.text for m in await store.messages(session, after="1")] == ["third"]
-    assert [m.text for m in await store.messages(session, before="2")] == ["first", "second"]
+    assert [m.text for m in await store.messages(session, before="2")] == [
+        "first",
+        "second",
+    ]
     assert [m.text for m in await store.messages(session, before=2)] == ["first"]
     assert len((await store.context(session, at="1")).messages) == 2
 

@@ -108,7 +108,9 @@ async def test_a_unit_that_is_committed_again_says_the_same(contract: Contract) 
     assert len(await contract.store.messages(opened)) == 1
 
 
-async def test_a_unit_that_fails_leaves_nothing_and_can_be_tried_again(contract: Contract) -> None:
+async def test_a_unit_that_fails_leaves_nothing_and_can_be_tried_again(
+    contract: Contract,
+) -> None:
     unit = contract.store.unit()
     opened = unit.open_session("t")
     unit.append(opened, user("x"), expect_leaf=7)
@@ -120,7 +122,9 @@ async def test_a_unit_that_fails_leaves_nothing_and_can_be_tried_again(contract:
     assert (await contract.store.open_session("t")).created
 
 
-async def test_a_deleted_session_stays_deleted_and_its_name_is_free(contract: Contract) -> None:
+async def test_a_deleted_session_stays_deleted_and_its_name_is_free(
+    contract: Contract,
+) -> None:
     store = contract.store
     old = await store.open_session("t")
     await store.append(old, user("old"))

@@ -29,7 +29,12 @@ from sessiondb.formats import find, writer
 from sessiondb.model import Document, SourceMessage, SourceSession
 
 ODD = "a\0b"
-KEYS: dict[str, Any] = {"text_exact": "OTHER", "~text_exact": 7, "~~text_exact": [1], "mine": 1}
+KEYS: dict[str, Any] = {
+    "text_exact": "OTHER",
+    "~text_exact": 7,
+    "~~text_exact": [1],
+    "mine": 1,
+}
 
 
 @pytest.mark.parametrize("value", ["OTHER", 7, None])
@@ -162,4 +167,7 @@ def test_the_helpers_of_drafts_take_any_other_key(store: Store) -> None:
     drafts = [text("x", text_exactly=1), tool_result("c", "y", **{"~": 1, "exact": 2})]
     store.append(session, MessageDraft("user", tuple(drafts)))
     found = store.messages(session)[0].parts
-    assert [dict(item.data) for item in found] == [{"text_exactly": 1}, {"~": 1, "exact": 2}]
+    assert [dict(item.data) for item in found] == [
+        {"text_exactly": 1},
+        {"~": 1, "exact": 2},
+    ]

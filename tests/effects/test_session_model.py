@@ -62,7 +62,9 @@ async def test_a_stream_sets_it_with_its_first_write(
     assert await model(contract, session) == ("p", "m", "derived")
 
 
-async def test_a_model_that_the_caller_sets_stays_until_it_is_cleared(contract: Contract) -> None:
+async def test_a_model_that_the_caller_sets_stays_until_it_is_cleared(
+    contract: Contract,
+) -> None:
     store = contract.store
     session = await store.create_session(model="mine", provider="p")
     await store.append(session, assistant("x"), model="one", provider="q")
@@ -91,7 +93,10 @@ async def test_what_a_session_says_of_itself_can_be_set(
     found = await store.session(session)
     named = {"provider": "provider_id", "model": "model_id"}
     assert {name: getattr(found, named.get(name, name)) for name in given} == given
-    assert (found.time_updated, found.revision) == (before.time_updated, before.revision + 1)
+    assert (found.time_updated, found.revision) == (
+        before.time_updated,
+        before.revision + 1,
+    )
     await store.update_session(session, version=None, time_compacting=None)
     cleared = await store.session(session)
     assert (cleared.version, cleared.time_compacting) == (None, None)
@@ -129,7 +134,9 @@ def read(store: Store, digest: str, *models: str, stated: str | None = None) -> 
     assert all(type(result).__name__ == "Imported" for result in store.ingest([item]))
 
 
-def test_an_import_without_a_model_of_its_own_has_that_of_its_last_answer(tmp_path: Path) -> None:
+def test_an_import_without_a_model_of_its_own_has_that_of_its_last_answer(
+    tmp_path: Path,
+) -> None:
     with Store.open(tmp_path / "sessions.db", durability="normal") as store:
         read(store, "1", "one", "two")
         found = store.session("s")
@@ -145,7 +152,10 @@ def test_an_import_without_a_model_of_its_own_has_that_of_its_last_answer(tmp_pa
         )  # fmt: skip
         store.update_session(found, model="mine")
         read(store, "5", "one", "two", "three", stated="again")
-        assert (store.session("s").model_id, store.session("s").model_source) == ("mine", "caller")
+        assert (store.session("s").model_id, store.session("s").model_source) == (
+            "mine",
+            "caller",
+        )
 
 
 def test_every_real_session_with_answers_has_a_model(real_store: Any, tmp_path: Path) -> None:

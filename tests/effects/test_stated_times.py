@@ -9,18 +9,33 @@ from pathlib import Path
 import pytest
 from facades import Contract
 
-from sessiondb import ALL, InvalidInputError, PartDraft, Store, assistant, ids, tool, user
+from sessiondb import (
+    ALL,
+    InvalidInputError,
+    PartDraft,
+    Store,
+    assistant,
+    ids,
+    tool,
+    user,
+)
 from sessiondb.maintenance import plan_prune
 
 DAY = 86_400_000
 OLD = 1_700_000_000_000
 
 
-async def test_a_session_made_for_an_old_chat_is_as_old_as_the_chat(contract: Contract) -> None:
+async def test_a_session_made_for_an_old_chat_is_as_old_as_the_chat(
+    contract: Contract,
+) -> None:
     store = contract.store
     session = await store.create_session(time=OLD, directory="/tmp")
     found = await store.session(session)
-    assert (found.time_created, found.time_updated, ids.time_of(session.id)) == (OLD, OLD, OLD)
+    assert (found.time_created, found.time_updated, ids.time_of(session.id)) == (
+        OLD,
+        OLD,
+        OLD,
+    )
     await store.append(session, user("asked"), time=OLD + 2_000)
     call = tool("a", {}, output="fine")
     await store.append(session, assistant("answered", call), time=OLD + 3_000)
@@ -87,7 +102,11 @@ def test_lists_filters_and_prune_go_by_the_stated_time(dated: Path) -> None:
         page = store.sessions(project=ALL, since=OLD - 3 * DAY, until=OLD)
         assert [session.title for session in page] == ["1", "2", "3"]
         removal = plan_prune(store, older_than=OLD - 6 * DAY, project=ALL)
-        assert sorted(session.title for session in removal.going.values()) == ["7", "8", "9"]
+        assert sorted(session.title for session in removal.going.values()) == [
+            "7",
+            "8",
+            "9",
+        ]
 
 
 def test_a_session_made_now_is_above_all_that_were_dated(dated: Path) -> None:
@@ -97,7 +116,9 @@ def test_a_session_made_now_is_above_all_that_were_dated(dated: Path) -> None:
         assert store.sessions(project=ALL, order="created").items[0].id == newest.id
 
 
-async def test_a_feed_tells_of_what_is_written_with_an_old_time(contract: Contract) -> None:
+async def test_a_feed_tells_of_what_is_written_with_an_old_time(
+    contract: Contract,
+) -> None:
     session = await contract.store.create_session(time=OLD)
     feed = contract.store.changes(since=0)
     first = await anext(feed)

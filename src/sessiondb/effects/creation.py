@@ -38,7 +38,7 @@ class SessionFields(TypedDict, total=False):
 
 
 def session_id(given: str | None, time: int | None = None) -> str:
-    """Return the id that a caller brings, else a new one, of *time* (Unix ms; None is now)."""
+    """Return the id that the caller states, else a new one of *time* (Unix ms)."""
     if given is not None:
         return ids.valid_session_id(given)
     return ids.new_session_id() if time is None else ids.session_id_at(time)

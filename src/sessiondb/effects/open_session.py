@@ -1,6 +1,6 @@
 """The effect of `open_session`: get or create by (source, source_id).
 
-The transaction alone can know whether the session exists, but the unit may go on to
+The transaction alone can know whether the session exists, but the unit may also
 write to it. So the unit addresses it by the id that it would get, and where another
 session has the name already the transaction redirects that id (`Transaction.opened`).
 """

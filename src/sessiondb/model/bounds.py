@@ -64,7 +64,8 @@ def time_ms(value: Any, what: str = "time") -> int | None:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise InvalidInputError(
-                f"{what} is a datetime without a time zone", hint="pass an aware datetime"
+                f"{what} is a datetime without a time zone",
+                hint="pass an aware datetime",
             )
         value = round(value.timestamp() * 1000)
     if type(value) is not int:

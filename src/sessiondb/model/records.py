@@ -135,8 +135,8 @@ class Session:
     ``cost`` (USD) and the token sums are its own, without what a fork inherited; None
     is unknown, never 0. Times in Unix ms. ``title`` is ``""`` until there is one,
     ``leaf_seq`` None until there is a message. ``model_source`` says who set the
-    model: the ``caller``, the imported ``source``, or nobody (``derived``: that of
-    the last answer). ``time_imported`` is None for a session made here.
+    model: the ``caller`` or the imported ``source``; ``derived`` is that of
+    the last answer. ``time_imported`` is None for a session made here.
     """
 
     id: str
