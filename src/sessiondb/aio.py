@@ -166,7 +166,7 @@ class AsyncStore:
     def __del__(self) -> None:
         core = getattr(self, "_core", None)
         if core is not None:
-            core.close()
+            core.abandon()
 
     # -- writing -------------------------------------------------------------
 
@@ -294,8 +294,8 @@ class AsyncStore:
         except asyncio.CancelledError:
             self._core.service.send(drop)
             raise
-        holding.taken()
         try:
+            holding.taken()
             yield holding
         finally:
             holding.given_back()
@@ -317,9 +317,9 @@ class AsyncStore:
             # It may be open by now: its end goes the same way, and nobody waits for either.
             out.inner.close(error, holding.drop, lambda _: None)
             raise
-        holding.taken()
         failure: BaseException | None = None
         try:
+            holding.taken()
             yield out
             await out.flush()
         except BaseException as error:
@@ -379,6 +379,7 @@ class AsyncStore:
         """Call *callback* with the changes of each commit of this process, on this loop.
 
         What a coroutine function returns is awaited. Returns a function that ends it.
+        Commits come in order, each once; the changes of one are ordered by ``change``.
         """
         return self._core.subscribe(callback, LoopNotifier(asyncio.get_running_loop()).tell)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
@@ -19,7 +19,6 @@ from sessiondb.arguments import checked
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
-from sessiondb.errors import StoreClosedError
 from sessiondb.model import Change, Export, Imported, Problem, SourceSession
 from sessiondb.opened.core import Core
 from sessiondb.opened.exports import with_messages
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
     from sessiondb.engine.salvage import ReadableCopy
     from sessiondb.model import Message
     from sessiondb.opened.damage import PastDamage
-    from sessiondb.opened.sharing import Holding
-    from sessiondb.opened.streams import SyncStream
+    from sessiondb.opened.sharing import LeaseBlock
+    from sessiondb.opened.streams import StreamBlock
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -154,7 +153,7 @@ class Store:
     def __del__(self) -> None:
         core = getattr(self, "_core", None)
         if core is not None:
-            core.close()
+            core.abandon()
 
     # -- writing -------------------------------------------------------------
 
@@ -259,10 +258,9 @@ class Store:
 
     # -- writing over time ---------------------------------------------------
 
-    @contextmanager
     @checked
-    def lease(self, session: SessionRef, ttl: float = 30.0) -> Generator[Holding]:
-        """Let no other process write messages of a session; renewed until the block is left.
+    def lease(self, session: SessionRef, ttl: float = 30.0) -> LeaseBlock:
+        """Let no other process write messages of a session, for the length of the block.
 
         There, the verbs that write messages raise `LeaseHeldError`; what describes a
         session (title, labels, settings), imports and deletion stay open to all. Within
@@ -270,48 +268,24 @@ class Store:
         there is a living one. *ttl* is in seconds, up to a day: so long after this
         process died others may take it over.
         """
-        from sessiondb.opened.sharing import Holding
+        from sessiondb.opened.sharing import Holding, LeaseBlock
 
-        holding = Holding(self._core, session_key(session), ttl)
-        self._core.commit(holding.unit(holding.take))
-        holding.taken()
-        try:
-            yield holding
-        finally:
-            holding.given_back()
-            # Of a store that was closed inside the block the lease expires by itself.
-            with suppress(StoreClosedError):
-                self._core.commit(holding.unit(holding.drop))
+        return LeaseBlock(self._core, Holding(self._core, session_key(session), ttl))
 
-    @contextmanager
     @checked
-    def stream(
-        self, session: SessionRef, *, ttl: float = 30.0, **fields: Any
-    ) -> Generator[SyncStream]:
+    def stream(self, session: SessionRef, *, ttl: float = 30.0, **fields: Any) -> StreamBlock:
         """Write an answer while it is being given: see `effects.stream.Stream`.
 
-        Opens an assistant message at once, under a lease. Leaving the block
+        Opens an assistant message at once, under a lease. Leaving the ``with`` block
         finishes it, and calls without a result may be settled later; an exception
         keeps what is there, makes open calls interrupted, and goes on. *fields*
         are those of `append`.
         """
-        from sessiondb.opened.sharing import Holding, new_stream
-        from sessiondb.opened.streams import SyncStream
+        from sessiondb.opened.sharing import Holding
+        from sessiondb.opened.streams import StreamBlock
 
         holding = Holding(self._core, session_key(session), ttl)
-        out = SyncStream(new_stream(self._core, holding.session_id))
-        self._core.commit(out.inner.opening(holding.take, **fields))
-        holding.taken()
-        failure: BaseException | None = None
-        try:
-            yield out
-            out.flush()
-        except BaseException as error:
-            failure = error
-            raise
-        finally:
-            holding.given_back()
-            out.end(failure, holding)
+        return StreamBlock(self._core, holding, fields)
 
     def recover(self, session: SessionRef) -> None:
         """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""
@@ -363,7 +337,9 @@ class Store:
     def on_commit(self, callback: Callback) -> Callable[[], None]:
         """Call *callback* with the changes of each commit of this process, on a thread of its own.
 
+        Commits come in order, each once; the changes of one are ordered by ``change``.
         Returns a function that ends it, which may be called again and after `close`.
+        Raises `BusyError` if the system refuses the thread.
         """
         return self._core.subscribe(callback)
 

@@ -70,10 +70,10 @@ async def together(
                 if contract.kind == "async":
                     look()
 
-        await eventually(lambda: not writer._role.locked())
+        await eventually(lambda: writer._serving is None)
         with locked(contract.path):
             first = asyncio.ensure_future(in_the_loop(units[0]))
-            await eventually(lambda: writer._role.locked() and not writer._queue)
+            await eventually(lambda: writer._serving is not None and not writer._queue)
             rest = [asyncio.ensure_future(in_the_loop(unit)) for unit in units[1:]]
             await eventually(lambda: len(writer._queue) == len(rest))
         ended = await asyncio.gather(first, *rest, return_exceptions=True)
@@ -95,7 +95,7 @@ class Failing:
 async def told(contract: Contract) -> list[list[Change]]:
     """The changes of each commit from here on."""
     writer = contract.store.inner._core.writer
-    await eventually(lambda: not writer._told and not writer._telling.locked())
+    await eventually(lambda: writer._serving is None)
     commits: list[list[Change]] = []
     contract.store.on_commit(commits.append)
     return commits
@@ -143,6 +143,23 @@ async def test_what_queues_during_a_commit_is_committed_as_one(
     assert await together(contract, units) == [None] * 64
     await eventually(lambda: sum(map(len, told)) == 64)
     assert [len(changes) for changes in told] == [1, 63]
+
+
+async def test_the_changes_of_one_commit_are_ordered_by_their_number(
+    contract: Contract, session: SessionHandle
+) -> None:
+    other = await contract.store.create_session(directory="/tmp")
+    commits: list[list[Change]] = []
+    contract.store.on_commit(commits.append)
+    units = [contract.store.unit() for _ in range(4)]
+    units[0].set_title(session, "first")
+    for unit, touched in zip(units[1:], (session, other, session), strict=True):
+        unit.append(touched, user("x"))
+    assert await together(contract, units) == [None] * 4
+    await eventually(lambda: any(len(changes) > 1 for changes in commits))
+    for changes in commits:
+        numbers = [change.change for change in changes]
+        assert numbers == sorted(numbers)
 
 
 async def test_a_batch_has_an_end(contract: Contract, told: list[list[Change]]) -> None:
@@ -299,10 +316,10 @@ async def test_a_caller_whose_loop_is_gone_hurts_nobody(tmp_path: Path) -> None:
 
         async def leave() -> None:
             task = asyncio.ensure_future(store.append(s, user("whose caller left", id="left")))
-            await eventually(writer._role.locked)
+            await eventually(lambda: writer._serving is not None)
             task.cancel()
 
-        await eventually(lambda: not writer._role.locked())
+        await eventually(lambda: writer._serving is None)
         with locked(store.path):
             await asyncio.to_thread(asyncio.run, leave())
             others = [asyncio.ensure_future(store.append(s, user(str(n)))) for n in range(8)]

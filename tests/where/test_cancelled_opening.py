@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from sessiondb import ALL, AsyncStore, CorruptionError, Store
-from sessiondb.effects import writer
+from sessiondb.effects import registry
 from sessiondb.engine.files import creation_lock
 from sessiondb.opened import core
 
@@ -37,7 +37,7 @@ def database(tmp_path: Path) -> Path:
 def left_open(path: Path) -> list[object]:
     """Return what this process still has of the file."""
     own = [thread for thread in threading.enumerate() if thread.name.startswith("sessiondb")]
-    writers = [w for w in writer._writers.values() if w.path == path]
+    writers = [w for w in registry._writers.values() if w.path == path]
     return [*own, *writers, *(c for c in core._open if c.path == path)]
 
 

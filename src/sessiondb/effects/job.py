@@ -1,21 +1,35 @@
-"""A unit on its way through the writer, and who hears of its outcome."""
+"""Units on their way through the writer: one job for each, one batch per transaction.
+
+A job is pending until its outcome is known; success is never the default. A batch
+records how its transaction ended. From that record whoever has the writer's role can
+finish what another thread left, so each step that follows may be repeated.
+"""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 
 from sessiondb.effects.unit import Unit
+from sessiondb.model import Change
 
-_log = logging.getLogger("sessiondb")
+
+class Outcome(Enum):
+    """What became of a unit."""
+
+    PENDING = "pending"
+    COMMITTED = "committed"
+    FAILED = "failed"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Job:
-    """One unit; ``error`` or None once ``done``.
+    """One unit; ``error`` says why it failed.
 
-    ``notify`` is called when it is, then ``wake`` once for all of a batch that have the same.
+    ``notify`` is called with the outcome, then ``wake`` once for all jobs of a batch
+    that have the same. Either may be called again after an interrupt, and in any
+    thread: they only hand over.
     """
 
     unit: Unit
@@ -24,19 +38,46 @@ class Job:
     root: str | None = None
     notify: Callable[[Job], None] | None = None
     wake: Callable[[], None] | None = None
-    done: bool = False
+    outcome: Outcome = Outcome.PENDING
     error: BaseException | None = None
+    #: True once its caller was interrupted: it is not begun any more.
+    abandoned: bool = False
+    #: How often a batch with it was rolled back as a whole; then it is tried alone.
+    tries: int = 0
 
-    def end(self, error: BaseException | None = None) -> None:
-        """Give out the result, once."""
-        if self.done:
-            return
-        self.error = error
-        self.unit.committed = self.unit.committed or error is None
-        self.done = True
-        if self.notify is None:
-            return
-        try:
+    @property
+    def pending(self) -> bool:
+        """True until the outcome is known."""
+        return self.outcome is Outcome.PENDING
+
+    def end(self) -> None:
+        """Give out the outcome: failed if an error was noted, else committed."""
+        if self.pending and self.error is not None:
+            self.outcome = Outcome.FAILED
+        elif self.pending:
+            self.unit.committed = True
+            self.outcome = Outcome.COMMITTED
+        if self.notify is not None:
             self.notify(self)
-        except Exception:
-            _log.debug("nobody waits for a unit of sessiondb any more", exc_info=True)
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """The jobs of one transaction; ``serial`` grows from batch to batch."""
+
+    serial: int
+    jobs: list[Job] = field(default_factory=list)
+    #: What ended the transaction: empty while it may still be open.
+    ended: list[object] = field(default_factory=list)
+    #: What to do once the transaction is committed, and what it changed.
+    after: list[Callable[[], None]] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+    def settle(self) -> None:
+        """Give out every outcome; to be repeated after an interrupt."""
+        for step in self.after:
+            step()
+        for job in self.jobs:
+            job.end()
+        for wake in {job.wake for job in self.jobs if job.wake is not None}:
+            wake()

@@ -9,6 +9,7 @@ behind the one that took over. Within a process, leases exclude each other only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlalchemy import delete, select, text
@@ -77,27 +78,33 @@ class DropLease:
 class Renewal:
     """Renews a lease at a third of its time until it is stopped or lost."""
 
-    def __init__(self, service: Service, make_job: object, take: TakeLease) -> None:
+    def __init__(
+        self, service: Service, make_job: Callable[[TakeLease], Job], take: TakeLease
+    ) -> None:
         self._service = service
         self._make_job = make_job
         self._take = take
-        self._stopped = False
+        self.active = False
         self.lost: BaseException | None = None
+
+    def begin(self) -> None:
+        """Renew from now on."""
+        self.active = True
         self._again()
 
     def _again(self) -> None:
         self._service.call_later(self._take.ttl_ms / 3000, self._renew)
 
     def _renew(self) -> None:
-        if not self._stopped:
-            self._service.send(self._make_job(self._take, self._renewed))  # type: ignore[operator]
+        if self.active:
+            self._service.send(self._make_job(self._take), self._renewed)
 
     def _renewed(self, job: Job) -> None:
         if isinstance(job.error, LeaseHeldError):
             self.lost = job.error
-        elif not self._stopped:
+        elif self.active:
             self._again()
 
     def stop(self) -> None:
         """Renew no more."""
-        self._stopped = True
+        self.active = False

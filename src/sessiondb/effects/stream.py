@@ -5,11 +5,15 @@ Deltas gather in memory and are written by the writer's thread after
 would cost 16 to 38 times the WAL. Each write renews the lease, so nobody who
 lost it goes on. Search sees the text when the message is complete. A write that
 failed is raised by the next call, once, and is made again with the next.
+
+A stream has no lock. Its callers only append, to lists that only grow, and post; all
+else belongs to the writer's daemon thread. An interrupt in a caller can so leave
+nothing half done, and nothing locked.
 """
 
 from __future__ import annotations
 
-import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -21,6 +25,7 @@ from sessiondb.effects.growth import Grow, Growing, Seal
 from sessiondb.effects.handles import MessageHandle
 from sessiondb.effects.job import Job
 from sessiondb.effects.lease import DropLease, TakeLease
+from sessiondb.effects.service import Service
 from sessiondb.effects.stream_parts import StreamCall, StreamPart
 from sessiondb.effects.unit import Effect, Unit
 from sessiondb.errors import InvalidInputError
@@ -40,7 +45,7 @@ class _Write:
 
     unit: Unit
     verbs: list[Callable[[Unit], Any]]
-    deltas: list[tuple[StreamPart, str]]
+    deltas: list[tuple[StreamPart, int]]
 
 
 class Stream:
@@ -51,19 +56,23 @@ class Stream:
         session_id: str,
         new_unit: Callable[[], Unit],
         send: Callable[[Unit, Callable[[Job], None]], None],
-        call_later: Callable[[float, Callable[[], None]], None],
+        service: Service,
     ) -> None:
-        self.lock = threading.Lock()
         self.session_id = session_id
         self.message: MessageHandle | None = None
-        self._new_unit, self._send, self._call_later = new_unit, send, call_later
-        self._parts: list[StreamPart] = []
-        self._verbs: list[Callable[[Unit], Any]] = []
+        self._new_unit, self._send, self._service = new_unit, send, service
         self._renew: list[TakeLease] = []
-        self._pending = 0
-        self._scheduled = self._writing = self._closed = False
+        self._parts: list[StreamPart] = []
+        self._queued: deque[Callable[[Unit], Any]] = deque()
+        #: Characters that were added; several threads may count a few too little.
+        self._added = 0
+        self._closed = False
         self._error: BaseException | None = None
         self._end: dict[str, Any] = {"finish": "stop"}
+        # Owned by the writer's daemon thread.
+        self._verbs: list[Callable[[Unit], Any]] = []
+        self._sent = 0
+        self._scheduled = self._writing = False
         self._waiting: list[Done] = []
 
     # -- what the caller uses ------------------------------------------------
@@ -104,26 +113,26 @@ class Stream:
         if error is not None:
             raise error
 
-    def queue(self, verb: Callable[[Unit], Any]) -> None:
-        """Put a verb in line behind what was queued before."""
+    def checked(self, verb: Callable[[Unit], Any]) -> Callable[[], None]:
+        """Check a verb, and return what puts it in line behind what was queued."""
         self.check()
         verb(self._new_unit())
-        with self.lock:
-            self._verbs.append(verb)
-        self.grown(0)
+
+        def queue() -> None:
+            self._queued.append(verb)
+            self.grown(0)
+
+        return queue
 
     def grown(self, size: int) -> None:
         """Note that there is something to write, and when."""
-        with self.lock:
-            self._pending += size
-            full, first = self._pending >= FLUSH_BYTES, not self._scheduled
-            if self._writing or not (full or first):
-                return
-            self._scheduled = True
-        if full:
-            self.write()
-        else:
-            self._call_later(FLUSH_SECONDS, self.write)
+        self._added += size
+        if self._writing:  # after which the writing thread looks again
+            return
+        if self._full:
+            self._service.post(self._write_if_full)
+        elif not self._scheduled:
+            self._service.post(self._write_soon)
 
     # -- what the façades use ------------------------------------------------
 
@@ -135,27 +144,9 @@ class Stream:
         self._renew = [replace(take, renew=True)]
         return unit
 
-    def write(self, done: Done | None = None) -> None:
-        """Send what is unwritten to the writer, one unit at a time; *done* gets its error."""
-        with self.lock:
-            if self._writing:
-                if done is not None:
-                    self._waiting.append(done)
-                return
-            taken = self._staged()
-            self._scheduled, self._pending = False, 0
-            self._writing = bool(taken.unit.effects)
-        if not taken.unit.effects:
-            if done is not None:
-                done(None)
-            return
-
-        def written(error: BaseException | None) -> None:
-            self._written(error, taken)
-            if done is not None:
-                done(error)
-
-        self._commit(taken.unit.effects, written)
+    def write(self, done: Done) -> None:
+        """Send what is unwritten to the writer; *done* gets the error."""
+        self._service.post(lambda: self._write(done))
 
     def close(self, failure: BaseException | None, drop: DropLease, done: Done) -> None:
         """Write the rest and the end, whoever waits for it; *done* gets the error."""
@@ -176,7 +167,71 @@ class Stream:
         error, self._error = self._error, None
         return error
 
-    # -- inside --------------------------------------------------------------
+    # -- on the writer's daemon thread ---------------------------------------
+
+    def _write_soon(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            self._service.call_later(FLUSH_SECONDS, self._write_scheduled)
+
+    def _write_scheduled(self) -> None:
+        # First: what is added from now on is either taken below or scheduled again.
+        self._scheduled = False
+        self._write()
+
+    @property
+    def _full(self) -> bool:
+        return self._added - self._sent >= FLUSH_BYTES
+
+    def _write_if_full(self) -> None:
+        if self._full and not self._writing:
+            self._write()
+
+    def _write(self, done: Done = lambda _: None) -> None:
+        """Send what is unwritten, one unit at a time."""
+        if self._writing:
+            self._waiting.append(done)
+            return
+        try:
+            taken = self._staged()
+        except Exception as error:  # noqa: BLE001  whoever waits must not wait for ever
+            done(error)
+            return
+        if not taken.unit.effects:
+            done(None)
+            return
+        self._writing = True
+
+        def written(error: BaseException | None) -> None:
+            self._written(error, taken)
+            done(error)
+            self._go_on()
+
+        self._commit(taken.unit.effects, written)
+
+    def _written(self, error: BaseException | None, taken: _Write) -> None:
+        self._writing = False
+        if error is None:
+            for item, length in taken.deltas:
+                item.written += length
+            return
+        self._error = error
+        self._verbs = taken.verbs + self._verbs
+        for item, _ in taken.deltas:
+            item.put_back()
+
+    def _go_on(self) -> None:
+        """Write for those who came during a write, or what was left, later."""
+        waiting, self._waiting = self._waiting, []
+        for done in waiting:
+            self._write(done)
+        left = self._verbs or self._queued or any(item.unwritten for item in self._parts)
+        if not left or self._closed:
+            return
+        if self._full:
+            self._write_if_full()
+        else:
+            self._write_soon()
 
     @property
     def _message_id(self) -> str:
@@ -192,9 +247,9 @@ class Stream:
         handle = staged.add_part(self.session_id, self._message_id, own)
         item = kind(self, handle)
         effect = staged.effects[0]
-        with self.lock:
-            self._parts.append(item)
-            self._verbs.append(lambda unit: unit.effects.append(effect))
+        # In this order: a part that the writing thread finds has its verb in line.
+        self._queued.append(lambda unit: unit.effects.append(effect))
+        self._parts.append(item)
         self.grown(0)
         return item
 
@@ -207,14 +262,19 @@ class Stream:
             done(error)
 
     def _staged(self) -> _Write:
-        taken = _Write(self._new_unit(), self._verbs, [])
-        self._verbs = []
-        for verb in taken.verbs:
+        # Parts before verbs, verbs before deltas: see `_begin`.
+        parts = list(self._parts)
+        verbs, self._verbs = self._verbs, []
+        while self._queued:
+            verbs.append(self._queued.popleft())
+        taken = _Write(self._new_unit(), verbs, [])
+        for verb in verbs:
             verb(taken.unit)
-        for item in self._parts:
+        self._sent = self._added
+        for item in parts:
             delta = item.take()
             if delta:
-                taken.deltas.append((item, delta))
+                taken.deltas.append((item, len(delta)))
                 taken.unit.effects += self._growth(item, delta)
         return taken
 
@@ -235,32 +295,8 @@ class Stream:
         columns = encode.text_columns(item.content, {}, blobs)
         return Seal(self._growing(item), columns, tuple(blobs), ended)
 
-    def _written(self, error: BaseException | None, taken: _Write) -> None:
-        with self.lock:
-            self._writing = False
-            if error is None:
-                for item, delta in taken.deltas:
-                    item.written += len(delta)
-            else:
-                self._error = error
-                self._verbs = taken.verbs + self._verbs
-                for item, delta in taken.deltas:
-                    item.put_back(delta)
-            waiting, self._waiting = self._waiting, []
-            again = bool(self._verbs or any(item.unwritten for item in self._parts))
-            full = error is None and self._pending >= FLUSH_BYTES
-            soon = again and not self._scheduled and not self._closed and not waiting
-            self._scheduled = self._scheduled or soon
-        if soon and full:
-            self.write()
-        elif soon:
-            self._call_later(FLUSH_SECONDS, self.write)
-        for done in waiting:
-            self.write(done)
-
     def _closing(self, failure: BaseException | None, drop: DropLease) -> list[Effect]:
-        with self.lock:
-            unit = self._staged().unit
+        unit = self._staged().unit
         for item in self._parts:
             if not isinstance(item, StreamCall):
                 unit.effects.append(self._sealed(item, ended=True))

@@ -23,8 +23,9 @@ class StreamPart:
 
     def __init__(self, stream: Stream, handle: PartHandle) -> None:
         self._stream, self._handle = stream, handle
+        # Only ever appended to: how far it was taken is the affair of the writing thread.
         self._pieces: list[str] = []
-        self._unwritten: list[str] = []
+        self._taken = self._before = 0
         #: Characters that are in the file.
         self.written = 0
         #: True once a piece needed an exact form beside its readable one.
@@ -55,9 +56,7 @@ class StreamPart:
             raise
         except Exception as error:  # noqa: BLE001  raised below, when the piece is safe
             failed = error
-        with self._stream.lock:
-            self._pieces.append(delta)
-            self._unwritten.append(delta)
+        self._pieces.append(delta)
         self._stream.grown(len(delta))
         if failed is not None:
             raise failed
@@ -70,16 +69,18 @@ class StreamPart:
     @property
     def unwritten(self) -> bool:
         """True while there is something that was not sent to the writer."""
-        return bool(self._unwritten)
+        return self._taken < len(self._pieces)
 
     def take(self) -> str:
-        """Return what was added since the last write (with the stream's lock held)."""
-        delta, self._unwritten = "".join(self._unwritten), []
+        """Return what was added since the last write; on the writing thread."""
+        end = len(self._pieces)
+        delta = "".join(self._pieces[self._taken : end])
+        self._before, self._taken = self._taken, end
         return delta
 
-    def put_back(self, delta: str) -> None:
-        """Take back a piece whose write failed."""
-        self._unwritten.insert(0, delta)
+    def put_back(self) -> None:
+        """Take back what was taken last, because its write failed."""
+        self._taken = self._before
 
 
 class StreamCall(StreamPart):
@@ -116,8 +117,10 @@ class StreamCall(StreamPart):
             raise InvalidInputError(f"call {self.id} was started already")
         given = self.arguments() if input is NO_INPUT else input
         sid, handle = self._handle.session_id, self._handle
-        self._stream.queue(lambda unit: unit.start(sid, handle, input=given))
+        queue = self._stream.checked(lambda unit: unit.start(sid, handle, input=given))
+        # First: the writing thread must not note these arguments behind the start.
         self.started = True
+        queue()
 
     def settle(
         self,
@@ -140,8 +143,9 @@ class StreamCall(StreamPart):
             "title": title,
         }
         sid, handle = self._handle.session_id, self._handle
-        self._stream.queue(lambda unit: unit.settle(sid, handle, **result, **data))
+        queue = self._stream.checked(lambda unit: unit.settle(sid, handle, **result, **data))
         self.settled = True
+        queue()
 
     def noted(self, *, partial: bool) -> list[Effect]:
         """Return the effect that writes the arguments of a call that has not started."""

@@ -2,25 +2,31 @@
 
 One connection and one queue per process and database file (found by device and
 inode). Whoever queues a unit and finds the role free commits everything that
-queued meanwhile, in its own thread; async callers are served by one daemon
-thread. Batches form by themselves from what queued during the last commit. A bad
-unit never hurts its neighbours: the batch begins again, with a savepoint for each.
-A result is given out only after the commit that holds it. Telling others comes
-after that, outside of the lock.
+queued meanwhile, in its own thread; async callers are served by a daemon thread.
+Batches form by themselves from what queued during the last commit. A bad unit never
+hurts its neighbours: the batch begins again, with a savepoint for each.
+
+An interrupt may fall on any line, also between COMMIT and the next statement. So a
+batch that was taken belongs to the writer and not to a frame. `_end_batch` finishes
+it: committed, every outcome is given out; not committed, it is rolled back and its
+jobs go back into the queue. The interrupted thread calls it on its way out, and
+everyone who gets the role calls it first.
 """
 
 from __future__ import annotations
 
-import logging
+import itertools
 import os
 import sqlite3
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
-from sessiondb.effects.job import Job
+from sessiondb.effects.job import Batch, Job, Outcome
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine import files
 from sessiondb.engine.connection import DURABILITY, connect
@@ -36,11 +42,16 @@ from sessiondb.model import Change
 from sessiondb.schema.ddl import VERSION
 
 MAX_BATCH = 256
+#: How often a unit is tried whose batch was interrupted.
+TRIES = 3
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 #: Seconds that a fork(2) waits for a running commit.
 FORK_PATIENCE = 10.0
-_log = logging.getLogger("sessiondb")
-Sink = Callable[[list[Change]], None]
+#: Receives the serial number and the changes of a commit, more than once after an
+#: interrupt; it only hands over.
+Sink = Callable[[int, list[Change]], None]
+_change = attrgetter("change")
+RLock = Any  # a type only from Python 3.13 on
 
 
 @dataclass(slots=True)
@@ -49,25 +60,38 @@ class Writer:
 
     path: Path
     identity: files.FileIdentity
-    users: int = 0
+    users: set[object] = field(default_factory=set)
     sinks: list[Sink] = field(default_factory=list)
+    #: The number of the last batch that was ended.
+    serial: int = 0
     _queue: deque[Job] = field(default_factory=deque)
-    _role: threading.Lock = field(default_factory=threading.Lock)
+    #: The batch that was taken and has not been ended.
+    _batch: Batch | None = None
+    _serials: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    #: An RLock only because its owner alone can release it: see `_let_go`.
+    _role: RLock = field(default_factory=threading.RLock)
+    _serving: int | None = None
     _connection: sqlite3.Connection | None = None
-    _durability: str = "full"
-    _busy_timeout: float = 10.0
+    _durability: str = ""
+    _busy_timeout: float = -1.0
     _version: int = VERSION
-    _committing: bool = False
-    _told: deque[list[Change]] = field(default_factory=deque)
-    _telling: threading.Lock = field(default_factory=threading.Lock)
     _pid: int = field(default_factory=os.getpid)
 
+    # -- jobs ----------------------------------------------------------------
+
     def run(self, job: Job) -> None:
-        """Commit a unit in this thread, or let whoever has the role commit it; raises its error."""
-        self.queue(job)
-        self.serve(job)
-        if job.error is not None:
-            raise job.error
+        """Commit a unit in this thread, or let whoever has the role commit it.
+
+        Returns only if it is on disk, and raises its error otherwise.
+        """
+        try:
+            self.queue(job)
+            self.serve(job)
+        except BaseException:
+            job.abandoned = True
+            raise
+        if job.outcome is not Outcome.COMMITTED:
+            raise job.error or SessionDBError("the unit was not committed")
 
     def queue(self, job: Job) -> None:
         """Put a job in line; raises `StoreClosedError` after a fork(2)."""
@@ -78,101 +102,161 @@ class Writer:
         self._queue.append(job)
 
     def serve(self, job: Job | None = None) -> None:
-        """Commit what is queued, until *job* is done."""
-        with self._role:
-            while self._queue and not (job is not None and job.done):
-                self._serve_batch()
-        self._tell()
+        """Commit what is queued, until the outcome of *job* is known."""
+        self._as_writer(self._drain, job)
 
-    def _serve_batch(self) -> None:
-        taken, batch = self._take_batch()
-        self._committing = False
+    def _as_writer(self, work: Callable[..., None], *args: object) -> None:
+        """Do *work* with the role, which is given back on every path."""
+        if self.serving_here:
+            # From a signal handler or somebody's __del__, in the middle of a commit.
+            raise BusyError(
+                "this thread is in the middle of a commit",
+                hint="do not write from a signal handler or a finaliser",
+            )
         try:
-            if batch:
-                self._commit(batch)
-        except sqlite3.Error as error:
-            self._fail(batch, translate(error))
-        except SessionDBError as error:
-            self._fail(batch, error)
-        except BaseException as error:
-            # KeyboardInterrupt in the thread that holds the role: nobody may wait for ever.
-            open_still = self._roll_back()
-            stopped = StoreClosedError("the writing thread was interrupted; try again")
-            for job in batch:
-                job.end(job.error if self._committing and not open_still else stopped)
-            raise error
+            with self._role:
+                # A function of its own: Python covers the line of a ``try`` that is
+                # nested here by no handler at all.
+                self._with_role(work, args)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _with_role(self, work: Callable[..., None], args: tuple[object, ...]) -> None:
+        try:
+            self._serving = threading.get_ident()
+            self._end_batch()
+            work(*args)
+            if not self.users:
+                self._hang_up()
+        except BaseException:
+            self._end_batch()
+            raise
         finally:
-            for wake in {job.wake for job in taken if job.wake is not None}:
-                wake()
+            self._serving = None
 
-    def _take_batch(self) -> tuple[list[Job], list[Job]]:
-        """Take what is queued; return it, and those of it whose units are not committed yet.
+    @property
+    def serving_here(self) -> bool:
+        """True while this thread has the role."""
+        return self._serving == threading.get_ident()
 
-        A unit that is queued twice waits for its own first outcome.
+    def _let_go(self) -> None:
+        """Give back the role if this thread still has it.
+
+        A signal never falls between a lock and its ``with`` block, but an exception
+        raised by a tracer or debugger does.
         """
-        taken: list[Job] = []
-        batch: list[Job] = []
+        if self.serving_here:
+            self._serving = None
+        release_if_held(self._role)
+
+    def _drain(self, job: Job | None) -> None:
+        while self._queue and (job is None or job.pending):
+            batch = self._take_batch()
+            if batch.jobs:
+                self._commit(batch)
+            self._end_batch()
+            self._checkpoint_if_large()
+
+    def _take_batch(self) -> Batch:
+        """Take what is queued.
+
+        A unit that is queued twice waits for its own first outcome. A job leaves the
+        queue last: an interrupt can double it, which is harmless, and never lose it.
+        """
+        batch = self._batch = Batch(next(self._serials))
         units: set[int] = set()
-        while self._queue and len(batch) < MAX_BATCH and id(self._queue[0].unit) not in units:
-            job = self._queue.popleft()
-            taken.append(job)
-            if job.unit.committed:
+        while self._queue and len(batch.jobs) < MAX_BATCH:
+            job = self._queue[0]
+            if self._is_over(job):
                 job.end()
-                continue
-            units.add(id(job.unit))
-            batch.append(job)
-        return taken, batch
+                if job.wake is not None:
+                    job.wake()
+            elif id(job.unit) in units or (job.tries and batch.jobs):
+                break
+            else:
+                units.add(id(job.unit))
+                batch.jobs.append(job)
+            self._queue.popleft()
+            if job.tries:
+                break
+        return batch
 
-    def _fail(self, batch: list[Job], error: SessionDBError) -> None:
-        """End a batch that could not begin or commit; several units get a try of their own."""
-        self._roll_back()
-        waiting = [job for job in batch if not job.done]
-        if len(waiting) == 1 or isinstance(error, BusyError | DatabaseReplacedError):
-            for job in waiting:
-                job.end(error)
-            return
-        for job in waiting:
-            try:
-                self._commit([job])
-            except sqlite3.Error as own:
-                self._roll_back()
-                job.end(translate(own))
-            except SessionDBError as own:
-                self._roll_back()
-                job.end(own)
+    def _is_over(self, job: Job) -> bool:
+        """Return whether a job is not to be begun; notes the error of one that failed."""
+        if not job.pending:
+            return True
+        if job.unit.committed:
+            job.error = None
+            return True
+        if job.abandoned or job.tries >= TRIES:
+            job.error = BusyError("the thread that wrote it was interrupted; try again")
+            return True
+        return False
 
-    def _commit(self, batch: list[Job]) -> None:
+    # -- one transaction -----------------------------------------------------
+
+    def _commit(self, batch: Batch) -> None:
+        """Commit a batch, or note the errors; several units that fail are tried alone."""
+        try:
+            self._transact(batch)
+        except Exception as error:
+            if batch.ended:
+                raise
+            self._roll_back()
+            own = translate(error) if isinstance(error, sqlite3.Error) else error
+            hopeless = isinstance(own, BusyError | DatabaseReplacedError)
+            if len(batch.jobs) == 1 or hopeless:
+                batch.after, batch.changes = [], []
+                for job in batch.jobs:
+                    job.error = own
+                batch.ended.append(own)
+
+    def _transact(self, batch: Batch) -> None:
         connection = self._ready(batch)
         tx = self._begin(connection)
-        good = self._apply_all(tx, batch)
-        if not good and len(batch) > 1:
-            # A savepoint for each unit costs an eighth of the batch: only where one failed.
+        good = self._apply_all(tx, batch.jobs)
+        if not good and len(batch.jobs) > 1:
+            # A savepoint for each unit costs an eighth of the batch: only after a failure.
             connection.execute("ROLLBACK")
             tx = self._begin(connection)
-            good = sum(self._apply_guarded(tx, job) for job in batch) > 0
+            good = sum(self._apply_guarded(tx, job) for job in batch.jobs) > 0
+
         if good:
             tx.finish()
-            self._committing = True
-            connection.execute("COMMIT")
+            batch.after = tx.settled
+            batch.changes = sorted(tx.changes.values(), key=_change)
+        # Executed and recorded by one call into C: no interrupt falls in between, so the
+        # record says for certain whether COMMIT happened. `in_transaction` does not: it
+        # is False as well after a COMMIT that failed.
+        end = "COMMIT" if good else "ROLLBACK"
+        batch.ended.extend(map(connection.execute, (end,)))
+
+    def _end_batch(self) -> None:
+        """Finish the batch that was taken; safe to repeat on whatever line it was left."""
+        batch = self._batch
+        if batch is None:
+            return
+        if batch.ended:
+            batch.settle()
+            for sink in list(self.sinks) if batch.changes else ():
+                sink(batch.serial, batch.changes)
         else:
-            connection.execute("ROLLBACK")
-        for tell in tx.settled:
-            tell()
-        if tx.changes:
-            self._told.append(list(tx.changes.values()))
-        for job in batch:
-            # Failures too: what a unit met may be what its neighbour has only now committed.
-            job.end(job.error)
-        self._checkpoint_if_large(connection)
+            self._roll_back()
+            for job in batch.jobs:
+                job.tries += 1
+            self._queue.extendleft(reversed(batch.jobs))
+        self.serial = batch.serial
+        self._batch = None
 
     def _begin(self, connection: sqlite3.Connection) -> Transaction:
         connection.execute("BEGIN IMMEDIATE")
         self._check_version(connection)
         return Transaction(connection)
 
-    def _apply_all(self, tx: Transaction, batch: list[Job]) -> bool:
-        """Apply the units one after the other; False after a failure, which the last one notes."""
-        for job in batch:
+    def _apply_all(self, tx: Transaction, jobs: list[Job]) -> bool:
+        """Apply units in turn; False after a failure, which the last one notes."""
+        for job in jobs:
             if not self._apply(tx, job):
                 tx.settled.clear()
                 tx.changes.clear()
@@ -212,26 +296,39 @@ class Writer:
             return False
         return True
 
-    def _ready(self, batch: list[Job]) -> sqlite3.Connection:
+    # -- the connection ------------------------------------------------------
+
+    def _ready(self, batch: Batch) -> sqlite3.Connection:
         if not self._in_place():
             # Empties the -wal, which the new file would otherwise take for its own.
             self._hang_up()
         self.check_in_place()
-        if self._connection is None:
-            if not self.users:
-                raise StoreClosedError("the store is closed")
-            self._connection = connect(self.path)
-            self._connection.execute("PRAGMA wal_autocheckpoint=4000")
-            self._durability, self._busy_timeout = "full", 10.0
-        durability = "full" if any(j.durability == "full" for j in batch) else "normal"
+        connection = self._connection
+        if connection is None:
+            connection = self._connect()
+        full = any(job.durability == "full" for job in batch.jobs)
+        durability = "full" if full else "normal"
         if durability != self._durability:
-            self._connection.execute(f"PRAGMA synchronous={DURABILITY[durability]}")
+            # Unknown until it is done: an interrupt must not leave a wrong belief.
+            self._durability = ""
+            connection.execute(f"PRAGMA synchronous={DURABILITY[durability]}")
             self._durability = durability
-        timeout = max(job.busy_timeout for job in batch)
-        if timeout != self._busy_timeout:
-            self._connection.execute(f"PRAGMA busy_timeout={int(timeout * 1000)}")
-            self._busy_timeout = timeout
-        return self._connection
+        self._wait_up_to(connection, max(job.busy_timeout for job in batch.jobs))
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        if not self.users:
+            raise StoreClosedError("the store is closed")
+        connection = self._connection = connect(self.path)
+        self._durability, self._busy_timeout = "full", 10.0
+        connection.execute("PRAGMA wal_autocheckpoint=4000")
+        return connection
+
+    def _wait_up_to(self, connection: sqlite3.Connection, seconds: float) -> None:
+        if seconds != self._busy_timeout:
+            self._busy_timeout = -1.0
+            connection.execute(f"PRAGMA busy_timeout={int(seconds * 1000)}")
+            self._busy_timeout = seconds
 
     def check_in_place(self) -> None:
         """Raise `DatabaseReplacedError` if another file, or none, is at the path now."""
@@ -252,135 +349,82 @@ class Writer:
                 check_newer(connection, self.path, version, writing=True)
             self._version = version
 
-    def _roll_back(self) -> bool:
-        """End what is open; return whether anything was."""
+    def _roll_back(self) -> None:
         connection = self._connection
         if connection is None or not connection.in_transaction:
-            return False
-        connection.execute("ROLLBACK")
-        return True
-
-    def _checkpoint_if_large(self, connection: sqlite3.Connection) -> None:
+            return
         try:
-            if os.stat(f"{self.path}-wal").st_size > CHECKPOINT_BYTES:
-                self._checkpoint(connection)
+            connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            # Closing rolls back, too.
+            self._connection = None
+            connection.close()
+
+    def _checkpoint_if_large(self) -> None:
+        connection = self._connection
+        try:
+            large = os.stat(f"{self.path}-wal").st_size > CHECKPOINT_BYTES
         except OSError:
             return
+        if large and connection is not None:
+            self._checkpoint(connection)
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """TRUNCATE takes the write lock, which keeps clear of the reset race of SQLite < 3.51.3."""
-        connection.execute("PRAGMA busy_timeout=50")
+        """TRUNCATE takes the write lock, which avoids the reset race of SQLite < 3.51.3."""
         try:
+            self._wait_up_to(connection, 0.05)
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error:
-            # The commit stands; the next one tries again.
+            # The commit is on disk; the next one tries again.
             return
-        finally:
-            connection.execute(f"PRAGMA busy_timeout={int(self._busy_timeout * 1000)}")
 
     def idle(self) -> None:
-        """Checkpoint while nobody writes."""
-        with self._role:
-            if self._connection is not None and not self._queue:
-                self._checkpoint(self._connection)
+        """Checkpoint if no unit is queued."""
+        self._as_writer(self._rest_idle)
 
-    def _tell(self) -> None:
-        """Hand what was committed to those who are told, in order; a sink only puts it in line."""
-        while self._told:
-            with self._telling:
-                changes = self._told.popleft() if self._told else []
-                for sink in list(self.sinks) if changes else ():
-                    try:
-                        sink(changes)
-                    except Exception:
-                        _log.exception("changes could not be told; the commit stands")
+    def _rest_idle(self) -> None:
+        if self._connection is not None and not self._queue:
+            self._checkpoint(self._connection)
 
     def close(self) -> None:
-        """Checkpoint and close the connection."""
-        with self._role:
-            if os.getpid() == self._pid:
-                self._hang_up()
+        """Checkpoint and close the connection.
+
+        In the middle of a commit of this thread it is closed when that ends: nobody
+        uses this writer any more.
+        """
+        if os.getpid() == self._pid and not self.serving_here:
+            self._as_writer(self._hang_up)
 
     def _hang_up(self) -> None:
-        connection, self._connection = self._connection, None
+        connection = self._connection
         if connection is None:
             return
         if not self._in_place():
             # SQLite leaves the -wal of a file that was replaced, for the new file to find.
             self._checkpoint(connection)
+        self._connection = None
         connection.close()
 
     def rest(self) -> bool:
-        """Close the connection and keep the role until `resume`; False if a commit takes long."""
-        if not self._role.acquire(timeout=FORK_PATIENCE):
+        """Close the connection and keep the role until `resume`, for a fork(2).
+
+        False if a commit takes long, or is under way in this thread.
+        """
+        if self.serving_here or not self._role.acquire(timeout=FORK_PATIENCE):
             return False
+        self._end_batch()
         self._hang_up()
         return True
 
     def resume(self) -> None:
         """Give back the role after `rest`."""
-        self._role.release()
+        if not self.serving_here:
+            release_if_held(self._role)
 
 
-_writers: dict[files.FileIdentity, Writer] = {}
-_resting: list[Writer] = []
-_lock = threading.RLock()
-
-
-def acquire(path: Path) -> Writer:
-    """Return this process's writer of the file at *path*, which must exist."""
-    identity = files.identity(path)
-    if identity is None:
-        raise DatabaseReplacedError(f"{path} does not exist any more")
-    with _lock:
-        writer = _writers.get(identity)
-        if writer is None:
-            writer = _writers[identity] = Writer(path, identity)
-        writer.users += 1
-        return writer
-
-
-def check_free(path: Path) -> None:
-    """Refuse to open a file beside one that this process has open and that was at *path* before.
-
-    Both would use one ``-wal`` and one ``-shm``. Raises `DatabaseReplacedError`.
-    """
-    identity = files.identity(path)
-    with _lock:
-        others = [w for w in _writers.values() if w.path == path and w.identity != identity]
-    for writer in others:
-        writer.check_in_place()
-
-
-def release(writer: Writer) -> None:
-    """Give a writer back; the last user closes it."""
-    with _lock:
-        writer.users -= 1
-        last = writer.users == 0
-        if last and _writers.get(writer.identity) is writer:
-            del _writers[writer.identity]
-    if last:
-        writer.close()
-
-
-def _before_fork() -> None:
-    _resting.extend(writer for writer in list(_writers.values()) if writer.rest())
-
-
-def _after_fork_in_parent() -> None:
-    while _resting:
-        _resting.pop().resume()
-
-
-def _after_fork_in_child() -> None:
-    global _lock
-    _lock = threading.RLock()
-    _writers.clear()
-    _resting.clear()
-
-
-os.register_at_fork(
-    before=_before_fork,
-    after_in_parent=_after_fork_in_parent,
-    after_in_child=_after_fork_in_child,
-)
+def release_if_held(lock: RLock) -> None:
+    """Release a lock if this thread holds it."""
+    try:
+        lock.release()
+    except RuntimeError:
+        return

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import sqlite3
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -22,9 +22,11 @@ from sessiondb import codec, ids, location
 from sessiondb.effects.delete import Delete, Reap
 from sessiondb.effects.job import Job
 from sessiondb.effects.project import Place
+from sessiondb.effects.registry import acquire, check_free, release
 from sessiondb.effects.service import Service
 from sessiondb.effects.unit import Unit
-from sessiondb.effects.writer import acquire, check_free, release
+from sessiondb.effects.worker import in_worker
+from sessiondb.effects.writer import Sink
 from sessiondb.engine import files
 from sessiondb.engine.connection import DURABILITY, connect
 from sessiondb.engine.failures import translate
@@ -39,18 +41,22 @@ from sessiondb.errors import (
 from sessiondb.model import Change, bounds
 from sessiondb.opened.damage import PastDamage
 from sessiondb.opened.facts import Facts
-from sessiondb.opened.notifier import Callback, Notifier
+from sessiondb.opened.notifier import Callback, Notifier, Subscription
+from sessiondb.opened.waking import wake_late
 from sessiondb.places import named, stored
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import project_at
 
+_log = logging.getLogger("sessiondb")
 T = TypeVar("T")
-Tell = Callable[[Callback, list[Change]], None]
+Tell = Callable[[Subscription, int, list[Change]], None]
 #: Seconds after a delete until its rows begin to be removed.
 REAP_AFTER = 1.0
 #: Reader connections that are kept for the next read of some thread.
 MAX_IDLE = 4
 _open: weakref.WeakSet[Core] = weakref.WeakSet()
+#: Cores whose stores were collected, to be closed by `close_collected`.
+_collected: deque[Core] = deque()
 
 
 def answered(connection: sqlite3.Connection, query: Read[T], damage: PastDamage | None = None) -> T:
@@ -119,17 +125,16 @@ class Core:
         self._temporary = files.temporary_database() if self.location.path is None else None
         self.path: Path = self._temporary.path if self._temporary else self.location.path  # type: ignore[assignment]
         self._pid = os.getpid()
-        self._lock = threading.Lock()
         self._idle: deque[sqlite3.Connection] = deque()
         self.facts = Facts(self.base, self.read)
-        self._service: Service | None = None
-        self._notifier: Notifier | None = None
-        self._sinks: list[Callable[[list[Change]], None]] = []
+        self._notifier = Notifier()
+        self._sinks: list[Sink] = []
         #: Functions that close connections of which nobody makes use.
         self.on_rest: list[Callable[[], None]] = []
         #: Where reads go on behind a damaged page; None: they raise.
         self.damage: PastDamage | None = None
-        self.closed = self._started = False
+        self.closed = self._started = self._released = False
+        close_collected()
         try:
             check_free(self.path)
             ensure(
@@ -146,12 +151,15 @@ class Core:
         Until then nothing is open and nothing is registered, however the making ended.
         """
         try:
-            self.writer = acquire(self.path)
+            self.writer = acquire(self.path, self)
+            #: The daemon thread of this store, started when it is first needed.
+            self.service = Service(self.writer, wake_late)
             self._started = True
             _open.add(self)
             self._see_newest()
         except BaseException:
             self.close()
+            release(self)
             raise
 
     def _see_newest(self) -> None:
@@ -184,6 +192,8 @@ class Core:
             raise StoreClosedError(
                 "this store was opened before fork(2)", hint="open a store in the child"
             )
+        if _collected:
+            self.service.post(close_collected)
 
     def check_readable(self) -> None:
         """Raise `StoreClosedError`, or `DatabaseReplacedError` where another file is now."""
@@ -223,14 +233,6 @@ class Core:
 
     # -- writing -------------------------------------------------------------
 
-    @property
-    def service(self) -> Service:
-        """The daemon thread of this store, made when it is first needed."""
-        with self._lock:
-            if self._service is None:
-                self._service = Service(self.writer)
-            return self._service
-
     def unit(self) -> Unit:
         """Return an empty unit."""
         return Unit(self.source, self.locate)
@@ -250,56 +252,58 @@ class Core:
     def commit(self, unit: Unit, durability: str | None = None) -> None:
         """Commit a unit in this thread; an empty one is nothing."""
         job = self.job(unit, durability)
-        if unit.effects:
-            self.complete_places(unit)
+        if not unit.effects:
+            return
+        self.complete_places(unit)
+        try:
             self.writer.run(job)
+        finally:
+            # Also after an interrupt: the unit may be on disk.
             self.committed(unit)
-            self.service.touch()
+        self.service.touch()
 
     def committed(self, unit: Unit) -> None:
-        """Do what follows a commit."""
-        if any(isinstance(effect, Delete) for effect in unit.effects):
+        """Do what follows a commit, if *unit* was committed."""
+        if unit.committed and any(isinstance(effect, Delete) for effect in unit.effects):
             self.reap_soon()
 
     def reap_soon(self, seconds: float = REAP_AFTER) -> None:
-        """Remove the rows of deleted sessions in the background, a small transaction at a time."""
+        """Remove the rows of deleted sessions in the background, in small transactions."""
         self.service.call_later(seconds, self._reap_step)
 
     def _reap_step(self) -> None:
+        if self.closed:
+            return
         unit, step = self.unit(), Reap()
         unit.effects.append(step)
-
-        def again(job: Job) -> None:
-            if step.more and job.error is None and not self.closed:
-                self.reap_soon(0.0)
-
-        if not self.closed:
-            self.writer.run(self.job(unit, "normal", notify=again))
+        self.writer.run(self.job(unit, "normal"))
+        if step.more:
+            self.reap_soon(0.0)
 
     def subscribe(self, callback: Callback, tell: Tell | None = None) -> Callable[[], None]:
         """Tell *callback* of every commit of this process; return what ends it.
 
         *tell* runs it where its owner wants it; the default is the notifier thread.
+        Raises `BusyError` if that cannot be started.
         """
         self.check_usable()
         if tell is None:
-            with self._lock:
-                self._notifier = self._notifier or Notifier()
+            self._notifier.check()
             tell = self._notifier.tell
-        run = tell
+        run, subscription = tell, Subscription(callback)
 
-        def sink(changes: list[Change]) -> None:
-            run(callback, changes)
+        def sink(serial: int, changes: list[Change]) -> None:
+            run(subscription, serial, changes)
 
-        self.writer.sinks.append(sink)
         self._sinks.append(sink)
+        self.writer.sinks.append(sink)
 
         def end() -> None:
             self._unsubscribe(sink)
 
         return end
 
-    def _unsubscribe(self, sink: Callable[[list[Change]], None]) -> None:
+    def _unsubscribe(self, sink: Sink) -> None:
         """End a subscription; from any thread, and again without effect."""
         for sinks in (self._sinks, self.writer.sinks):
             with contextlib.suppress(ValueError):
@@ -347,28 +351,52 @@ class Core:
     # -- the end -------------------------------------------------------------
 
     def close(self) -> None:
-        """Close what is open; safe to call twice, from any thread, and in a forked child."""
-        if self.closed:
-            return
+        """Close what is open, from any thread, and in a forked child.
+
+        Safe to call twice; the second call finishes what an interrupt cut short. In a
+        signal handler during a commit of the same thread it waits for no thread.
+        """
         self.closed = True
-        _open.discard(self)
-        if os.getpid() != self._pid:
+        if self._released or os.getpid() != self._pid:
             return
         if self._started:
-            self._stop()
+            self._stop(wait=not self.writer.serving_here)
         self._remove_temporary()
+        _open.discard(self)
+        self._released = True
 
-    def _stop(self) -> None:
-        if self._service is not None:
-            self._service.stop()
+    def _stop(self, *, wait: bool) -> None:
+        self.service.stop(wait=wait)
         for sink in list(self._sinks):
             self._unsubscribe(sink)
-        if self._notifier is not None:
-            self._notifier.stop()
+        self._notifier.stop(wait=wait)
         self.rest()
         if self.damage is not None:
             self.damage.close()
-        release(self.writer)
+        release(self)
+
+    def abandon(self) -> None:
+        """Have this closed soon: its store was collected.
+
+        A finaliser runs in whatever thread allocates next, on any line, with any lock
+        held: it neither joins nor locks. The thread of this store closes it if there is
+        one, else the next use of any store.
+        """
+        if self._released or os.getpid() != self._pid:
+            return
+        _collected.append(self)
+        if self.service.running:
+            self.service.put(self.close_now)
+
+    def close_now(self) -> None:
+        """Close a store that was collected."""
+        try:
+            self.close()
+        except Exception:
+            _log.exception("a store that was collected could not be closed")
+        # Last, so that whoever opens the file meanwhile waits for its end.
+        with contextlib.suppress(ValueError):
+            _collected.remove(self)
 
     def _remove_temporary(self) -> None:
         if self._temporary is not None:
@@ -391,6 +419,18 @@ def _check_level(durability: object) -> None:
         raise InvalidInputError(f"durability is full or normal, not {abridged(durability)}")
 
 
+def close_collected() -> None:
+    """Close the stores that were collected; where no lock is held.
+
+    Each thread of ours closes its own store only: two that close each other's would
+    wait for each other. Any other thread waits for them, so that it finds none open.
+    """
+    for core in list(_collected):
+        if core.service.running and in_worker():
+            continue
+        core.close_now()
+
+
 def _close_all() -> None:
     for core in list(_open):
         core.close()
@@ -402,4 +442,4 @@ def _before_fork() -> None:
 
 
 atexit.register(_close_all)
-os.register_at_fork(before=_before_fork)
+os.register_at_fork(before=_before_fork, after_in_child=_collected.clear)

@@ -1,30 +1,46 @@
 """Callbacks after the commit.
 
 They run after the commit that they tell of and never under a lock. A callback
-may write; one that raises is logged and cannot undo or hide the commit.
+may write; one that raises is logged and cannot undo or hide the commit. A writer that
+was interrupted hands a commit over again: the number of the last one that a
+subscription has seen keeps its callback from being called twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import queue
-import threading
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 
+from sessiondb.effects.worker import Worker
+from sessiondb.errors import BusyError
 from sessiondb.model import Change
 
 _log = logging.getLogger("sessiondb")
 Callback = Callable[[list[Change]], object]
 
 
-@contextmanager
-def _reported() -> Generator[None]:
-    try:
-        yield
-    except Exception:
-        _log.exception("a callback on_commit of sessiondb raised; the commit stands")
+class Subscription:
+    """A callback and the last commit it was called for; used by one thread."""
+
+    def __init__(self, callback: Callback) -> None:
+        self._callback = callback
+        self._seen = 0
+
+    def call(self, serial: int, changes: list[Change]) -> object:
+        """Call the callback unless it was; None if it raised, which is logged."""
+        if serial <= self._seen:
+            return None
+        self._seen = serial
+        try:
+            return self._callback(changes)
+        except Exception:
+            _report()
+            return None
+
+
+def _report() -> None:
+    _log.exception("a callback on_commit of sessiondb raised; the commit stands")
 
 
 class LoopNotifier:
@@ -34,45 +50,43 @@ class LoopNotifier:
         self._loop = loop
         self._running: set[asyncio.Task[None]] = set()
 
-    def tell(self, callback: Callback, changes: list[Change]) -> None:
+    def tell(self, subscription: Subscription, serial: int, changes: list[Change]) -> None:
         """Put a call in line; never waits, and a closed loop is not told."""
-        if not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._run, callback, changes)
+        try:
+            self._loop.call_soon_threadsafe(self._run, subscription, serial, changes)
+        except RuntimeError:
+            _log.debug("the loop of a callback is closed", exc_info=True)
 
-    def _run(self, callback: Callback, changes: list[Change]) -> None:
-        with _reported():
-            result = callback(changes)
-            if isinstance(result, Awaitable):
-                task = self._loop.create_task(self._finish(result))
-                self._running.add(task)
-                task.add_done_callback(self._running.discard)
+    def _run(self, subscription: Subscription, serial: int, changes: list[Change]) -> None:
+        result = subscription.call(serial, changes)
+        if isinstance(result, Awaitable):
+            task = self._loop.create_task(self._finish(result))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
 
     @staticmethod
     async def _finish(result: Awaitable[object]) -> None:
-        with _reported():
+        try:
             await result
+        except Exception:
+            _report()
 
 
-class Notifier:
+class Notifier(Worker):
     """Runs callbacks of a synchronous store on a daemon thread of their own."""
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[tuple[Callback, list[Change]] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="sessiondb-notifier", daemon=True)
-        self._thread.start()
+        super().__init__("sessiondb-notifier")
 
-    def tell(self, callback: Callback, changes: list[Change]) -> None:
+    def check(self) -> None:
+        """Raise `BusyError` if the system refuses the thread."""
+        if not self.start():
+            raise BusyError(
+                "no thread can be started for callbacks",
+                hint="raise the limit of processes (ulimit -u), or end some",
+            )
+
+    def tell(self, subscription: Subscription, serial: int, changes: list[Change]) -> None:
         """Put a call in line; never waits."""
-        self._queue.put((callback, changes))
-
-    def stop(self) -> None:
-        """End the thread after what is in line."""
-        self._queue.put(None)
-        if self._thread is not threading.current_thread():
-            self._thread.join()
-
-    def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
-            callback, changes = item
-            with _reported():
-                callback(changes)
+        # Not `post`: the writer is in the middle of its work here.
+        self.put(lambda: subscription.call(serial, changes))

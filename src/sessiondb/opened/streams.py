@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import queue
 from collections.abc import Callable
+from typing import Any
 
 from sessiondb.effects.handles import MessageHandle
 from sessiondb.effects.stream import Done, Stream
-from sessiondb.opened.sharing import Holding
+from sessiondb.opened.core import Core
+from sessiondb.opened.sharing import Holding, new_stream
 from sessiondb.opened.waking import settle
 
 
@@ -46,6 +48,45 @@ class SyncStream:
         ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
         begin(ended.put)
         return ended.get()
+
+
+class StreamBlock:
+    """A stream for the length of a ``with`` block; no generator: see `LeaseBlock`."""
+
+    def __init__(self, core: Core, holding: Holding, fields: dict[str, Any]) -> None:
+        self._core, self._fields = core, fields
+        self._out = SyncStream(new_stream(core, holding.session_id))
+        self._holding = holding
+
+    def __enter__(self) -> SyncStream:
+        holding, inner = self._holding, self._out.inner
+        self._core.commit(inner.opening(holding.take, **self._fields))
+        try:
+            holding.taken()
+        except BaseException as error:
+            self._end(error)
+            raise
+        return self._out
+
+    def __exit__(self, _: object, failure: BaseException | None, __: object) -> None:
+        try:
+            if failure is None:
+                self._out.flush()
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self._end(failure)
+
+    def _end(self, failure: BaseException | None) -> None:
+        self._holding.given_back()
+        self._out.end(failure, self._holding)
+
+    def __del__(self) -> None:
+        holding = getattr(self, "_holding", None)
+        if holding is not None:
+            inner = self._out.inner
+            holding.abandon(lambda: inner.close(GeneratorExit(), holding.drop, lambda _: None))
 
 
 class AsyncStream:

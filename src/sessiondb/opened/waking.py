@@ -32,23 +32,41 @@ class Inbox:
         loop = self._loop()
         if loop is None or self._called:
             return
-        self._called = True
         try:
+            self._called = True
             loop.call_soon_threadsafe(self._empty)
-        except RuntimeError:
+        except BaseException as error:
+            # Also after an interrupt: a flag left set would keep everyone from waking it.
             self._called = False
+            if not isinstance(error, RuntimeError):
+                raise
 
     def _empty(self) -> None:
         # First: what is put in from now on either is seen below or wakes the loop again.
         self._called = False
-        while self._outcomes:
-            future, error, value = self._outcomes.popleft()
-            if future.done():  # cancelled meanwhile
-                continue
-            if error is None:
-                future.set_result(value)
-            else:
-                future.set_exception(error)
+        try:
+            while self._outcomes:
+                self._settle(*self._outcomes[0])
+                self._outcomes.popleft()
+        except BaseException:
+            # An interrupt in the loop's thread, if the loop runs on after it.
+            self.wake()
+            raise
+
+    def wake_late(self) -> None:
+        """Wake the loop again if it has not seen everything."""
+        if self._outcomes:
+            self._called = False
+            self.wake()
+
+    @staticmethod
+    def _settle(future: asyncio.Future[Any], error: BaseException | None, value: Any) -> None:
+        if future.done():  # cancelled meanwhile, or settled before an interrupt
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
 
 
 _inboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Inbox] = weakref.WeakKeyDictionary()
@@ -60,6 +78,16 @@ def inbox(loop: asyncio.AbstractEventLoop) -> Inbox:
     Without a lock, which a child of fork(2) could inherit locked: `setdefault` is one step.
     """
     return _inboxes.get(loop) or _inboxes.setdefault(loop, Inbox(loop))
+
+
+def wake_late() -> None:
+    """Wake every loop that has not seen everything.
+
+    An interrupt on the very first line of `_empty` ends it before it can do anything
+    about that. The loop then stops, as a rule; this is for one that is run again.
+    """
+    for box in list(_inboxes.values()):
+        box.wake_late()
 
 
 def settle(future: asyncio.Future[Any], error: BaseException | None, value: Any = None) -> None:

@@ -1,0 +1,106 @@
+"""Do something on a chosen line of this package's code, as an interrupt or the collector would."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+
+import sessiondb
+
+PACKAGE = str(Path(sessiondb.__file__).parent)
+
+
+class Interrupter:
+    """Counts the lines of the package that the calling thread runs; acts on one of them.
+
+    *act* is called on line number *at*, counted from 1, or on each line of a range; what
+    it raises appears to be raised by that line. *before* maps a function's name to what is called once, when
+    its first line is about to run. With *only*, lines of other files do not count.
+    """
+
+    def __init__(
+        self,
+        at: int | range,
+        act: Callable[[], object],
+        before: dict[str, Callable[[], object]] | None = None,
+        only: tuple[str, ...] = (),
+    ) -> None:
+        self.lines = 0
+        self.place = ""
+        self._at = at if isinstance(at, range) else range(at, at + 1)
+        self._act = act
+        self._before = dict(before or {})
+        self._only = only
+
+    @property
+    def acted(self) -> bool:
+        """True once line *at* was reached."""
+        return bool(self.place)
+
+    def __enter__(self) -> Self:
+        gc.disable()
+        sys.settrace(self._call)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.settrace(None)
+        gc.enable()
+
+    def _call(self, frame: FrameType, event: str, arg: Any) -> Any:
+        name = frame.f_code.co_filename
+        if not name.startswith(PACKAGE) or _in_finaliser(frame):
+            return None
+        wanted = not self._only or name.removeprefix(PACKAGE + "/") in self._only
+        return self._line if wanted else None
+
+    def _line(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if event != "line":
+            return self._line
+        self._before.pop(frame.f_code.co_name, int)()
+        self.lines += 1
+        if self.lines in self._at:
+            code = frame.f_code
+            self.place = f"{code.co_qualname} ({code.co_filename}:{frame.f_lineno})"
+            self._act()
+        return self._line
+
+
+def _in_finaliser(frame: FrameType | None) -> bool:
+    """Python swallows what is raised there."""
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None
+
+
+def interrupt() -> None:
+    """Raise KeyboardInterrupt."""
+    raise KeyboardInterrupt
+
+
+COMMIT_PATH = (
+    "aio.py",
+    "store.py",
+    "effects/handles.py",
+    "effects/job.py",
+    "effects/registry.py",
+    "effects/service.py",
+    "effects/transaction.py",
+    "effects/worker.py",
+    "effects/writer.py",
+    "opened/core.py",
+    "opened/notifier.py",
+    "opened/waking.py",
+)
+STREAM_PATH = (
+    "effects/service.py",
+    "effects/worker.py",
+    "effects/lease.py",
+    "effects/stream.py",
+    "effects/stream_parts.py",
+    "opened/sharing.py",
+    "opened/streams.py",
+)

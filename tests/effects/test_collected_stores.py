@@ -1,0 +1,209 @@
+"""A store that nobody closed is collected on any line of another one's work."""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from facades import rows, whole
+from lines import COMMIT_PATH, Interrupter
+from processes import run, said
+
+from sessiondb import Store, user
+from sessiondb.opened.core import close_collected
+
+PATIENCE = 8.0
+
+
+@pytest.fixture
+def path(tmp_path: Path, empty: Path) -> Generator[Path]:
+    path = tmp_path / "s.db"
+    shutil.copy(empty, path)
+    gc.collect()
+    # What was made before this test is not looked at on each line.
+    gc.freeze()
+    yield path
+    gc.unfreeze()
+    gc.collect()
+    close_collected()
+    whole(path)
+
+
+def reading(path: Path) -> Store:
+    """A store without a thread of its own."""
+    return Store.open(path, durability="normal")
+
+
+def writing(path: Path) -> Store:
+    """A store with a daemon thread, a notifier, a lease and a stream."""
+    store = Store.open(path, durability="normal")
+    store.on_commit(lambda _: None)
+    s = store.create_session(directory="/tmp")
+    store.lease(s).__enter__()
+    store.stream(store.create_session(directory="/tmp")).__enter__().text().add("x")
+    return store
+
+
+def can_write(path: Path) -> bool:
+    """Return whether another program gets the write lock."""
+    with closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")
+    return True
+
+
+def ran(work: Callable[[], None]) -> None:
+    """Run *work* in a thread, which must end."""
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(PATIENCE)
+    assert not thread.is_alive(), "it waits for ever"
+    assert errors == []
+
+
+def append_while_collecting(
+    store: Store, session: str, lines: range, opened: Callable[[Path], Store]
+) -> int:
+    """Append, and collect an unclosed store on each of some lines; return their number."""
+    cycles: list[list[object]] = []
+    for _ in lines:
+        cycle: list[object] = [opened(store.path)]
+        cycle.append(cycle)
+        cycles.append(cycle)
+    del cycle
+
+    def collect() -> None:
+        cycles.pop()
+        gc.collect()
+
+    with Interrupter(lines, collect, only=COMMIT_PATH) as seen:
+        store.append(session, user("Hello"))
+    cycles.clear()
+    gc.collect()
+    return seen.lines
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("opened", "step"), [(reading, 1), (writing, 5)])
+def test_a_store_collected_on_any_line_of_a_commit_does_no_harm(
+    path: Path, opened: Callable[[Path], Store], step: int
+) -> None:
+    appended = 0
+
+    def work() -> None:
+        nonlocal appended
+        with Store.open(path, durability="normal") as store:
+            session = store.create_session(directory="/tmp").id
+            first, count = 1, 200
+            while first < count:
+                lines = range(first, first + 20 * step, step)
+                count = append_while_collecting(store, session, lines, opened)
+                assert can_write(path)
+                first, appended = lines.stop, appended + 1
+            assert len(store.messages(session)) == appended
+
+    ran(work)
+    assert appended > 3
+    assert can_write(path)
+
+
+def test_a_collected_store_is_closed_soon_by_its_own_thread(path: Path) -> None:
+    store = writing(path)
+    core = store._core
+    del store
+    gc.collect()
+    deadline = time.monotonic() + PATIENCE
+    while not core._released:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    assert core.writer._connection is None
+
+
+def test_a_collected_store_without_a_thread_is_closed_by_the_next_use_of_any(
+    path: Path,
+) -> None:
+    with Store.open(path) as other:
+        store = reading(path)
+        core = store._core
+        del store
+        other.sessions()
+        deadline = time.monotonic() + PATIENCE
+        while not core._released:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+
+def test_a_block_that_is_collected_gives_its_lease_back(path: Path) -> None:
+    with Store.open(path) as store:
+        s = store.create_session(directory="/tmp")
+        store.lease(s).__enter__()
+        block = store.stream(s2 := store.create_session(directory="/tmp"))
+        block.__enter__().text().add("kept")
+        assert rows(path, "SELECT count(*) FROM lease") == [(1,)]
+        del block
+        deadline = time.monotonic() + PATIENCE
+        while rows(path, "SELECT 1 FROM lease"):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        assert [m.text for m in store.messages(s2)] == ["kept"]
+
+
+def test_many_unclosed_stores_on_one_file_never_stop_each_other(path: Path) -> None:
+    def work() -> None:
+        for number in range(60):
+            store = Store.open(path, durability="normal")
+            store.itself = store  # type: ignore[attr-defined]
+            s = store.create_session(directory="/tmp")
+            for _ in range(3):
+                store.append(s, user(f"Hello {number}"))
+
+    threshold = gc.get_threshold()
+    gc.set_threshold(40, 2, 2)
+    try:
+        ran(work)
+    finally:
+        gc.set_threshold(*threshold)
+    assert rows(path, "SELECT count(*) FROM message") == [(180,)]
+    assert can_write(path)
+
+
+def test_no_connection_is_left_to_the_collector(tmp_path: Path) -> None:
+    """Python 3.13 warns about those."""
+    code = """
+        import gc, sys, sqlite3
+        from pathlib import Path
+        from sessiondb import Store, SessionDBError, user
+        folder = Path(sys.argv[1])
+        store = Store.open(folder / "s.db")
+        store.append(store.create_session(), user("Hello"))
+        del store
+        other = Store.open(folder / "other.db")
+        other.close()
+        damaged = bytearray((folder / "other.db").read_bytes())
+        for at in range(4096, len(damaged)):
+            damaged[at] = 0xFF
+        (folder / "damaged.db").write_bytes(damaged)
+        try:
+            Store.open(folder / "damaged.db").sessions()
+        except SessionDBError:
+            pass
+        gc.collect()
+    """
+    done = run(code, tmp_path, flags=("-X", "dev", "-W", "error"))
+    assert said(done) == ""
+    assert done.stderr == ""
