@@ -121,7 +121,7 @@ def run(path: Path, *sql: str) -> None:
                 shell.execute(statement)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(typed=st.lists(statements(), min_size=1, max_size=4))
 def test_after_any_statements_of_a_shell_a_repair_leaves_a_sound_file(
     family: tuple[Path, frozenset[str]], tmp_path_factory: pytest.TempPathFactory, typed: list[str]

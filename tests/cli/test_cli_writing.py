@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -148,10 +146,12 @@ def test_a_typed_yes_replaces_a_file_and_anything_else_does_not(
     assert "Write the manual" in notes.read_text()
 
 
-@pytest.mark.parametrize("name", ["-", "/dev/stdout"])
-def test_stdout_can_be_named(process: Run, story: Story, name: str) -> None:
-    ran = process("export", story.other, "--to", "jsonl", "-o", name)
-    assert (ran.code, ran.out) == (0, process("export", story.other, "--to", "jsonl").out)
+def test_stdout_can_be_named(sessiondb: Run, process: Run, story: Story) -> None:
+    export = ["export", story.other, "--to", "jsonl"]
+    plain = sessiondb(*export).out
+    assert plain
+    assert sessiondb(*export, "-o", "-").out == plain
+    assert process(*export, "-o", "/dev/stdout").out == plain
     assert not Path("-").exists()
 
 
@@ -221,21 +221,19 @@ def test_an_interrupt_or_a_full_disk_leaves_the_old_file_alone(
         assert (old.read_text(), os.listdir(tmp_path)) == ("mine", before)
 
 
-def test_an_export_that_is_interrupted_leaves_no_file(story: Story, tmp_path: Path) -> None:
-    code = (
-        "import sys; from sessiondb.formats.jsonl import writer\n"
-        "def interrupted(*_, **__): raise KeyboardInterrupt\n"
-        "writer.record_lines = interrupted\n"
-        "from sessiondb.cli import main; main()"
-    )
+def test_an_export_that_is_interrupted_leaves_no_file(
+    sessiondb: Run, story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sessiondb.formats.jsonl import writer
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(writer, "record_lines", interrupted)
     out = tmp_path / "out"
     out.mkdir()
     for target in (out / "x.jsonl", f"{out}/new/"):
-        command = ["export", story.other, "--to", "jsonl", "-o", str(target)]
-        ran = subprocess.run(
-            [sys.executable, "-c", code, *command], capture_output=True, check=False
-        )
-        assert ran.returncode == 130, ran.stderr
+        assert sessiondb("export", story.other, "--to", "jsonl", "-o", str(target)).code == 130
         assert os.listdir(out) == []
 
 

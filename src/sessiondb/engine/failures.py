@@ -29,7 +29,7 @@ _HINTS: dict[type[SessionDBError], str] = {
     ReadOnlyError: "check the owner and the mode of the file and its directory",
     CorruptionError: f"{command('check')} lists the damage; restore a backup, "
     f"or save what can be read: {command('export', '-a', '--to', 'jsonl', '-o', 'saved.jsonl')}",
-    NotADatabaseError: "name another file; this one was not changed",
+    NotADatabaseError: "name another file, or restore a backup of this one; it was not changed",
 }
 _BY_CODE: dict[int, type[SessionDBError]] = {
     sqlite3.SQLITE_BUSY: BusyError,
