@@ -11,6 +11,7 @@ import gzip
 import json
 import os
 import sqlite3
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -201,7 +202,8 @@ def mutate(rng: Random, folder: Path) -> list[str]:
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         what = None
         for _ in range(20):
-            with contextlib.suppress(OSError):
+            # What an earlier one made may be too odd for this one.
+            with contextlib.suppress(OSError, RecursionError):
                 what = rng.choice(MUTATIONS)(rng, folder)
             if what is not None:
                 done.append(what)
@@ -212,7 +214,7 @@ def mutate(rng: Random, folder: Path) -> list[str]:
 def _read(path: Path) -> bytes:
     raw = path.read_bytes()
     if path.suffix == ".gz":
-        with contextlib.suppress(OSError, EOFError, ValueError):
+        with contextlib.suppress(OSError, EOFError, ValueError, zlib.error):
             return gzip.decompress(raw)
     return raw
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from sessiondb.errors import abridged
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, load, usable_id
 from sessiondb.formats.kit.sqlite import ForeignDatabase, columns
@@ -85,7 +86,7 @@ class Database:
         chosen = ", ".join(name if name in have else "NULL" for name in wanted)
         for name, parent, created, title in self.rows(f"SELECT {chosen} FROM {self.SESSIONS}"):
             if not usable_id(name):
-                yield Problem(str(self.path), f"session {name!r} has no usable id")
+                yield Problem(str(self.path), f"session {abridged(name)} has no usable id")
                 continue
             yield Head(
                 name,
@@ -181,5 +182,5 @@ class Database:
             f" (SELECT 1 FROM {owner} WHERE {owner}.id = {table}.{key}) GROUP BY {key}"
         )
         for name, number in rows:
-            why = f"{number} {table}(s) of {owner} {name!r}, which is not there"
+            why = f"{number} {table}(s) of {owner} {abridged(name)}, which is not there"
             yield Problem(str(self.path), why)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from sessiondb.errors import abridged
 from sessiondb.formats.kit.json import OddRecordError, check_id, known_time, load_object
 from sessiondb.formats.opencode import convert
 from sessiondb.formats.opencode.fields import word
@@ -64,7 +65,7 @@ class Messages:
             when = known_time(opened.time) or None
             draft = convert.message_draft(info, name, self._session, parts, time_created=when)
         except OddRecordError as error:
-            yield self._problem(f"message {name!r} {error}", name)
+            yield self._problem(f"message {abridged(name)} {error}", name)
             return
         fork = self._fork
         copied, usage = fork.origin_of(name) if fork else (None, name)
@@ -78,16 +79,16 @@ class Messages:
                 try:
                     draft = self._part(part, message)
                 except OddRecordError as error:
-                    yield self._problem(f"part {part.id!r} {error}", message, part.id)
+                    yield self._problem(f"part {abridged(part.id)} {error}", message, part.id)
                     continue
                 if part.id in names:
-                    why = f"part {part.id!r} is there twice; the first one counts"
+                    why = f"part {abridged(part.id)} is there twice; the first one counts"
                     yield self._problem(why, message, part.id)
                     continue
                 names.add(part.id)
                 parts.append(draft)
         except OddRecordError as error:
-            yield self._problem(f"the parts of message {message!r}: {error}", message)
+            yield self._problem(f"the parts of message {abridged(message)}: {error}", message)
 
     def _part(self, part: RawPart, message: str) -> PartDraft:
         check_id(part.id)

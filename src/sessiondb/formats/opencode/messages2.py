@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from sessiondb.errors import abridged
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object
 from sessiondb.formats.opencode import convert, convert2
 from sessiondb.formats.opencode.forks import Fork
@@ -88,7 +89,7 @@ class Messages2:
             record = load_object(row.raw)
             draft = convert2.message_draft(row.type, record, row.id, time_created=row.time_created)
         except OddRecordError as error:
-            return self._problem(f"message {row.id!r} {error}")
+            return self._problem(f"message {abridged(row.id)} {error}")
         parts = [self._with_output(part, draft) for part in draft.parts]
         if any(new is not old for new, old in zip(parts, draft.parts, strict=True)):
             draft = replace(draft, parts=tuple(parts))

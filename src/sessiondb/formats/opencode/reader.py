@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from sessiondb.errors import abridged
 from sessiondb.formats.kit.json import OddRecordError, Raw, load_object, usable_id
 from sessiondb.formats.opencode import convert, convert2, forks2
 from sessiondb.formats.opencode.fields import word
@@ -100,7 +101,8 @@ class _Reading:
             chain, names = [head], {head.id}
             while (above := self._above(chain[-1])) in heads and above not in done:
                 if above in names:
-                    yield Problem(self._path, f"session {chain[-1].id!r} is its own ancestor")
+                    why = f"session {abridged(chain[-1].id)} is its own ancestor"
+                    yield Problem(self._path, why)
                     chain[-1] = chain[-1]._replace(parent=None)
                     break
                 names.add(above)
@@ -121,10 +123,10 @@ class _Reading:
             found.update(record.columns)
             _put_beside(found, record)
         except OddRecordError as error:
-            yield Problem(str(self._records.where(head.id)), f"session {head.id!r} {error}")
+            yield Problem(str(self._records.where(head.id)), f"session {abridged(head.id)} {error}")
             return
         except sqlite3.Error as error:
-            yield Problem(self._path, f"session {head.id!r} cannot be read: {error}")
+            yield Problem(self._path, f"session {abridged(head.id)} cannot be read: {error}")
             return
         yield from record.problems
         fork = self._forks.get(head.id)

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sessiondb.errors import abridged
 from sessiondb.formats.kit.files import entries, is_folder, read_file, stamp, unreadable
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
 from sessiondb.formats.opencode.projects import facts_of
@@ -108,7 +109,7 @@ class TreeRecords:
                 check_id(name)
                 info = load_object(read_file(file.path))
             except OddRecordError as error:
-                yield Problem(str(file.path), f"session {name!r} {error}")
+                yield Problem(str(file.path), f"session {abridged(name)} {error}")
                 continue
             parent, title = info.get("parentID"), info.get("title")
             yield Head(
@@ -253,7 +254,7 @@ class TreeRecords:
             except OddRecordError:  # reported with its session
                 readable = False
             if folder.name not in self._sessions:
-                why = f"messages of session {folder.name!r}, which is not there"
+                why = f"messages of session {abridged(folder.name)}, which is not there"
                 yield Problem(str(folder), why)
         places = [self.path / "part"]
         if self._layout is TREE_05:
@@ -261,7 +262,7 @@ class TreeRecords:
         for place in places:
             for folder in self._folders(place):
                 if readable and folder.name not in messages:
-                    why = f"parts of message {folder.name!r}, which is not there"
+                    why = f"parts of message {abridged(folder.name)}, which is not there"
                     yield Problem(str(folder), why)
         yield from self._problems[known:]
 
