@@ -40,6 +40,7 @@ def state(store: Store) -> dict[str, Any]:
             "leaf": ids.get(session.leaf_seq or 0),
             "lineage": (session.parent_id, session.relation, session.parent_source_id),
             "counts": (session.revision, session.time_updated, session.message_count),
+            "costs": [round(x or 0, 6) for x in (session.cost, session.cost_inherited)],
             "tree": tree,
         }
     return found

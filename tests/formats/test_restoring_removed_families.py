@@ -86,7 +86,8 @@ def family(store: Store, chance: random.Random) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("seed", range(120 if os.environ.get("SESSIONDB_LONG") else 10))
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(120 if os.environ.get("SESSIONDB_LONG") else 6))
 def test_any_removal_and_restore_in_any_order_is_clean_and_ends_as_it_began(
     store: Store, tmp_path: Path, seed: int
 ) -> None:
