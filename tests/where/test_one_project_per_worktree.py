@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from sessiondb import Store, user
-from sessiondb.effects.merge import MergeProjects
 from sessiondb.maintenance import check
 from sessiondb.repository.sessions import ALL
 
@@ -151,14 +150,6 @@ def test_a_file_with_two_projects_of_one_worktree_is_reported_and_mended(
     assert [(x.check, x.count) for x in check(store)] == [("projects", 1)]
     store.relink(str(one), str(one))
     assert (titles(store, one), check(store)) == (["one", "two"], [])
-
-
-def test_projects_of_one_worktree_merge_as_an_effect(store: Store, tmp_path: Path) -> None:
-    one = shared_worktree(store, tmp_path)
-    with store.effects() as fx:
-        effect = MergeProjects(str(one))
-        fx.effects.append(effect)
-    assert (effect.merged, titles(store, one), check(store)) == (1, ["one", "two"], [])
 
 
 def relinking(database: str, old: str, new: str) -> None:

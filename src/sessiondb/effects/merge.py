@@ -1,15 +1,14 @@
 """Merging projects: of two that share a worktree, one is left, with everything of both.
 
-`relink` merges where a folder moves onto a place that has a project already;
-`MergeProjects` does it for a file that has such a pair, which nothing in this
-package can make.
+`relink` merges where a folder moves onto a place that has a project already, and
+`check --repair` in a file that has such a pair, which nothing in this package can
+make.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import or_, select, text
@@ -130,19 +129,3 @@ def _merge_row(tx: Transaction, into: str, other: str) -> None:
         known = [row[name] for row in (ours, theirs) if row[name] is not None]
         new[name] = min(known, default=None)
     tx.run(_SET_PROJECT, pid=into, time_updated=tx.now, **new)
-
-
-@dataclass(slots=True)
-class MergeProjects:
-    """Merge the projects that share a worktree, as `check` names it (as it is stored)."""
-
-    verb = "merge_projects"
-    worktree: str
-    merged: int = field(default=0)
-
-    def apply(self, tx: Transaction) -> None:
-        """Write it; ``merged`` is the number of projects that are gone then."""
-        tx.flush()
-        found = projects_at(tx, self.worktree)
-        merge_projects(tx, found[0], found[1:]) if found else None
-        self.merged = max(len(found) - 1, 0)
