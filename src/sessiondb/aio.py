@@ -276,8 +276,8 @@ class AsyncStore:
     def connection(self) -> AsyncConnection:
         """Return a read-only SQLAlchemy connection: ``await`` it, or use it in ``async with``.
 
-        Needs aiosqlite and greenlet (``pip install 'sessiondb[asyncio]'``): raises
-        `MissingExtraError` without them.
+        It runs over aiosqlite. Needs greenlet (``pip install 'sessiondb[asyncio]'``):
+        raises `MissingExtraError` without it.
         """
         return async_connection(self._core)
 

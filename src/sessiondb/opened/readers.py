@@ -146,7 +146,6 @@ def async_connection(core: Core) -> AsyncConnection:
     """
     core.check_usable()
     try:
-        import aiosqlite  # noqa: F401  SQLAlchemy's driver
         import greenlet  # type: ignore[import-untyped]  # noqa: F401
     except ImportError as error:
         raise MissingExtraError(
