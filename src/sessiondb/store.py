@@ -218,17 +218,17 @@ class Store:
     projects = _read(Queries.projects)
     unfinished = _read(Queries.unfinished)
 
-    def read_past_damage(self, told: Callable[[ReadableCopy], None]) -> PastDamage:
+    def read_past_damage(self, report: Callable[[ReadableCopy], None]) -> PastDamage:
         """From now on answer reads that meet a damaged page from a copy of what can be read.
 
-        *told* is called once, when the copy is made, with what it lacks; a further call
+        *report* is called once, when the copy is made, with what it lacks; a further call
         changes nothing. Without this such reads raise `CorruptionError`. Nothing is
         written to the damaged file.
         """
         from sessiondb.opened.damage import PastDamage
 
         core = self._core
-        core.damage = core.damage or PastDamage(core.path, told, read_only=core.read_only)
+        core.damage = core.damage or PastDamage(core.path, report, read_only=core.read_only)
         return core.damage
 
     @checked

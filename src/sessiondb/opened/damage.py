@@ -1,6 +1,6 @@
-"""Reads of a damaged file that go on with a copy of what can be read, if somebody asked for it.
+"""Reads of a damaged file that continue on a copy of what can be read, where that is wanted.
 
-A program gets `CorruptionError`. The command line asks for the copy instead, says
+A program gets `CorruptionError`. The command line takes the copy instead, says
 what is missing and exits with 4. It is made at the first statement that fails.
 """
 
@@ -17,12 +17,12 @@ from sessiondb.engine.salvage import ReadableCopy, readable_copy
 
 
 class PastDamage:
-    """The copy of one opened database, made when it is first needed; *told* hears of it."""
+    """The copy of one opened database, made when it is first needed; *report* is called with it."""
 
     def __init__(
-        self, path: Path, told: Callable[[ReadableCopy], None], *, read_only: bool
+        self, path: Path, report: Callable[[ReadableCopy], None], *, read_only: bool
     ) -> None:
-        self._path, self._told, self._read_only = path, told, read_only
+        self._path, self._report, self._read_only = path, report, read_only
         self._lock = threading.Lock()
         self._temporary: files.TemporaryDatabase | None = None
         self._copy: ReadableCopy | None = None
@@ -45,7 +45,7 @@ class PastDamage:
                 self._copy = readable_copy(
                     self._path, self._temporary.path, read_only=self._read_only
                 )
-                self._told(self._copy)
+                self._report(self._copy)
             return self._copy
 
     def connection(self) -> sqlite3.Connection:
