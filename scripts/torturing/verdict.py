@@ -1,0 +1,70 @@
+"""What was acknowledged, compared with what is in the file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from sessiondb import Store
+from sessiondb.maintenance.check import check
+
+Line = dict[str, Any]
+
+_MESSAGE = """
+SELECT m.seq, (SELECT group_concat(coalesce(p.text, ''), '') FROM part p
+    WHERE p.session_id = m.session_id AND p.seq = m.seq AND p.type = 'text')
+FROM message m WHERE m.session_id = ? AND m.id = ?
+"""
+_TEXT_OF_BLOB = """
+SELECT 1 FROM part p JOIN message m ON m.session_id = p.session_id AND m.seq = p.seq
+WHERE m.session_id = ? AND m.id = ? AND p.type = 'text' AND p.text_blob IS NOT NULL
+"""
+
+
+def verdict(path: Path, log: list[Line]) -> Iterator[str]:
+    """Yield what does not hold."""
+    yield from (line["what"] for line in log if line["kind"] == "wrong")
+    with Store.open(path, busy_timeout=30) as store:
+        yield from (f"check: {finding}" for finding in check(store))
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute("PRAGMA integrity_check").fetchall()
+        if found != [("ok",)]:
+            yield f"integrity_check: {found[:3]}"
+        yield from _missing(connection, log)
+
+
+def _missing(connection: sqlite3.Connection, log: list[Line]) -> Iterator[str]:
+    deleting = {line["session"] for line in log if line["kind"] == "deleting"}
+    here = {
+        session
+        for (session,) in connection.execute("SELECT id FROM session WHERE time_deleted IS NULL")
+    }
+    for line in log:
+        session = line.get("session")
+        if line["kind"] == "deleted":
+            if session in here:
+                yield f"session {session} was deleted and is here"
+        elif session is None or session in deleting:
+            continue
+        elif session not in here:
+            yield f"session {session} was acknowledged and is missing"
+        elif line["kind"] in ("message", "flushed"):
+            yield from _message(connection, line)
+
+
+def _message(connection: sqlite3.Connection, line: Line) -> Iterator[str]:
+    key = (line["session"], line["id"])
+    rows = connection.execute(_MESSAGE, key).fetchall()
+    if len(rows) != 1:
+        yield f"message {key} was acknowledged and is there {len(rows)} times"
+        return
+    ((seq, text),) = rows
+    if line["kind"] == "message" and seq != line["seq"]:
+        yield f"message {key} has seq {seq}, its handle {line['seq']}"
+    # Long texts are blobs, which `check` compares with their hashes.
+    in_a_blob = connection.execute(_TEXT_OF_BLOB, key).fetchone() is not None
+    if not in_a_blob and not (text or "").startswith(line["text"]):
+        yield f"message {key} has another text"

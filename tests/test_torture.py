@@ -1,0 +1,66 @@
+"""The torture finds what does not hold, and holds."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sessiondb import Store, user
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def verdict(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    from torturing.verdict import verdict
+
+    return lambda *given: list(verdict(*given))
+
+
+def test_whatever_was_acknowledged_and_is_not_so_is_found(
+    tmp_path: Path, verdict: Callable[..., list[str]]
+) -> None:
+    path = tmp_path / "s.db"
+    with Store.open(path) as store:
+        session = store.create_session(directory="/tmp").id
+        message = store.append(session, user("Hello"))
+    facts: dict[str, Any] = {"kind": "message", "session": session, "id": message.id}
+    true = {**facts, "seq": 1, "text": "Hello"}
+    flushed = {**true, "kind": "flushed", "text": "Hel"}
+    assert verdict(path, [true, flushed, {"kind": "session", "session": session}]) == []
+
+    for line, words in [
+        ({**true, "seq": 2}, "has seq 1"),
+        ({**true, "text": "Bye"}, "another text"),
+        ({**true, "id": "m"}, "is there 0 times"),
+        ({"kind": "session", "session": "s"}, "is missing"),
+        ({"kind": "deleted", "session": session}, "and is here"),
+        ({"kind": "wrong", "what": "it hangs"}, "it hangs"),
+    ]:
+        (found,) = verdict(path, [line])
+        assert words in found
+    assert verdict(path, [{"kind": "deleting", "session": "s"}, {**true, "session": "s"}]) == []
+
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE session SET message_count = 5")
+        connection.commit()
+    assert any("check" in found for found in verdict(path, [true]))
+
+
+@pytest.mark.slow
+def test_a_short_torture_holds_and_says_its_seed() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "torture", "--minutes", "0", "--round", "1.5", "--seed", "7"],
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("seed 7\n")
+    assert "everything holds" in done.stderr
