@@ -174,12 +174,12 @@ def _state(folder: Path) -> dict[str, Any]:
     """Return what must not change: every file but what SQLite keeps beside an open database."""
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
-        mode = path.lstat().st_mode
         if path.name.endswith("-shm"):
             continue
-        found[str(path)] = stat.S_IMODE(mode)
-        if stat.S_ISREG(mode):
-            with contextlib.suppress(PermissionError):
+        with contextlib.suppress(PermissionError):
+            mode = path.lstat().st_mode
+            found[str(path)] = stat.S_IMODE(mode)
+            if stat.S_ISREG(mode):
                 found[str(path)] = stat.S_IMODE(mode), path.read_bytes()
     return found
 

@@ -247,3 +247,20 @@ def test_numbers_that_would_spoil_sums_and_orders_stay_in_the_record(
     assert found.time_created < 1 << 50
     store.append(found.id, said("goes on"))
     assert check(store) == []
+
+
+def test_messages_of_a_log_that_are_their_own_ancestors_are_not_linked(
+    tmp_path: Path, store: Store
+) -> None:
+    """A lost line makes its children follow the message before, which may follow them."""
+    records = [json.loads(line) for line in log().splitlines()]
+    sid = records[0]["session_id"]
+    names = [r["message_id"] for r in records if r["session_id"] == sid and "parent_id" in r]
+    above = {names[0]: names[1], names[1]: "lost", names[2]: names[3], names[3]: names[2]}
+    for record in records:
+        if record["session_id"] == sid and "parent_id" in record:
+            record["parent_id"] = above.get(record["message_id"], record["parent_id"])
+    (tmp_path / "b.jsonl").write_text("".join(json.dumps(r) + "\n" for r in records))
+    assert len(imported(read_into(store, tmp_path))) == SAMPLE_SESSIONS
+    assert check(store) == []
+    assert {m.id for m in store.messages(sid, branches=True)} == set(names)

@@ -22,6 +22,9 @@ from sessiondb.schema import import_ledger, message, prompt, session
 _SEQ = Statement(
     lambda: select(message.c.seq).where(message.c.session_id == p("sid"), message.c.id == p("mid"))
 )
+_LINKS = Statement(
+    lambda: select(message.c.seq, message.c.parent_seq).where(message.c.session_id == p("sid"))
+)
 _COUNT = Statement(lambda: select(func.count()).where(message.c.session_id == p("sid")))
 _RELINK = update_of(
     message, "parent_seq", message.c.session_id == p("sid"), message.c.seq == p("at")
@@ -84,9 +87,8 @@ class CloseRestore:
         """Write it."""
         run = self.run
         state = tx.peek(run.session_id)
-        for seq, parent in run.pending.items():
-            if (row := tx.one(_SEQ, sid=state.id, mid=parent)) and row[0] != seq:
-                tx.run(_RELINK, sid=state.id, at=seq, parent_seq=row[0])
+        if run.pending:
+            self._link(tx, state)
         full = tx.one(_COUNT, sid=state.id)[0] == run.messages
         run.kept = run.kept or not full
         if run.fresh:
@@ -99,6 +101,29 @@ class CloseRestore:
         if run.changed:
             self._counters(tx, state)
         self._note(tx)
+
+    def _link(self, tx: Transaction, state: SessionState) -> None:
+        """Put messages below their parents that came after them.
+
+        One whose parent never came stays behind the message before it. A link that would
+        make a message its own ancestor, as only a damaged log has it, is left out.
+        """
+        links: dict[int, int | None] = dict(tx.run(_LINKS, sid=state.id).fetchall())
+        stored = {seq: links.pop(seq) for seq in self.run.pending}
+        found = {}
+        for seq, parent in self.run.pending.items():
+            row = tx.one(_SEQ, sid=state.id, mid=parent)
+            found[seq] = row[0] if row else None
+
+        lost = [seq for seq, parent in found.items() if parent is None]
+        known = [seq for seq, parent in found.items() if parent is not None]
+        for seq in (*known, *lost):
+            parent_seq = found[seq] if seq in known else stored[seq]
+            if _leads_to(links, parent_seq, seq):
+                parent_seq = None
+            links[seq] = parent_seq
+            if parent_seq != stored[seq]:
+                tx.run(_RELINK, sid=state.id, at=seq, parent_seq=parent_seq)
 
     def _moved_on(self, state: SessionState) -> None:
         """Note whether the file has a later use, or a higher revision of the same."""
@@ -149,6 +174,17 @@ class CloseRestore:
             tx.now,
         )  # fmt: skip
         tx.connection.execute(insert_text(import_ledger, _LEDGER, "OR REPLACE"), values)
+
+
+def _leads_to(links: dict[int, int | None], seq: int | None, goal: int) -> bool:
+    """Return whether *goal* is *seq* or one of its ancestors."""
+    seen: set[int] = set()
+    while seq is not None and seq not in seen:
+        if seq == goal:
+            return True
+        seen.add(seq)
+        seq = links.get(seq)
+    return False
 
 
 def _waiting() -> Any:
