@@ -157,6 +157,19 @@ class SessionState:
             self.provider_id, self.model_id = provider_id, model_id
 
 
+_LARGE = Statement(
+    lambda: (
+        blob.insert()
+        .prefix_with("OR IGNORE")
+        .values(
+            hash=p("hash"), size=p("size"), encoding=p("encoding"), data=func.zeroblob(p("bytes"))
+        )
+    )
+)
+#: Bytes from which a blob is written in pieces, and of such a piece.
+LARGE_BLOB, _PIECE = 8 << 20, 1 << 20
+
+
 @dataclass(slots=True)
 class Transaction:
     """The open transaction of a batch; `begin_unit` before each unit, `finish` before COMMIT."""
@@ -194,9 +207,24 @@ class Transaction:
 
     def insert_blobs(self, blobs: Sequence[Blob]) -> None:
         """Store blobs that are not there yet."""
-        if blobs:
-            sql = insert_text(blob, ("hash", "size", "encoding", "data"), "OR IGNORE")
-            self.connection.executemany(sql, blobs)
+        sql = insert_text(blob, ("hash", "size", "encoding", "data"), "OR IGNORE")
+        small = [item for item in blobs if item.size < LARGE_BLOB]
+        if small:
+            self.connection.executemany(sql, small)
+        for item in blobs if len(small) < len(blobs) else ():
+            if item.size >= LARGE_BLOB:
+                self._insert_large(item)
+
+    def _insert_large(self, item: Blob) -> None:
+        """Store a blob piece by piece: SQLite would copy a bound value twice."""
+        names = {"hash": item.hash, "size": item.size, "encoding": item.encoding}
+        cursor = self.run(_LARGE, **names, bytes=len(item.data))
+        if cursor.rowcount != 1 or cursor.lastrowid is None:
+            return
+        with self.connection.blobopen("blob", "data", cursor.lastrowid) as target:
+            view = memoryview(item.data)
+            for start in range(0, len(view), _PIECE):
+                target.write(view[start : start + _PIECE])
 
     def begin_unit(self, retried: bool, root: str | None) -> None:
         """Forget the session rows of the unit before."""

@@ -461,4 +461,5 @@ def _path_or_abridged(value: Any) -> str:
 
 
 def _name(value: Any) -> str:
-    return value if isinstance(value, str) and value.isprintable() else abridged(value)
+    fits = isinstance(value, str) and value.isprintable() and len(value) <= ids.MAX_ID_BYTES
+    return value if fits else abridged(value)

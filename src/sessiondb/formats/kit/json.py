@@ -28,11 +28,16 @@ def load(raw: Raw) -> Any:
         raise OddRecordError("has no content that can be read")
     if not isinstance(raw, bytes):
         return raw
+    text = _decoded(raw)
+    del raw  # a large record is in memory twice then, not three times
+    return load_text(text)
+
+
+def _decoded(raw: bytes) -> str:
     try:
-        text = raw.decode()
+        return raw.decode()
     except UnicodeDecodeError:
         raise OddRecordError("is not UTF-8") from None
-    return load_text(text)
 
 
 def load_text(text: str) -> Any:
@@ -51,7 +56,9 @@ def load_text(text: str) -> Any:
 
 def load_object(raw: Raw) -> dict[str, Any]:
     """Decode a JSON object; raises `OddRecordError`."""
-    value = load(raw)
+    given = [raw]
+    del raw
+    value = load(given.pop())
     if type(value) is not dict:
         raise OddRecordError("is not a JSON object")
     return value

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.json import OddRecordError, check_id, known_time, load_object
+from sessiondb.formats.kit.json import OddRecordError, Raw, check_id, known_time, load_object
 from sessiondb.formats.opencode import convert
 from sessiondb.formats.opencode.fields import word
 from sessiondb.formats.opencode.forks import Fork
@@ -69,15 +69,20 @@ class Messages:
             return
         fork = self._fork
         copied, usage = fork.origin_of(name) if fork else (None, name)
-        yield SourceMessage(draft, copied_from=copied, usage_id=usage)
+        made = [SourceMessage(draft, copied_from=copied, usage_id=usage)]
+        # While it is written, a large message must not be held here as well.
+        del draft, info, parts
+        yield made.pop()
 
     def _parts(self, message: str, parts: list[PartDraft]) -> Iterator[Problem]:
         """Add the parts of a message to *parts*, and yield what is wrong with the others."""
         names: set[str] = set()
         try:
-            for part in self._records.parts(self._session, message):
+            for given in self._records.parts(self._session, message):
+                raw, part = [given.raw], given._replace(raw=None)
+                del given
                 try:
-                    draft = self._part(part, message)
+                    draft = self._part(part, raw, message)
                 except OddRecordError as error:
                     yield self._problem(f"part {abridged(part.id)} {error}", message, part.id)
                     continue
@@ -90,9 +95,10 @@ class Messages:
         except OddRecordError as error:
             yield self._problem(f"the parts of message {abridged(message)}: {error}", message)
 
-    def _part(self, part: RawPart, message: str) -> PartDraft:
+    def _part(self, part: RawPart, raw: list[Raw], message: str) -> PartDraft:
+        """Return a part; its stored form is taken out of *raw*, so that it can be freed."""
         check_id(part.id)
-        record = load_object(part.raw)
+        record = load_object(raw.pop())
         named = _output_path(record)
         draft = convert.part_draft(
             record,

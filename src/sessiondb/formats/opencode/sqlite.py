@@ -119,7 +119,7 @@ class SQLiteRecords(Database):
         )
         return next((self.stored(raw) for (raw,) in rows), None)
 
-    def parts(self, session: str, message: str) -> list[RawPart]:  # noqa: ARG002 - the tree's key
+    def parts(self, session: str, message: str) -> Iterator[RawPart]:  # noqa: ARG002 - the tree's key
         """Read the parts of a message as stored, by id."""
         rows = self.rows(
             f"SELECT id, {self.raw('data')}, time_created, time_updated FROM part"
@@ -130,7 +130,8 @@ class SQLiteRecords(Database):
             str(name): RawPart(str(name), self.stored(raw), *map(known_time, times))
             for name, raw, *times in rows
         }
-        return [found[name] for name in unwrapped(list(found))]
+        for name in unwrapped(list(found)):
+            yield found.pop(name)
 
     def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
         """Message id and stored form of the parts that may name a child session."""

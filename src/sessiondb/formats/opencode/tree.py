@@ -231,10 +231,7 @@ class TreeRecords:
     def parts(self, session: str, message: str) -> Iterator[RawPart]:
         """Read the parts of a message as stored, by name."""
         for file in self._parts(session, message):
-            raw = None
-            with contextlib.suppress(OddRecordError):
-                raw = read_file(file.path)
-            yield RawPart(file.path.stem, raw)
+            yield RawPart(file.path.stem, _content_of(file))
 
     def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
         """Message id and stored form of the parts that may name a child session."""
@@ -290,6 +287,12 @@ def _files(folder: Path) -> dict[str, _File]:
             path = Path(entry)
             found[path.stem] = _File(path, stat.st_size, stat.st_mtime_ns)
     return found
+
+
+def _content_of(file: _File) -> bytes | None:
+    with contextlib.suppress(OddRecordError):
+        return read_file(file.path)
+    return None
 
 
 def _named_files(folder: Path) -> dict[str, _File]:

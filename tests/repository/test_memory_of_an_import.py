@@ -1,0 +1,50 @@
+"""How much memory one large record takes on its way from another program's store into ours."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FORMATS = Path(__file__).resolve().parents[1] / "formats"
+SIZE = 64 << 20
+WRITE = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from opencode_store import *
+big = "word " * (int(sys.argv[4]) // 5)
+item = session(1, user(1, "x"), assistant(2, tool("bash", "c1", done({}, big))))
+path = pathlib.Path(sys.argv[3])
+tree_store(path, item) if sys.argv[2] == "tree" else sqlite_store(path / "opencode.db", item)
+"""
+READ = """
+import pathlib, resource, sys
+from sessiondb import Store
+from sessiondb.formats import find
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+path = pathlib.Path(sys.argv[1])
+with Store.open(path / "here.db", durability="normal") as store:
+    before = peak()
+    (result,) = [r for found in find(path / "theirs") for r in store.ingest(found.read())]
+    grown = peak() - before
+    (part,) = store.messages(result.id)[1].parts
+    assert part.text == "word " * (int(sys.argv[2]) // 5)
+print(grown)
+"""
+
+
+def run(code: str, *words: object) -> str:
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss is that of Linux")
+@pytest.mark.parametrize("kind", ["tree", "database"])
+def test_a_large_record_is_held_less_than_four_times(tmp_path: Path, kind: str) -> None:
+    # Twice while it is decoded; as its bytes, and in SQLite's copies of it, while it is indexed.
+    run(WRITE, FORMATS, kind, tmp_path / "theirs", SIZE)
+    assert int(run(READ, tmp_path, SIZE)) < 4 * SIZE
