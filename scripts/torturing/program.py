@@ -16,6 +16,7 @@ import random
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -205,7 +206,8 @@ def work(actor: SyncActor, ended: threading.Event) -> None:
         except BusyError as error:
             log("busy", error=str(error))
         except Exception as error:  # noqa: BLE001  it is what this program is for
-            log("wrong", what=f"{actor.name}: {error!r}")
+            shown = "".join(traceback.format_exception(error))
+            log("wrong", what=f"{actor.name}: {error!r}\n{shown}")
 
 
 async def work_in_a_loop(path: Path, seed: int, ended: threading.Event) -> None:

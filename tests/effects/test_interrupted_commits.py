@@ -32,7 +32,7 @@ from sessiondb import (
 from sessiondb.effects import Unit, service
 
 #: Seconds after which a thread that is still waiting waits for ever.
-PATIENCE = 30.0
+PATIENCE = 15.0
 UNENDED = """
 SELECT 1 FROM message WHERE session_id = ?1 AND time_completed IS NULL
 UNION ALL SELECT 1 FROM lease WHERE session_id = ?1 AND time_expires > ?2
