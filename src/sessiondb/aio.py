@@ -191,15 +191,18 @@ class AsyncStore:
         job = self._core.job(unit, durability, notify=notify, wake=box.wake)
         if not unit.effects:
             return
-        if self._core.incomplete(unit):
-            await asyncio.to_thread(self._core.complete_places, unit)
+        facts = self._core.facts
+        if facts.may_start_git(unit):
+            await asyncio.to_thread(facts.complete, unit)
         else:
-            self._core.complete_places(unit)
+            facts.complete(unit)
         self._core.service.queue(job)
         # Once everybody who runs in this turn of the loop has queued, for one commit of all.
         loop.call_soon(self._core.service.begin)
         await future
         self._core.committed(unit)
+        if facts.is_due(unit):
+            await asyncio.to_thread(self._core.refresh_project)
 
     create_session = _write(Unit.create_session)
     open_session = _write(Unit.open_session)

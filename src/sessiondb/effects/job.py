@@ -7,12 +7,16 @@ finish what another thread left, so each step that follows may be repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
 from sessiondb.effects.unit import Unit
 from sessiondb.model import Change
+
+#: Receives the serial number and the changes of a commit, more than once after an
+#: interrupt; it only hands over.
+Sink = Callable[[int, list[Change]], None]
 
 
 class Outcome(Enum):
@@ -73,10 +77,15 @@ class Batch:
     after: list[Callable[[], None]] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
 
-    def settle(self) -> None:
-        """Give out every outcome; to be repeated after an interrupt."""
+    def settle(self, sinks: Iterable[Sink]) -> None:
+        """Give out every outcome; to be repeated after an interrupt.
+
+        Sinks come first: who subscribes once a unit has returned is not called for it.
+        """
         for step in self.after:
             step()
+        for sink in list(sinks) if self.changes else ():
+            sink(self.serial, self.changes)
         for job in self.jobs:
             job.end()
         for wake in {job.wake for job in self.jobs if job.wake is not None}:

@@ -26,7 +26,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from sessiondb.effects.job import Batch, Job, Outcome
+from sessiondb.effects.job import Batch, Job, Outcome, Sink
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine import files
 from sessiondb.engine.connection import DURABILITY, connect
@@ -38,7 +38,6 @@ from sessiondb.errors import (
     SessionDBError,
     StoreClosedError,
 )
-from sessiondb.model import Change
 from sessiondb.schema.ddl import VERSION
 
 MAX_BATCH = 256
@@ -47,9 +46,6 @@ TRIES = 3
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 #: Seconds that a fork(2) waits for a running commit.
 FORK_PATIENCE = 10.0
-#: Receives the serial number and the changes of a commit, more than once after an
-#: interrupt; it only hands over.
-Sink = Callable[[int, list[Change]], None]
 _change = attrgetter("change")
 RLock = Any  # a type only from Python 3.13 on
 
@@ -238,9 +234,7 @@ class Writer:
         if batch is None:
             return
         if batch.ended:
-            batch.settle()
-            for sink in list(self.sinks) if batch.changes else ():
-                sink(batch.serial, batch.changes)
+            batch.settle(self.sinks)
         else:
             self._roll_back()
             for job in batch.jobs:

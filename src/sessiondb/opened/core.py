@@ -20,13 +20,12 @@ from typing import Any, TypeVar
 
 from sessiondb import codec, ids, location
 from sessiondb.effects.delete import Delete, Reap
-from sessiondb.effects.job import Job
-from sessiondb.effects.project import Place
+from sessiondb.effects.job import Job, Sink
+from sessiondb.effects.project import Place, RefreshProject
 from sessiondb.effects.registry import acquire, check_free, release
 from sessiondb.effects.service import Service
 from sessiondb.effects.unit import Unit
 from sessiondb.effects.worker import in_worker
-from sessiondb.effects.writer import Sink
 from sessiondb.engine import files
 from sessiondb.engine.connection import DURABILITY, connect
 from sessiondb.engine.failures import translate
@@ -35,6 +34,7 @@ from sessiondb.errors import (
     CorruptionError,
     InvalidInputError,
     ReadOnlyError,
+    SessionDBError,
     StoreClosedError,
     abridged,
 )
@@ -254,13 +254,15 @@ class Core:
         job = self.job(unit, durability)
         if not unit.effects:
             return
-        self.complete_places(unit)
+        self.facts.complete(unit)
         try:
             self.writer.run(job)
         finally:
             # Also after an interrupt: the unit may be on disk.
             self.committed(unit)
         self.service.touch()
+        if self.facts.is_due(unit):
+            self.refresh_project()
 
     def committed(self, unit: Unit) -> None:
         """Do what follows a commit, if *unit* was committed."""
@@ -328,15 +330,21 @@ class Core:
             found.vcs, complete=False,
         )  # fmt: skip
 
-    def complete_places(self, unit: Unit) -> None:
-        """Add what git says of the places of a unit; before any lock is taken."""
-        self.facts.add_current(unit, self.locate)
-        self.facts.complete(unit)
+    def refresh_project(self) -> None:
+        """Bring what is known of the current worktree's project up to date.
 
-    def incomplete(self, unit: Unit) -> bool:
-        """Return whether `complete_places` could have to start git."""
-        self.facts.add_current(unit, self.locate)
-        return self.facts.may_start_git(unit)
+        In a unit of its own, after one of the caller's: neither its order nor its
+        outcome depends on git. What fails is tried again after the next look.
+        """
+        place = self.facts.stale(self.locate)
+        if place is None:
+            return
+        unit = self.unit()
+        unit.places.append(place)
+        unit.effects.append(RefreshProject(place))
+        self.facts.complete(unit)
+        with contextlib.suppress(SessionDBError):
+            self.writer.run(self.job(unit, "normal"))
 
     def project_of(self, project: Any) -> Read[str | None]:
         """Return the project id of a directory; None if this database knows none.

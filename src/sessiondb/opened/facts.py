@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import select
 
 from sessiondb import location
-from sessiondb.effects.project import SAME_REPOSITORY, Place, RefreshProject, moved_project
+from sessiondb.effects.project import SAME_REPOSITORY, Place, moved_project
 from sessiondb.effects.unit import Unit
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import SessionDBError
@@ -57,24 +57,26 @@ class Facts:
         self._of: dict[str, tuple[object, _Facts]] = {}
         self._look_again = 0.0
 
-    def add_current(self, unit: Unit, locate: Callable[[None], Place]) -> None:
-        """Add the refresh of the current worktree's project to a unit that names no place.
+    def is_due(self, unit: Unit) -> bool:
+        """Return, once in `LOOK_AGAIN` seconds, whether to look after *unit* at the worktree.
 
-        An agent may append to one session for days, and the first commit or the
-        remote come meanwhile.
+        An agent may append to one session for days, and the first commit or the remote
+        come meanwhile. A unit that names a place refreshes that place itself.
         """
         now = time.monotonic()
         if unit.places or now < self._look_again:
-            return
+            return False
         self._look_again = now + LOOK_AGAIN
+        return True
 
+    def stale(self, locate: Callable[[None], Place]) -> Place | None:
+        """Return the current worktree if what is known of its project may be out of date."""
         try:
             place = locate(None)
         except SessionDBError:  # the current directory is gone, or has no name in Unicode
-            return
-        if place.vcs is not None and not self._is_fresh(place) and self._known(place):
-            unit.places.append(place)
-            unit.effects.append(RefreshProject(place))
+            return None
+        refresh = place.vcs is not None and not self._is_fresh(place) and self._known(place)
+        return place if refresh else None
 
     def complete(self, unit: Unit) -> None:
         """Fill in the facts of every place of a unit; before any lock is taken."""
