@@ -42,7 +42,7 @@ from sessiondb.schema.ddl import VERSION
 
 MAX_BATCH = 256
 #: How often a unit is tried whose batch was interrupted.
-TRIES = 3
+TRIES = 10
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 #: Seconds that a fork(2) waits for a running commit.
 FORK_PATIENCE = 10.0
