@@ -219,6 +219,19 @@ def test_an_error_that_sqlite_cannot_put_into_utf_8_is_a_problem(
     results = read_into(store, theirs)
     (problem,) = problems_of(results)
     assert problem.source == str(path)
+    assert "reader failed" not in problem.why
+    assert imported(results) == {"ses_0009"}
+
+
+def test_a_column_whose_name_is_not_utf_8_is_a_problem_of_what_is_read_of_it(
+    theirs: Path, store: Store
+) -> None:
+    path = sqlite_store(theirs / "opencode.db", session(1, user(1, "x")), version="1.2")
+    raw = path.read_bytes()
+    path.write_bytes(raw.replace(b"version text", b"ve\xddsion text", 1))
+    results = read_into(store, theirs)
+    assert problems_of(results)
+    assert not [p for p in problems_of(results) if "reader failed" in p.why]
     assert imported(results) == {"ses_0009"}
 
 

@@ -69,6 +69,11 @@ class _Connection(sqlite3.Connection):
     def cursor(self, factory: type[sqlite3.Cursor] = _Cursor) -> Any:  # type: ignore[override]
         return super().cursor(factory)
 
+    def execute(self, *args: Any) -> sqlite3.Cursor:
+        # sqlite3's own makes a cursor of its own.
+        cursor: sqlite3.Cursor = self.cursor().execute(*args)
+        return cursor
+
 
 class ForeignDatabase:
     """One foreign database; a single read transaction lasts while anybody reads.
