@@ -202,7 +202,8 @@ class AsyncStore:
         await future
         self._core.committed(unit)
         if facts.is_due(unit):
-            await asyncio.to_thread(self._core.refresh_project)
+            # In the background: the unit is committed, whatever git takes.
+            loop.run_in_executor(None, self._core.refresh_project)
 
     create_session = _write(Unit.create_session)
     open_session = _write(Unit.open_session)

@@ -218,6 +218,7 @@ class Store:
     projects = _read(Queries.projects)
     unfinished = _read(Queries.unfinished)
 
+    @checked
     def read_past_damage(self, report: Callable[[ReadableCopy], None]) -> PastDamage:
         """From now on answer reads that meet a damaged page from a copy of what can be read.
 

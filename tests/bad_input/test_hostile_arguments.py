@@ -85,7 +85,12 @@ WRONG: dict[str, Any] = {
     "class": int,
 }
 #: Parameters that take any value (drafts are checked when they are queued), or bytes.
-LAX = {("file", "content", "bytes"), ("on_commit", "callback", "class")}
+LAX = {
+    ("file", "content", "bytes"),
+    # A class is a function, too.
+    ("on_commit", "callback", "class"),
+    ("read_past_damage", "report", "class"),
+}
 #: Without an event to stop it, a feed does not end.
 ENDLESS = {("changes", "stop", "None")}
 #: How messages call parameters whose name would not help.
@@ -148,7 +153,7 @@ def drained(result: Any) -> Any:
         return list(result)
     if isinstance(result, Store):
         result.close()
-    if callable(result):  # it ends a subscription
+    if inspect.isfunction(result):  # it ends a subscription
         result()
     return result
 
@@ -200,7 +205,7 @@ VALID: dict[str, Callable[[Room], Any]] = {
     "update_session.version": lambda _: "1",
     "database": lambda r: r.store.location,
     "store": lambda r: r.store,
-    "fold": lambda _: dict,
+    "report": lambda _: lambda copy: None,
 }
 
 

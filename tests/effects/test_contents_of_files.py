@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessiondb import Store, assistant, codec, file, part, tool, user
-from sessiondb.errors import CodecError, ConflictError
+from sessiondb.errors import ConflictError, CorruptionError
 from sessiondb.formats import find, writer
 from sessiondb.maintenance import check
 from sessiondb.model import Document, Problem
@@ -136,5 +136,5 @@ def test_a_damaged_row_without_a_place_for_its_content_says_so(store: Store) -> 
     store.append(session, user(file(content=CONTENT, filename="a")))
     with closing(sqlite3.connect(store.path)) as db, db:
         db.execute("UPDATE part SET data = ?", (codec.pack({"filename": "a"}),))
-    with pytest.raises(CodecError, match="no place for its content"):
+    with pytest.raises(CorruptionError, match="no place for its content"):
         store.messages(session)

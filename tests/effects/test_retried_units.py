@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from sessiondb import (
     ConflictError,
     MessageDraft,
     SessionHandle,
+    Store,
     assistant,
     event,
     file,
@@ -24,6 +26,7 @@ from sessiondb import (
     user,
 )
 from sessiondb.effects import Unit
+from sessiondb.effects.growth import Growing, Seal
 
 LONG = "long " * 500
 
@@ -220,3 +223,24 @@ async def test_a_message_that_went_on_is_known_by_what_it_began_with(contract: C
     await contract.store.finish("s", m)
     again = await contract.store.append("s", draft, open=True)
     assert (again.seq, again.parts) == (m.seq, m.parts)
+
+
+def test_the_end_of_a_stream_may_be_written_again(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
+        session = store.create_session()
+        answer = store.append(session, assistant(text("")), open=True)
+        growing = Growing(session.id, answer.id, answer.parts[0].id)
+
+        def end(said: str) -> None:
+            unit = store._core.unit()
+            unit.tried = True
+            unit.effects.append(Seal(growing, (said, None, None, None), (), ended=True))
+            unit.finish(session, answer)
+            store.commit(unit)
+
+        end("done")
+        end("done")
+        with pytest.raises(ConflictError, match="finished by another writer"):
+            end("something else")
+        (message,) = store.messages(session)
+        assert (message.text, message.finish) == ("done", "stop")

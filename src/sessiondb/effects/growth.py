@@ -24,7 +24,9 @@ _ROW = Statement(
             part.c.seq,
             message.c.time_completed,
             func.length(func.coalesce(part.c.text, text("''"))),
+            part.c.text,
             part.c.text_blob,
+            part.c.data,
             part.c.data_blob,
         )
         .join(message, and_(message.c.session_id == part.c.session_id, message.c.seq == part.c.seq))
@@ -52,13 +54,16 @@ class Growing:
     part_id: str
 
     def row(self, tx: Transaction) -> Any:
-        """Return the stored part; raises `NotFoundError` and `ConflictError`."""
+        """Return the stored part; raises `NotFoundError`."""
         found = tx.one(_ROW, sid=self.session_id, mid=self.message_id, pid=self.part_id)
         if found is None:
             raise NotFoundError(f"part {self.part_id} is not in session {self.session_id}")
-        if found[2] is not None:
-            raise ConflictError(f"message {self.message_id} was finished by somebody else")
         return found
+
+    def check_open(self, time_completed: int | None) -> None:
+        """Raise `ConflictError` for a finished message."""
+        if time_completed is not None:
+            raise ConflictError(f"message {self.message_id} was finished by another writer")
 
     def touch(self, tx: Transaction, state: SessionState, seq: int) -> None:
         """Note that the part changed."""
@@ -78,18 +83,19 @@ class Grow:
     def apply(self, tx: Transaction) -> None:
         """Write it, once; raises `NotFoundError` and `ConflictError`."""
         state = tx.peek(self.part.session_id)
-        rid, seq, _, length, _, _ = self.part.row(tx)
+        rid, seq, completed, length, *_ = self.part.row(tx)
         if length == self.at + len(self.delta):
             return
+        self.part.check_open(completed)
         if length != self.at:
-            raise ConflictError(f"part {self.part.part_id} was changed by somebody else")
+            raise ConflictError(f"part {self.part.part_id} was changed by another writer")
         tx.run(_GROW, row=rid, delta=self.delta, now=tx.now)
         self.part.touch(tx, state, seq)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Seal:
-    """Give a part its columns whole: text that needs an exact form, or that is complete."""
+    """Set all columns of a part: text that needs an exact form, or that is complete."""
 
     verb = "stream"
     part: Growing
@@ -100,9 +106,13 @@ class Seal:
     def apply(self, tx: Transaction) -> None:
         """Write it; raises `NotFoundError` and `ConflictError`."""
         state = tx.peek(self.part.session_id)
-        rid, seq, _, _, *replaced = self.part.row(tx)
+        rid, seq, completed, _, *stored = self.part.row(tx)
+        if completed is not None and tuple(stored) == self.columns:
+            # The unit was committed before: its message was finished by the same one.
+            return
+        self.part.check_open(completed)
         tx.insert_blobs(self.blobs)
-        tx.loose.update(name for name in replaced if name)
+        tx.loose.update(name for name in (stored[1], stored[3]) if name)
         shown, shown_blob, data, data_blob = self.columns
         tx.run(
             _SEAL,

@@ -336,14 +336,14 @@ class Core:
         In a unit of its own, after one of the caller's: neither its order nor its
         outcome depends on git. What fails is tried again after the next look.
         """
-        place = self.facts.stale(self.locate)
-        if place is None:
-            return
-        unit = self.unit()
-        unit.places.append(place)
-        unit.effects.append(RefreshProject(place))
-        self.facts.complete(unit)
         with contextlib.suppress(SessionDBError):
+            place = self.facts.stale(self.locate)
+            if place is None:
+                return
+            unit = self.unit()
+            unit.places.append(place)
+            unit.effects.append(RefreshProject(place))
+            self.facts.complete(unit)
             self.writer.run(self.job(unit, "normal"))
 
     def project_of(self, project: Any) -> Read[str | None]:
