@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ulid import ULID
 
-from sessiondb import ids
+from sessiondb import Store, ids
 from sessiondb.clock import now_ms
 from sessiondb.errors import InvalidInputError
 
@@ -66,6 +71,23 @@ def test_an_id_of_the_far_future_does_not_date_new_sessions(lowest: str) -> None
     mint = ids.Mint()
     mint.saw_session(ids.SESSION + lowest)
     assert abs(ids.time_of(mint.session()) - now_ms()) < 60_000
+
+
+def test_the_far_future_begins_in_2200() -> None:
+    year_2200 = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp() * 1000)
+    assert ids.encode((1 << 128) - 1 - (year_2200 << 80)) == ids.FAR_FUTURE[4:]
+
+
+def test_seeing_a_session_loads_no_ulids(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "s.db") as store:
+        store.create_session()
+    code = (
+        "import sys, sessiondb\n"
+        "with sessiondb.Store.open(sys.argv[1]) as store: store.sessions()\n"
+        "print('ulid' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "s.db")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
 
 
 @pytest.mark.parametrize(

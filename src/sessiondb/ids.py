@@ -13,7 +13,9 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import re
 import threading
+from functools import cache
 from typing import TYPE_CHECKING
 
 from sessiondb.clock import now_ms
@@ -30,8 +32,10 @@ _RANDOM_BITS = 80
 # Steps between ids of one millisecond are random, so that two processes that
 # start from the same floor do not mint the same id.
 _STEP_BITS = 40
-#: 2200-01-01 in Unix ms: no clock that works is later.
-_FAR_FUTURE_MS = 7_258_118_400_000
+#: The form of a session id of ours. OpenCode's have our prefix and length, and lower case.
+_NATIVE = re.compile(r"ses_[0-7][0-9A-HJKMNP-TV-Z]{25}")
+#: The highest session id of 2200-01-01 or later: no clock that works says so.
+FAR_FUTURE = "ses_7SCRB6WNZZZZZZZZZZZZZZZZZZ"
 
 _ADJECTIVES = (
     "amber bold brave brisk calm clear coral crisp dawn deep eager early fair fleet fond fresh "
@@ -49,11 +53,17 @@ _NOUNS = (
 ).split()
 
 
-def encode(value: int) -> str:
-    """Return a 128-bit integer as 26 Crockford characters."""
+@cache
+def _ulid() -> type[ULID]:
+    """Return the class; imported when an id is first made, which most commands never do."""
     from ulid import ULID
 
-    return str(ULID.from_int(value))
+    return ULID
+
+
+def encode(value: int) -> str:
+    """Return a 128-bit integer as 26 Crockford characters."""
+    return str(_ulid().from_int(value))
 
 
 def decode(text: str) -> ULID:
@@ -62,10 +72,8 @@ def decode(text: str) -> ULID:
     Raises `InvalidInputError` for anything else, lower case included: OpenCode's ids
     have our prefix and our length, and carry no ULID.
     """
-    from ulid import ULID
-
     try:
-        found = ULID.from_str(text)
+        found = _ulid().from_str(text)
     except ValueError:
         found = None
     if found is None or str(found) != text:
@@ -78,9 +86,10 @@ class Mint:
 
     def __init__(self) -> None:
         self._ascending = 0
-        self._descending = _ALL + 1
-        # The text of that number: most ids read are above it, and need no decoding.
+        # The lowest session id seen, and its number; None: decoded when it is needed, so
+        # that a command that makes no session starts without the library of ULIDs.
         self._floor = SESSION + "~"
+        self._descending: int | None = _ALL + 1
         self.begin()
 
     def begin(self) -> None:
@@ -105,6 +114,8 @@ class Mint:
         """Return a new session id below every native id this process has seen."""
         with self._lock:
             fresh = _ALL - (now_ms() << _RANDOM_BITS | self._bits(_RANDOM_BITS))
+            if self._descending is None:
+                self._descending = int(decode(self._floor[len(SESSION) :]))
             if fresh >= self._descending:
                 fresh = self._descending - 1 - self._bits(_STEP_BITS)
             self._descending, self._floor = fresh, SESSION + encode(fresh)
@@ -121,17 +132,12 @@ class Mint:
         So are ids dated in the far future, chosen by a caller: below one of them every new
         session would carry its date, and below the last one there is no number left.
         """
-        if not session_id.startswith(SESSION) or session_id >= self._floor:
-            return
-        try:
-            value = int(decode(session_id[len(SESSION) :]))
-        except InvalidInputError:
-            return
-        if (_ALL - value) >> _RANDOM_BITS >= _FAR_FUTURE_MS:
+        # The order of ids is that of their numbers.
+        if not FAR_FUTURE < session_id < self._floor or not _NATIVE.fullmatch(session_id):
             return
         with self._lock:
-            if value < self._descending:
-                self._descending, self._floor = value, session_id
+            if session_id < self._floor:
+                self._floor, self._descending = session_id, None
 
 
 _mint = Mint()

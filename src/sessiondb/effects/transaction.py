@@ -195,11 +195,11 @@ class Transaction:
 
     def run(self, statement: Statement, **params: Any) -> sqlite3.Cursor:
         """Execute a compiled statement."""
-        return self.connection.execute(statement.text, statement.bind(params))
+        return self.connection.execute(*statement.bind(params))
 
     def one(self, statement: Statement, **params: Any) -> Any:
         """Return the first row, or None."""
-        return self.connection.execute(statement.text, statement.bind(params)).fetchone()
+        return self.connection.execute(*statement.bind(params)).fetchone()
 
     def insert(self, table: Any, columns: tuple[str, ...], values: Sequence[Any]) -> None:
         """Insert one row; *columns* stand in table order."""

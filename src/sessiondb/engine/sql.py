@@ -53,10 +53,10 @@ class Statement:
         """The SQL text, with named parameters."""
         return (self._compiled or self._compile())[0]
 
-    def bind(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return *params* and the constants that the expression holds itself."""
-        fixed = (self._compiled or self._compile())[1]
-        return {**fixed, **params} if fixed else params
+    def bind(self, params: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Return the SQL text, and *params* with the constants that the expression holds itself."""
+        text, fixed = self._compiled or self._compile()
+        return text, {**fixed, **params} if fixed else params
 
 
 def p(name: str) -> Any:

@@ -16,7 +16,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sessiondb import codec, ids, location
 from sessiondb.effects.delete import Delete, Reap
@@ -39,13 +39,15 @@ from sessiondb.errors import (
     abridged,
 )
 from sessiondb.model import Change, bounds
-from sessiondb.opened.damage import PastDamage
 from sessiondb.opened.facts import Facts
 from sessiondb.opened.notifier import Callback, Notifier, Subscription
 from sessiondb.opened.waking import wake_late
 from sessiondb.places import named, stored
 from sessiondb.repository import Read
 from sessiondb.repository.sessions import project_at
+
+if TYPE_CHECKING:
+    from sessiondb.opened.damage import PastDamage
 
 _log = logging.getLogger("sessiondb")
 T = TypeVar("T")
@@ -72,9 +74,9 @@ def answered(connection: sqlite3.Connection, query: Read[T], damage: PastDamage 
         except StopIteration as done:
             value: T = done.value
             return value
-        bound = statement.bind(params)
+        sql, bound = statement.bind(params)
         try:
-            rows = connection.execute(statement.text, bound).fetchall()
+            rows = connection.execute(sql, bound).fetchall()
         except sqlite3.DatabaseError as error:
             wanted = damage is not None and damage.active
             if not wanted or not isinstance(translate(error), CorruptionError):
@@ -82,7 +84,7 @@ def answered(connection: sqlite3.Connection, query: Read[T], damage: PastDamage 
             # For the rest of the read, too: its statements must agree on what there is.
             assert damage is not None, "wanted"
             connection, damage = damage.connection(), None
-            rows = connection.execute(statement.text, bound).fetchall()
+            rows = connection.execute(sql, bound).fetchall()
 
 
 def read_on(connection: sqlite3.Connection, query: Read[T], damage: PastDamage | None = None) -> T:

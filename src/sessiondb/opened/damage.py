@@ -11,9 +11,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sessiondb.engine import files
-from sessiondb.engine.salvage import ReadableCopy, readable_copy
+
+if TYPE_CHECKING:
+    from sessiondb.engine.salvage import ReadableCopy
 
 
 class PastDamage:
@@ -39,6 +42,9 @@ class PastDamage:
 
     def copy(self) -> ReadableCopy:
         """Return the copy; raises `CorruptionError` where nothing can be read."""
+        # Not at the top: every command waits for this module, and hardly one needs the copy.
+        from sessiondb.engine.salvage import readable_copy
+
         with self._lock:
             if self._copy is None:
                 self._temporary = self._temporary or files.temporary_database()
