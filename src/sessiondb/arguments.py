@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, NoneType
 from typing import NamedTuple, ParamSpec, TypeVar
 
 from sessiondb.errors import InvalidInputError, abridged
@@ -37,6 +37,19 @@ def _has(attribute: str, value: object) -> bool:
     return not isinstance(value, type) and hasattr(value, attribute)
 
 
+#: The types that nearly every argument has, by the alternative that admits them. A
+#: value of such a type needs no test; every verb pays for this on every call.
+_USUAL: dict[str, tuple[type, ...]] = {
+    "None": (NoneType,),
+    "bool": (bool,),
+    "str": (str,),
+    "bytes": (bytes,),
+    "int": (int,),
+    "float": (float, int),
+    "Mapping": (dict,),
+    "Iterable": (list, tuple),
+    "Sequence": (list, tuple),
+}
 #: The alternatives of an annotation: what they admit, and how a message calls that.
 _KNOWN: dict[str, tuple[Test, str]] = {
     "None": (lambda value: value is None, "None"),
@@ -61,8 +74,9 @@ _KNOWN: dict[str, tuple[Test, str]] = {
 
 
 class _Rule(NamedTuple):
-    """What one parameter admits."""
+    """What one parameter admits: values of the usual types, and what passes a test."""
 
+    usual: frozenset[type]
     tests: tuple[Test, ...]
     words: str
 
@@ -74,13 +88,17 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     hints = function.__annotations__
     rules = {name: rule for name in names if (rule := _rule(hints.get(name, "Any")))}
+    # What has no rule is not looked at: the session and the message of every append.
+    places = [(at, name) for at, name in enumerate(positional) if name in rules]
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name, value in (*zip(positional, args, strict=False), *kwargs.items()):
-            rule = rules.get(name)
-            if rule is not None and not any(test(value) for test in rule.tests):
-                raise InvalidInputError(f"{name} must be {rule.words}, not {abridged(value)}")
+        for at, name in places:
+            if at >= len(args):
+                break
+            _check(name, args[at], rules[name])
+        for name in kwargs.keys() & rules.keys():
+            _check(name, kwargs[name], rules[name])
         return function(*args, **kwargs)
 
     return call if rules else function
@@ -94,6 +112,11 @@ def checks_arguments(cls: C) -> C:
     return cls
 
 
+def _check(name: str, value: object, rule: _Rule) -> None:
+    if type(value) not in rule.usual and not any(test(value) for test in rule.tests):
+        raise InvalidInputError(f"{name} must be {rule.words}, not {abridged(value)}")
+
+
 def _rule(annotation: str) -> _Rule | None:
     """Return the rule of an annotation, None if one of its alternatives is not known here."""
     outer = re.sub(r"\[.*\]", "", annotation)
@@ -101,4 +124,6 @@ def _rule(annotation: str) -> _Rule | None:
     if None in found:
         return None
     known = [item for item in found if item is not None]
-    return _Rule(tuple(test for test, _ in known), " or ".join(words for _, words in known))
+    usual = frozenset(kind for name in outer.split(" | ") for kind in _USUAL.get(name, ()))
+    tests, words = zip(*known, strict=True)
+    return _Rule(usual, tests, " or ".join(words))
