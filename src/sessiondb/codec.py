@@ -83,7 +83,7 @@ def split_content(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes | N
     below, if it is bytes and `BLOB_BYTES` or longer. None takes its place, so that
     `join_content` finds it again. Stored by itself it is one blob for all names.
     """
-    found = _content_at(data)
+    found = _content_at(data) if data else None
     if found is None:
         return data, None
     key, holder = found
@@ -219,7 +219,7 @@ _MARK = "~"
 
 def guard(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a caller's data with no key that is ours: such a key gets one more ``~``."""
-    if not any(type(key) is str and key.endswith(EXACT) for key in data):
+    if not data or not any(type(key) is str and key.endswith(EXACT) for key in data):
         return data
     return {_MARK + key if _is_exact(key) else key: value for key, value in data.items()}
 

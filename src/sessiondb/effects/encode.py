@@ -16,7 +16,10 @@ from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import MessageDraft, PartDraft, Tokens, bounds
 from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES, ROLES, STATUSES
 
+PART_TIMES = ("time_created", "time_updated", "time_started", "time_ended")
 _OPEN_STATUSES = (None, "pending", "running")
+_TOKENS = tuple(f"tokens.{name}" for name in Tokens.__slots__)
+_UNKNOWN_TIMES = (None,) * len(PART_TIMES)
 
 
 class Blob(NamedTuple):
@@ -118,8 +121,8 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
         tokens = Tokens(**tokens)
     if not isinstance(tokens, Tokens):
         raise InvalidInputError(f"tokens must be Tokens or a mapping, not {abridged(tokens)}")
-    named = zip(Tokens.__slots__, tokens.columns(), strict=True)
-    return tuple(bounds.tokens(count, f"tokens.{name}") for name, count in named)
+    named = zip(_TOKENS, tokens.columns(), strict=True)
+    return tuple([bounds.tokens(count, name) for name, count in named])
 
 
 def spill(value: bytes | None, encoding: str, blobs: list[Blob]) -> str | None:
@@ -209,6 +212,20 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
         input_blob,
         data,
         data_blob,
+        *_part_times(draft),
+    )
+
+
+def states_times(draft: PartDraft) -> bool:
+    """Return whether a part states any of its `PART_TIMES`, which most do not."""
+    same = draft.time_created is draft.time_updated is draft.time_started is draft.time_ended
+    return not same or draft.time_created is not None
+
+
+def _part_times(draft: PartDraft) -> tuple[int | None, ...]:
+    if not states_times(draft):
+        return _UNKNOWN_TIMES
+    return (
         bounds.integer(draft.time_created, "time_created"),
         bounds.integer(draft.time_updated, "time_updated"),
         bounds.integer(draft.time_started, "time_started"),

@@ -17,7 +17,6 @@ from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Tokens, bounds
 
 _FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
-_PART_TIMES = ("time_created", "time_updated", "time_started", "time_ended")
 _ALLOWED = {"turn_id", "agent", "cost", "tokens", "finish", "error", "response_id", *_FIELDS}
 
 
@@ -37,6 +36,8 @@ def with_fields(draft: MessageDraft, fields: Mapping[str, Any]) -> MessageDraft:
 def within_bounds(draft: MessageDraft) -> MessageDraft:
     """Return *draft* with its times in Unix ms; raises `InvalidInputError` out of bounds."""
     bounds.usd(draft.cost)
+    if draft.time_created is draft.time_completed is None:
+        return draft
     dated: MessageDraft = _dated(draft, time_created="time", time_completed="time_completed")
     return dated
 
@@ -46,7 +47,9 @@ def part_within_bounds(draft: PartDraft | str) -> PartDraft | str:
     if not isinstance(draft, PartDraft):
         return draft
     unreserved(draft.data)
-    dated: PartDraft = _dated(draft, **{name: name for name in _PART_TIMES})
+    if not encode.states_times(draft):
+        return draft
+    dated: PartDraft = _dated(draft, **{name: name for name in encode.PART_TIMES})
     return dated
 
 
@@ -61,7 +64,7 @@ def _dated(draft: Any, **named: str) -> Any:
 
 def unreserved(data: Any) -> Any:
     """Return a caller's data; raises `InvalidInputError` if it has a key that is ours."""
-    if isinstance(data, Mapping) and codec.EXACT in data:
+    if data and isinstance(data, Mapping) and codec.EXACT in data:
         raise InvalidInputError(
             f"data must not have the key {codec.EXACT}: it is reserved",
             hint="the exact form of a text is kept by itself",

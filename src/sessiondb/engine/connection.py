@@ -33,16 +33,20 @@ WAL_LIMIT_BYTES = 16 * 1024 * 1024
 DURABILITY = {"full": "FULL", "normal": "NORMAL"}
 
 
+# Looked up once: `super()` in `execute` would cost every statement more than the try.
+_execute = sqlite3.Connection.execute
+
+
 class _Connection(sqlite3.Connection):
     """A connection that a fork(2) finds."""
 
     path: Path
     file: files.FileIdentity | None = None
 
-    def execute(self, *args: Any) -> sqlite3.Cursor:
+    def execute(self, sql: str, params: Any = (), /) -> sqlite3.Cursor:
         """Run a statement; raises `sqlite3.Error`, also where the file made the text of it."""
         try:
-            return super().execute(*args)
+            return _execute(self, sql, params)
         except UnicodeDecodeError as error:
             # SQLite quotes the schema in its messages, and Python decodes them as UTF-8.
             damaged = sqlite3.DatabaseError("the schema is damaged, and SQLite's message with it")

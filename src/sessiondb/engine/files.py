@@ -74,11 +74,14 @@ def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) ->
 
 def identity(path: Path) -> FileIdentity | None:
     """Return (st_dev, st_ino) of the file at *path*; None without one. Raises `StorageError`."""
-    with translated(path):
-        try:
-            facts = path.stat()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+    try:
+        facts = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        # Not around the whole: every commit comes here twice.
+        with translated(path):
+            raise
     return facts.st_dev, facts.st_ino
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from sessiondb import codec, ids
 from sessiondb.effects import encode
-from sessiondb.effects.encode import Blob
+from sessiondb.effects.encode import Blob, MessageRow, PartRow
 from sessiondb.effects.fields import diff_row
 from sessiondb.effects.ingest import Entry
 from sessiondb.errors import CodecError, InvalidInputError, SessionDBError, abridged
@@ -215,8 +215,7 @@ def check_message(found: Any, seen: set[str]) -> tuple[Entry, int]:
         parts.append(_encoded(encode.encode_part, part, _SOUND_PART, blobs, f"parts[{idx}]"))
     bounds.usd(row.cost)
     for dated in (row, *parts):
-        for name in _TIMES:
-            _time(getattr(dated, name, None), name)
+        _check_times(dated)
     if len({part.id for part in parts}) != len(parts):
         raise InvalidInputError("parts: two of them have the same id")
 
@@ -437,6 +436,12 @@ def _counter(value: Any, what: str, *, least: int) -> None:
         raise InvalidInputError(
             f"{what} must be an integer from {least} to {MAX_COUNTER}, not {abridged(value)}"
         )
+
+
+def _check_times(row: MessageRow | PartRow) -> None:
+    for name in _TIMES:
+        if (stated := getattr(row, name, None)) is not None:
+            _time(stated, name)
 
 
 def _time(value: Any, what: str) -> int | None:

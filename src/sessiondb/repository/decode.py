@@ -168,7 +168,10 @@ def part_of(row: tuple[Any, ...], session_id: str) -> Part:
     """Return the record of a row of `PART_COLUMNS`; raises `CorruptionError`."""
     shown, packed, large = row[10:13]
     try:
-        data = codec.unpack_part(packed, large) if packed or large else {}
+        if large is not None:
+            data = codec.unpack_part(packed, large)
+        else:
+            data = codec.unpack(packed) if packed else {}
     except _UNDECODABLE as error:
         what = f"part {row[1]} of message {row[0]} of session {session_id}"
         raise damaged(what, error) from error
