@@ -51,7 +51,7 @@ def main(database: str) -> None:
         print("to delete:", [item.title for item in going.sessions])
         print("to keep:", [item.title for item in going.detached])
         store.delete(session, keep_forks=True)
-        print("the fork is whole:", [message.text for message in store.messages(fork)])
+        print("the fork is complete:", [message.text for message in store.messages(fork)])
         print(f"and carries its cost now: ${store.session(fork).cost:.2f}")
 
 

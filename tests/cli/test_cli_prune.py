@@ -59,7 +59,7 @@ def test_the_plan_has_sizes_and_the_end_names_vacuum(
     planned = sessiondb("prune", "--older-than", "30d", "-a", "--dry-run")
     assert planned.out.startswith(f"to remove: {len(sample)} sessions with ")
     assert " kB\n" in planned.out
-    assert "unless it is told to --restore" in planned.out
+    assert "except with --restore" in planned.out
     assert len(left(sessiondb)) == len(sample) + 4
     ran = sessiondb("prune", "--older-than", "30d", "-a", "--yes")
     assert (ran.code, ran.out) == (0, "")

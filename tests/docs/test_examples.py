@@ -50,7 +50,7 @@ def test_a_fork_shares_its_beginning_and_outlives_its_original(tmp_path: Path) -
     printed = said("fork", tmp_path)
     shared = "'Make the parser faster', 'Two ways: a cache, or C.'"
     assert f"in common: [{shared}]" in printed
-    assert f"the fork is whole: [{shared}, 'Take C', 'Rewritten in C.']" in printed
+    assert f"the fork is complete: [{shared}, 'Take C', 'Rewritten in C.']" in printed
     assert "what it cost: $0.07 for 3 answers" in printed
     assert "and carries its cost now: $0.05" in printed
 

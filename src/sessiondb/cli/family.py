@@ -38,7 +38,7 @@ def fork_command(
 ) -> None:
     """Start a new session from a message of REF (default: its last one).
 
-    The fork is whole by itself, whatever happens to REF. Prints its id.
+    The fork is self-contained, whatever happens to REF. Prints its id.
     """
     from sessiondb.model import session_json
 

@@ -217,7 +217,7 @@ def _plan(removal: Removal) -> Iterator[str]:
     if imported:
         yield (
             f"{imported} came from an import; a later import leaves "
-            f"{'it' if imported == 1 else 'them'} out unless it is told to --restore"
+            f"{'it' if imported == 1 else 'them'} out, except with --restore"
         )
 
 
