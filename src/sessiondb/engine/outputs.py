@@ -120,11 +120,12 @@ def settle(part: Path, path: Path, *, replace: bool = False) -> None:
     """Give the complete file *part* its name; raises what `writing` does."""
     exists = _check_free(path, replace)
     with files.translated(path):
+        while not exists and not _linked(part, path):
+            # Another process was faster; what it wrote is judged like any other file.
+            exists = _check_free(path, replace)
         if exists:
             part.chmod(stat.S_IMODE(path.lstat().st_mode))
             part.replace(path)
-        else:
-            _link(part, path)
         _sync_folder(path.parent)
 
 
@@ -329,14 +330,15 @@ def _created(part: Path) -> Iterator[IO[bytes]]:
         os.fsync(file.fileno())
 
 
-def _link(part: Path, path: Path) -> None:
-    """Name a file that nothing has the name of; another process may have taken it meanwhile."""
+def _linked(part: Path, path: Path) -> bool:
+    """Give *part* the name *path*, and return True, if nothing has that name."""
     try:
         os.link(part, path)
     except FileExistsError:
-        raise taken(path) from None
+        return False
     except (OSError, AttributeError):  # a file system without hard links
         part.replace(path)
+    return True
 
 
 def _sync_folder(folder: Path) -> None:
