@@ -8,12 +8,12 @@ command line finds it again and adds the database it was given (`with_database`)
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 
-_COMMAND = re.compile(r"`sessiondb ([^`]*)`")
+# Patterns are compiled when a hint is shown; every command waits for this module.
+_COMMAND = r"`sessiondb ([^`]*)`"
 #: What chooses its database itself, or needs none.
-_ALONE = re.compile(r"--?\w|trust\b|completion\b|init --local|(?:[\w-]+ )?--help$")
+_ALONE = r"--?\w|trust\b|completion\b|init --local|(?:[\w-]+ )?--help$"
 
 
 def command(*words: str) -> str:
@@ -28,6 +28,8 @@ def word(text: str) -> str:
     bash, zsh and ksh read them between ``$'`` and ``'``.
     """
     if text.isprintable() and "`" not in text:
+        import shlex
+
         return shlex.quote(text)
     return f"$'{''.join(map(_escaped, text))}'"
 
@@ -47,9 +49,9 @@ def with_database(hint: str, options: Sequence[str]) -> str:
     chosen = " ".join(map(word, options))
 
     def choose(match: re.Match[str]) -> str:
-        return match[0] if _ALONE.match(match[1]) else f"`sessiondb {chosen} {match[1]}`"
+        return match[0] if re.match(_ALONE, match[1]) else f"`sessiondb {chosen} {match[1]}`"
 
-    return _COMMAND.sub(choose, hint)
+    return re.sub(_COMMAND, choose, hint)
 
 
 def without(hint: str, name: str) -> str:

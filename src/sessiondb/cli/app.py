@@ -19,9 +19,8 @@ import click
 
 from sessiondb import __version__
 from sessiondb.cli.damage import PROBLEMS_FOUND
-from sessiondb.cli.failures import INTERRUPTED, report
-from sessiondb.cli.opening import Options
-from sessiondb.cli.options import PATH
+from sessiondb.cli.opening import INTERRUPTED, Options
+from sessiondb.cli.paths import PATH
 from sessiondb.cli.text import visible
 from sessiondb.errors import abridged
 
@@ -180,6 +179,9 @@ def _end(error: BaseException, options: Options) -> int:
         case KeyboardInterrupt() | EOFError() | click.Abort() if not options.wants_json:
             click.echo(err=True)
             return INTERRUPTED
+    # Not at the top: a command that succeeds starts faster without it.
+    from sessiondb.cli.failures import report
+
     return report(error, options)
 
 

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sessiondb import hints
-from sessiondb.cli.opening import MAX_TYPED, Options
+from sessiondb.cli.opening import INTERRUPTED, MAX_TYPED, Options
 from sessiondb.cli.text import ago, cell, one_line, short_id, shortened, visible
 from sessiondb.errors import AmbiguousIdError, SessionDBError
 
 if TYPE_CHECKING:
     from sessiondb.model import Session
 
-INTERRUPTED = 130
 _PATH_HINT = "check the path, its owner and its mode"
 _FULL_HINT = "free some disk space and try again"
 _OS_HINTS = {errno.ENOSPC: _FULL_HINT, errno.EDQUOT: _FULL_HINT, errno.EFBIG: _FULL_HINT}

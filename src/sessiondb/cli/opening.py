@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sessiondb.store import Store
 
 
+#: The exit code of a command that a person interrupted.
+INTERRUPTED = 130
 #: Characters of a command line that is shown again.
 MAX_TYPED = 1_000
 #: Digits of the largest seq; int() refuses 5,000 of them.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from sessiondb.cli import paths
 from sessiondb.cli.opening import current
 from sessiondb.errors import abridged
 
@@ -24,34 +24,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 _as_jsonl = click.option("--jsonl", "as_jsonl", is_flag=True, help="One JSON object a line.")
 _limit = click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", help="At most N.")
 _cursor = click.option("--cursor", metavar="C", help="Go on after the page that named C.")
-
-
-#: Bytes of a path, with its end; Linux opens no longer one, other systems not as long a one.
-MAX_PATH = 32_768 if os.name == "nt" else 4_096
-
-
-class AnyPath(click.Path):
-    """A file or folder, for the sake of completion: what it is, each command finds out.
-
-    What no system takes for a path is refused here: nothing, NUL, half a character, too much.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(readable=False)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return *value*; usage error if it cannot be a path."""
-        try:
-            written = os.fsencode(value)
-            possible = 0 < len(written) < MAX_PATH and b"\0" not in written
-        except UnicodeEncodeError:
-            possible = False
-        if not possible:
-            self.fail(f"{abridged(value)} is not a path", param, ctx)
-        return value
-
-
-PATH = AnyPath()
+PATH = paths.PATH
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
