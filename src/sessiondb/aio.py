@@ -22,7 +22,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from sessiondb.arguments import checked
+from sessiondb.arguments import checked, session_argument
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
@@ -78,15 +78,16 @@ def _write(
 
 
 def _write_by_ref(
-    verb: Callable[Concatenate[Unit, SessionRef, P], R],
-) -> Callable[Concatenate[AsyncStore, SessionRef, P], Coroutine[Any, Any, R]]:
+    verb: Callable[Concatenate[Unit, P], R],
+) -> Callable[Concatenate[AsyncStore, P], Coroutine[Any, Any, R]]:
     """A verb that people use: its session may be any REF, looked up before the unit."""
 
     @wraps(verb)
-    async def run(self: AsyncStore, session: SessionRef, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        found = await self.session(session)
+    async def run(self: AsyncStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        ref, complete = session_argument(verb, args, kwargs)
+        found = await self.session(ref)
         unit = self._core.unit()
-        result = verb(unit, found.id, *args, **kwargs)
+        result = complete(unit, found.id)
         await self.commit(unit)
         return result
 

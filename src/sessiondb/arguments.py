@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
 from pathlib import Path
 from types import FunctionType, NoneType
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from sessiondb.errors import InvalidInputError, abridged
 
@@ -115,6 +115,27 @@ def checks_arguments(cls: C) -> C:
 def _check(name: str, value: object, rule: _Rule) -> None:
     if type(value) not in rule.usual and not any(test(value) for test in rule.tests):
         raise InvalidInputError(f"{name} must be {rule.words}, not {abridged(value)}")
+
+
+def session_argument(
+    verb: Callable[..., R], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> tuple[Any, Callable[..., R]]:
+    """Return the ``session`` that a call names, by place or by name, and the verb without it.
+
+    The second takes the unit and the id of that session.
+    """
+    by_name = dict(kwargs)
+    if args:
+        ref, *rest = args
+    elif "session" in by_name:
+        ref, rest = by_name.pop("session"), []
+    else:
+        raise TypeError(f"{verb.__name__}() missing 1 required positional argument: 'session'")
+
+    def complete(unit: object, session_id: str) -> R:
+        return verb(unit, session_id, *rest, **by_name)
+
+    return ref, complete
 
 
 def _rule(annotation: str) -> _Rule | None:

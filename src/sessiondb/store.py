@@ -15,7 +15,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from sessiondb.arguments import checked
+from sessiondb.arguments import checked, session_argument
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
 from sessiondb.effects.handles import session_key
@@ -59,15 +59,14 @@ def _write(verb: Callable[Concatenate[Unit, P], R]) -> Callable[Concatenate[Stor
     return call
 
 
-def _write_by_ref(
-    verb: Callable[Concatenate[Unit, SessionRef, P], R],
-) -> Callable[Concatenate[Store, SessionRef, P], R]:
+def _write_by_ref(verb: Callable[Concatenate[Unit, P], R]) -> Callable[Concatenate[Store, P], R]:
     """A verb that people use: its session may be any REF, looked up before the unit."""
 
     @wraps(verb)
-    def call(self: Store, session: SessionRef, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(self: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        ref, complete = session_argument(verb, args, kwargs)
         unit = self._core.unit()
-        result = verb(unit, self.session(session).id, *args, **kwargs)
+        result = complete(unit, self.session(ref).id)
         self._core.commit(unit)
         return result
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from sessiondb import Store, assistant, text, tool, tool_result, user
+from sessiondb import ALL, AsyncStore, Store, assistant, text, tool, tool_result, user
 from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError
 from sessiondb.maintenance import check
 from sessiondb.model import FileDiff, Message, MessageDraft, Todo
@@ -163,6 +164,35 @@ def test_forks_are_numbered_within_the_family(store: Store, plan: str) -> None:
     assert store.session(store.fork(third)).title == "100% other (fork #8)"
     store.delete(second)
     assert store.session(store.fork(plan)).title == "Plan (fork #2)"
+
+
+def test_forks_of_a_session_with_a_title_of_any_length_are_numbered(
+    store: Store, plan: str
+) -> None:
+    title = "%_" * 60_000
+    store.set_title(plan, title)
+    first = store.session(store.fork(plan))
+    assert first.title == f"{title} (fork #1)"
+    assert store.session(store.fork(first)).title == f"{title} (fork #2)"
+
+
+@pytest.mark.parametrize("verb", ["fork", "delete"])
+async def test_the_session_may_be_given_by_name(tmp_path: Path, verb: str) -> None:
+    async with AsyncStore.open(tmp_path / "named.db") as store:
+        session = await store.create_session()
+        await store.append(session, user("one"))
+        made = await getattr(store, verb)(session=session.id)
+        assert len(await store.sessions(project=ALL)) == (2 if verb == "fork" else 0)
+        with pytest.raises(TypeError, match="'session'"):
+            await getattr(store, verb)()
+    with Store.open(tmp_path / "sync.db") as store_:
+        session = store_.create_session()
+        store_.append(session, user("one"))
+        made = getattr(store_, verb)(session=session)
+        assert len(store_.sessions(project=ALL)) == (2 if verb == "fork" else 0)
+        assert (made is None) == (verb == "delete")
+        with pytest.raises(TypeError, match="'session'"):
+            getattr(store_, verb)()
 
 
 def test_a_session_without_a_title_has_numbered_forks_too(store: Store) -> None:

@@ -246,7 +246,7 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
     data_blob = spill(data, codec.MSGPACK, blobs)
     return MessageRow(
         ids.new_message_id() if draft.id is None else ids.valid_id(draft.id, "id (of a message)"),
-        None if draft.turn_id is None else ids.valid_id(draft.turn_id, "a turn id"),
+        None if draft.turn_id is None else ids.valid_id(draft.turn_id, "turn_id"),
         draft.role,
         string(draft.kind, "kind"),
         string(draft.agent, "agent"),

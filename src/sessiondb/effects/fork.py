@@ -137,7 +137,7 @@ _COPY_SESSION = Statement(
 _TITLES = Statement(
     lambda: select(session.c.title).where(
         session.c.root_id == p("root"),
-        session.c.title.like(p("pattern"), escape="\\"),
+        session.c.title.like(literal_column("'%(fork #%)'")),
         session.c.time_deleted.is_(None),
     )
 )
@@ -151,9 +151,9 @@ _FORK = Statement(
 def fork_title(tx: Transaction, root_id: str, title: str) -> str:
     """Return ``… (fork #n)`` with the next n that no fork of the family has."""
     base = _SUFFIX.sub("", title)
-    escaped = re.sub(r"([\\%_])", r"\\\1", base)
     numbers = [0]
-    for (found,) in tx.run(_TITLES, root=root_id, pattern=f"{escaped}%(fork #%)").fetchall():
+    # Compared here: as a pattern, a title may be longer than SQLite takes.
+    for (found,) in tx.run(_TITLES, root=root_id).fetchall():
         match = _SUFFIX.search(found)
         if match and _SUFFIX.sub("", found) == base:
             numbers.append(int(match[1]))

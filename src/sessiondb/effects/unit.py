@@ -148,7 +148,7 @@ class Unit:
         create = replace(
             self._create(**fields),
             source=self._source if source is None else ids.valid_id(source, "a source"),
-            source_id=ids.valid_id(source_id, "a source id"),
+            source_id=ids.valid_id(source_id, "source_id"),
         )
         handle = OpenedSession(create.id)
         followers = self._followers.setdefault(create.id, [])
