@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sessiondb import Store, user
+from sessiondb import NotFoundError, Store, user
 from sessiondb.maintenance import check
 from sessiondb.repository.sessions import ALL
 
@@ -72,6 +72,19 @@ def test_relink_onto_a_directory_with_sessions_shows_those_of_both(
     assert check(store) == []
     begin(store, new, "after")
     assert titles(store, new) == ["after", *shown]
+
+
+def test_relink_moves_nothing_whose_path_only_looks_alike(store: Store, tmp_path: Path) -> None:
+    inside = begin(store, folder(tmp_path / "a_b" / "sub"), "inside")
+    others = [
+        begin(store, folder(tmp_path / name / "sub"), name) for name in ("A_B", "axb", "a_bc")
+    ]
+    store.relink(str(tmp_path / "a_b"), str(tmp_path / "new"))
+    assert store.session(inside).directory == str(tmp_path / "new" / "sub")
+    found = [store.session(other).directory for other in others]
+    assert found == [str(tmp_path / name / "sub") for name in ("A_B", "axb", "a_bc")]
+    with pytest.raises(NotFoundError, match="no project and no session"):
+        store.relink("/" + "_" * 60_000, str(tmp_path / "new"))
 
 
 def test_merged_projects_keep_unique_slugs_and_what_each_knew(store: Store, tmp_path: Path) -> None:

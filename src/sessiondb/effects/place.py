@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 
 from sessiondb.effects.merge import merge_projects, projects_at
 from sessiondb.effects.project import Place, add_directory, project_of
@@ -19,7 +19,9 @@ from sessiondb.schema import project, project_directory, session, terminal
 
 
 def _is_below(column: ColumnElement[Any]) -> ColumnElement[bool]:
-    return or_(column == p("old"), column.like(p("below"), escape="\\"))
+    # Not LIKE, which takes /A for /a and refuses a long path.
+    below = p("below")
+    return or_(column == p("old"), func.substr(column, 1, func.length(below)) == below)
 
 
 _SESSIONS = Statement(
@@ -118,8 +120,7 @@ class _Move:
 
     @property
     def filter(self) -> dict[str, str]:
-        escaped = self.old.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        return {"old": self.old, "below": f"{escaped}{os.sep}%"}
+        return {"old": self.old, "below": f"{self.old}{os.sep}"}
 
     def of(self, directory: str) -> str:
         """Return where a directory at or below the old one is now."""
