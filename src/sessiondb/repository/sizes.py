@@ -5,7 +5,8 @@ One definition for lists by size, plans of removals and the biggest sessions:
 * its rows (session, messages, parts, todos, diffs, labels), with their entries in
   the indexes;
 * its share of the search index: its words, at what a word takes on average in the
-  index of this database, which SQLite's own records of the index tell;
+  index of this database, which SQLite's own records of the index tell. A fork that
+  stays takes over the entries of the messages it copied, so these are not freed;
 * the blobs that no other session refers to. Several sessions that go together also
   free what only they share.
 
@@ -121,6 +122,22 @@ def _words(named: bool) -> Statement:
     )
 
 
+def _taken_over(named: bool) -> Statement:
+    """Return the query for the words of parts that a fork which stays has a copy of."""
+    where = f" AND f.parent_id {_NAMED} AND f.id NOT {_NAMED}" if named else ""
+    return Statement(
+        lambda: text(
+            "SELECT session_id, group_concat(hex(sz), '') FROM ("
+            "SELECT DISTINCT p.session_id, p.rid, d.sz FROM session AS f "
+            "JOIN message AS m ON m.session_id = f.id AND m.inherited = 1 "
+            "JOIN message AS o ON o.session_id = f.parent_id AND o.id = m.id AND o.seq = m.seq "
+            "JOIN part AS p ON p.session_id = o.session_id AND p.seq = o.seq AND p.indexed = 1 "
+            "JOIN part_search_docsize AS d ON d.id = p.rid "
+            f"WHERE f.relation = 'fork' AND f.time_deleted IS NULL{where}) GROUP BY 1"
+        )
+    )
+
+
 _REFERENCES = " UNION ALL ".join(
     [
         f"SELECT {column} AS hash, session_id FROM {table} WHERE {column} IS NOT NULL"
@@ -180,7 +197,7 @@ _EACH = {
     ]
     for named in (False, True)
 }
-_WORDS = {named: _words(named) for named in (False, True)}
+_WORDS = {named: (_words(named), _taken_over(named)) for named in (False, True)}
 
 
 def each() -> Read[dict[str, int]]:
@@ -214,9 +231,10 @@ def _own_rows(
 
     record, total = (yield _INDEX, {})[0]
     per_word = _per_word(record, total)
-    for session_id, lengths in (yield _WORDS[named is not None], named or {}):
-        words = sum(_varints(bytes.fromhex(lengths)))
-        sums[session_id] = sums.get(session_id, 0) + words * per_word
+    for sign, statement in zip((1, -1), _WORDS[named is not None], strict=True):
+        for session_id, lengths in (yield statement, named or {}):
+            words = sum(_varints(bytes.fromhex(lengths)))
+            sums[session_id] = sums.get(session_id, 0) + sign * words * per_word
     return sums
 
 
