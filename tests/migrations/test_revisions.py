@@ -46,13 +46,10 @@ class Project:
         )  # fmt: skip
 
     def add_a_column(self) -> None:
-        self.edit(
-            "tables.py",
-            r'^session = _table\((?:.|\n)*?\n    _blob_ref\("data_blob"\),\n',
-            r'\g<0>    _int("priority"),\n',
-        )
         with (self.folder / "src/sessiondb/schema/tables.py").open("a") as tables:
-            tables.write('Index("ix_session_priority", text("priority DESC"))\n')
+            # Behind whatever a release has added to the table before.
+            tables.write('session.append_column(_int("priority"))\n')
+            tables.write('Index("ix_session_priority", session.c.priority)\n')
 
     def show_it_in_a_view(self) -> None:
         self.edit("views.py", "s.time_created, s.time_updated", r"s.priority, \g<0>")
