@@ -183,3 +183,31 @@ def test_a_missing_extra_is_reported_like_any_error(project: Path, json_too: boo
     else:
         assert (ran.code, ran.out) == (1, "")
         assert ran.err == "sessiondb: rich is missing; run `pip install 'sessiondb[cli]'`\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("list -a --db x.db", "--db x.db list -a"),
+        ("list --db=x.db -a", "--db x.db list -a"),
+        ("show @ --local", "--local show @"),
+        ("stats --global --json", "--global stats --json"),
+        ("check -v", "-v check"),
+    ],
+)
+def test_an_option_behind_the_command_is_shown_at_its_place(
+    sessiondb: Run, typed: str, meant: str
+) -> None:
+    ran = sessiondb(*typed.split())
+    assert ran.code == 2
+    assert "goes before the command" in ran.err
+    assert f"`sessiondb {meant}`" in ran.err
+
+
+def test_a_file_that_is_not_a_database_is_named(sessiondb: Run, tmp_path: Path) -> None:
+    path = tmp_path / "notes.md"
+    path.write_text("notes " * 500)
+    ran = sessiondb("--db", str(path), "list", "--json")
+    error = error_of(ran)
+    assert error["type"] == "NotADatabaseError"
+    assert error["message"] == f"{path} is not a sessiondb database"

@@ -120,6 +120,8 @@ def test_titles_labels_and_archive_are_noted(sessiondb: Run, story: Story) -> No
     assert all(session["time_archived"] for session in gone)
     assert sessiondb("list", "--json").json["sessions"] == []
     assert len(sessiondb("list", "--archived", "--json").json["sessions"]) == 2
+    twice = sessiondb("archive", story.parser, story.parser)
+    assert twice.err == "archived 1 session\n"
     assert sessiondb("unarchive", story.parser).code == 0
     assert len(sessiondb("list", "--json").json["sessions"]) == 1
 

@@ -30,6 +30,14 @@ def test_a_known_source_without_a_match_is_not_called_unknown(sessiondb: Run, st
     assert "there are" not in sessiondb("list", "--until", "1999-01-01").err
 
 
+def test_filters_that_no_session_passes_are_not_an_empty_database(
+    sessiondb: Run, story: Story
+) -> None:
+    for filters in ("--since 2030-01-01", "--title zzz", "--until 1999-01-01"):
+        ran = sessiondb("list", "-a", *filters.split())
+        assert ran.err == "no session in any project matches these filters\n"
+
+
 def test_an_empty_database_says_how_to_import(sessiondb: Run, project: Path) -> None:
     assert "`sessiondb import` imports them" in sessiondb("list", "--source", "foo").err
 

@@ -29,9 +29,18 @@ def no_sessions(store: Store, where: Where) -> str:
     """Return one line on why a list is empty."""
     if unknown := list(unknown_names(store, where)):
         return " · ".join(unknown)
-    place = "everywhere" if where.everywhere else f"in {where.project or here()}"
-    more = "" if where.everywhere else f"{command('list', '-a')} lists every project, "
+    place = "in any project" if where.everywhere else f"in {where.project or here()}"
+    more = "" if where.everywhere else f"{command('list', '-a')} lists every project"
+    if where.filtered and _any_session(store):
+        return " · ".join(filter(None, (f"no session {place} matches these filters", more)))
+    more = f"{more}, " if more else ""
     return f"no sessions {place} · {more}{command('import')} imports them"
+
+
+def _any_session(store: Store) -> bool:
+    from sessiondb.repository.sessions import ALL
+
+    return bool(store.sessions(project=ALL, archived=True, subagents=True, limit=1).items)
 
 
 def unknown_names(store: Store, where: Where) -> Iterator[str]:

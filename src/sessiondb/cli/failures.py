@@ -27,6 +27,9 @@ _PATH_HINT = "check the path, its owner and its mode"
 _FULL_HINT = "free some disk space and try again"
 _OS_HINTS = {errno.ENOSPC: _FULL_HINT, errno.EDQUOT: _FULL_HINT, errno.EFBIG: _FULL_HINT}
 
+#: Options that go before the command, with the number of their values.
+_BEFORE = {"--db": 1, "--local": 0, "--global": 0, "--color": 1, "-v": 0, "--verbose": 0}
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -85,6 +88,9 @@ def explain(error: BaseException, options: Options) -> Failure:
         candidates = error.sessions if isinstance(error, AmbiguousIdError) else ()
         found = type(error).__name__, str(error.args[0]), hint, error.exit_code
         return _bounded(Failure(*found, candidates), options)
+    if isinstance(error, click.NoSuchOption) and (moved := _moved(error.option_name, options)):
+        what = f"{error.option_name} goes before the command"
+        return _bounded(Failure("UsageError", what, moved, error.exit_code), options)
     if isinstance(error, click.ClickException):
         what = " ".join(error.format_message().split()).rstrip(".")
         hint = getattr(error, "hint", None) or _help(options)
@@ -127,6 +133,24 @@ def _default_hint(exit_code: int, options: Options) -> str:
     if options.command != "doctor":
         return f"{hints.command('doctor')} shows the disk and the database"
     return f"{_verbosely(options)} shows where it failed"
+
+
+def _moved(option: str, options: Options) -> str | None:
+    """Return the command that was typed, with an option of `sessiondb` itself at its place.
+
+    None if *option* is another one.
+    """
+    values = _BEFORE.get(option)
+    argv = [
+        word
+        for given in options.argv
+        for word in (given.split("=", 1) if given.startswith(f"{option}=") else [given])
+    ]
+    if values is None or option not in argv or sum(map(len, argv)) > MAX_TYPED:
+        return None
+    at = argv.index(option)
+    end = at + 1 + values
+    return hints.command(*argv[at:end], *argv[:at], *argv[end:])
 
 
 def _verbosely(options: Options) -> str:

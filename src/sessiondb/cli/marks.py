@@ -71,7 +71,8 @@ def _set_archived(
     with open_store(options, writing=True) as store:
         # All names are resolved before anything is written: one that is wrong changes nothing.
         name = terminal()
-        sessions = [store.session(ref, terminal=name) for ref in refs]
+        named = [store.session(ref, terminal=name) for ref in refs]
+        sessions = list({session.id: session for session in named}.values())
         with store.effects() as fx:
             for session in sessions:
                 (fx.archive if archived else fx.unarchive)(session)

@@ -98,7 +98,9 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
         try:
             return int(self._read(str(value).strip().lower()).timestamp() * 1000)
         except (ValueError, OverflowError, OSError):
-            self.fail(f"{abridged(value)} is no time; try today, 7d, 12h or 2026-11-01", param, ctx)
+            self.fail(
+                f"{abridged(value)} is not a time; try today, 7d, 12h or 2026-11-01", param, ctx
+            )
 
     def _read(self, text: str) -> datetime:
         now = datetime.now().astimezone()
@@ -130,6 +132,12 @@ class Where:
     title: str | None = None
     archived: bool = False
     subagents: bool = False
+
+    @property
+    def filtered(self) -> bool:
+        """True when something else than the project was chosen."""
+        chosen = (self.source, self.agent, self.since, self.until, self.title)
+        return any(value is not None for value in chosen)
 
     @property
     def narrows(self) -> bool:

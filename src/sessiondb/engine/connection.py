@@ -95,12 +95,12 @@ def connect(
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if mode != "ro" or code not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
-            raise translate(error) from error
+            raise translate(error, path) from error
         _check_at_rest(path)
     try:
         return attempt(f"{uri}&immutable=1")
     except sqlite3.Error as error:
-        raise translate(error) from error
+        raise translate(error, path) from error
 
 
 def _connect(

@@ -7,6 +7,7 @@ the same, so callers reopen and check before they call a file damaged.
 from __future__ import annotations
 
 import sqlite3
+from pathlib import Path
 
 from sessiondb.errors import (
     BusyError,
@@ -29,7 +30,7 @@ _HINTS: dict[type[SessionDBError], str] = {
     ReadOnlyError: "check the owner and the mode of the file and its directory",
     CorruptionError: f"{command('check')} lists the damage; restore a backup, "
     f"or save what can be read: {command('export', '-a', '--to', 'jsonl', '-o', 'saved.jsonl')}",
-    NotADatabaseError: "name another file, or restore a backup of this one; it was not changed",
+    NotADatabaseError: "name another file, or restore a backup of it; it was not changed",
 }
 _BY_CODE: dict[int, type[SessionDBError]] = {
     sqlite3.SQLITE_BUSY: BusyError,
@@ -55,8 +56,11 @@ _CONSTRAINTS: dict[int, tuple[type[SessionDBError], str]] = {
 }
 
 
-def translate(error: sqlite3.Error) -> SessionDBError:
-    """Return the error of ours that a driver error means; raise it ``from`` the original."""
+def translate(error: sqlite3.Error, path: Path | None = None) -> SessionDBError:
+    """Return the error of ours that a driver error means; raise it ``from`` the original.
+
+    *path* is the file that was opened, if the caller knows it.
+    """
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error).lower():
@@ -69,4 +73,6 @@ def translate(error: sqlite3.Error) -> SessionDBError:
     if base == sqlite3.SQLITE_CONSTRAINT:
         return InvalidInputError(f"the database refused a value: {error}")
     kind = _BY_CODE.get(base, SessionDBError)
+    if kind is NotADatabaseError and path is not None:
+        return kind(f"{path} is not a sessiondb database", hint=_HINTS[kind])
     return kind(f"{(kind.__doc__ or '').rstrip('.')}: {error}", hint=_HINTS.get(kind))

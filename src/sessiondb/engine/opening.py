@@ -103,7 +103,7 @@ def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) 
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         return bool(read_only or mode == journal)
     except sqlite3.Error as error:
-        raise translate(error) from error
+        raise translate(error, path) from error
     finally:
         connection.close()
 
@@ -164,7 +164,7 @@ def _bring_up(path: Path, busy_timeout: float, journal: str) -> None:
         if application != APPLICATION_ID:
             make(connection)
     except sqlite3.Error as error:
-        raise translate(error) from error
+        raise translate(error, path) from error
     finally:
         connection.close()
 

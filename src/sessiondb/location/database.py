@@ -217,7 +217,7 @@ def _local_root(cwd: Where | None) -> Path:
     for folder in (place.root, place.directory):
         if folder != home:
             return Path(folder)
-    raise InvalidInputError("the home directory is no project", hint="use the global database")
+    raise InvalidInputError("the home directory is not a project", hint="use the global database")
 
 
 def _candidates(cwd: Where | None) -> Iterator[Path]:
