@@ -152,6 +152,23 @@ def test_what_is_said_about_damage_names_commands_that_help(
     assert "sessiondb export" not in run("export", "-a", "--to", "jsonl").stderr
 
 
+def test_of_a_file_that_was_cut_off_what_is_left_is_listed_and_exported(
+    damaged: Callable[..., Path], made: Made
+) -> None:
+    path = damaged("part")
+    size = max(made.pages["part"][4], *made.pages["session"]) * PAGE
+    assert size < path.stat().st_size
+    with path.open("r+b") as file:
+        file.truncate(size)
+    before = path.read_bytes()
+    assert listed("list", "-a") == set(made.ids)
+    left = exported()
+    assert left
+    assert left < set(made.ids)
+    assert run("title", made.ids[0], "other").exit_code == 4
+    assert path.read_bytes() == before
+
+
 def test_a_file_without_its_header_is_refused_and_not_touched(damaged: Callable[..., Path]) -> None:
     path = damaged("part")
     with path.open("r+b") as file:

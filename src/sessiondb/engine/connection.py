@@ -30,6 +30,10 @@ from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError,
 CACHE_KIB = 16_000
 _INNOCUOUS = 0x200000
 WAL_LIMIT_BYTES = 16 * 1024 * 1024
+#: What SQLite says of a file that is shorter than its header says. It refuses all of it,
+#: except with ``writable_schema``: then whoever only reads gets the pages that are there.
+#: Not set on every connection, because it also hides damage of the schema.
+_SHORT = "database disk image is malformed"
 DURABILITY = {"full": "FULL", "normal": "NORMAL"}
 
 
@@ -119,7 +123,13 @@ def _connect(
     connection.path, connection.file = path, file
     _living.add(connection)
     try:
-        set_pragmas(connection, mode, busy_timeout, durability)
+        try:
+            set_pragmas(connection, mode, busy_timeout, durability)
+        except sqlite3.DatabaseError as error:
+            if mode == "rw" or str(error) != _SHORT:
+                raise
+            connection.execute("PRAGMA writable_schema=ON")
+            set_pragmas(connection, mode, busy_timeout, durability)
     except BaseException:
         connection.close()
         raise
