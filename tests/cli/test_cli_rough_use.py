@@ -52,6 +52,17 @@ def test_a_bundle_never_replaces_an_older_one(
     assert store.session(story.parser).title == "Fix the parser"
 
 
+def test_a_bundle_is_a_file_that_can_be_read_back(
+    sessiondb: Run, store: Store, story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = sessiondb("rm", story.parser, "--bundle", "-", "--yes")
+    assert (ran.code, len(ran.err.splitlines())) == (2, 2)
+    assert "a bundle must be a file" in ran.err
+    assert store.session(story.parser).title == "Fix the parser"
+    assert not (tmp_path / "-").exists()
+
+
 def test_an_export_into_a_missing_folder_names_the_folder(
     sessiondb: Run, story: Story, tmp_path: Path
 ) -> None:

@@ -41,8 +41,11 @@ class How:
     def check(self) -> None:
         """Raise `ConflictError` if the bundle would replace a file.
 
-        And `click.UsageError` where somebody would have to be asked, and nobody is there.
+        And `click.UsageError` for stdout, which cannot be read back, or where somebody
+        would have to be asked and nobody is there.
         """
+        if self.bundle == "-":  # which is stdout for `export`
+            raise click.UsageError("a bundle must be a file, not stdout")
         # An existing file may be a bundle, and the last copy of other sessions.
         if self.bundle is not None and check_place(Path(self.bundle)):
             hint = "a bundle needs a new file"
