@@ -125,7 +125,7 @@ class AsyncStore:
         """Open a database, creating it if it is new: see `Store.open`.
 
         Await the result, or use it in ``async with``. A caller who is cancelled
-        meanwhile leaves nothing open.
+        during it leaves nothing open.
         """
         make = partial(
             Core, where, scope=scope, source=source, create=create, read_only=read_only,

@@ -196,6 +196,6 @@ class MissingExtraError(SessionDBError, ImportError):
     """An optional dependency is not installed."""
 
 
-#: What damaged or half-deleted rows make of reading one session. A file that is locked, full
-#: or replaced raises others: those concern every session.
+#: Errors that damaged or half-deleted rows cause when one session is read. A file that is
+#: locked, full or replaced raises others: those concern every session.
 UNREADABLE = (CorruptionError, CodecError, NotFoundError, ValueError, TypeError, LookupError)

@@ -130,7 +130,7 @@ class Mint:
         """Lower the floor to an id read from a database; other strings are ignored.
 
         So are ids dated in the far future, chosen by a caller: below one of them every new
-        session would carry its date, and below the last one there is no number left.
+        session would carry its date, and below the last one no number is left.
         """
         # The order of ids is that of their numbers.
         if not FAR_FUTURE < session_id < self._floor or not _NATIVE.fullmatch(session_id):

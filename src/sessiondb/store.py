@@ -219,9 +219,9 @@ class Store:
 
     @checked
     def read_past_damage(self, report: Callable[[ReadableCopy], None]) -> PastDamage:
-        """From now on answer reads that meet a damaged page from a copy of what can be read.
+        """From now on answer reads that encounter a damaged page from a copy of what can be read.
 
-        *report* is called once, when the copy is made, with what it lacks; a further call
+        *report* is called once, with the copy when it is made; a further call
         changes nothing. Without this such reads raise `CorruptionError`. Nothing is
         written to the damaged file.
         """

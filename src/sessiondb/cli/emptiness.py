@@ -1,4 +1,4 @@
-"""What a command says that found nothing: where it looked, and which names do not exist."""
+"""The message of a command that found nothing: where it looked, and which names do not exist."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sessiondb.model import Document, Export, Message, Session
     from sessiondb.store import Store
 
-#: What names stdout. A link to it cannot be replaced, and must not be.
+#: The names of stdout. A link to it cannot be replaced, and must not be.
 STDOUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 #: A session of no more text is read once, a longer one twice.
 HELD_CHARACTERS = 16_000_000
@@ -131,7 +131,7 @@ def _is_folder(target: str) -> bool:
 class Readable:
     """The exports of sessions, each read through before the first byte of it is written.
 
-    So one that cannot be read is left out as a whole, and named on stderr; the
+    So one that cannot be read is left out completely, and named on stderr; the
     others are written. ``left_out`` holds the ids of those.
     """
 

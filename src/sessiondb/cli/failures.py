@@ -1,6 +1,6 @@
-"""What a command that failed reports: two lines of text, or one line of JSON, and an exit code.
+"""The report of a command that failed: two lines of text, or one of JSON, and an exit code.
 
-Every end of a command is one `Failure`: an error of ours, of click, of SQLite, of
+Every end of a command is one `Failure`: one of our errors, of click, of SQLite, of
 the system, or a defect. A hint names the command to type, with the database that
 was given, and never the command that has just failed.
 """
@@ -108,7 +108,7 @@ def explain(error: BaseException, options: Options) -> Failure:
 
 
 def _translated(error: BaseException) -> BaseException:
-    """Return the error of ours that an error of SQLite means; any other as it is."""
+    """Return our error for an error of SQLite; any other as it is."""
     driver = sys.modules.get("sqlite3")
     if driver is not None and isinstance(error, driver.Error):
         from sessiondb.engine.failures import translate

@@ -43,7 +43,7 @@ def stats_command(
     """Cost and tokens of this project (-a: everywhere).
 
     Archived sessions and subagents are counted with --archived and --subagents;
-    stderr says what is left out. What a fork took over is counted once. A cost
+    stderr says what is left out. Messages that a fork copied are counted once. A cost
     that no source stated is estimated from --prices or config.toml, and shown
     apart. In a pipe each line is, tab-separated: the keys, sessions, messages,
     cost, estimated cost, tokens (input, output, reasoning, cache read, cache

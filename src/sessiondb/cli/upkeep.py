@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PROBLEMS_FOUND = 4
 REPAIR = "sessiondb check --repair"
-#: What is left where no repair can help.
+#: The last resort, if no repair can help.
 SAVE = "sessiondb export -a --to jsonl -o FILE"
 
 
@@ -84,8 +84,8 @@ def check_command(
 
     With --repair, rows that refer to nothing are removed or detached, and counters,
     ownership and the search index are made to agree again. The plan is shown first,
-    a terminal is asked for a typed yes, and a copy of the file is made. What was
-    said in sessions that are still there is never changed.
+    a typed yes is required on a terminal, and a copy of the file is made. The
+    content of sessions that are still there is never changed.
     """
     if (dry_run or yes) and not repairing:
         raise click.UsageError("--dry-run and --yes belong to --repair")

@@ -230,7 +230,7 @@ class DeleteLogged:
         source, name, *_, imported = tx.one(_FACTS, sid=self.session_id)
         below_it = [sid for sid, _ in tx.run(_CHILDREN, sid=self.session_id).fetchall()]
         Delete(self.session_id).remove(tx, [self.session_id], below_it)
-        # The same deletion on every side, or each would tell the others of its own.
+        # The same deletion on every side, or each would report its own to the others.
         values = (source, self.session_id if imported is None else name, self.version.time,
                   self.version.revision, seen)  # fmt: skip
         sql = insert_text(tombstone, _TOMBSTONE, "OR REPLACE")

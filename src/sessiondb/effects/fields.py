@@ -1,7 +1,7 @@
 """Arguments of the verbs that become columns: append's keywords, and file diffs.
 
-What a caller states is held to `model.bounds` here, so that it is refused when it
-is queued.
+Values from a caller are checked against `model.bounds` here, so that they are refused
+when they are queued.
 """
 
 from __future__ import annotations

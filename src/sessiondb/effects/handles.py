@@ -103,7 +103,7 @@ def message_key(message: MessageRef, what: str = "message") -> str | int:
 
 
 class PartKey(NamedTuple):
-    """What addresses a tool call: its id alone, or a string that may be its ``call_id``."""
+    """The address of a tool call: its id alone, or a string that may be its ``call_id``."""
 
     name: str
     exact: bool

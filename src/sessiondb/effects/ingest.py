@@ -173,7 +173,7 @@ _MODEL = ("provider_id", "model_id", "model_source")
 def keep_model(old: Mapping[str, Any], new: dict[str, Any]) -> None:
     """Let the model of a stored session stay in *new*, unless the source states another.
 
-    What the caller set here wins; what is derived is made again when the import ends.
+    A model that the caller set here wins; a derived one is derived again when the import ends.
     """
     stays = old["model_source"] == "caller" and new["model_source"] != "caller"
     if stays or new["model_source"] == "derived" == old["model_source"]:

@@ -20,7 +20,7 @@ Sink = Callable[[int, list[Change]], None]
 
 
 class Outcome(Enum):
-    """What became of a unit."""
+    """The outcome of a unit."""
 
     PENDING = "pending"
     COMMITTED = "committed"
@@ -46,7 +46,7 @@ class Job:
     error: BaseException | None = None
     #: True once its caller was interrupted: it is not begun any more.
     abandoned: bool = False
-    #: How often a batch with it was rolled back as a whole; then it is tried alone.
+    #: How often a batch with it was rolled back; then it is tried alone.
     tries: int = 0
 
     @property
@@ -71,9 +71,9 @@ class Batch:
 
     serial: int
     jobs: list[Job] = field(default_factory=list)
-    #: What ended the transaction: empty while it may still be open.
+    #: The statement that ended the transaction: empty while it may still be open.
     ended: list[object] = field(default_factory=list)
-    #: What to do once the transaction is committed, and what it changed.
+    #: Steps to take once the transaction is committed, and its changes.
     after: list[Callable[[], None]] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
 

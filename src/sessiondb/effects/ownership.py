@@ -175,7 +175,7 @@ def subtract(
 ) -> None:
     """Take removed messages, as (inherited, values of `USAGE`), out of their session's counters.
 
-    The rows are gone already. Counting again would read the whole session for the
+    The rows are gone already. Counting again would read all of the session for the
     removal of one message.
     """
     gone: set[tuple[str, int]] = set()

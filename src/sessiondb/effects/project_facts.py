@@ -1,4 +1,4 @@
-"""What a source says of a project, merged into its row.
+"""A source's facts about a project, merged into its row.
 
 A project is one row for every program that works in it. So the earliest time of
 creation holds, a name is replaced by one that the source gives, and the source's

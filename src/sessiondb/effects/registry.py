@@ -1,6 +1,6 @@
 """The writers of this process: one for each file, shared by all stores that have it open.
 
-Files are told apart by device and inode, so two names of one file have one writer.
+Files are distinguished by device and inode, so two names of one file have one writer.
 Before a fork(2) the writers rest: a child must not inherit an open transaction.
 """
 

@@ -4,7 +4,7 @@ A session that is not here becomes the same rows. One that is here is known by
 its id; its messages are joined by theirs, so a branch from each side stays.
 Of what both sides have, one holds by an order that both agree on: of the fields
 of a session the one with the greater version (`model.versions`), of a message the
-one that is more finished. What a file lacks is not removed here.
+one that is more finished. Nothing is removed because it is missing from a file.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Restoration(Run):
     """The import of one session of ours, over as many transactions as it takes.
 
     ``unfinished``: an earlier import of it ended in the middle. ``revision`` is
-    ours before it began; ``kept``: we have something that the file lacks.
+    ours before it began; ``kept``: we have something that is missing from the file.
     ``pending`` are (seq, id of the parent) of messages whose parent comes later.
     """
 
@@ -111,7 +111,7 @@ class OpenRestore:
         tx.insert_blobs(self.blobs)
         buried = tx.run(_UNBURY, source=run.source, source_id=run.stored.buried_as(run.source_id))
         found = tx.one(_FOUND, sid=run.stored.id)
-        # What was removed here comes back as itself, also where a new session has its name.
+        # A session that was removed here is restored as itself, also if a new one has its name.
         if found is None and not run.stored.native and not buried.rowcount:
             found = tx.one(_FOUND_BY_SOURCE, source=run.source, source_id=run.source_id)
         run.fresh = found is None
@@ -183,7 +183,7 @@ class WriteRows:
         self._begun = self._begun or (run.messages, run.last)
         run.messages, run.last = self._begun
         state = tx.peek(run.session_id)
-        # A copy that stayed may be the one that is counted meanwhile.
+        # A copy that stayed may be the one that is counted by now.
         forked = tx.one(_FORKED, root=state.root_id) is not None
         touched: list[ownership.Lost] = []
         keys: dict[str, ownership.Lost] = {}
@@ -305,7 +305,7 @@ def _weight(
 ) -> tuple[int, int, bytes]:
     """Return by what one state of a message goes before another, on either side of a merge.
 
-    What is more finished holds, then what was changed last; the rest is only an order.
+    The more finished state wins, then the one changed last; the rest is only an order.
     """
     open_ends = (completed is None) + sum(x.status in ("pending", "running") for x in parts)
     last = max(completed or 0, 0, *(item.time_updated or 0 for item in parts))

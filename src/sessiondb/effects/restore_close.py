@@ -1,4 +1,4 @@
-"""The end of an import from a log of ours: fields, prompts, counters, ledger, family."""
+"""The end of an import from one of our logs: fields, prompts, counters, ledger, family."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class CloseRestore:
 
         revision = of.revision
         if not (run.fresh or run.unfinished):
-            # What only one side had until now is a state that neither has seen.
+            # A value that only one side had until now makes a state that neither has seen.
             revision = max(of.revision, run.revision + 1)
             revision = max(of.revision, run.revision) + 1 if run.kept else revision
         if run.fresh and of.deleted is not None:

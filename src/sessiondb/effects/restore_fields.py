@@ -59,7 +59,7 @@ _CLEAR_DIFFS = Statement(lambda: delete(file_diff).where(file_diff.c.session_id 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoggedFields:
-    """What a log says of a session: rows as they are stored, checked.
+    """The fields of a session in a log: rows as they are stored, checked.
 
     ``todos`` are (id, content, status, priority, created, updated), ``diffs`` rows
     without the session's id. ``data`` is packed, also if it is a blob.
@@ -243,7 +243,7 @@ class Merge:
         leaves: tuple[Version, Version],
         full: bool,
     ) -> Version:
-        """Return the version of the leaf that holds, of ours and theirs, which differ.
+        """Return the version of the leaf that wins, if the local and the logged one differ.
 
         Who works on a branch here is not moved to another one by a merge: such a
         leaf is put in force again, over both, once. Only one that did not move since

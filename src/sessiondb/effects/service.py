@@ -93,7 +93,7 @@ class Service(Worker):
             self.call_later(IDLE_SECONDS, self._look)
 
     def _look(self) -> None:
-        """Checkpoint if nobody wrote since the last look, else look again later."""
+        """Checkpoint if nothing was written since the last look, else look again later."""
         self._at_rest()
         seen, self._seen = self._seen, self._writer.serial
         if seen != self._seen:

@@ -191,7 +191,7 @@ class SetColumns:
 def _still_shared(tx: Transaction, session_id: str, metadata: str) -> str:
     """Return new metadata with the secret that ends a share, which only `set_share` writes.
 
-    Who reads metadata, changes it and writes it back may bring the secret along.
+    A caller that reads metadata, changes it and writes it back may include the secret.
     """
     share = json.loads(tx.one(_METADATA, sid=session_id)[0]).get(SHARE)
     given = json.loads(metadata)

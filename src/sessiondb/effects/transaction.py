@@ -284,7 +284,7 @@ class Transaction:
 
         *at* is the time that the caller states (default: now). The last use never
         goes back, except from the creation of a session that was empty until then:
-        a chat that is brought over with its old times is as old as it states.
+        a chat that is imported with its old times is as old as it states.
         Raises `LeaseHeldError` while another process has the lease of the session.
         """
         if state.holder is not None and not of_this_process(state.holder):

@@ -142,7 +142,7 @@ class Unit:
         to that of the store, so two programs with one ``thread-1`` have two sessions.
         *fields* are those of `create_session` and count for a new session alone. The
         handle's ``id`` and ``created`` are final after the commit; until then it can be
-        used in this unit. A session that was deleted is not brought back: a new one
+        used in this unit. A session that was deleted is not restored: a new one
         takes its name.
         """
         create = replace(

@@ -114,7 +114,7 @@ class Worker:
         self._consume_here()
 
     def _next_steps(self) -> bool:
-        """Consume until `stop`; True if something ended it early, and it must go on."""
+        """Consume until `stop`; True if something ended it early, and it must continue."""
         try:
             while (function := self._next()) is not _stop:
                 self._guard(function)

@@ -2,7 +2,7 @@
 
 One connection and one queue per process and database file (found by device and
 inode). Whoever queues a unit and finds the role free commits everything that
-queued meanwhile, in its own thread; async callers are served by a daemon thread.
+has queued by then, in its own thread; async callers are served by a daemon thread.
 Batches form by themselves from what queued during the last commit. A bad unit never
 hurts its neighbours: the batch begins again, with a savepoint for each.
 
@@ -104,7 +104,7 @@ class Writer:
     def _as_writer(self, work: Callable[..., None], *args: object) -> None:
         """Do *work* with the role, which is given back on every path."""
         if self.serving_here:
-            # From a signal handler or somebody's __del__, in the middle of a commit.
+            # From a signal handler or a finaliser (__del__), in the middle of a commit.
             raise BusyError(
                 "this thread is in the middle of a commit",
                 hint="do not write from a signal handler or a finaliser",
@@ -383,8 +383,8 @@ class Writer:
     def close(self) -> None:
         """Checkpoint and close the connection.
 
-        In the middle of a commit of this thread it is closed when that ends: nobody
-        uses this writer any more.
+        In the middle of a commit of this thread it is closed when that ends: this
+        writer is not used any more.
         """
         if os.getpid() == self._pid and not self.serving_here:
             self._as_writer(self._hang_up)

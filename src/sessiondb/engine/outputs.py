@@ -276,13 +276,13 @@ def _belongs_to_a_database(path: Path, facts: os.stat_result | None) -> bool:
     if (facts.st_dev, facts.st_ino) in open_files():
         return True
     if facts.st_size == 0:
-        # Between its first moment and its first page nothing else tells a database.
+        # Between its first moment and its first page nothing else identifies a database.
         return os.path.lexists(f"{path}.lock")
     return facts.st_size >= _SMALLEST_PAGE and _has_pages(path, facts)
 
 
 def _has_pages(path: Path, facts: os.stat_result) -> bool:
-    """Return whether the file begins like a database; raises `StorageError` if nobody can tell."""
+    """Return whether the file begins like a database; raises `StorageError` if that is unknown."""
     for descriptor in _descriptors_of(facts):
         with contextlib.suppress(OSError):
             return os.pread(descriptor, len(_MAGIC), 0) == _MAGIC
@@ -292,7 +292,7 @@ def _has_pages(path: Path, facts: os.stat_result) -> bool:
     from sessiondb.engine.connection import uri_of
 
     try:
-        # By SQLite, which keeps the locks that another thread may take meanwhile.
+        # By SQLite, which keeps the locks that another thread may take by then.
         connection = sqlite3.connect(f"{uri_of(path, 'ro')}&immutable=1", uri=True)
         with contextlib.closing(connection):
             connection.execute("PRAGMA schema_version")
@@ -306,7 +306,7 @@ def _has_pages(path: Path, facts: os.stat_result) -> bool:
 
 
 def _descriptors_of(facts: os.stat_result) -> list[int]:
-    """Return the descriptors that this process has on a file; ``[]`` where nobody can say."""
+    """Return the descriptors that this process has on a file; ``[]`` if the system does not say."""
     for folder in _DESCRIPTORS:
         with contextlib.suppress(OSError):
             return [number for number in map(int, os.listdir(folder)) if _same(number, facts)]

@@ -1,4 +1,4 @@
-"""What a developer asks of alembic: `alembic check` and `alembic revision`.
+"""The alembic commands of a developer: `alembic check` and `alembic revision`.
 
 Both compare the tables in `sessiondb.schema` with what the chain of migrations makes of
 an empty database in memory. No file is opened: every file at a revision has the same

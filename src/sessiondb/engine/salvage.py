@@ -2,8 +2,8 @@
 
 Rows are copied by ranges of row numbers that are halved where a page cannot be read,
 so that what lies around a damaged page is found; indexes are not used, and those of
-the copy are made anew. The damaged file is only read. What is lost is counted, and
-the sessions that lost something are named as far as its indexes still tell.
+the copy are rebuilt. The damaged file is only read. Lost rows are counted, and the
+sessions that lost some are named as far as its indexes still show them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TABLES = (
 
 @dataclass(slots=True)
 class ReadableCopy:
-    """What could be read of a database, behind ``connection``; ``lost`` rows by table.
+    """The readable rows of a database, behind ``connection``; ``lost`` rows by table.
 
     ``damaged`` are the sessions that are known to have lost rows, ``known`` says
     whether those are all.

@@ -37,5 +37,5 @@ class Store:
 
 
 def unreadable(path: Path, why: str) -> Store:
-    """Return what stands for a file or folder that may hold a store and cannot be read."""
+    """Return a placeholder for a file or folder that may hold a store and cannot be read."""
     return Store("unreadable", path, lambda path: iter([Problem(str(path), why)]))

@@ -32,7 +32,7 @@ PLANNED = {
     "claude": "Claude Code", "codex": "Codex", "pi": "pi", "goose": "Goose", "aider": "aider",
     "gemini": "Gemini CLI", "qwen": "Qwen Code", "llm": "llm", "openai-agents": "OpenAI Agents SDK",
 }  # fmt: skip
-#: What is looked at below a folder, and read of a file.
+#: Limits on the entries below a folder, and on the lines of a file.
 MAX_ENTRIES, MAX_DEPTH, MAX_LINES, MAX_LINE = 2_000, 8, 16, 65_536
 _NEVER = {".git", "node_modules"}
 

@@ -1,1 +1,1 @@
-"""What lies between a reader and the store: every value is checked here before it is queued."""
+"""Between a reader and the store: every value is checked here before it is queued."""

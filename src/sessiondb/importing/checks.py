@@ -12,8 +12,8 @@ store. One rule for each kind of value:
 * JSON and ``data``: stored exactly or refused.
 
 A refused session is one `Problem` and none of its messages is read; a refused message
-is one `Problem` and the session continues with the next. What a column cannot hold and
-is worth keeping stays with the raw record, in ``data``: a reader leaves its field None.
+is one `Problem` and the session continues with the next. A value that a column cannot hold
+and that is worth keeping stays with the raw record, in ``data``: a reader leaves its field None.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _OPTIONAL_IDS = ("parent_source_id", "parent_message", "leaf")
 
 @dataclass(frozen=True, slots=True)
 class CheckedSession:
-    """What a session's row, lists and ledger entry are made of; all of it can be stored.
+    """The values of a session's row, lists and ledger entry; all of them can be stored.
 
     ``columns`` are those of its row that the source gives. ``todos`` are rows from ``id``
     on, ``diffs`` from ``seq`` on; None is a list that the source does not have.
@@ -112,7 +112,7 @@ def check_session(item: SourceSession) -> CheckedSession:
 
 
 def check_stored(of: Any) -> StoredSession:
-    """Check what a session of ours was in the database it comes from.
+    """Check the stored state of one of our sessions, from the database it comes from.
 
     Raises `InvalidInputError`.
     """
@@ -275,7 +275,7 @@ def records(item: SourceSession) -> Iterator[Any]:
 
 
 def reason(error: Exception) -> str:
-    """Return what an exception says; one that no reader should raise is told by its type."""
+    """Return an exception's message; one that no reader should raise is named by its type."""
     expected = isinstance(error, OSError | SessionDBError)
     text = str(error) if expected else f"its reader failed: {error!r}"
     return text if len(text) <= MAX_REASON else f"{text[:MAX_REASON]}…"
@@ -445,7 +445,7 @@ def _check_times(row: MessageRow | PartRow) -> None:
 
 
 def _time(value: Any, what: str) -> int | None:
-    # What a program calls a time may be any small number; a large one would spoil every order.
+    # A program's time may be any small number; a large one would spoil every order.
     return bounds.integer(value, what, least=0, most=bounds.TIME_MOST)
 
 

@@ -85,7 +85,7 @@ def write_bundle(store: Store, sessions: Iterable[Session], path: Path) -> dict[
     """Write sessions to the new file *path* and read it back; return their revisions.
 
     A path that ends with ``.gz`` is compressed. Raises `ConflictError` if a file is
-    there, or if a session changed meanwhile, `SessionDBError` if the file does not
+    there, or if a session has changed since, `SessionDBError` if the file does not
     hold the sessions, and the errors of `outputs.writing`.
     """
     found = parents_first(store, sessions)

@@ -1,10 +1,10 @@
 """Deletions that clones of a project exchange through the logs of its sessions.
 
 A session that is deleted in one clone is deleted in the others, but its log keeps
-everything and `import --restore` brings it back. The record of a deletion names
+everything and `import --restore` restores it. The record of a deletion names
 the session's revision and the messages that were there. It counts only if the log
-holds nothing newer and no other message: who goes on with a session that somebody
-else deletes keeps it, for all.
+holds nothing newer and no other message: whoever continues a session that another
+user deletes keeps it, for all.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def delete_logged(store: Store, logged: list[Logged]) -> list[str]:
 def deleted_here(store: Store, logged: list[Logged]) -> Iterator[tuple[Logged, Version, bool]]:
     """Yield each session that was deleted here and is in a log that does not say so.
 
-    With the version of the deletion, and whether the log went on without it: then
+    With the version of the deletion, and whether the log was continued without it: then
     the session lives.
     """
     known = tombstones(store)

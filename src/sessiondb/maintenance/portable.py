@@ -1,4 +1,4 @@
-"""What a session says in a folder that a team commits.
+"""A session's paths in a folder that a team commits.
 
 A log in ``.sessiondb/sessions`` names directories relative to the folder that
 holds ``.sessiondb``, and never absolute: a path of one machine means nothing on

@@ -60,7 +60,7 @@ SELECT 1 FROM session AS k JOIN message AS o ON o.session_id = k.id
  WHERE k.root_id = s.root_id AND k.time_deleted IS NULL
    AND o.id = m.id AND o.seq = m.seq AND o.time_created = m.time_created"""
 _CLASS = "s.root_id, m.seq, m.id, m.time_created, m.usage_key"
-#: What identifies the class of each message that is inherited from nowhere.
+#: The class of each message that is inherited although no copy counts.
 UNOWNED = f"""
 SELECT {_CLASS} FROM message AS m JOIN session AS s ON s.id = m.session_id
  WHERE m.inherited = 1 AND {_LIVE}

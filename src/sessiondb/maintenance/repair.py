@@ -3,8 +3,8 @@
 The rows of the file are made to agree with each other again; nothing that was said
 is invented or guessed. A copy of the file comes first, page for page. All rows are
 repaired in one transaction, so an interrupt leaves the file as it was; each action
-is a no-op where nothing is wrong, so repairing again changes nothing. What only a
-backup has (the bytes of a lost value, a damaged page of a table) stays a finding.
+is a no-op where nothing is wrong, so repairing again changes nothing. A loss that only a
+backup can replace (the bytes of a value, a damaged page of a table) stays a finding.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _LAST_SEQ = "(SELECT max(seq) FROM message WHERE session_id = session.id)"
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What a repair did: the copy made before (None: nothing to do), and what it left."""
+    """The result of a repair: the copy made before (None: nothing to do), and the findings left."""
 
     backup: Path | None
     repaired: list[Finding]
@@ -74,7 +74,7 @@ def repair(
 ) -> Repaired:
     """Repair the database of *store*; nothing to repair is a no-op without a copy.
 
-    *findings* are those of `check`, made anew without them. Raises
+    *findings* are those of `check`, which is run without them. Raises
     `CorruptionError` if a page of a table is damaged, `BusyError`, `StorageError`;
     each leaves the rows as they were.
     """
@@ -156,7 +156,7 @@ class _Run:
 def _search(run: _Run) -> None:
     """Make the index agree with the rows; before they change, for triggers take out what is there.
 
-    And after, because a value that was found again is text that the index lacks.
+    And after, because a value that was found again is text that is missing from the index.
     """
     for table in SEARCHES:
         try:
@@ -393,7 +393,7 @@ def _stamp(run: _Run) -> None:
     run.tx.finish()
 
 
-#: What is done, in this order; each is a no-op where nothing is wrong.
+#: The actions, in this order; each is a no-op where nothing is wrong.
 ACTIONS: list[Callable[[_Run], None]] = [
     _search, _meta, _projects, _orphans, _family, _blobs, _tree, _ownership, _counters,
     _stamp, _search,

@@ -54,8 +54,8 @@ Notes = dict[str, tuple[int, int, str]]
 class Synced:
     """What a sync did.
 
-    ``read`` is what became of each session in the files; ``written``, ``missing``
-    and ``removed`` are ids: a missing one had a file here, which somebody removed, a
+    ``read`` has the outcome of each session in the files; ``written``, ``missing``
+    and ``removed`` are ids: a missing one had a file here, which was removed, a
     removed one was deleted here because its log says that others deleted it.
     """
 
@@ -147,7 +147,7 @@ def _read(store: Store, done: Synced, files: Files, notes: Notes) -> list[Logged
 
 
 def _settle_deletions(store: Store, done: Synced, files: Files, logged: list[Logged]) -> None:
-    """Delete what others deleted, tell them what was deleted here, bring back what goes on."""
+    """Delete what others deleted, record our deletions, restore sessions that were continued."""
     done.removed = delete_logged(store, logged)
     alive: list[Logged] = []
     for item, version, goes_on in deleted_here(store, logged):
@@ -214,7 +214,7 @@ def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
 def _update(
     store: Store, session: Session, path: Path, seen: tuple[int, int] | None, whole: bool
 ) -> tuple[int, int] | None:
-    """Write a session's file, or what it lacks; return what it is then, as `_bring` does."""
+    """Write a session's file, or its missing records; return its state, as `_bring` does."""
     root = str(store.location.root)
 
     def lines() -> Iterator[str]:

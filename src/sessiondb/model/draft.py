@@ -3,7 +3,7 @@
     user("Fix the off-by-one")
     assistant(text("Done."), tool("edit", {"path": "a.py"}, output="ok"))
 
-A string stands for a text part. These functions check the types of their arguments;
+A string becomes a text part. These functions check the types of their arguments;
 everything else is checked when an effect is queued.
 """
 

@@ -355,7 +355,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class DeletePlan:
-    """What a delete would remove, and what it would detach.
+    """The sessions that a delete would remove, and the forks it would detach.
 
     ``bytes`` is about what the file gets back: rows, index entries, the share of the
     search index, and the blobs that no session outside of the plan refers to.

@@ -101,7 +101,7 @@ class SourceMessage:
 
 @dataclass(frozen=True, slots=True)
 class SourceProject:
-    """What a source keeps about a project; None is unknown, times are in Unix ms.
+    """A project as a source describes it; None is unknown, times are in Unix ms.
 
     ``sandboxes`` are further directories of the project, as absolute paths; those
     that belong to a project already are left alone. ``record`` is the source's own

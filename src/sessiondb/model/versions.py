@@ -28,8 +28,8 @@ PLAIN = ("share_url", "revert", "permission", "time_compacting")
 ABOUT_FIELDS = ("version", "agent", "provider_id", "model_id", "model_source")
 SUMMARY_FIELDS = ("summary_additions", "summary_deletions", "summary_files", "summary_diffs")
 
-#: Not a field: the leaf as the last merge left it, by its digest. What was moved since is the
-#: place where somebody works here.
+#: Not a field: the leaf as the last merge left it, by its digest. A leaf that was moved
+#: since is the place where a user works here.
 SETTLED = "settled"
 #: ``data`` of a session: records of a log whose type is not known, to be written back.
 UNKNOWN = "jsonl_records"
@@ -127,5 +127,5 @@ def encoded(versions: Mapping[str, Version]) -> str:
 
 
 def decoded(text: str | None) -> dict[str, Version]:
-    """Return what `encoded` was given; None is no merge base."""
+    """Return the versions that `encoded` was given; None means without a merge base."""
     return {name: Version(*v) for name, v in json.loads(text or "{}").items()}

@@ -133,7 +133,7 @@ class Core:
         self._sinks: list[Sink] = []
         #: Functions that close connections of which nobody makes use.
         self.on_rest: list[Callable[[], None]] = []
-        #: Where reads go on behind a damaged page; None: they raise.
+        #: Where reads continue behind a damaged page; None: they raise.
         self.damage: PastDamage | None = None
         self.closed = self._started = self._released = False
         close_collected()
@@ -175,7 +175,7 @@ class Core:
         except sqlite3.Error as error:
             if not isinstance(why := translate(error), CorruptionError):
                 raise why from error
-            # What is read or written next says so; an index alone stops no read.
+            # The next read or write says so; an index alone stops no read.
             newest, leftover = None, False
         finally:
             self.give_back(connection)
@@ -221,7 +221,7 @@ class Core:
             self._idle.append(connection)
         else:
             connection.close()
-        # After, not before: whoever closes the store meanwhile would not see it.
+        # After, not before: a thread that closes the store now would not see it.
         if self.closed:
             self._close_idle()
 
@@ -333,10 +333,10 @@ class Core:
         )  # fmt: skip
 
     def refresh_project(self) -> None:
-        """Bring what is known of the current worktree's project up to date.
+        """Update the known facts of the current worktree's project.
 
         In a unit of its own, after one of the caller's: neither its order nor its
-        outcome depends on git. What fails is tried again after the next look.
+        outcome depends on git. A refresh that fails is tried again after the next look.
         """
         with contextlib.suppress(SessionDBError):
             place = self.facts.stale(self.locate)
@@ -404,7 +404,7 @@ class Core:
             self.close()
         except Exception:
             _log.exception("a store that was collected could not be closed")
-        # Last, so that whoever opens the file meanwhile waits for its end.
+        # Last, so that a thread that opens the file waits for its end.
         with contextlib.suppress(ValueError):
             _collected.remove(self)
 
@@ -432,7 +432,7 @@ def _check_level(durability: object) -> None:
 def close_collected() -> None:
     """Close the stores that were collected; where no lock is held.
 
-    Each thread of ours closes its own store only: two that close each other's would
+    Each of our threads closes its own store only: two that close each other's would
     wait for each other. Any other thread waits for them, so that it finds none open.
     """
     for core in list(_collected):

@@ -1,4 +1,4 @@
-"""What git says of the worktrees that this process reads and writes from.
+"""Git's facts about the worktrees that this process reads and writes from.
 
 A process of git is started only for a worktree whose first commit the database
 does not know, and again only after the files of its repository have changed.
@@ -61,7 +61,7 @@ class Facts:
         """Return, once in `LOOK_AGAIN` seconds, whether to look after *unit* at the worktree.
 
         An agent may append to one session for days, and the first commit or the remote
-        come meanwhile. A unit that names a place refreshes that place itself.
+        come later. A unit that names a place refreshes that place itself.
         """
         now = time.monotonic()
         if unit.places or now < self._look_again:

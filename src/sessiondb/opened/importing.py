@@ -226,7 +226,7 @@ class Importer:
     ) -> Iterator[tuple[Entry, int, StoredMessage | None]]:
         """Yield the messages that pass the gate, with their bytes and what they were.
 
-        What does not pass is added to *problems*.
+        A message that does not pass is added to *problems*.
         """
         seen: set[str] = set()
         for found in checks.records(item):

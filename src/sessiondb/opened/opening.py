@@ -14,7 +14,7 @@ from sessiondb.opened.executor import SerialExecutor
 
 
 class Closable(Protocol):
-    """What is opened: the asynchronous façade."""
+    """The object that is opened: the asynchronous façade."""
 
     async def close(self) -> None:
         """Close it."""
@@ -46,9 +46,9 @@ class Opening(Generic[S]):
         return self._open().__await__()
 
     async def _open(self) -> S:
-        """Open the store; whoever is cancelled meanwhile leaves nothing open.
+        """Open the store; a caller who is cancelled leaves nothing open.
 
-        What may wait long comes first and registers nothing. The rest is short, so a
+        The step that may wait long comes first and registers nothing. The rest is short, so a
         caller who is cancelled then waits until it is undone: at once afterwards the
         file may be replaced and opened again.
         """
@@ -68,7 +68,7 @@ class Opening(Generic[S]):
                 raise
             return self._cls(made.pop())
         finally:
-            # What is in *made* by then was not handed out: the executor closes it.
+            # A store in *made* was not handed out: the executor closes it.
             executor.end()
 
     async def __aenter__(self) -> S:

@@ -201,7 +201,7 @@ class Queries:
     def freed_bytes(self, sessions: Iterable[SessionRef]) -> Read[int]:
         """Return about how many bytes of the file removing these sessions together frees.
 
-        What they share only with each other counts once, what others refer to does not.
+        Values that only they share count once, those that others refer to do not.
         """
         found: list[str] = []
         for ref in sessions:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 #: Reader connections, and so threads, of one store.
 MAX_READERS = 4
-#: Seconds that closing a store waits for a read that nobody waits for any more.
+#: Seconds that closing a store waits for a read whose callers were cancelled.
 PATIENCE = 5.0
 
 

@@ -65,7 +65,7 @@ def _look_up(item: SourceSession, of: StoredSession, ledger: str) -> Read[tuple[
     session_id, deleted, importing_since, messages = rows[0]
     if deleted is not None:
         return "leaving", None, 0
-    # What could not be read may have been mended since: a session with problems is read again.
+    # Damage may have been repaired since: a session with problems is read again.
     if importing_since is None and noted and noted[0] == (item.digest, None):
         return "unchanged", session_id, messages
     return ("imported" if importing_since is not None else "updated"), session_id, messages

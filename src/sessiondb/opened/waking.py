@@ -61,7 +61,7 @@ class Inbox:
 
     @staticmethod
     def _settle(future: asyncio.Future[Any], error: BaseException | None, value: Any) -> None:
-        if future.done():  # cancelled meanwhile, or settled before an interrupt
+        if future.done():  # cancelled by now, or settled before an interrupt
             return
         if error is None:
             future.set_result(value)

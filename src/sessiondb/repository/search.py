@@ -6,8 +6,8 @@ matches; the other orders sort the newest `WINDOW` matches that pass the filters
 Sessions whose title alone matches come last.
 
 A cursor names the newest match that the first page saw and the last hit shown.
-What was shown before follows from these, so a cursor is short, and later pages
-neither repeat nor skip a hit for what is written meanwhile. (Scores change with
+The hits shown before follow from these, so a cursor is short, and writes between two
+pages neither repeat nor hide a hit. (Scores change with
 every write, so pages by rank may.)
 
 FTS5 answers one MATCH by one walk over its index. A statement that looks up
@@ -109,7 +109,7 @@ _OF_PART = "CROSS JOIN part AS p ON p.rid = f.rowid"
 _OF_MESSAGE = "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
 
 
-#: What the orders sort the window by, smallest first. The time is the part's: that of
+#: Keys by which the orders sort the window, smallest first. The time is the part's: that of
 #: its message is a row elsewhere in the file, and would double what the window costs.
 _KEYS = {"rank": "bm25(part_search)", "time": "-p.time_created"}
 _NEED_MESSAGE = frozenset({"role", "since", "until"})

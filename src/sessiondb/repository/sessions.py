@@ -145,7 +145,7 @@ def decode_cursor(cursor: str, *kinds: Any) -> list[Any]:
         with suppress(ValueError, RecursionError):
             key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     known = isinstance(key, list) and len(key) == len(kinds)
-    # What we did not write is refused: another spelling, a number that SQLite cannot hold.
+    # A cursor that we did not write is refused: another spelling, a number that SQLite cannot hold.
     if not known or not all(map(_is_key, key, kinds)) or encode_cursor(*key) != cursor:
         raise InvalidInputError(f"not a cursor of this list: {abridged(cursor)}")
     return list(key)

@@ -25,7 +25,7 @@ from sqlalchemy import text
 from sessiondb.engine.sql import Statement
 from sessiondb.repository import Read
 
-#: What SQLite adds to each cell of a page: its place, its length, its rowid.
+#: Bytes that SQLite adds to each cell of a page: its place, its length, its rowid.
 _CELL = 9
 #: A page without its header, and the most that a row keeps of itself on one.
 _PAGE, _ON_PAGE, _LEAST, _OVERFLOW = 4084, 4061, 489, 4092
@@ -261,7 +261,7 @@ def _varints(packed: bytes) -> Iterable[int]:
 def blob_bytes(size: int) -> int:
     """Return what a blob of *size* bytes takes: its row, its pages, its index entry.
 
-    What fits on a page shares it with as many as fit; of more, full pages hold the rest.
+    A value that fits on a page shares it with as many as fit; a larger one fills pages of its own.
     """
     row = size + 64 + 20
     here = row

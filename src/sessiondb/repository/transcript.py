@@ -275,7 +275,7 @@ def pages(session_id: str, *, branches: bool = False, size: int = PAGE) -> Read[
 
 
 class Identity(NamedTuple):
-    """What a message is recognised by in another session."""
+    """The key by which a message is recognised in another session."""
 
     id: str
     time_created: int

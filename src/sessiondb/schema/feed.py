@@ -1,7 +1,7 @@
 """The feed of changes, where it is more than the column ``session.change``.
 
 A row that is gone has no number any more, so each deletion is a row of its own in
-``deletion``. What the library deletes is noted when it is marked; the trigger notes
+``deletion``. A deletion by the library is noted when it is marked; the trigger notes
 what a shell deletes, cascades included, whether foreign keys are on or off. No
 transaction of the library removes a session that is not marked: `Transaction` hands
 out numbers of its own, which the trigger cannot see.

@@ -1,6 +1,6 @@
 """Sums over costs and token counts that no row can break.
 
-SQLite's ``sum`` of integers ends a statement with "integer overflow". What this
+SQLite's ``sum`` of integers ends a statement with "integer overflow". Values that this
 library writes cannot overflow (`model.bounds`); a file that another program wrote
 to can. So counts are added as floating point, which is exact up to 2^53, and a cost
 beyond reason is unknown. As with ``sum``, nothing known is NULL.
@@ -8,7 +8,7 @@ beyond reason is unknown. As with ``sum``, nothing known is NULL.
 
 from __future__ import annotations
 
-#: A sum beyond it is no statement about money; infinity is not valid JSON either.
+#: A sum beyond it says nothing about money; infinity is not valid JSON either.
 _COST_LIMIT = "1e300"
 
 

@@ -1,4 +1,4 @@
-"""What the records about a session say in the end: of each field the greatest version.
+"""The state of a session by all its records: of each field the greatest version.
 
 A file may hold the records of several databases, one line behind the other as
 git has merged them. Each record names the revision of what it says, so the order

@@ -96,7 +96,7 @@ def read_small(path: Path) -> bytes | None:
 
 
 def entries(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in a directory, sorted by name; nothing where there is no directory.
+    """Yield the entries of a directory, sorted by name; none if there is no directory.
 
     Raises `OddRecordError` for one that cannot be read.
     """

@@ -81,7 +81,7 @@ def _decode(text: str) -> Any:
         value, end = _scan(text, 0)
     except StopIteration:
         end = -1
-    # What programs write has no space around it; the slow way handles what has.
+    # Programs write JSON without space around it; the slow way handles the rest.
     return value if end == len(text) else _decoder.decode(text)
 
 

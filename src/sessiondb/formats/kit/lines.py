@@ -1,7 +1,7 @@
 """The lines of a log, packed with gzip or not, with bounds on what a hostile file costs.
 
-A file is looked through once, and any line can be read again by its offset. What is
-damaged or too large costs the lines that it touches: those before and after it are read.
+A file is looked through once, and any line can be read again by its offset. Damage
+or excess costs the lines that it touches: those before and after it are read.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class ForeignDatabase:
 
     @property
     def is_utf8(self) -> bool:
-        """Return whether its texts are stored in UTF-8; only while somebody is reading."""
+        """Return whether its texts are stored in UTF-8; only during a read."""
         return bool(self.connection.execute("PRAGMA encoding").fetchone()[0] == "UTF-8")
 
     @property

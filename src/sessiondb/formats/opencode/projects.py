@@ -1,4 +1,4 @@
-"""What OpenCode keeps about a project, whichever way a store writes it.
+"""OpenCode's record of a project, whichever way a store writes it.
 
 A project here belongs to every agent that works in it, so OpenCode's own record
 stays beside the columns, under the name of the source: written again it is the
@@ -15,7 +15,7 @@ from sessiondb.formats.kit.json import OddRecordError, load
 from sessiondb.formats.opencode.fields import word
 from sessiondb.model import Project, SourceProject, bounds
 
-#: What the row of a project, or its place, already says.
+#: Fields that the row of a project, or its place, already has.
 _PLACE = frozenset({"id", "worktree", "vcs"})
 _TIMES = ("created", "updated", "initialized", "active")
 _ICON = {"url": "icon_url", "override": "icon_url_override", "color": "icon_color"}
@@ -35,7 +35,7 @@ def facts_of(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject | None:
-    """Return a project as its sessions bring it along; None where nothing is known of it.
+    """Return a project as its sessions describe it; None if nothing is known of it.
 
     A value of another type than its column is kept in the record alone.
     """
@@ -55,7 +55,7 @@ def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject 
 
 
 def record_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record that a *row* of the table ``project`` stands for."""
+    """Return the record that a *row* of the table ``project`` represents."""
     record = {name: row[name] for name in (*_PLACE, "name") if row.get(name) is not None}
     icon = {key: row[name] for key, name in _ICON.items() if row.get(name) is not None}
     if icon:

@@ -28,7 +28,7 @@ from sessiondb.formats.opencode.sidefiles import SHARES
 from sessiondb.model import Problem, SourceSession
 
 SOURCE = "opencode"
-#: What a record, or a page of a database, raises that cannot be read.
+#: Errors of a record, or a page of a database, that cannot be read.
 UNREADABLE = (sqlite3.Error, OddRecordError)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 #: The worktree of OpenCode's project "global": that of everything outside a repository.
@@ -157,7 +157,7 @@ class _Reading:
         if parent not in self._calls:
             calls: dict[str, tuple[str, str | None]] = {}
             self._calls[parent] = calls
-            # What cannot be read is reported when its message is.
+            # A part that cannot be read is reported when its message is.
             with contextlib.suppress(*UNREADABLE):
                 for message, raw in self._records.calls(parent):
                     if usable_id(message):

@@ -175,7 +175,7 @@ class TreeRecords:
             return []
 
     def _contents(self, session: str) -> Any:
-        # What cannot be read is reported when its turn comes.
+        # A record that cannot be read is reported when its turn comes.
         try:
             messages = self._messages(session)
         except OddRecordError as error:
