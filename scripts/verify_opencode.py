@@ -23,10 +23,10 @@ from verifying.sessions import talk
 from verifying.tool import Tool
 
 from sessiondb import ALL, Session, Store
-from sessiondb.cli.exporting import parents_first
 from sessiondb.formats import find
 from sessiondb.formats.opencode.to1 import First
 from sessiondb.formats.opencode.to2 import Second
+from sessiondb.maintenance.bundle import parents_first
 from sessiondb.model import Loss, Problem
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
 import json
 import os
 import re
@@ -9,6 +11,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -118,3 +121,18 @@ def test_the_tour_run_twice_duplicates_nothing_and_leaves_no_fork(clone: Path) -
 def sample_sessions() -> list[str]:
     sample = ROOT / "examples" / "sample-opencode" / "storage" / "session"
     return [json.loads(file.read_text())["id"] for file in sample.glob("*/*.json")]
+
+
+def _imports_of_ours(script: Path) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(ast.parse(script.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sessiondb"):
+            yield from ((str(node.module), alias.name) for alias in node.names)
+
+
+@pytest.mark.parametrize(
+    "script", sorted((ROOT / "scripts").rglob("*.py")), ids=lambda path: path.stem
+)
+def test_what_a_script_imports_exists(script: Path) -> None:
+    for module, name in _imports_of_ours(script):
+        found = importlib.import_module(module)
+        assert hasattr(found, name) or importlib.util.find_spec(f"{module}.{name}"), name

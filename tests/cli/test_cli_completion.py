@@ -145,7 +145,7 @@ def test_a_real_bash_completes_with_the_script(story: Story, store: Store, tmp_p
     name = slug(store, story.parser)
     script = (
         'eval "$(sessiondb completion bash)"\n'
-        f"COMP_WORDS=(sessiondb show {name[:6]}); COMP_CWORD=2\n"
+        f"COMP_WORDS=(sessiondb show {name[:-1]}); COMP_CWORD=2\n"
         '_sessiondb_completion sessiondb; echo "${COMPREPLY[@]}"'
     )
     path = f"{program.parent}:{os.environ['PATH']}"
