@@ -133,6 +133,9 @@ TABLES = {
     Tokens: TOKENS, PartDraft: PART, Prompt: PROMPT, SourceProject: PROJECT,
 }  # fmt: skip
 
+#: Numbers that cost a message nothing but their column.
+KEPT = {"negative", "64 bits", "70 bits", "5000 digits", "nan", "infinite"}
+
 #: What is different in a log of ours, which has no projects.
 OWN = {SourceMessage: {"stored": "nothing"}, SourceSession: {"project": "anything"}}
 
@@ -177,7 +180,8 @@ def _cases(own: bool, group: type) -> Iterator[Case]:
             taken = what in TAKES[kind]
             partly = group in (SourceMessage, StoredMessage, MessageDraft, Tokens, PartDraft)
             source = _with(own, group, name, {field: value})
-            messages = 2 if taken or not partly else 1
+            kept = partly and kind in ("time", "count", "cost") and what in KEPT
+            messages = 2 if taken or kept or not partly else 1
             here = taken or partly or group in (Prompt, SourceProject)
             problems = int(not taken)
             if field == "project" or (field == "prompts" and what in ("list", "deep")):
@@ -292,3 +296,23 @@ def _importing(store: Store) -> int:
 
 def _problems(results: list[Imported | Problem]) -> Counter[Problem]:
     return Counter(item for item in results if isinstance(item, Problem))
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_number_out_of_bounds_costs_a_message_its_column_alone(store: Store, own: bool) -> None:
+    part = PartDraft("text", "said", time_started=-5)
+    odd = {"cost": -1, "tokens": Tokens(input=1 << 70, output=7), "parts": (part,)}
+    message = _odd_message(own, MessageDraft, "odd", odd | {"data": {"a": 1}})
+    source = _session(own, "odd", _message(own, 1, "odd"), message)
+    problem, imported = store.ingest([source])
+    assert isinstance(problem, Problem)
+    assert problem.why.endswith("imported without cost, tokens.input, parts[0].time_started")
+    assert isinstance(imported, Imported)
+
+    found = store.messages(imported.id, branches=True)[-1]
+    assert (found.text, found.cost) == ("said", None)
+    assert found.tokens == Tokens(output=7)
+    kept = {"cost": -1, "tokens.input": hex(1 << 70)}
+    assert found.data == {"a": 1, "out_of_bounds": kept}
+    assert found.parts[0].time_started is None
+    assert found.parts[0].data == {"out_of_bounds": {"time_started": -5}}

@@ -143,7 +143,7 @@ def test_a_record_that_comes_twice_counts_once_and_is_a_problem(store: Store) ->
 
 
 def test_a_record_that_cannot_be_stored_is_a_problem_and_the_rest_is_here(store: Store) -> None:
-    broken = SourceMessage(replace(said("x").draft, cost=float("nan")))
+    broken = SourceMessage(replace(said("x").draft, finish="odd"))
     nameless = SourceMessage(replace(said("x").draft, id=None))
     torn = Problem("/elsewhere/store", "torn line", 3)
     told = session_of("s", said("a"), broken, nameless, torn, said("b"))

@@ -14,6 +14,8 @@ store. One rule for each kind of value:
 A refused session is one `Problem` and none of its messages is read; a refused message
 is one `Problem` and the session continues with the next. A value that a column cannot hold
 and that is worth keeping stays with the raw record, in ``data``: a reader leaves its field None.
+A number of a message that is out of bounds all the same is one `Problem` and costs the
+message nothing else: its column is NULL, and ``data`` keeps it under ``out_of_bounds``.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from sessiondb.effects.encode import Blob, MessageRow, PartRow
 from sessiondb.effects.fields import diff_row
 from sessiondb.effects.ingest import Entry
 from sessiondb.errors import CodecError, InvalidInputError, SessionDBError, abridged
+from sessiondb.importing.out_of_bounds import keep_in_data
 from sessiondb.model import (
     MessageDraft,
     PartDraft,
@@ -188,6 +191,24 @@ def check_project(of: Any) -> SourceProject:
     for name in ("time_created", "time_initialized"):
         bounds.time_ms(getattr(of, name), name)
     return of
+
+
+def accept_message(
+    found: Any, seen: set[str]
+) -> tuple[SourceMessage, Entry, int, InvalidInputError | None]:
+    """Return what `check_message` does, after the message itself, and what it is without.
+
+    The last is an error that names the numbers out of bounds, which are in ``data``
+    now, or None. Raises `InvalidInputError` for a message that cannot be imported.
+    """
+    try:
+        return found, *check_message(found, seen), None
+    except InvalidInputError as error:
+        bounded, names = keep_in_data(found)
+        if not names:
+            raise
+        why = InvalidInputError(f"{error}; imported without {', '.join(names)}")
+        return bounded, *check_message(bounded, seen), why
 
 
 def check_message(found: Any, seen: set[str]) -> tuple[Entry, int]:

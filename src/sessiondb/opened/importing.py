@@ -235,10 +235,12 @@ class Importer:
                 continue
             try:
                 kept = None if item.stored is None else checks.check_stored_message(found)
-                entry, weight = checks.check_message(found, seen)
+                _, entry, weight, without = checks.accept_message(found, seen)
             except InvalidInputError as error:
                 problems.append(checks.refused_message(item, found, error))
                 continue
+            if without is not None:
+                problems.append(checks.refused_message(item, found, without))
             # A large message must not be held by this frame while it is written.
             del found
             yield entry, weight, kept

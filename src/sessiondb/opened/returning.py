@@ -50,11 +50,13 @@ def bring_back(
             problems.append(found)
             continue
         try:
-            checks.check_message(found, seen)
+            accepted, _, _, without = checks.accept_message(found, seen)
         except InvalidInputError as error:
             problems.append(checks.refused_message(item, found, error))
             continue
-        drafts[found.draft.id] = found.draft
+        if without is not None:
+            problems.append(checks.refused_message(item, found, without))
+        drafts[str(accepted.draft.id)] = accepted.draft
     names = list(drafts)
     shared = next(
         (n for n in range(len(names), 0, -1) if core.read(_is_known(own, names[n - 1]))), 0
