@@ -257,5 +257,5 @@ def test_a_file_with_a_damaged_table_is_not_repaired(
         found = check(store)
         assert repairable(found) == []
         hopeful = [replace(finding, repair="try") for finding in found]
-        with pytest.raises(CorruptionError, match="no repair can mend"):
+        with pytest.raises(CorruptionError, match="beyond repair"):
             repair(store, hopeful)

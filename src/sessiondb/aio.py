@@ -319,7 +319,7 @@ class AsyncStore:
         try:
             await self.commit(opening)
         except asyncio.CancelledError as error:
-            # It may be open by now: its end goes the same way, and nobody waits for either.
+            # It may be open by now: its end goes the same way, and no caller waits for either.
             out.inner.close(error, holding.drop, lambda _: None)
             raise
         failure: BaseException | None = None
@@ -377,13 +377,13 @@ class AsyncStore:
         finally:
             executor.end()
 
-    # -- being told ----------------------------------------------------------
+    # -- changes -------------------------------------------------------------
 
     @checked
     def on_commit(self, callback: Callback) -> Callable[[], None]:
         """Call *callback* with the changes of each commit of this process, on this loop.
 
-        What a coroutine function returns is awaited. Returns a function that ends it.
+        The result of a coroutine function is awaited. Returns a function that ends it.
         Commits come in order, each once; the changes of one are ordered by ``change``.
         """
         return self._core.subscribe(callback, LoopNotifier(asyncio.get_running_loop()).tell)

@@ -183,7 +183,7 @@ class CorruptionError(SessionDBError):
 
 
 class DatabaseReplacedError(SessionDBError):
-    """The file at this path is no longer the one that was opened."""
+    """The file at this path was replaced since it was opened."""
 
 
 class SourceError(SessionDBError, ValueError):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 # Patterns are compiled when a hint is shown; every command waits for this module.
 _COMMAND = r"`sessiondb ([^`]*)`"
-#: What chooses its database itself, or needs none.
+#: Commands that choose their database themselves, or need none.
 _ALONE = r"--?\w|trust\b|completion\b|init --local|(?:[\w-]+ )?--help$"
 
 

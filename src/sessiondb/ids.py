@@ -93,7 +93,7 @@ class Mint:
         self.begin()
 
     def begin(self) -> None:
-        """Begin anew in a forked child: a thread of the parent may have been minting.
+        """Begin again in a forked child: a thread of the parent may have been minting.
 
         The bits need to differ, not to be secret; asking the system for them each
         time costs as much as a statement.
@@ -192,7 +192,7 @@ def as_ulid(identifier: str) -> ULID:
 
 
 def time_of(identifier: str) -> int:
-    """Return the Unix milliseconds inside an id of ours; raises `InvalidInputError`."""
+    """Return the Unix milliseconds inside one of our ids; raises `InvalidInputError`."""
     return as_ulid(identifier).milliseconds
 
 

@@ -237,7 +237,7 @@ class Store:
     ) -> Iterator[Message]:
         """Yield the messages of a session, reading at most *page* at a time: memory is bounded.
 
-        No transaction is open while your code runs; a message removed meanwhile
+        No transaction is open while your code runs; a message removed by then
         is left out.
         """
         read = self._core.read
@@ -247,7 +247,7 @@ class Store:
 
     @checked
     def export(self, ref: SessionRef, *, branches: bool = False, resolve: bool = True) -> Export:
-        """Return a session with all that hangs on it, for a writer of `sessiondb.formats`.
+        """Return a session with everything that belongs to it, for a writer of `sessiondb.formats`.
 
         Its messages are read while they are iterated: the live path, or with
         *branches* every message in order of seq. Without *resolve* results stand
@@ -278,7 +278,7 @@ class Store:
 
         Opens an assistant message at once, under a lease. Leaving the ``with`` block
         finishes it, and calls without a result may be settled later; an exception
-        keeps what is there, makes open calls interrupted, and goes on. *fields*
+        keeps what is there, makes open calls interrupted, and is raised again. *fields*
         are those of `append`.
         """
         from sessiondb.opened.sharing import Holding
@@ -320,8 +320,8 @@ class Store:
     ) -> Iterator[Imported | Problem]:
         """Write what a reader of `sessiondb.formats` yields; yields what became of each session.
 
-        A second import changes nothing. *restore* brings back what was deleted
-        here; *as_fork* brings sessions that went on both here and there as forks;
+        A second import changes nothing. *restore* restores sessions that were
+        deleted here; *as_fork* imports those continued here and there as forks;
         *dry_run* writes nothing. *project_root* takes only sessions of that
         project, as a project-local database always does.
         """
@@ -331,7 +331,7 @@ class Store:
         importer = new_importer(self._core, restore, as_fork, dry_run, project_root)
         return importer.run(found)
 
-    # -- being told ----------------------------------------------------------
+    # -- changes -------------------------------------------------------------
 
     @checked
     def on_commit(self, callback: Callback) -> Callable[[], None]:

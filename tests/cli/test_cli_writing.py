@@ -247,7 +247,7 @@ def test_a_removal_begins_only_after_its_bundle_was_read_back(
     monkeypatch.setattr(jsonl, "write", lambda *a, **k: _without(write(*a, **k), "off-by-one"))
     ran = sessiondb("rm", story.parser, "--yes", "--bundle", str(bundle))
     assert ran.code == 1
-    assert "would not bring the sessions back" in ran.err
+    assert "would not restore the sessions" in ran.err
     assert store.session(story.parser).title == "Fix the parser"
 
 

@@ -72,7 +72,7 @@ def test_a_session_of_our_own_becomes_one_of_version_1(store: Store) -> None:
     assert cut["info"]["error"]["name"] == "MessageAbortedError"
     assert losses == {
         "role system: it became a synthetic prompt", "role event: it became a synthetic prompt",
-        "part hologram", "that the input of call call_2 is no object",
+        "part hologram", "that the input of call call_2 is not an object",
         "that costs or counts are unknown: they are written as 0",
     }  # fmt: skip
 
@@ -96,7 +96,7 @@ def test_a_session_of_our_own_becomes_one_of_version_2(store: Store) -> None:
     assert denied["error"]["type"] == "permission.rejected"
     assert (summary["summary"], summary["recent"]) == ("A summary.", "")
     assert (cut["finish"], cut["error"]["type"]) == ("error", "aborted")
-    assert losses == {"part hologram", "that the input of call call_2 is no object"}
+    assert losses == {"part hologram", "that the input of call call_2 is not an object"}
 
 
 def test_what_is_open_is_no_answer_of_version_2(store: Store) -> None:

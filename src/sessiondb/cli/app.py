@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 BROKEN_PIPE = 141
-#: Set by a shell that wants to know how a command line could go on.
+#: Set by a shell that wants to know how a command line could continue.
 COMPLETION = "_SESSIONDB_COMPLETE"
 
 #: Section → command → (module, help). A command of that module is named ``<command>_command``.
@@ -57,7 +57,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "import": ("importing", "Bring in the sessions of other agents."),
         "export": ("exporting", "Write sessions in another format."),
         "sync": ("syncing", "Exchange sessions with a team, through git."),
-        "backup": ("upkeep", "Write a consistent copy while agents go on."),
+        "backup": ("upkeep", "Write a consistent copy while agents keep working."),
         "relink": ("places", "Move the sessions of a moved directory along."),
     },
     "Database": {

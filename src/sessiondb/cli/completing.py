@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from sessiondb.location import database as location
 
-#: Sessions that are offered at once, and how long a busy database may keep somebody waiting.
+#: Sessions that are offered at once, and how long a busy database may keep the user waiting.
 OFFERED, PATIENCE = 60, 0.3
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _NEWEST = """
@@ -67,7 +67,7 @@ def completion_command(ctx: click.Context, *, shell: str) -> None:
 
 
 def complete(group: click.Group) -> int:
-    """Answer what a shell asks through the environment; return the exit code."""
+    """Answer a shell's request in the environment; return the exit code."""
     with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
         asked = os.environ[COMPLETION]
         return shell_complete(group, {"obj": Options()}, "sessiondb", COMPLETION, asked)

@@ -109,7 +109,7 @@ def export_command(
 
 
 def _say_what_is_left(store: Store, where: shared.Where, taken: set[str]) -> None:
-    """Say how many sessions only ``--subagents`` and ``--archived`` would have brought too."""
+    """Say how many sessions only ``--subagents`` and ``--archived`` would have added."""
     for line in [] if taken else unknown_names(store, where):
         say(line)
     wider = replace(where, archived=True, subagents=True)

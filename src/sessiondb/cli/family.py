@@ -78,7 +78,7 @@ def tree_command(options: Options, *, ref: str, as_json: bool) -> None:
 
 
 def _nodes(root: Tree) -> list[tuple[Tree, str, str]]:
-    """Return every node in the order of drawing, with its branch and what stands below it."""
+    """Return every node in the order of drawing, with its branch and the nodes below it."""
     nodes, pending = [], [(root, "", "")]
     while pending:
         node, branch, indent = pending.pop()

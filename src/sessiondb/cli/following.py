@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def tail_command(options: Options, *, ref: str | None, last: int, as_jsonl: bool) -> None:
     """Follow a session (default: the last one used here) until it is removed, or Ctrl-C.
 
-    A message is shown when it is finished; --jsonl tells each step.
+    A message is shown when it is finished; --jsonl reports each step.
     """
     with open_store(options) as store:
         session = find_default(store) if ref is None else find(store, ref)
@@ -75,7 +75,7 @@ def _touched(store: Store, change: Change, first: int) -> list[Message]:
 
 
 class _Text:
-    """Messages as people read them, each once and whole."""
+    """Messages as people read them, each once and complete."""
 
     def __init__(self, store: Store, session: Session) -> None:
         self._store, self._id = store, session.id

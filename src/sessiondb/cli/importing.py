@@ -35,7 +35,7 @@ SHOWN_PROBLEMS = 20
 
 @dataclass(slots=True)
 class Report:
-    """What an import did."""
+    """The result of an import."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     sessions: list[dict[str, Any]] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Report:
         self.sessions.append({name: getattr(result, name) for name in names})
 
     def as_json(self) -> dict[str, Any]:
-        """Return the whole report."""
+        """Return the complete report."""
         found = [{"source": p.source, "line": p.line, "why": p.why} for p in self.problems]
         counts = {name: self.outcomes[name] for name in OUTCOMES}
         return {**counts, "sessions": self.sessions, "problems": found}
@@ -81,14 +81,14 @@ def import_command(
     dry_run: bool,
     as_json: bool,
 ) -> int:
-    """Bring in the sessions of other agents; doing it again brings what is new.
+    """Import the sessions of other agents; doing it again imports what is new.
 
     PATH is a file, a store, or any folder above stores; without one the places
     where agents keep their sessions. Nothing there is changed. A database of
     one project takes that project's sessions only.
 
-    --watch tells of each session on stderr, or with --json of each import that
-    brought something, a report a line. Any number may watch at once; --restore
+    --watch reports each session on stderr, or with --json each import that
+    found something new, a report a line. Any number may watch at once; --restore
     is about the first import alone.
     """
     if watch and dry_run:
@@ -100,7 +100,7 @@ def import_command(
         if watch:
             from sessiondb.cli.watching import Changes, follow
 
-            # Before anything is read: what is written meanwhile has changed after it.
+            # Before anything is read: a file written during the import has changed after it.
             changes = Changes(places, formats)
         report, sources = Report(), Sources(places, formats, strict=bool(paths))
         results = take(sources, restore=restore, dry_run=dry_run)
@@ -159,7 +159,7 @@ class Sources:
     """The sessions of the stores at *places*; what cannot be read is a problem, never the end.
 
     *wanted* chooses stores by their path. Where not *strict*, a place where
-    nothing is is no problem. ``unread`` are the stores that could not be opened.
+    nothing is, is not a problem. ``unread`` are the stores that could not be opened.
     """
 
     def __init__(
@@ -214,9 +214,9 @@ def _show(report: Report, stores: int, dry_run: bool, as_json: bool) -> None:
         done = "would be " if dry_run and found else ""
         output.write(f"{done}{', '.join(found) or 'no sessions'} · {count(stores, 'store')}\n")
     if report.outcomes["deleted"]:
-        say(f"{report.outcomes['deleted']} were removed here before; --restore brings them back")
+        say(f"{report.outcomes['deleted']} were removed here before; --restore restores them")
     if report.outcomes["diverged"]:
-        say(f"{report.outcomes['diverged']} were continued here; --as-fork brings their new state")
+        say(f"{report.outcomes['diverged']} were continued here; --as-fork imports their new state")
     if report.problems and not as_json:
         say(f"{count(len(report.problems), 'problem')}, all else was imported:")
         for p in report.problems[:SHOWN_PROBLEMS]:

@@ -121,7 +121,7 @@ def prompts_command(
     cursor: str | None,
     as_json: bool,
 ) -> None:
-    """What was typed here, newest first (-a: everywhere); with QUERY, what holds its words.
+    """Prompts typed here, newest first (-a: everywhere); with QUERY, what holds its words.
 
     Kept by agents that write here with add_prompt; an import does not fill it.
 

@@ -132,7 +132,7 @@ def terminal() -> str | None:
     """
     for descriptor in (0, 1, 2):
         with contextlib.suppress(OSError, AttributeError):  # not every system has terminals
-            # The session leader tells apart two terminals that got the same name in turn.
+            # The session leader distinguishes two terminals that got the same name in turn.
             leader = os.getsid(0) if hasattr(os, "getsid") else 0
             return f"{os.ttyname(descriptor)}:{leader}"
     return None
@@ -170,7 +170,7 @@ def find_default(store: Store) -> Session:
 def remember(store: Store, session: Session) -> None:
     """Make *session* what ``@`` means in this terminal and directory.
 
-    A convenience: where it cannot be written, the command goes on without it.
+    A convenience: where it cannot be written, the command continues without it.
     """
     name = terminal()
     if name is not None:

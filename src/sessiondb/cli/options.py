@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 _as_jsonl = click.option("--jsonl", "as_jsonl", is_flag=True, help="One JSON object a line.")
 _limit = click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", help="At most N.")
-_cursor = click.option("--cursor", metavar="C", help="Go on after the page that named C.")
+_cursor = click.option("--cursor", metavar="C", help="Continue after the page that named C.")
 PATH = paths.PATH
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
@@ -85,7 +85,7 @@ def further(cursor: str) -> str:
 class Moment(click.ParamType):  # type: ignore[type-arg]
     """A point in time, as Unix ms: ``today``, ``yesterday``, ``7d``, a date, a month, ISO time.
 
-    A day or month is meant whole: as the *end* of a span it is the midnight after it.
+    A day or month is meant completely: as the *end* of a span it is the midnight after it.
     """
 
     name = "T"
@@ -121,7 +121,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What FILTERS say. Times are Unix ms; None does not narrow."""
+    """The FILTERS of a command line. Times are Unix ms; None does not narrow."""
 
     everywhere: bool = False
     project: str | None = None
@@ -164,7 +164,7 @@ _FILTERS = {
         "--since", type=Moment(), help="Not before T: today, yesterday, 7d, 12h, 2026-11[-01]."
     ),
     "until": click.option(
-        "--until", type=Moment(end=True), help="Not after T; a day or month is whole."
+        "--until", type=Moment(end=True), help="Not after T; a day or month is included."
     ),
     "title": click.option("--title", metavar="TEXT", help="With TEXT in the title."),
     "archived": click.option("--archived", is_flag=True, help="Archived ones too."),

@@ -16,7 +16,7 @@ MAX_PATH = 32_768 if os.name == "nt" else 4_096
 class AnyPath(click.Path):
     """A file or folder, for the sake of completion: what it is, each command finds out.
 
-    What no system takes for a path is refused here: nothing, NUL, half a character, too much.
+    No path of any system, so refused: nothing, NUL, half a character, too much.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""``resume``: go on with a session in the program it came from, or take it to another.
+"""``resume``: continue a session in the program it came from, or take it to another.
 
 The program replaces this process, in the session's own directory. What it is
 told are ids that came from other people's files, so an id that could be read as
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sessiondb.model import Session
     from sessiondb.store import Store
 
-#: Source → how its program is told to go on with a session; ``{}`` is the id.
+#: Source → the command by which its program continues a session; ``{}`` is the id.
 COMMANDS = {
     "opencode": "opencode --session {}",
     "codex": "codex resume {}",
@@ -42,13 +42,13 @@ COMMANDS = {
     "gemini": "gemini --resume {}",
     "qwen": "qwen --resume {}",
 }
-#: What a session can be taken to: a format that we write, and the program takes in.
+#: Where a session can be taken: a format that we write, and the program imports.
 TARGETS = ("opencode", "opencode2")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is run in *directory*: *command*, after a *file* of this text was taken in by *taking*.
+    """Run *command* in *directory*, after *taking* has imported a *file* of this text.
 
     *file* and *taking* are empty where the program has the session already.
     """
@@ -61,7 +61,7 @@ class Plan:
     text: str
 
     def steps(self, database: Path, form: str) -> Iterator[list[str]]:
-        """Yield what somebody would type to do all this by hand."""
+        """Yield the lines that a user would type to do all this by hand."""
         if self.taking:
             ours = ["sessiondb", "--db", str(database), "export", self.session.id]
             yield [*ours, "--to", form, "-o", self.file]
@@ -74,7 +74,7 @@ class Plan:
 @click.command("resume")
 @click.argument("ref", type=shared.REF, required=False)
 @click.option("--in", "into", metavar="TOOL", type=click.Choice(sorted({*COMMANDS, *TARGETS})),
-              help="Take it to this program (opencode or opencode2) and go on there.")  # fmt: skip
+              help="Take it to this program (opencode, opencode2) and continue there.")  # fmt: skip
 @click.option("--print", "printing", is_flag=True, help="Print the commands, run nothing.")
 @shared.as_json
 @click.pass_obj
@@ -115,13 +115,13 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
 
 
 def _command(session: Session) -> list[str]:
-    """Return what goes on with a session where it came from; raises `InvalidInputError`."""
+    """Return the plan that continues a session where it came from; raises `InvalidInputError`."""
     name, found = session.source_id, COMMANDS.get(session.source)
     elsewhere = f"{command('resume', session.id, '--in', 'opencode')} continues it there"
     if name is None or session.time_imported is None:
         raise InvalidInputError(f"{short_id(session.id)} is in no program but here", hint=elsewhere)
     if found is None or name.startswith("-") or "/" in name:
-        why = f"{session.source} has no command that goes on with {abridged(name)}"
+        why = f"{session.source} has no command that continues {abridged(name)}"
         raise InvalidInputError(why, hint=elsewhere)
     return [name if item == "{}" else item for item in found.split()]
 

@@ -41,8 +41,8 @@ class How:
     def check(self) -> None:
         """Raise `ConflictError` if the bundle would replace a file.
 
-        And `click.UsageError` for stdout, which cannot be read back, or where somebody
-        would have to be asked and nobody is there.
+        And `click.UsageError` for stdout, which cannot be read back, or if a typed yes
+        is needed and stdin is not a terminal.
         """
         if self.bundle == "-":  # which is stdout for `export`
             raise click.UsageError("a bundle must be a file, not stdout")

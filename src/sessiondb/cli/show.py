@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.argument("ref", type=shared.REF, required=False)
 @click.option("--last", type=click.IntRange(1), metavar="N", help="The last N messages.")
 @click.option("--branches", is_flag=True, help="Messages off the live path too.")
-@click.option("--full", is_flag=True, help="Tool calls and bookkeeping whole, not folded.")
+@click.option("--full", is_flag=True, help="Tool calls and bookkeeping in full, not folded.")
 @shared.as_json_or_jsonl
 @click.pass_obj
 def show_command(

@@ -24,7 +24,7 @@ from sessiondb.errors import (
     abridged,
 )
 
-#: What a statement may do; all else, ATTACH and VACUUM INTO included, is a write somewhere.
+#: Actions allowed to a statement; all else, ATTACH and VACUUM INTO included, is a write somewhere.
 _ALLOWED = {
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,

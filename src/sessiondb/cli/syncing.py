@@ -21,7 +21,7 @@ def sync_command(options: Options, *, as_json: bool) -> int:
 
     Changed sessions are written, those of others are read; two branches that
     touched the same session merge line by line. A session that was removed in one
-    clone is removed in the others, unless somebody continued it; its log stays.
+    clone is removed in the others, unless another user continued it; its log stays.
     """
     from sessiondb.maintenance.sync import sync
 

@@ -23,7 +23,7 @@ _JSON = f"[{_TRICKY}]"
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
 #: Characters of a line on stderr.
 MAX_LINE = 2_000
-#: Columns of a tab on a terminal, where what stands before it may be of our own.
+#: Columns of a tab on a terminal, if the text before it may be ours.
 TAB = 4
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 

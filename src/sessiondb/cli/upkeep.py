@@ -131,7 +131,7 @@ def _repair_plan(findings: list[Finding]) -> Iterator[str]:
     for finding in mendable:
         yield f"  {finding.count:,} {one_line(finding.what)}: {finding.repair}"
     if left := [finding for finding in findings if not finding.repair]:
-        yield "no repair can mend, only a backup:"
+        yield "beyond repair, restore from a backup:"
         yield from (f"  {finding.count:,} {one_line(finding.what)}" for finding in left)
 
 
@@ -170,7 +170,7 @@ def _repair(store: Store, findings: list[Finding], dry_run: bool, yes: bool, as_
 def backup_command(options: Options, *, target: str, as_json: bool) -> None:
     """Write a copy of the database to the new file TO (or into the folder TO), and verify it.
 
-    Agents go on writing meanwhile; the copy is what the database was at one moment.
+    Agents can keep writing; the copy is the database as it was at one moment.
     """
     from sessiondb.engine.outputs import part_of
     from sessiondb.maintenance.backup import backup
@@ -197,9 +197,9 @@ def backup_command(options: Options, *, target: str, as_json: bool) -> None:
 @shared.as_json
 @click.pass_obj
 def vacuum_command(options: Options, *, dry_run: bool, yes: bool, as_json: bool) -> int:
-    """Give the space that nobody uses back to the disk; what is there stays.
+    """Give unused space back to the disk; all sessions stay.
 
-    Agents may go on meanwhile: what they write waits. The plan is shown first;
+    Agents may keep working: their writes wait. The plan is shown first;
     on a terminal you are asked for a typed yes.
     """
     from sessiondb.maintenance import plan_vacuum, vacuum
@@ -208,7 +208,7 @@ def vacuum_command(options: Options, *, dry_run: bool, yes: bool, as_json: bool)
     done = None
     with open_store(options, writing=not dry_run) as store:
         if not dry_run:
-            # What was removed and is not gone yet would count as used.
+            # Rows that were removed and are not gone yet would count as used.
             store.reap()
         plan = plan_vacuum(store)
         for line in _vacuum_plan(plan, store.path):
@@ -222,7 +222,7 @@ def vacuum_command(options: Options, *, dry_run: bool, yes: bool, as_json: bool)
                 done = vacuum(store)
             say(f"{size(done.bytes_before)} before, {size(done.bytes_after)} now")
             if not done.truncated:
-                say("somebody still reads the old state; the file shrinks when that ends")
+                say("a reader still holds the old state; the file shrinks when it ends")
     if as_json:
         rooms = [asdict(room) | {"folder": str(room.folder)} for room in plan.rooms]
         result = asdict(done) if done else {}
@@ -235,7 +235,7 @@ def _vacuum_plan(plan: VacuumPlan, path: Path) -> Iterator[str]:
     yield f"{path}: {now}, {free} of it free; at most {after} after a vacuum"
     for room in plan.rooms:
         needed, there = size(room.bytes_needed), size(room.bytes_available)
-        yield f"meanwhile {needed} are needed in {room.folder}, where {there} are free"
+        yield f"the vacuum needs {needed} in {room.folder}, where {there} are free"
     if plan.deleted_sessions:
         yield f"{count(plan.deleted_sessions, 'removed session')} still there: their space too"
 

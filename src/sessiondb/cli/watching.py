@@ -1,9 +1,9 @@
-"""``import --watch``: what other agents write, brought in while they write it.
+"""``import --watch``: what other agents write, imported while they write it.
 
 A look reads sizes and times of files and opens nothing; only a store with a file
-that changed since the look before is read, by its reader. What fails for a moment
-(a store that is locked, torn or gone, a database that is busy) is done again by
-the next look, and told once.
+that changed since the look before is read, by its reader. A failure that may pass
+(a store that is locked, torn or gone, a database that is busy) is reported once, and
+the next look tries again.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _stores(file: Path) -> tuple[Path, ...]:
 
 
 def follow(store: Store, changes: Changes, take: Take, first: Report, *, as_json: bool) -> None:
-    """Import what changes after the *first* import and tell of it, until interrupted."""
+    """Import what changes after the *first* import and report it, until interrupted."""
     told = _Told(store, first, as_json)
     say("watching; Ctrl-C ends it")
     while True:
@@ -127,7 +127,7 @@ class _Told:
         if isinstance(result, Problem):
             return f"{clock(now_ms())}  {problem_line(result)}"
         facts = [clock(now_ms()), f"{result.outcome:8}", short_id(result.id)]
-        with suppress(NotFoundError):  # it was removed meanwhile
+        with suppress(NotFoundError):  # it was removed by now
             session = self._store.session(SessionHandle(result.id))
             facts += [session.source, count(session.message_count, "message")]
             facts += [one_line(session.title or "–")]

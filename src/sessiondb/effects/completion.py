@@ -103,7 +103,7 @@ class Finish:
     def apply(self, tx: Transaction) -> None:
         """Write it; a finished message with the same values stays. Raises `ConflictError`.
 
-        What `append` stated of usage and error stays where nothing is said here.
+        Usage and error that `append` stated stay if nothing is given here.
         """
         state = tx.peek(self.session_id)
         seq = seq_of(tx, state.id, self.message)

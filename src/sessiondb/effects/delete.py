@@ -4,7 +4,7 @@ One short transaction marks a session and everything below it, writes
 tombstones, and hands what was counted there to the copies that stay: from then
 on it is gone for every list, search and view. The reaper then removes rows from
 the bottom up, in transactions of at most `REAP_ROWS` rows and `REAP_BYTES`, so
-that nobody waits long for the write lock.
+that no writer waits long for the write lock.
 """
 
 from __future__ import annotations
@@ -316,7 +316,7 @@ _STEPS = ((_PARTS, _DROP_PARTS), (_MESSAGES, _DROP_MESSAGES), (_DIFFS, _DROP_DIF
 
 @dataclass(slots=True)
 class Reap:
-    """Remove some rows of one deleted session; ``more`` says whether to go on."""
+    """Remove some rows of one deleted session; ``more`` says whether to continue."""
 
     verb = "reap"
     more: bool = field(default=False)

@@ -1,9 +1,9 @@
 """Effects of an import: a session that another program wrote, matched record by record.
 
-A session is opened (row made or brought up to date, parents and children
+A session is opened (row made or updated, parents and children
 linked), its messages are written in batches, and it is closed: only then is it
 listed. Records match by id: new ones append, changed ones are updated in place,
-vanished ones stay, off the live path. What was done here wins. Every message of
+vanished ones stay, off the live path. Changes made here win. Every message of
 an import has a usage key, so that copies are recognised in any order of imports.
 """
 
@@ -53,7 +53,7 @@ class Run:
     ``fresh``: nothing of it was here before, so no record needs to be looked up.
     ``last`` is the (seq, turn_id) of the record written or met last, ``places``
     those of all of this run, by id. ``tail`` is the session's last_seq as this
-    run left it: another process may import the same. ``gone``: it was deleted meanwhile.
+    run left it: another process may import the same. ``gone``: it was deleted since.
     """
 
     session_id: str
@@ -189,7 +189,7 @@ def note_model(tx: Transaction, session_id: str, columns: Mapping[str, Any]) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenImport:
-    """Make the row of an imported session, or bring it up to date, and link its family."""
+    """Make or update the row of an imported session, and link its family."""
 
     verb = "import"
     run: Run
@@ -282,7 +282,7 @@ class OpenImport:
         for child, source_id, relation, imported, detached in waiting:
             linked = self._link(tx, child, run.session_id, relation)
             if linked and imported is not None and detached is None:
-                # Where the child was cut is told by its source: read it again next time.
+                # The source says where the child was cut: read it again next time.
                 tx.run(_READ_AGAIN, source=run.source, tail="#" + source_id)
 
     def _link(self, tx: Transaction, child: str, parent: str, relation: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""The messages of an import: matched by id, inserted or brought up to date in place."""
+"""The messages of an import: matched by id, inserted or updated in place."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import label, message, part
 
-#: What a message that is brought again is compared with; a restore asks the same.
+#: The stored state that a message imported again is compared with; a restore uses the same.
 MATCH = Statement(
     lambda: select(*(message.c[name] for name in MESSAGE)).where(
         message.c.session_id == p("sid"), message.c.id == p("mid")
@@ -213,7 +213,7 @@ class WriteBatch:
         return {key for key in (old["usage_key"], placed.key) if key}
 
     def _as_stored(self, tx: Transaction, old: PartRow | None, item: PartRow) -> PartRow:
-        """Return a part as it stands here if it did not change: a result's text stands once."""
+        """Return a part as it is stored if it did not change: a result's text is stored once."""
         if old is None or (old.type, old.call_id) != (item.type, item.call_id):
             return item
         if item.type == "tool" and old.settled and not item.settled:
@@ -230,7 +230,7 @@ class WriteBatch:
         return item
 
     def _label(self, tx: Transaction, seq: int, name: str) -> None:
-        """Take over a label of the source; where the name stands here already, it stays."""
+        """Take over a label of the source; a name that exists here stays as it is."""
         if tx.one(_LABELLED, sid=self.run.session_id, name=name) is None:
             put_label(tx, self.run.session_id, seq, name)
             self.run.changed = True
@@ -238,7 +238,7 @@ class WriteBatch:
     def _count_once(
         self, tx: Transaction, state: SessionState, rows: dict[str, ownership.Lost]
     ) -> None:
-        """Settle what has copies, and make the counters that people may see meanwhile."""
+        """Settle messages with copies, and make the counters that people may see by now."""
         settled = list(rows)
         if self.run.fresh:
             settled = [key for (key,) in tx.run(SHARED_KEYS, keys=json.dumps(settled)).fetchall()]

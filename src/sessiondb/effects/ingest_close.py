@@ -58,7 +58,7 @@ _LAST_TIME = Statement(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CloseImport:
-    """Make an imported session whole: leaf, counters, lists, and the ledger's entry."""
+    """Complete an imported session: leaf, counters, lists, and the ledger's entry."""
 
     verb = "import"
     run: Run

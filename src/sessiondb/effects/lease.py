@@ -35,7 +35,7 @@ _DROP = Statement(
 
 
 def require_free(tx: Transaction, session_id: str, holder: str | None = None) -> None:
-    """Raise `LeaseHeldError` while somebody else than *holder* has a living lease."""
+    """Raise `LeaseHeldError` while a holder other than *holder* has a living lease."""
     row = tx.one(_HELD, sid=session_id, now=tx.now)
     if row is not None and row[0] != holder:
         raise held(session_id, row[0], row[1] - tx.now)
@@ -64,7 +64,7 @@ class TakeLease:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DropLease:
-    """Give a lease back; one that somebody else has meanwhile stays."""
+    """Give a lease back; one that another holder has by now stays."""
 
     verb = "lease"
     session_id: str

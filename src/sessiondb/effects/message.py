@@ -2,7 +2,7 @@
 
 An append reads one session row and its parent's turn, writes a message, its
 parts and the session row. Whether the object is there already is asked only
-where a caller brought the id or the unit is being retried.
+where a caller gave the id or the unit is being retried.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ def insert_part(
 def same_part(tx: Transaction, session_id: str, stored: Any, row: PartRow, is_open: bool) -> bool:
     """Return whether a stored part is what *row* would write, or what became of it since.
 
-    A call goes on, the text of a part of an open message grows, and the text of
-    a result may stand with its call.
+    A call continues, the text of a part of an open message grows, and the text of
+    a result may be stored with its call.
     """
     _, part_id, kind, tool, call_id, status, given, given_blob, *result = stored
     if (kind, tool, call_id) != (row.type, row.tool, row.call_id):

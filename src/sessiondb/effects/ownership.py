@@ -56,7 +56,7 @@ _BY_KEY = Statement(
         .where(message.c.usage_key == p("key"), _alive)
     )
 )
-# Ids that two sessions of one family brought themselves may agree by chance; copies also keep
+# Ids that the programs of two sessions of one family made may agree by chance; copies also keep
 # their time, and one of them is inherited, or came with a fork.
 _BY_FAMILY = Statement(
     lambda: (
@@ -216,7 +216,7 @@ def owner_of(tx: Transaction, copies: list[Copy], known: dict[str, list[str]]) -
 
 
 class Lost(NamedTuple):
-    """What identifies the class of a message row: enough to find its copies when it is gone."""
+    """The key of the class of a message row: enough to find its copies when it is gone."""
 
     root_id: str
     seq: int

@@ -1,4 +1,4 @@
-"""Effects of an import from a log of ours: rows as they were, two states of one session joined.
+"""Effects of an import from one of our logs: rows as they were, two states of one session joined.
 
 A session that is not here becomes the same rows. One that is here is known by
 its id; its messages are joined by theirs, so a branch from each side stays.
@@ -79,7 +79,7 @@ _SEQ = Statement(
 
 @dataclass(slots=True)
 class Restoration(Run):
-    """The import of one session of ours, over as many transactions as it takes.
+    """The import of one of our sessions, over as many transactions as it takes.
 
     ``unfinished``: an earlier import of it ended in the middle. ``revision`` is
     ours before it began; ``kept``: we have something that is missing from the file.
@@ -95,7 +95,7 @@ class Restoration(Run):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenRestore:
-    """Make the row of a session as it was, or bring the one that is here up to date."""
+    """Make the row of a session as it was, or update the one that is here."""
 
     verb = "import"
     run: Restoration
@@ -178,7 +178,7 @@ class WriteRows:
     _begun: tuple[int, tuple[int | None, str | None]] | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write them; what is here is brought up to date."""
+        """Write them; those that are here are updated."""
         run = self.run
         self._begun = self._begun or (run.messages, run.last)
         run.messages, run.last = self._begun
@@ -240,7 +240,7 @@ class WriteRows:
         complete = entry.row.time_completed is not None
         for idx, given in enumerate(entry.parts):
             item = given
-            # A text that SQLite cannot show is told by its exact form, also where it stands
+            # A text that SQLite cannot show is recognised by its exact form, also if it is stored
             # with the call.
             if _is_exact(item) and filled_call(tx, self.run.session_id, item):
                 item = item._replace(text=None, text_blob=None)
@@ -285,7 +285,7 @@ class WriteRows:
 
 
 def _is_exact(row: PartRow) -> bool:
-    """Return whether a result's exact text is in its data, wherever its text stands."""
+    """Return whether a result's exact text is in its data, wherever its text is stored."""
     known = row.type == "tool-result" and codec.EXACT.encode() in (row.data or b"")
     return known and codec.EXACT in codec.unpack(row.data)
 

@@ -1,6 +1,6 @@
 """Results that are records of their own, and the calls they answer.
 
-The text of a result stands once: the first result on the live path fills the
+The text of a result is stored once: the first result on the live path fills the
 call's part, and the record's own text is NULL.
 """
 
@@ -68,7 +68,7 @@ def fill_call(
 ) -> PartRow:
     """Give a result that is a record of its own to its call, where it is the first on the path.
 
-    Then the text stands once, with the call, and the result's row has none. Any
+    Then the text is stored once, with the call, and the result's row has none. Any
     other result keeps its text, unless it says the same. *again* says that it is
     the first one, and changed.
     """
@@ -108,7 +108,7 @@ def fill_call(
 
 
 def filled_call(tx: Transaction, session_id: str, row: PartRow) -> bool:
-    """Return whether a result's text stands with its call."""
+    """Return whether a result's text is stored with its call."""
     where = {"sid": session_id, "call": row.call_id}
     found = tx.one(_FILLED, **where, shown=row.text, shown_blob=row.text_blob)
     return found is not None

@@ -1,4 +1,4 @@
-"""Effects on the session row, and on what hangs on a session: todos, diffs, labels, prompts."""
+"""Effects on the session row, and on what belongs to a session: todos, diffs, labels, prompts."""
 
 from __future__ import annotations
 

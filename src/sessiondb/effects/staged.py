@@ -1,4 +1,4 @@
-"""What a unit knows of itself: enough to refuse, at once, what could never commit.
+"""A unit's knowledge of itself: enough to refuse, at once, what could never commit.
 
 Only what the unit wrote is known; everything else is left to the transaction.
 """

@@ -2,8 +2,8 @@
 
 Deltas gather in memory and are written by the writer's thread after
 `FLUSH_SECONDS` or `FLUSH_BYTES`, whichever comes first: writing each of them
-would cost 16 to 38 times the WAL. Each write renews the lease, so nobody who
-lost it goes on. Search sees the text when the message is complete. A write that
+would cost 16 to 38 times the WAL. Each write renews the lease, so no writer that
+lost it continues. Search sees the text when the message is complete. A write that
 failed is raised by the next call, once, and is made again with the next.
 
 A stream has no lock. Its callers only append, to lists that only grow, and post; all
@@ -41,7 +41,7 @@ Done = Callable[[BaseException | None], None]
 
 @dataclass(slots=True)
 class _Write:
-    """What one write takes along, to be put back if it fails."""
+    """The contents of one write, to be put back if it fails."""
 
     unit: Unit
     verbs: list[Callable[[Unit], Any]]
@@ -258,7 +258,7 @@ class Stream:
         unit.effects = [*self._renew, *effects]
         try:
             self._send(unit, lambda job: done(job.error))
-        except Exception as error:  # noqa: BLE001  the store is closed: whoever waits is told
+        except Exception as error:  # noqa: BLE001  the store is closed: whoever waits gets the error
             done(error)
 
     def _staged(self) -> _Write:

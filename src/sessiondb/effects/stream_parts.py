@@ -99,7 +99,7 @@ class StreamCall(StreamPart):
     def arguments(self, *, partial: bool = True) -> Any:
         """Return the arguments that were streamed, decoded.
 
-        What is no JSON value is text if *partial*, else NO_INPUT, as nothing is.
+        Anything but a JSON value is text if *partial*, else NO_INPUT, as nothing is.
         """
         content = self.content
         if not content:
@@ -165,7 +165,7 @@ class StreamCall(StreamPart):
         ]
 
     def interrupted(self) -> list[Effect]:
-        """Return the effect that ends a call nobody settled."""
+        """Return the effect that ends a call that was not settled."""
         if self.settled:
             return []
         sid = self._handle.session_id

@@ -1,7 +1,7 @@
 """One write transaction, as effects see it.
 
-Effects run in order against a DBAPI connection. What concerns the transaction
-as a whole is gathered here and done once at its end: the session rows that were
+Effects run in order against a DBAPI connection. Work for the complete
+transaction is gathered here and done once at its end: the session rows that were
 touched (one UPDATE per session and unit), the rows that search must take in
 (one INSERT), the blobs that may have lost their last reference (one DELETE).
 """
@@ -202,7 +202,7 @@ class Transaction:
         return self.connection.execute(*statement.bind(params)).fetchone()
 
     def insert(self, table: Any, columns: tuple[str, ...], values: Sequence[Any]) -> None:
-        """Insert one row; *columns* stand in table order."""
+        """Insert one row; *columns* are in table order."""
         self.connection.execute(insert_text(table, columns), values)
 
     def insert_blobs(self, blobs: Sequence[Blob]) -> None:
@@ -343,7 +343,7 @@ class Transaction:
         *,
         deleted: bool = False,
     ) -> None:
-        """Note what to tell after the commit."""
+        """Record what to report after the commit."""
         before = self.changes.get(session_id)
         since = first_new - 1 if first_new else last_seq
         if before is not None:

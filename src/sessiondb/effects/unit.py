@@ -1,8 +1,8 @@
-"""The unit: verbs that queue effects, to be committed whole or not at all.
+"""The unit: verbs that queue effects, to be committed completely or not at all.
 
 Each verb checks its arguments at once, in memory and against what the unit has
 staged itself; it never reads the database and no lock is held however long the
-unit takes. What depends on rows is a condition inside the transaction.
+unit takes. A check that depends on rows is a condition inside the transaction.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class Unit:
     ) -> SessionHandle:
         """Copy a session up to and including *at* (or up to *before*) into a new one.
 
-        *whole* copies all branches. Blobs are shared; costs are not counted twice.
+        ``whole=True`` copies all branches. Blobs are shared; costs are not counted twice.
         """
         if at is not LEAF and before is not None:
             raise InvalidInputError("a fork is cut at a message or before one, not both")

@@ -57,7 +57,7 @@ _CONSTRAINTS: dict[int, tuple[type[SessionDBError], str]] = {
 
 
 def translate(error: sqlite3.Error, path: Path | None = None) -> SessionDBError:
-    """Return the error of ours that a driver error means; raise it ``from`` the original.
+    """Return our error for a driver error; raise it ``from`` the original.
 
     *path* is the file that was opened, if the caller knows it.
     """

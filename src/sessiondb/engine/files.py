@@ -1,4 +1,4 @@
-"""The database as a file: made private, judged by what stands there, never opened here.
+"""The database as a file: made private, judged by what is there, never opened here.
 
 POSIX drops every lock that a process holds on a file when it closes *any*
 descriptor of it, so opening the database besides SQLite would let another
@@ -116,7 +116,7 @@ def creation_lock(path: Path, timeout: float) -> Iterator[None]:
         try:
             yield
         finally:
-            # Not left to close(): a child forked meanwhile shares the lock.
+            # Not left to close(): a child forked in between shares the lock.
             _unlock(descriptor)
     finally:
         os.close(descriptor)

@@ -3,7 +3,7 @@
 A database can come from a clone or a download, and a trigger planted in it runs
 even with ``trusted_schema=OFF``. So before first use our objects are compared
 by structure. A user's own indexes, views and tables are welcome; a foreign
-trigger, or an object of ours that was changed, is not.
+trigger, or one of our objects that was changed, is not.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def current(path: Path, *, busy_timeout: float = 10.0) -> str | None:
 def pending(
     path: Path, *, versions: Iterable[Path] = (), busy_timeout: float = 10.0
 ) -> list[Pending]:
-    """Return the migrations that the file at *path* lacks, in order; none for a current one.
+    """Return the pending migrations of the file at *path*, in order; none for a current one.
 
     Nor for one of a newer release that this release may write. *versions* are
     further folders of migrations. Raises `NotFoundError`, `NotADatabaseError`,
@@ -145,7 +145,7 @@ def upgrade_on_open(path: Path, busy_timeout: float) -> None:
 
 
 def run_env(context: EnvironmentContext) -> None:
-    """Do what alembic asks for; the whole of ``migrations/env.py``.
+    """Do what alembic requires; all of ``migrations/env.py``.
 
     The attributes of the configuration hold a ``connection`` and a ``path``
     (`upgrade` and the others), or the alembic command runs and they hold a function

@@ -170,7 +170,7 @@ def _bring_up(path: Path, busy_timeout: float, journal: str) -> None:
 
 
 def make(connection: sqlite3.Connection) -> None:
-    """Write the whole schema into an empty file, in one transaction."""
+    """Write the complete schema into an empty file, in one transaction."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         for statement in statements():

@@ -1,4 +1,4 @@
-"""What stands around migrations inside their transaction, so that none loses anything.
+"""Guards that run around migrations, in the same transaction, so that none can lose data.
 
 Before the first: a backup, what has to be the same afterwards is counted, our
 views, search tables and triggers are taken away. After the last: those of the
@@ -38,9 +38,9 @@ _SEARCH = "CREATE VIRTUAL TABLE"
 
 
 def recognise(connection: sqlite3.Connection, path: Path) -> tuple[str | None, int]:
-    """Return the revision (None: nothing is in it) and the user_version of a file of ours.
+    """Return the revision (None: nothing is in it) and the user_version of one of our files.
 
-    Raises `NotADatabaseError` for a file of somebody else.
+    Raises `NotADatabaseError` for a file of another program.
     """
     application, version = identity_of(connection)
     objects = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]

@@ -4,7 +4,7 @@ Each program has one module here, which knows `sessiondb.model` and nothing of
 our database: ``at(path)`` yields the stores that are exactly at a path,
 ``SUFFIXES`` are the files worth asking about, ``default_locations(env)`` is
 where the program keeps its own. To add a program is to add a line to `FORMATS`.
-What we can write has a line in `WRITERS`, and a module of kind `Writer`.
+A format that can be written has a line in `WRITERS`, and a module of kind `Writer`.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ WRITERS = {
 MAX_DEPTH = 24
 _SIDE_FILES = ("-wal", "-journal")
 _NEVER = frozenset({".git", "node_modules"})
-#: What a bare git repository has; snapshots of whole projects are kept in such.
+#: The entries of a bare git repository; snapshots of whole projects are kept in such.
 _BARE = {"HEAD", "objects", "refs"}
 
 
 class Format(Protocol):
-    """What the module of a format offers."""
+    """The interface of a format's module."""
 
     SUFFIXES: frozenset[str]
 
@@ -64,7 +64,7 @@ class Format(Protocol):
 
 
 class Writer(Protocol):
-    """What the module of a format that can be written offers.
+    """The interface of the module of a format that can be written.
 
     ``READ`` are the keywords of `Store.export` that its sessions are read with;
     ``TOGETHER`` says whether several sessions can be one file, ``DETAILS`` which
@@ -130,7 +130,7 @@ def find(path: str | os.PathLike[str], *, formats: Iterable[str] | None = None) 
 def stamps(
     path: str | os.PathLike[str], *, formats: Iterable[str] | None = None
 ) -> dict[Path, tuple[int, ...]]:
-    """Return what tells that a file at *path* or below changed; nothing is opened for it.
+    """Return stamps that change with any file at *path* or below; nothing is opened.
 
     The files are those that `find` would ask, and those that SQLite keeps beside
     them. Empty when nothing is at *path*.

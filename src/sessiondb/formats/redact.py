@@ -63,7 +63,7 @@ def clean(text: str) -> str:
 
     def assigned(match: re.Match[str]) -> str:
         value = match[2]
-        if value.isdecimal():  # a count of tokens is no secret
+        if value.isdecimal():  # a count of tokens, not a secret
             return match[0]
         quote = value[0] if value[0] in "\"'" else ""
         return f"{match[1]}{quote}{PLACE}{quote}"

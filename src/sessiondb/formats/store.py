@@ -1,4 +1,4 @@
-"""What every format finds: a store of some program's sessions."""
+"""The result of looking for a format: a store of some program's sessions."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _MEND = "correct it there, or name another file in SESSIONDB_CONFIG"
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model costs, in USD per million tokens; None is unknown."""
+    """The prices of a model, in USD per million tokens; None is unknown."""
 
     input: float | None = None
     output: float | None = None

@@ -85,7 +85,7 @@ def find_local(cwd: Where | None = None) -> Path | None:
 def init_local(cwd: Where | None = None) -> Database:
     """Make the project-local database's folder and accept it; the database is made when opened.
 
-    It stands at the root of the repository (the main worktree), so that all
+    It is at the root of the repository (the main worktree), so that all
     worktrees share it and none takes it along when removed; outside of a
     repository in *cwd* itself. Doing it again changes nothing. Raises
     `NotFoundError` for a directory that is not here, `InvalidInputError` for
@@ -233,7 +233,7 @@ def _folders(place: Place) -> Iterator[str]:
     """Yield the directory and those above it up to its checkout, then the main worktree.
 
     Never the home directory or what is above it: a ``.sessiondb`` that came to
-    stand there would catch every session of the machine.
+    be there would catch every session of the machine.
     """
     folder, home = place.directory, _home()
     while folder != home:
@@ -247,7 +247,7 @@ def _folders(place: Place) -> Iterator[str]:
 
 
 def _is_mine(path: Path) -> bool:
-    # What another user left in a shared folder such as /tmp is not worth a word.
+    # A file that another user left in a shared folder such as /tmp is not worth a message.
     try:
         owner = path.lstat().st_uid
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
-"""What a git repository says about itself, read from its files.
+"""Facts of a git repository about itself, read from its files.
 
-Only `root_commit_of` starts git. Whatever stands there instead of a repository
+Only `root_commit_of` starts git. Whatever is there instead of a repository
 (a dangling pointer, a pipe, a config that is none) is an answer of "not known",
 never an error.
 """
@@ -76,7 +76,7 @@ def remote_of(root: str) -> str | None:
 
 
 def normalised(url: str) -> str | None:
-    """Return ``host/path`` of a remote's URL; None for local paths and what is no URL."""
+    """Return ``host/path`` of a remote's URL; None for local paths and anything but a URL."""
     if "://" not in url:
         match = _SCP.fullmatch(url)
         return _joined(match[1], match[2]) if match else None

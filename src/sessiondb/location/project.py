@@ -38,7 +38,7 @@ def project_at(directory: str | os.PathLike[str], *, resolve_git: bool = True) -
 
     An existing directory is taken by its real path; one that is not here is
     only normalised, its repository not looked for, and a path of another system
-    (``C:\x``) left alone. Without *resolve_git* a directory stands for itself.
+    (``C:\x``) left alone. Without *resolve_git* a directory is its own root.
     Raises `InvalidInputError` for an empty path or one with a NUL, `NotFoundError`
     for a relative one when the current directory was removed.
     """

@@ -40,7 +40,7 @@ FOLDER, FILE = ".sessiondb", "sessions.db"
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What was accepted; ``file`` is None as long as no database is there."""
+    """The accepted folder and file; ``file`` is None as long as no database is there."""
 
     path: str
     folder: list[int]
@@ -48,11 +48,11 @@ class _Record:
 
 
 def accept(path: Path) -> None:
-    """Accept the project-local database at *path* as it stands now, or before it is made.
+    """Accept the project-local database at *path* as it is now, or before it is made.
 
     Folder and file become private (0700, 0600). Raises `InvalidInputError` for
     a path that is not ``.sessiondb/sessions.db``, `NotFoundError` without the
-    folder, `NotADatabaseError` for links and what belongs to somebody else,
+    folder, `NotADatabaseError` for links and files of another user,
     `StorageError` when the record cannot be written.
     """
     with translated(path):
@@ -98,7 +98,7 @@ def revoke(path: Path) -> bool:
 
 
 def _seen(path: Path) -> _Record | None:
-    """Return what stands at *path* now; None without the folder."""
+    """Return what is at *path* now; None without the folder."""
     if path.parts[-2:] != (FOLDER, FILE):
         raise InvalidInputError(f"not a project-local database: {path}")
     folder = _mark(path.parent, stat.S_ISDIR, "folder")

@@ -1,4 +1,4 @@
-"""Looking after the file: is it whole, how large is it, a copy of it, and what may go.
+"""Looking after the file: is it intact, how large is it, a copy of it, and what may go.
 
 Most of this is about SQLite and our schema as they are on disk, also where our
 own statements take for granted what is asked here; so the questions are SQL by

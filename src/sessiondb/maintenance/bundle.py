@@ -155,6 +155,6 @@ def _values(of: MessageDraft | Message, parts: Iterable[PartDraft | Part]) -> li
 
 def _not_restorable(path: Path, why: str) -> SessionDBError:
     return SessionDBError(
-        f"{path} would not bring the sessions back: {why}",
+        f"{path} would not restore the sessions: {why}",
         hint=f"nothing was removed; {command('check')} verifies the database",
     )

@@ -31,7 +31,7 @@ SEARCHES = ("part_search", "session_search", "prompt_search")
 class Finding:
     """Something that is wrong: which check found it, what it is, how often.
 
-    ``repair`` is what `repair` does about it, None for what no repair can mend.
+    ``repair`` is what `repair` does about it, None if it is beyond repair.
     """
 
     check: str

@@ -1,4 +1,4 @@
-"""What somebody who helps needs to know: versions, settings, sizes, and what to do.
+"""The facts that a support request needs: versions, settings, sizes, and what to do.
 
 It works on a file that the store refuses, too: what cannot be read is said
 under ``error``, the rest is there. The database is opened by SQLite alone.

@@ -1,4 +1,4 @@
-"""What `check` asks the rows: each question counts what must not be.
+"""The queries of `check`: each counts rows that must not be.
 
 ``live`` are the sessions that count: not deleted, not half imported.
 """
@@ -171,7 +171,7 @@ QUESTIONS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "tree": [
         (
-            "messages whose parent_seq is no message of their session",
+            "messages whose parent_seq is not a message of their session",
             _PARENTS,
             "put them behind the message before them",
         ),

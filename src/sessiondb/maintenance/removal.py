@@ -1,4 +1,4 @@
-"""What goes when several sessions are removed at once, known before anything is.
+"""The sessions that go when several are removed at once, known before any is.
 
 A removal is planned, shown, and then carried out: it takes what it named with
 everything below. Pruning chooses by rule, so it never takes a session that
@@ -39,7 +39,7 @@ class Removal:
     bytes: int = 0
 
     def add(self, plan: DeletePlan) -> None:
-        """Take one more plan along; it stands for those of its descendants."""
+        """Add one more plan; it replaces those of its descendants."""
         for session in plan.sessions:
             self.plans.pop(session.id, None)
             self.going[session.id] = session

@@ -106,7 +106,7 @@ def _repair_indexes(connection: sqlite3.Connection) -> None:
         lines = integrity_lines(connection)
     if any(PAGES.search(line) for line in lines):
         raise CorruptionError(
-            f"pages of the file are damaged, which no repair can mend: {lines[0].strip()}",
+            f"pages of the file are damaged beyond repair: {lines[0].strip()}",
             hint=f"{command('export', '-a', '--to', 'jsonl', '-o', 'saved.jsonl')} "
             "writes what can be read",
         )

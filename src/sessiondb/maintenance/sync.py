@@ -2,11 +2,11 @@
 
 Each session is one log in ``.sessiondb/sessions``, as `portable` writes it.
 Reading comes first, so that what is written holds both sides. A file
-that lacks something is added to; it is written anew only where what it says no
+with missing records is added to; it is rewritten only where what it says no
 longer holds, and never where something in it could not be read. No file
 is removed: what was deleted in one clone, and then in the others, stays in its log.
 
-What was seen last of each file and session stands beside the database, so what
+The last seen state of each file and session is kept beside the database, so what
 changed on neither side costs one look at the file. The notes may be lost: then
 everything is compared again.
 """
@@ -44,7 +44,7 @@ _EVERYTHING = {"project": ALL, "archived": True, "subagents": True, "empty": Tru
 
 #: Bytes and mtime in ns of each file, by name.
 Files = dict[str, tuple[int, int]]
-#: What has a name in the folder and is no file: a link, a folder.
+#: An entry of the folder that is not a file: a link, a folder.
 NO_FILE = (-1, 0)
 #: By name the bytes and mtime of a file, and what identifies the state of its session.
 Notes = dict[str, tuple[int, int, str]]
@@ -52,7 +52,7 @@ Notes = dict[str, tuple[int, int, str]]
 
 @dataclass(slots=True)
 class Synced:
-    """What a sync did.
+    """The result of a sync.
 
     ``read`` has the outcome of each session in the files; ``written``, ``missing``
     and ``removed`` are ids: a missing one had a file here, which was removed, a
@@ -70,7 +70,7 @@ class Synced:
 def sync(store: Store) -> Synced:
     """Read the files of other people's sessions, write what is new in ours.
 
-    Raises `InvalidInputError` for a database that is no project's own, or where
+    Raises `InvalidInputError` for a database that does not belong to a project, or where
     the folder is a symbolic link.
     """
     if store.location.root is None:
@@ -187,7 +187,7 @@ def _sources(
 
 
 def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
-    """Write what the files lack, and return what is to be noted."""
+    """Write what is missing from the files, and return what is to be recorded."""
     damaged = {problem.source for problem in done.problems}
     after: Notes = {}
     _agree(store, files, notes)
@@ -240,7 +240,7 @@ def _bring(
 ) -> tuple[int, int] | None:
     """Make a file say what *lines* say and return what it is then.
 
-    None: it is no file, or not the one that was *seen* any more; the next sync reads it.
+    None: it is not a file, or not the one that was *seen* any more; the next sync reads it.
     """
     if seen == NO_FILE:
         return None

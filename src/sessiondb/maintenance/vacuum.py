@@ -1,8 +1,8 @@
-"""The file written anew without the space that nobody uses, while others go on.
+"""The file rewritten without its unused space, while others keep working.
 
 SQLite makes a compact copy in the folder for temporary files, then writes it
 through the ``-wal``: both need room at once, and only the checkpoint after that
-makes the file smaller. What others do meanwhile waits as for any other write.
+makes the file smaller. Writes of others wait as for any other write.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SEARCH = ("part_search", "session_search", "prompt_search")
 _DELETED = "SELECT count(*) FROM session WHERE time_deleted IS NOT NULL"
-#: What the -wal adds to each page.
+#: Bytes that the -wal adds to each page.
 _FRAME = 24
 
 
@@ -42,7 +42,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class VacuumPlan:
-    """What a vacuum would do: the bytes of the file before and (at most) after, and what it needs.
+    """The plan of a vacuum: the bytes of the file before and (at most) after, and what it needs.
 
     ``deleted_sessions`` still have rows, which go first and are not yet in ``bytes_free``;
     nor is what the search index remembers of removed text, which only tidying it shows.
@@ -57,7 +57,7 @@ class VacuumPlan:
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """What a vacuum did. Not ``truncated``: somebody reads, the file shrinks when that ends."""
+    """The result of a vacuum. Not ``truncated``: a reader is active, the file shrinks after it."""
 
     bytes_before: int
     bytes_after: int
@@ -76,11 +76,11 @@ def plan_vacuum(store: Store) -> VacuumPlan:
 
 @checked
 def vacuum(store: Store, *, busy_timeout: float = 10.0) -> Vacuumed:
-    """Remove the rows of deleted sessions, tidy the search index, and write the file anew.
+    """Remove the rows of deleted sessions, tidy the search index, and rewrite the file.
 
     Any number of processes may have it open; each waits up to *busy_timeout*
-    seconds for the other. Raises `StorageFullError` where the disk lacks the room,
-    before the file is written anew; `BusyError`, `StorageError`.
+    seconds for the other. Raises `StorageFullError` if the disk has too little room,
+    before the file is rewritten; `BusyError`, `StorageError`.
     """
     bounds.seconds(busy_timeout, "busy_timeout")
     store.reap()

@@ -91,7 +91,7 @@ def system(*parts: PartDraft | str, id: str | None = None, **data: Any) -> Messa
 
 @checked
 def event(kind: str, *parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
-    """Something that happened and nobody said; *kind* says what. Keywords go to ``data``."""
+    """An event that is not speech; *kind* names it. Keywords go to ``data``."""
     return MessageDraft("event", _parts(parts), id, kind, data=data)
 
 
@@ -165,5 +165,5 @@ def file(
 
 @checked
 def part(type: str, *, text: str | None = None, id: str | None = None, **data: Any) -> PartDraft:
-    """A part of any type; an unknown type is kept whole. Keywords go to ``data``."""
+    """A part of any type; an unknown type is kept verbatim. Keywords go to ``data``."""
     return PartDraft(type, text, id=id, data=data)

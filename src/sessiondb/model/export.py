@@ -1,4 +1,4 @@
-"""What a writer of a format is given, and what it yields.
+"""The input of a format's writer, and its output.
 
 A writer takes `Export` objects and yields a `Document` for each file it makes
 and a `Loss` for each thing that its format cannot hold.
@@ -19,7 +19,7 @@ class Export:
 
     ``messages`` may be lazy and can be read once: the live path oldest first, or
     every message in order of seq. Directories are absolute. ``parent`` is the
-    session it hangs on, None for a root or where that is not known. ``prompts`` is
+    session it belongs to, None for a root or if that is unknown. ``prompts`` is
     what the prompt history has of it, ``base`` the versions of its fields that this
     database last agreed on with a log (see `model.versions`).
     """

@@ -221,7 +221,7 @@ class Project:
 class Page(Generic[T]):
     """One page of a list; iterate it. No match is an empty page.
 
-    ``next_cursor`` is None on the last page, else what ``cursor=`` takes to go on.
+    ``next_cursor`` is None on the last page, else the value of ``cursor=`` that continues.
 
     ``sizes`` are the bytes of each session where they were ordered by size, else empty.
     """
@@ -251,9 +251,9 @@ class Todo:
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """How a file changed: in the turn of message *seq*, or (seq 0) in the whole session.
+    """How a file changed: in the turn of message *seq*, or (seq 0) in all of the session.
 
-    ``before`` and ``after`` are the whole contents where known.
+    ``before`` and ``after`` are the complete contents if known.
     """
 
     path: str
@@ -267,7 +267,7 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A name somebody gave to message *seq* of a session; one message each."""
+    """A user's name for message *seq* of a session; one message each."""
 
     session_id: str
     seq: int
@@ -346,7 +346,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What two sessions share (equal root, seq and id) and what only one has, as live paths."""
+    """Messages that two sessions share, and those that only one has, as live paths."""
 
     common: tuple[Message, ...]
     only_a: tuple[Message, ...]
@@ -381,7 +381,7 @@ class ModelName:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a model should be sent.
+    """The context to send to a model.
 
     ``messages`` from the last cut on, ``summary`` of what was cut away, ``system``
     texts of the current context epoch. A result is with its call, once: a record of
@@ -405,7 +405,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A session that nobody is writing to any more, with the ids of what it left open."""
+    """A session that no process is writing to any more, with the ids of what it left open."""
 
     session: Session
     messages: tuple[str, ...]

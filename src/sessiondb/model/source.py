@@ -18,7 +18,7 @@ from sessiondb.model.versions import Version
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a source that could not be read; ``line`` is None for a whole file."""
+    """Something in a source that could not be read; ``line`` is None for a complete file."""
 
     source: str
     why: str
@@ -27,7 +27,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """What a message was in the database it comes from; ``seq`` is kept where it is free."""
+    """A message's state in the database it comes from; ``seq`` is kept if it is free."""
 
     seq: int
     usage_key: str | None = None
@@ -36,7 +36,7 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """What a session was in the database it comes from: an import makes the same row.
+    """A session's state in the database it comes from: an import makes the same row.
 
     ``native`` sessions have no id of another program: their ``source_id`` is
     ``id`` and not stored. Without ``time_imported`` it was made by a program that
@@ -128,7 +128,7 @@ class SourceSession:
     of the message the session continues from; None is the last one. ``data``
     keeps what has no column. ``parent_source_id`` with ``relation`` names the
     parent; ``parent_message`` the id of the parent's message it starts from.
-    With ``stored`` the session comes from a database of ours, and so do all of
+    With ``stored`` the session comes from one of sessiondb's databases, and so do all of
     its messages.
     """
 
@@ -176,7 +176,7 @@ class SourceSession:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of one source session: ``imported updated unchanged deleted diverged``.
+    """The outcome for one source session: ``imported updated unchanged deleted diverged``.
 
     ``deleted`` was removed here before and stays so; ``diverged`` was continued
     here, so the source's new records were left out.

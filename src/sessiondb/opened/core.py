@@ -1,7 +1,7 @@
-"""What both façades share: one opened database in this process.
+"""The common part of both façades: one opened database in this process.
 
 It owns the reader connections and this process's writer, knows where the
-database is, and turns directories into places. It is the whole of the
+database is, and turns directories into places. It is all of the
 synchronous machinery; `Store` and `AsyncStore` only choose who waits.
 """
 
@@ -131,7 +131,7 @@ class Core:
         self.facts = Facts(self.base, self.read)
         self._notifier = Notifier()
         self._sinks: list[Sink] = []
-        #: Functions that close connections of which nobody makes use.
+        #: Functions that close connections that are not in use.
         self.on_rest: list[Callable[[], None]] = []
         #: Where reads continue behind a damaged page; None: they raise.
         self.damage: PastDamage | None = None
@@ -208,7 +208,7 @@ class Core:
         return connect(self.path, mode=mode, busy_timeout=self.busy_timeout, one_thread=one_thread)
 
     def checkout(self) -> sqlite3.Connection:
-        """Return a reader that nobody else uses; hand it to `give_back`."""
+        """Return a reader for the caller alone; hand it to `give_back`."""
         self.check_readable()
         try:
             return self._idle.pop()
@@ -413,7 +413,7 @@ class Core:
             self._temporary.remove()
 
     def rest(self) -> None:
-        """Close the readers that nobody uses; the next read opens one."""
+        """Close the idle readers; the next read opens one."""
         for function in self.on_rest:
             function()
         self._close_idle()

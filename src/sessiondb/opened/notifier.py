@@ -1,6 +1,6 @@
 """Callbacks after the commit.
 
-They run after the commit that they tell of and never under a lock. A callback
+They run after the commit that they report and never under a lock. A callback
 may write; one that raises is logged and cannot undo or hide the commit. A writer that
 was interrupted hands a commit over again: the number of the last one that a
 subscription has seen keeps its callback from being called twice.
@@ -40,7 +40,7 @@ class Subscription:
 
 
 def _report() -> None:
-    _log.exception("a callback on_commit of sessiondb raised; the commit stands")
+    _log.exception("a callback on_commit of sessiondb raised; the commit is not affected")
 
 
 class LoopNotifier:
@@ -51,7 +51,7 @@ class LoopNotifier:
         self._running: set[asyncio.Task[None]] = set()
 
     def tell(self, subscription: Subscription, serial: int, changes: list[Change]) -> None:
-        """Put a call in line; never waits, and a closed loop is not told."""
+        """Put a call in line; never waits, and a closed loop is not called."""
         try:
             self._loop.call_soon_threadsafe(self._run, subscription, serial, changes)
         except RuntimeError:

@@ -331,7 +331,7 @@ class Queries:
         return (yield from lists.projects(self._base))
 
     def hanging(self, ref: SessionRef) -> Read[Export]:
-        """Return a session with all that hangs on it but its messages."""
+        """Return a session with everything that belongs to it but its messages."""
         found = yield from self.session(ref)
         known = yield from lists.projects(self._base)
         return Export(

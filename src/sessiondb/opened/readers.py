@@ -69,7 +69,7 @@ class Readers:
     async def read(self, query: Read[T]) -> T:
         """Run a read in one snapshot and one hop, and return its value.
 
-        A caller who is cancelled leaves nothing half-way: the thread goes on to the
+        A caller who is cancelled leaves nothing half-way: the thread continues to the
         end of the snapshot.
         """
         reader = await self._acquire()

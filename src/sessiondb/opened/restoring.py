@@ -1,4 +1,4 @@
-"""Import of logs of ours: what a reader yields with ``stored``, checked and queued."""
+"""Import of our logs: sessions that a reader yields with ``stored``, checked and queued."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _look_up(item: SourceSession, of: StoredSession, ledger: str) -> Read[tuple[
 def restore(
     importer: importing.Importer, item: SourceSession, ready: CheckedSession, place: Place
 ) -> Iterator[Imported | Problem]:
-    """Write one session of ours, in transactions of a bounded size."""
+    """Write one of our sessions, in transactions of a bounded size."""
     of = item.stored
     assert of is not None
     outcome, known, messages = importer.core.read(_look_up(item, of, ready.ledger))

@@ -1,8 +1,8 @@
 """Sessions of this database that went to another program and come back from it.
 
-An export names a session by its id here. What comes back under that name is
+An export names a session by its id here. A session that returns under that name is
 never a second session: what was said over there since is appended, behind the
-last message that both know. What both know stays as it is here.
+last message that both know. Messages that both know stay as they are here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KNOWN = Statement(
 
 
 def original(source: SourceSession) -> Read[str | None]:
-    """Return the session of ours that *source* was written from; None is none."""
+    """Return our session that *source* was exported from, or None."""
     rows = yield _OWN, {"source_id": source.source_id}
     return rows[0][0] if rows else None
 
@@ -41,7 +41,7 @@ def original(source: SourceSession) -> Read[str | None]:
 def bring_back(
     core: Core, item: SourceSession, own: str, dry_run: bool
 ) -> Iterator[Imported | Problem]:
-    """Append to session *own* what *item* has and it lacks; where both share nothing, diverged."""
+    """Append the new messages of *item* to session *own*; diverged if they share none."""
     drafts: dict[str, MessageDraft] = {}
     problems: list[Problem] = []
     seen: set[str] = set()
@@ -77,6 +77,6 @@ def bring_back(
 
 
 def _is_known(own: str, name: str) -> Read[bool]:
-    # OpenCode 1.x has two messages for a summary of ours, the second under its id and an "s".
+    # OpenCode 1.x has two messages for one of our summaries, the second under its id and an "s".
     rows = yield _KNOWN, {"session": own, "id": name, "asked": name.removesuffix("s")}
     return bool(rows)

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Inbox:
-    """What one loop has yet to see."""
+    """Outcomes that one loop has yet to see."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         # Weakly: the box is a value of a mapping that has the loop as its key.
@@ -28,7 +28,7 @@ class Inbox:
         self._outcomes.append((future, error, value))
 
     def wake(self) -> None:
-        """Let the loop settle what is here; nobody waits where it is closed."""
+        """Let the loop settle what is here; if it is closed, no task waits."""
         loop = self._loop()
         if loop is None or self._called:
             return

@@ -1,7 +1,7 @@
-"""What a model should be sent: the live path, cut and repaired, with nothing rewritten for it.
+"""The context to send to a model: the live path, cut and repaired, with nothing rewritten for it.
 
 Walking the path from the root, events change the state of their name, a cut
-(``compaction``, ``reset``) drops what stood before it, and a context event
+(``compaction``, ``reset``) drops the messages before it, and a context event
 begins a new epoch of system text. Providers refuse a call without a result, so
 calls that have none are repaired in the answer, never in the database. They also
 refuse a second result, so one that its call shows is not sent again as a record.
@@ -44,7 +44,7 @@ def _cut(state: _Gathered, message: Message) -> None:
     if message.error is not None or (message.role == "assistant" and not message.time_completed):
         return
     kept = message.data.get("first_kept_id") or message.data.get("tail_start_id") or state.tail
-    # What is kept may begin with an event, which is no message.
+    # The rest may begin with an event, which is not a message.
     first = state.places.get(kept) if isinstance(kept, str) else None
     if first is None:
         if kept:

@@ -1,6 +1,6 @@
 """Calls and their results, shown together.
 
-The text of a result stands once, mostly with its call. A call is shown with the
+The text of a result is stored once, mostly with its call. A call is shown with the
 last result of it on the path, else with its own text; a result whose record has
 no text is shown with that of the call before it.
 """
@@ -43,13 +43,13 @@ _ANY_RESULT = Statement(
 )
 _RESULTS = Statement(lambda: SELECT_PART.with_hint(*_BY_RESULT).where(_of_calls, _has_text))
 
-#: call id → (where it stands, its text), in order.
+#: call id → (its place, its text), in order.
 Texts = dict[str | None, list[tuple[int, str | None]]]
 
 
 @dataclass(slots=True)
 class _Shown:
-    """What is known of the calls in some messages: seqs of calls, places on the path of results."""
+    """The calls in some messages: seqs of calls, places on the path of results."""
 
     calls: Texts = field(default_factory=dict)
     results: Texts = field(default_factory=dict)
@@ -76,7 +76,7 @@ class _Shown:
         return item
 
     def _call(self, here: int, item: Part) -> Part:
-        # An id that is used for every call anew ends the search at the next call.
+        # An id that is used again for another call ends the search at that call.
         again = [self.places.get(seq, -1) for seq, _ in self.calls[item.call_id]]
         end = min((place for place in again if place > here), default=len(self.places))
         found = [entry for entry in self.results[item.call_id] if here < entry[0] < end]

@@ -58,7 +58,7 @@ MAX_TITLE_FILTER = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What a list is narrowed to. Times in Unix ms, ``until`` exclusive; None does not narrow."""
+    """The filters of a list. Times in Unix ms, ``until`` exclusive; None does not narrow."""
 
     project_id: str | None = None
     source: str | None = None
@@ -107,7 +107,7 @@ class Filters:
         set_here = self.params()
         terms += [session.c[n] == p(n) for n in ("project_id", "agent") if n in set_here]
         if self.source is not None:
-            # With + it is no reason to leave the index that has the order.
+            # With + the planner stays with the index that has the order.
             terms.append(literal_column("+session.source") == p("source"))
         if self.since is not None:
             terms.append(session.c.time_updated >= p("since"))
@@ -139,7 +139,7 @@ def encode_cursor(*key: Any) -> str:
 
 
 def decode_cursor(cursor: str, *kinds: Any) -> list[Any]:
-    """Return the key inside a cursor of ours, of these types; raises `InvalidInputError`."""
+    """Return the key inside one of our cursors, of these types; raises `InvalidInputError`."""
     key: Any = None
     if isinstance(cursor, str) and len(cursor) <= MAX_CURSOR:
         with suppress(ValueError, RecursionError):

@@ -5,7 +5,7 @@ One definition for lists by size, plans of removals and the biggest sessions:
 * its rows (session, messages, parts, todos, diffs, labels), with their entries in
   the indexes;
 * its share of the search index: its words, at what a word takes on average in the
-  index of this database, which SQLite's own records of the index tell. A fork that
+  index of this database, according to SQLite's own records of the index. A fork that
   stays takes over the entries of the messages it copied, so these are not freed;
 * the blobs that no other session refers to. Several sessions that go together also
   free what only they share.

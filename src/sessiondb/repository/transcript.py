@@ -3,7 +3,7 @@
 The path root → leaf is found by walking parent links from the leaf down. In a
 session that only grew, every parent has a smaller seq, so a scan downwards from
 the leaf meets the path in order and the tail costs the same in a session of any
-length; where an import put a message between others the whole map is read.
+length; if an import put a message between others, all of the map is read.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _weights() -> Any:
     for value, column in zip(large, columns, strict=True):
         rows = rows.outerjoin(value, value.c.hash == column)
     sizes = [func.coalesce(value.c.size, text("0")) for value in large]
-    # A small value stands in the row: 1 KB is a guess that is never far off.
+    # A small value is in the row: 1 KB is a guess that is never far off.
     weight = func.sum(text("1024") + sizes[0] + sizes[1] + sizes[2])
     return (
         select(part.c.seq, weight)
@@ -175,7 +175,7 @@ def load(
     """Return the messages at *path*, in its order, with their parts.
 
     With *resolve* a call is shown with its last result on the path *live*
-    (default: that of the session), and a result whose text stands with its call
+    (default: that of the session), and a result whose text is stored with its call
     with that text.
     """
     if not path:

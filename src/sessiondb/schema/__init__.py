@@ -1,6 +1,6 @@
-"""What the file looks like: tables, search index, views. No queries.
+"""The structure of the file: tables, search index, views. No queries.
 
-`statements` is the whole schema of this release, in the order in which a fresh
+`statements` is the complete schema of this release, in the order in which a fresh
 file is made. The migrations must arrive at the same objects; a test compares
 the two, object by object.
 """

@@ -1,4 +1,4 @@
-"""Search: FTS5 with external content over a view, so that text stands once.
+"""Search: FTS5 with external content over a view, so that text is stored once.
 
 A row of ``part`` is in the index exactly when ``indexed = 1``; the view shows
 just those rows, so ``rebuild`` and ``integrity-check`` are valid at any time.

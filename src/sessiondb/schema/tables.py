@@ -5,7 +5,7 @@ stable row numbers, and WITHOUT ROWID cost 1.4 times the file and 3 times the
 read). Times are Unix ms, costs USD, unknown is NULL. JSON columns are text with
 a json_valid check; ``data`` is MessagePack of what has no column. Columns that
 end in ``_blob`` hold the SHA-256 of a value of 1 KB or more that lives in
-``blob``. What a person asks for is a column, and never in ``data`` as well.
+``blob``. Values that a person queries are columns, and never in ``data`` as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ metadata = MetaData(
     }
 )
 
-#: What a default list shows. The partial indexes and the queries share this text,
+#: The rows of a default list. The partial indexes and the queries share this text,
 #: because SQLite uses a partial index only where the query repeats its terms.
 LISTED = (
     "time_deleted IS NULL AND time_importing IS NULL AND time_archived IS NULL "
@@ -264,7 +264,7 @@ part = _table(
 )
 Index("ix_part_call_id", part.c.session_id, part.c.call_id,
       sqlite_where=text("call_id IS NOT NULL"))  # fmt: skip
-#: Results that do not stand with their call. There are few, so that asking for them costs nothing.
+#: Results that are not stored with their call. They are few, so a query for them costs nothing.
 _OWN_RESULT = "type = 'tool-result' AND (text IS NOT NULL OR text_blob IS NOT NULL)"
 Index("ix_part_result", part.c.session_id, part.c.call_id, sqlite_where=text(_OWN_RESULT))
 Index("ix_part_tool", part.c.session_id, part.c.id, sqlite_where=text("type = 'tool'"))

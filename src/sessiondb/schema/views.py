@@ -1,6 +1,6 @@
 """Views for people with a plain sqlite3 shell.
 
-No view needs a function that SQLite 3.40 lacks, none needs MessagePack, and all
+No view needs a function newer than SQLite 3.40, or MessagePack, and all
 hide sessions that are deleted or still being imported.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from sessiondb.schema.sums import cost_sum, count_sum
 
 _ALIVE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
-# The indexes are named because the planner would walk the whole session, once for each call.
+# The indexes are named because the planner would walk all of the session, once for each call.
 _PATH = """(WITH RECURSIVE path (seq) AS (
                SELECT s.leaf_seq
                 UNION

@@ -1,4 +1,4 @@
-"""html: a transcript to send to somebody, one file that needs nothing else (write only).
+"""html: a transcript to send, one file that needs nothing else (write only).
 
 No script, no request to anywhere, and nothing of a transcript is taken as markup:
 `text` escapes, `prose` renders Markdown without HTML, `code` colours.
@@ -21,7 +21,7 @@ TOGETHER = True
 def write(
     sessions: Iterable[Export], *, detail: str = "normal", together: bool = False
 ) -> Iterator[Document | Loss]:
-    """Yield a page for each session that stands alone, *together* one for all of them.
+    """Yield a page for each session that is not in another, *together* one for all of them.
 
     Raises `MissingExtraError` without the extra ``html``.
     """

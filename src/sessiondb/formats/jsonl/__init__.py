@@ -2,7 +2,7 @@
 
 `records` says what a session is made of, `values` writes a record as a line and
 reads it, `writer` makes files and bundles, `scan` and `reader` read them,
-`growing` says what a file lacks.
+`growing` finds the records missing from a file.
 """
 
 from sessiondb.formats.jsonl.growing import additions

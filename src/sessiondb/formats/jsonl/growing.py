@@ -1,4 +1,4 @@
-"""What a log lacks of what is here, so that it can grow instead of being written again.
+"""The records that are missing from a log, so that it can grow instead of being rewritten.
 
 Two databases say the same about a session in other words: each numbers messages
 as they came to it, counts each copy where it may, and names projects its own way.
@@ -23,12 +23,12 @@ _SEQ = re.compile(rb'^\{"schema_version":1,"seq":\d+,')
 _KIND = re.compile(rb'^"time":-?\d+,"type":"(\w+)","session_id":')
 _HASH = re.compile(rb'"hash":"([0-9a-f]{64})"')
 _INHERITED = b',"inherited":true'
-#: What a database names in its own way, or learns later: of the lineage all but its kind.
+#: Fields that a database names in its own way, or learns later: of the lineage all but its kind.
 _OWN = ("seq", "slug", "directory", "project", "revision", *records.LINEAGE_FIELDS)
 
 
 def additions(file: IO[bytes], lines: Iterable[str], *, whole: bool = True) -> list[str] | None:
-    """Return the *lines* that a file lacks; None where it must be written anew.
+    """Return the *lines* that are missing from a file; None if it must be rewritten.
 
     A file that is not *whole*, in which something could not be read, is only ever
     added to: it is not ours to say what that was.

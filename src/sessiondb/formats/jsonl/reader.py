@@ -43,13 +43,13 @@ SYNC_FOLDER = (".sessiondb", "sessions")
 
 
 def at(path: Path) -> Iterator[Store]:
-    """Yield the file at *path* if it is a log of ours."""
+    """Yield the file at *path* if it is one of our logs."""
     if path.suffix in SUFFIXES and is_file(path) and _is_ours(path):
         yield Store(SOURCE, path, read)
 
 
 def default_locations(env: Any) -> list[Path]:  # noqa: ARG001
-    """Return nothing: logs are where somebody put them."""
+    """Return nothing: logs have no fixed place."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""One file of ours, looked through once: which session each line belongs to, and where it is.
+"""One of our files, looked through once: which session each line belongs to, and where it is.
 
 Only what says what a session is stays in memory; the lines of its messages and
 blobs are read again when their turn comes. Lines may come in any order (two
@@ -122,7 +122,7 @@ class Scan:
         record = self.read(line)[1]
         data, encoding = record.get("data"), record.get("encoding")
         if not isinstance(data, str) or encoding not in ("utf-8", "base64"):
-            raise ValueError(f"line {line.number} is no blob")
+            raise ValueError(f"line {line.number} is not a blob")
         raw = data.encode() if encoding == "utf-8" else base64.b64decode(data, validate=True)
         if hashlib.sha256(raw).hexdigest() != name:
             raise ValueError(f"the blob of line {line.number} does not have its hash")

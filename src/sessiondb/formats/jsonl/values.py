@@ -2,7 +2,7 @@ r"""Records to lines and back, exactly.
 
 A line is one JSON object in UTF-8 without control characters, whatever the text
 in it: C0, DEL, C1, U+2028, U+2029, U+FEFF, the signs that turn the direction of
-writing and lone surrogates are ``\u`` escapes. What JSON has no word for is an
+writing and lone surrogates are ``\u`` escapes. A value that JSON cannot express is an
 object with one key: ``$bytes`` (base64), ``$blob`` (hash), ``$float`` (nan, inf,
 -inf), ``$str`` (base64 of a text with a surrogate pair written as two), ``$map``
 (the pairs of an object one of whose keys begins with ``$``).
@@ -77,7 +77,7 @@ def _base64(value: bytes) -> str:
 def record_of(line: bytes, blob: Callable[[str], bytes]) -> Any:
     """Return what a line says; *blob* returns the bytes of a blob by its name.
 
-    Raises ValueError (also for what is no JSON), RecursionError.
+    Raises ValueError (also for anything but JSON), RecursionError.
     """
     value = _decoder.decode(line.decode())
     return exact(value, blob) if b'"$' in line else value

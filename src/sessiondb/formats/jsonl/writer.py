@@ -17,7 +17,7 @@ from sessiondb.model import Document, Export, Loss
 READ = {"branches": True, "resolve": False}
 TOGETHER = True
 DETAILS = ("full",)
-#: Fields that are texts or bytes; the name of the blob stands in their place.
+#: Fields that are texts or bytes; the name of the blob is in their place.
 _LARGE = ("text", "patch")
 _ALWAYS = ("input_blob", "before_blob", "after_blob")
 
@@ -34,7 +34,7 @@ def write(
 
 
 def file_name(session_id: str) -> str:
-    """Return the name of a session's file; ids that agents brought may be no name of a file."""
+    """Return the name of a session's file; ids from agents may not be valid file names."""
     name = quote(session_id, safe="")
     if len(name) > 200 or name.startswith("."):
         name = f"{name[:160].lstrip('.')}~{hashlib.sha256(session_id.encode()).hexdigest()[:16]}"

@@ -65,7 +65,7 @@ def load_object(raw: Raw) -> dict[str, Any]:
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse)

@@ -2,7 +2,7 @@
 
 A foreign database is opened by SQLite and by nothing else: closing any other
 descriptor on it would drop every POSIX lock this process holds there. Its bytes
-and those of its ``-wal`` stay as they are, whoever is writing meanwhile.
+and those of its ``-wal`` stay as they are, whoever is writing.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class _Connection(sqlite3.Connection):
 class ForeignDatabase:
     """One foreign database; a single read transaction lasts while anybody reads.
 
-    A *glance* takes no lock and leaves nothing behind where nobody has the file
+    A *glance* takes no lock and leaves nothing behind if no process has the file
     open: enough to see its tables. Not for use by two threads at once.
     """
 
@@ -93,7 +93,7 @@ class ForeignDatabase:
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Open the database, or join whoever reads it already; the last to leave closes it.
 
-        Raises `SourceError` when it cannot be opened or is no database.
+        Raises `SourceError` when it cannot be opened or is not a database.
         """
         if self._connection is None:
             try:
@@ -118,7 +118,7 @@ class ForeignDatabase:
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The open connection; only while somebody is reading."""
+        """The open connection; only during a read."""
         assert self._connection is not None, "not inside reading()"
         return self._connection
 
@@ -185,7 +185,7 @@ class ForeignDatabase:
     def _tidy(self) -> None:
         """Let SQLite remove the empty ``-wal`` that a read-only connection leaves behind.
 
-        Only where there was none before, and only SQLite can tell whether it is still unused.
+        Only where there was none before, and only SQLite knows whether it is still unused.
         """
         if not os.path.lexists(_beside(self.path, "-wal")):
             return
@@ -200,7 +200,7 @@ class ForeignDatabase:
 
 
 def is_database(path: Path) -> bool:
-    """Return whether the file at *path* is a database, as far as SQLite can tell."""
+    """Return whether the file at *path* is a database, as far as SQLite knows."""
     try:
         with ForeignDatabase(path, glance=True).reading():
             return True

@@ -36,7 +36,7 @@ _TONES = {"ok": "✓ ", "odd": "! ", "error": "✗ ", "open": "… "}
 def write(
     sessions: Iterable[Export], *, detail: str = "normal", together: bool = False
 ) -> Iterator[Document | Loss]:
-    """Yield a file for each session that stands alone, *together* one for all of them."""
+    """Yield a file for each session that is not in another, *together* one for all of them."""
     yield from documents(sessions, _Text(), detail, together)
 
 

@@ -25,7 +25,7 @@ SHARE_REST = "share_file"
 ROW_REST = "row"
 #: ``data`` of a part: the file that a cut output names, as {"name", "content"}.
 OUTPUT_FILE = "output_file"
-#: What a call without a name is called; a tool part must have one.
+#: The name of a call without one; a tool part must have one.
 NAMELESS = "unknown"
 
 _DENIED = re.compile(

@@ -204,7 +204,7 @@ def _is_text(item: Any) -> bool:
 
 
 def _shell(record: dict[str, Any], found: Found) -> list[Found]:
-    """What the user ran is a call that no model made."""
+    """A command of the user is a call that no model made."""
     part: Found = {"type": "tool", "tool": "shell", "data": {}}
     if word(record.get("shellID")):
         part["call_id"] = record.pop("shellID")

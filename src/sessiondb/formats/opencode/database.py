@@ -1,4 +1,4 @@
-"""What the databases of both generations have in common.
+"""The common part of the databases of both generations.
 
 One file may hold both, so what reads them may share one read transaction.
 """
@@ -26,7 +26,7 @@ from sessiondb.model import Problem
 class Database:
     """One database file; *file* lets two readers look at the same snapshot."""
 
-    #: The table of sessions, and those whose rows count as a change of theirs.
+    #: The table of sessions, and those whose rows count as their changes.
     SESSIONS: ClassVar[str]
     COUNTED: ClassVar[tuple[str, ...]]
     #: The tables that a database of this generation has, and columns that it needs.
@@ -154,7 +154,7 @@ class Database:
 
     @cached_property
     def changes(self) -> dict[str, list[Any]]:
-        """What changes when a session does: for each, three numbers of each table."""
+        """Stamps that change when a session does: for each, three numbers of each table."""
         found: dict[str, list[Any]] = {}
         for table in self.COUNTED:
             if "time_updated" not in self.columns(table):

@@ -1,7 +1,7 @@
 """Sessions to the JSON of ``opencode export``, version 1.x.
 
 Works on what the reader yields and on what the database returns: both name
-their fields alike. What came from OpenCode is written as it was.
+their fields alike. Values from OpenCode are written as they were.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def session_diff(diffs: Iterable[FileDiff], data: Mapping[str, Any]) -> list[Any
     order = data.get(DIFF_REST) or []
     named = {item["file"] for item in order if isinstance(item, dict)}
     order = [*order, *({"file": path} for path in known if path not in named)]
-    # What was set here since then counts: a file may be gone, another one new.
+    # Values set here since then count: a file may be gone, another one new.
     return [
         _diff(item, known) if isinstance(item, dict) else item[0]
         for item in order

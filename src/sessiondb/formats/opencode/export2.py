@@ -17,7 +17,7 @@ from sessiondb.formats.opencode.fields import overlay, put
 from sessiondb.model import Message, MessageDraft, Part, PartDraft, Session, SourceSession
 from sessiondb.model.draft import NO_INPUT
 
-#: ``data`` of a session: what waits to be sent, and what was told to it.
+#: ``data`` of a session: messages waiting to be sent, and its instructions.
 INBOX, PENDING, INSTRUCTIONS = "inbox", "pending", "instructions"
 _NOT_OF_SESSION = frozenset({GENERATION, ROW_REST, INBOX, PENDING, INSTRUCTIONS})
 _NOT_OF_PART = frozenset({NO_RAN, OUTPUT_FILE})
@@ -135,7 +135,7 @@ def _state(part: Part | PartDraft) -> dict[str, Any]:
 
 
 def _pieces(text: str, pieces: Any) -> list[Any]:
-    """Cut a result into the texts that it was joined of; whole where the lengths do not fit."""
+    """Cut a result into the texts that it was joined of; uncut if the lengths do not fit."""
     lengths = [item for item in pieces or () if isinstance(item, int)]
     if not lengths or sum(lengths) + len(lengths) - 1 != len(text):
         return [{"type": "text", "text": text}]

@@ -2,7 +2,7 @@
 
 One session in one document, which is cut into its messages once; each is then
 decoded when its turn comes, so that memory holds the text and one of them. A
-document that breaks off gives what stands before the break.
+document that breaks off gives the messages before the break.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_export(path: Path) -> bool:
 
 
 class _Slice(NamedTuple):
-    """A message of the document: where it stands, and what is asked of it before it is read."""
+    """A message of the document: its place, and the fields needed before it is read."""
 
     start: int
     end: int
@@ -70,7 +70,7 @@ class _Document:
             raw = path.read_bytes()
         except OSError as error:
             raise SourceError(f"cannot read {path}: {error}") from error
-        # A byte that is no UTF-8 is told of the message that it stands in.
+        # A byte that is not UTF-8 is reported for the message that it is in.
         self.text = raw.decode("utf-8-sig", "surrogateescape")
         self.digest = hashlib.sha256(raw).hexdigest()
         self.info: dict[str, Any] = {}
@@ -259,7 +259,7 @@ class Exported2(Exported):
             yield Row(name, str(element.pop("type", "unknown")), known_time(found.time), element)
 
     def unexplained(self, session: str, fork: Fork | None) -> tuple[float, Tokens]:  # noqa: ARG002
-        """What the session cost besides its messages; copies are known by their ids."""
+        """The session's cost besides its messages; copies are known by their ids."""
         info = self.document.info
         found = self.document.messages.values()
         own = [item for item in found if fork is None or not _COPY.fullmatch(item.id)]

@@ -1,7 +1,7 @@
 """Where the records of OpenCode 2 keep what has a column here; see `fields`.
 
-A message is one record: its ``content`` becomes parts, and of the types that
-nobody said the rest stands under ``type`` in the data of an event.
+A message is one record: its ``content`` becomes parts, and of types
+that are not speech the rest is under ``type`` in the data of an event.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ PART: Mapping[str, Fields] = {
     },
 }
 STATUS = {"streaming": "pending", "running": "running", "completed": "completed", "error": "error"}
-#: What became of a call by the type of its error; anything else failed.
+#: The outcome of a call by the type of its error; anything else failed.
 OUTCOME = {
     "permission.rejected": "denied",
     "aborted": "interrupted",

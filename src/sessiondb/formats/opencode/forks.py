@@ -44,7 +44,7 @@ class Fork:
         return (self.original, source) if source and usable_id(source) else None, root
 
 
-#: What a copy of a message has in common with it: (records, session id, message id).
+#: The key that a copy of a message has in common with it: (records, session id, message id).
 Shared: TypeAlias = "Callable[[Records, str, str], list[Any]]"
 
 

@@ -35,7 +35,7 @@ def _through(boundary: Any) -> str | None:
 
 def _shared(records: Records, session: str, message: str) -> list[Any]:
     record = load_object(records.message(session, message))
-    # The upgrade from 1.x takes it from the row, which a copy of 1.x wrote anew.
+    # The upgrade from 1.x takes it from the row, which a copy of 1.x wrote again.
     if type(record.get("time")) is dict:
         record["time"].pop("completed", None)
     return [record]

@@ -2,7 +2,7 @@
 
 One data directory may hold several generations of the same sessions: databases,
 ``storage/`` and ``project/*/storage/session``. The newest one that has a session
-says what it is; an older one adds only what the newer ones lack.
+says what it is; an older one adds only what is missing from the newer ones.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _read_sqlite(path: Path) -> Iterator[SourceSession | Problem]:
     file = ForeignDatabase(path)
     with file.reading():
         newer: set[str] = set()
-        with contextlib.suppress(sqlite3.Error):  # told when the sessions are read
+        with contextlib.suppress(sqlite3.Error):  # reported when the sessions are read
             newer = _newer_beside(path, file)
         for kind, generation in _GENERATIONS:
             records = kind(path, file)

@@ -23,7 +23,7 @@ _FIRST = 20
 
 
 class Messages:
-    """An iterable over one session's messages and their problems; each time read anew."""
+    """An iterable over one session's messages and their problems; read again each time."""
 
     def __init__(self, records: Records, session: str, fork: Fork | None) -> None:
         self._records = records

@@ -37,16 +37,16 @@ class Rows(Protocol):
         """Read the messages of a session in order."""
 
     def unexplained(self, session: str, fork: Fork | None) -> tuple[float, Tokens]:
-        """What a session cost besides its messages."""
+        """A session's cost besides its messages."""
 
     def project(self, session: str) -> str:
         """Return the id of a session's project."""
 
 
 class Messages2:
-    """An iterable over one session's messages and their problems; each time read anew.
+    """An iterable over one session's messages and their problems; read again each time.
 
-    What the session cost besides them (OpenCode asks for a title) stands first.
+    The session's cost besides them (OpenCode generates a title) comes first.
     """
 
     def __init__(self, rows: Rows, session: str, fork: Fork | None) -> None:

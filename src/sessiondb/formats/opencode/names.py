@@ -1,6 +1,6 @@
 """The ids under which a session is written: OpenCode's tables know each only once.
 
-A fork of ours keeps the ids of what it copied, other programs use the same id in
+One of our forks keeps the ids of the messages it copied, other programs use the same id in
 several sessions or none that OpenCode takes. Such ids are minted: from the time
 and a hash, so that the same session always gets the same ones.
 """
@@ -45,7 +45,7 @@ class Names:
 
     def __init__(self, session: Session, parent: Session | None = None) -> None:
         self.session = own_id(session)
-        #: None for what is no subagent.
+        #: None for anything but a subagent.
         self.parent: str | None = None
         if session.relation == "subagent":
             self.parent = own_id(parent) if parent else session.parent_source_id

@@ -15,7 +15,7 @@ from sessiondb.model import Message, Part, Session
 #: What stands for an agent, provider or model that nobody named.
 AGENT, UNKNOWN = "build", "unknown"
 #: What is lost of a call whose output was cut and lies in a file.
-WHOLE_OUTPUT = "the file with the whole output of a call"
+WHOLE_OUTPUT = "the file with the complete output of a call"
 #: Events whose text a model is shown as if the user had said it.
 TOLD = frozenset({"custom_message", "branch_summary"})
 #: Events that no format of OpenCode has, and that say nothing a session's total does not.

@@ -106,7 +106,7 @@ def _tool(to: First, message: Message, part: Part) -> Record:
 
 def _state(to: First, message: Message, part: Part) -> Record:
     if part.input is not None and not isinstance(part.input, dict):
-        to.lose(f"that the input of call {part.call_id} is no object", message)
+        to.lose(f"that the input of call {part.call_id} is not an object", message)
     status = part.status or "pending"
     state: Record = {"status": status, "input": arguments(part)}
     if status == "pending":

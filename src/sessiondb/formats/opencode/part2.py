@@ -89,7 +89,7 @@ def _tool(to: Second, message: Message, part: Part) -> Record:
 
 def _state(to: Second, message: Message, part: Part, source: Record) -> Record:
     if part.input is not None and not isinstance(part.input, dict):
-        to.lose(f"that the input of call {part.call_id} is no object", message)
+        to.lose(f"that the input of call {part.call_id} is not an object", message)
     details = source.get("metadata")
     if not isinstance(details, dict):
         details = None if part.data.get("state") else details_of(part) or None

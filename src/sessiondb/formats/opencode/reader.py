@@ -1,7 +1,7 @@
 """One store of either generation as sessions: parents and originals first.
 
 Nothing here raises but `SourceError` for a store that cannot be opened; a record
-that cannot be read is a `Problem`, and the rest goes on.
+that cannot be read is a `Problem`, and the rest is read.
 """
 
 from __future__ import annotations

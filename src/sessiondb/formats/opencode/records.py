@@ -1,4 +1,4 @@
-"""What both kinds of store hold, before anything of it is understood.
+"""The records of both kinds of store, before any of them is interpreted.
 
 A store is a list of session heads, small enough to keep, and for each session
 its record and its messages, read one by one. Ids come from rows and file names,
@@ -22,7 +22,7 @@ _HALF = 1 << 47
 
 
 class Head(NamedTuple):
-    """What is known of a session without its messages; times in Unix ms, 0 is unknown."""
+    """A session without its messages; times in Unix ms, 0 is unknown."""
 
     id: str
     parent: str | None
@@ -38,7 +38,7 @@ class Opened(NamedTuple):
 
 
 class RawPart(NamedTuple):
-    """A part as stored; the times of its row are None where there are no rows."""
+    """A part as stored; the times of its row are None without rows."""
 
     id: str
     raw: Raw

@@ -26,7 +26,7 @@ _TIMES = ("created", "updated", "idle", "viewed", "archived")
 _PLAIN = {"id": "id", "parentID": "parent_id", "projectID": "project_id", "agent": "agent"}
 _PLAIN |= {"title": "title", "metadata": "metadata", "permissions": "permission"}
 _PLAIN |= {"revert": "revert", "outcome": "idle_outcome", "cost": "cost"}
-#: What a message costs by its place in the record, and the column of the session's sum.
+#: The cost of a message by its place in the record, and the column of the session's sum.
 _SPENT = {"cost": "cost", **{f"tokens.{name}": column for name, column in _TOKENS.items()}}
 _SPENT |= {f"tokens.cache.{name}": column for name, column in _CACHE.items()}
 _BESIDE: Mapping[str, Callable[[Any], bool]] = {
@@ -97,7 +97,7 @@ class Records2(Database):
             )
 
     def _instructions(self, session: str) -> dict[str, Any]:
-        """What the session was told: its epoch by hashes, short values and its own entries."""
+        """The session's instructions: its epoch by hashes, short values and its own entries."""
         found: dict[str, Any] = {}
         for table in ("instruction_state", "instruction_entry"):
             if "session_id" in self.columns(table):
@@ -204,7 +204,7 @@ class Records2(Database):
         return False, 0
 
     def unexplained(self, session: str, fork: Fork | None) -> tuple[float, Tokens]:
-        """What a session cost besides its messages: the title, summaries that were lost.
+        """A session's cost besides its messages: the title, summaries that were lost.
 
         The sums of a fork that is marked leave out its copies, those of 1.x count them.
         """

@@ -1,6 +1,6 @@
 """Any session as OpenCode 1.x exports one.
 
-What 1.x wrote is written as it was. Everything else is made of what all sessions
+Records of 1.x are written as they were. Everything else is made of what all sessions
 have: roles, parts, times, costs; the order that OpenCode makes of times and ids
 is the order of the messages.
 """

@@ -1,7 +1,7 @@
 """Any session as OpenCode 2 exports one.
 
-What 2 wrote is written as it was. What 1.x wrote becomes what its upgrade makes
-of it, everything else is made of what all sessions have.
+Records of 2 are written as they were. Records of 1.x become what its upgrade makes
+of them, everything else is made of what all sessions have.
 """
 
 from __future__ import annotations
