@@ -182,7 +182,7 @@ def test_doctor_makes_no_database(sessiondb: Run, database: Path) -> None:
 def test_doctor_helps_with_a_file_that_cannot_be_used(sessiondb: Run, database: Path) -> None:
     database.write_bytes(b"remember the milk" * 300)
     report = sessiondb("doctor", "--json").json
-    assert "not a database" in report["error"]
+    assert "not a sessiondb database" in report["error"]
     assert report["versions"]["sessiondb"]
     assert sessiondb("doctor").code == 0
 
