@@ -74,7 +74,7 @@ _KNOWN: dict[str, tuple[Test, str]] = {
 
 
 class _Rule(NamedTuple):
-    """What one parameter admits: values of the usual types, and what passes a test."""
+    """The values that one parameter admits: of usual types, or accepted by a test."""
 
     usual: frozenset[type]
     tests: tuple[Test, ...]
@@ -88,7 +88,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     hints = function.__annotations__
     rules = {name: rule for name in names if (rule := _rule(hints.get(name, "Any")))}
-    # What has no rule is not looked at: the session and the message of every append.
+    # A parameter without a rule is not looked at: the session and the message of every append.
     places = [(at, name) for at, name in enumerate(positional) if name in rules]
 
     @wraps(function)

@@ -147,7 +147,7 @@ def _is_there(place: Path) -> bool:
 
 
 def _nothing_at(place: Path) -> Problem:
-    """Return why there is no session at *place*, naming the agents that it is of."""
+    """Return why there is no session at *place*, naming the agents that it belongs to."""
     from sessiondb.formats.unsupported import agents_at
 
     agents = agents_at(place)

@@ -30,7 +30,7 @@ from sessiondb.errors import InvalidInputError, ReadOnlyError, StoreClosedError,
 CACHE_KIB = 16_000
 _INNOCUOUS = 0x200000
 WAL_LIMIT_BYTES = 16 * 1024 * 1024
-#: What SQLite says of a file that is shorter than its header says. It refuses all of it,
+#: SQLite's message for a file that is shorter than its header says. It refuses all of it,
 #: except with ``writable_schema``: then whoever only reads gets the pages that are there.
 #: Not set on every connection, because it also hides damage of the schema.
 _SHORT = "database disk image is malformed"

@@ -71,7 +71,7 @@ def update_of(table: Table, columns: str, *where: ColumnElement[bool]) -> Statem
 
 @cache
 def insert_text(table: Table, columns: Sequence[str], prefix: str = "") -> str:
-    """Return INSERT text with one ``?`` for each of *columns*, which stand in table order."""
+    """Return INSERT text with one ``?`` for each of *columns*, which are in table order."""
     statement = insert(table)
     if prefix:
         statement = statement.prefix_with(prefix)

@@ -1,4 +1,4 @@
-"""What both generations want to know of a message that neither of them wrote."""
+"""The facts that both generations need of a message that neither of them wrote."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sessiondb.formats.opencode.names import is_native
 from sessiondb.formats.opencode.reader import SOURCE
 from sessiondb.model import Message, Part, Session
 
-#: What stands for an agent, provider or model that nobody named.
+#: The name of an agent, provider or model without one.
 AGENT, UNKNOWN = "build", "unknown"
-#: What is lost of a call whose output was cut and lies in a file.
+#: The loss of a call whose output was cut and lies in a file.
 WHOLE_OUTPUT = "the file with the complete output of a call"
 #: Events whose text a model is shown as if the user had said it.
 TOLD = frozenset({"custom_message", "branch_summary"})
@@ -30,7 +30,7 @@ class Model(NamedTuple):
 
 
 def generation(session: Session, messages: Iterable[Message]) -> int:
-    """Return which OpenCode wrote a session; 0 is none. A fork of ours is what it copied."""
+    """Return which OpenCode wrote a session; 0 is none. Our forks count as what they copied."""
     if session.source == SOURCE:
         return 2 if session.data.get(GENERATION) == 2 else 1
     return next((found for message in messages if (found := _shape(message))), 0)
@@ -79,7 +79,7 @@ def model_of(messages: list[Message], index: int, session: Session) -> tuple[str
 
 
 def arguments(part: Part) -> dict[str, Any]:
-    """Return the arguments of a call as an object; anything else stands under ``value``."""
+    """Return the arguments of a call as an object; anything else is put under ``value``."""
     given = part.input
     if given is None:
         return {}

@@ -1,4 +1,4 @@
-"""What an answer of any kind consists of, as OpenCode 2 has it."""
+"""The parts of an answer of any kind, as OpenCode 2 has them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def snapshot_of(message: Message) -> Record:
 
 
 def _provider(part: Part, key: str) -> Record:
-    """What a provider keeps with a piece: ``metadata`` in 1.x."""
+    """A provider's own values with a piece: ``metadata`` in 1.x."""
     kept = part.data.get("metadata")
     return {key: kept} if isinstance(kept, dict) else {}
 

@@ -164,7 +164,7 @@ class First:
                 self.lose(f"a result of call {part.call_id}", message)
 
     def called(self, call_id: str | None, result: str | None) -> None:
-        """Remember what a call is written with: a result that says the same is no loss."""
+        """Remember what a call is written with: a result that says the same is not a loss."""
         self._results[call_id] = result
 
     def _head(self, message: Message, role: str, suffix: str = "") -> Entry:
