@@ -157,8 +157,8 @@ def search_rows(bench: Bench) -> Iterator[Row]:
 #: The newest 2,000 matches, scored by SQLite, of which the best 20 are shown.
 _RANKED = (
     "SELECT rowid, snippet(part_search, -1, '', '', '…', 16) FROM part_search "
-    "WHERE part_search MATCH ?1 AND rowid >= (SELECT min(rowid) FROM (SELECT rowid "
-    "FROM part_search WHERE part_search MATCH ?1 ORDER BY rowid DESC LIMIT 2000)) "
+    "WHERE part_search MATCH ? AND rowid >= (SELECT min(rowid) FROM (SELECT rowid "
+    "FROM part_search WHERE part_search MATCH ? ORDER BY rowid DESC LIMIT 2000)) "
     "ORDER BY bm25(part_search) LIMIT 20"
 )
 
@@ -171,7 +171,7 @@ def rank_rows(bench: Bench) -> Iterator[Row]:
     count = bench.size(1_000_000)
     path = built(bench.folder / "rank.db", haystack(count))
     for word, share in ((RARE, "1 %"), (COMMON, "50 %")):
-        floor = _queries([Step(_RANKED, (f'"{word}"',))])
+        floor = _queries([Step(_RANKED, (f'"{word}"', f'"{word}"'))])
         for order in ("rank", "time"):
 
             def read(store: Store, word: str = word, order: str = order) -> object:

@@ -124,10 +124,10 @@ async def test_what_was_acknowledged_survives_sigkill_whole(tmp_path: Path, empt
         count = "SELECT count(*) FROM message WHERE session_id = ?"
         assert rows(path, count, name)[0][0] >= 2 * (acknowledged + 1)
         sql = """
-        SELECT count(*), sum(m.role = 'user'), (SELECT count(*) FROM label WHERE session_id = ?1),
-            (SELECT count(*) FROM part WHERE session_id = ?1 AND status = 'completed')
-        FROM message m WHERE m.session_id = ?1"""
-        messages, asked, labels, settled = rows(path, sql, name)[0]
+        SELECT count(*), sum(m.role = 'user'), (SELECT count(*) FROM label WHERE session_id = ?),
+            (SELECT count(*) FROM part WHERE session_id = ? AND status = 'completed')
+        FROM message m WHERE m.session_id = ?"""
+        messages, asked, labels, settled = rows(path, sql, name, name, name)[0]
         assert messages == 2 * asked == 2 * labels == 2 * settled
         whole(path)
     with Store.open(path) as store:

@@ -34,8 +34,8 @@ from sessiondb.effects import Unit, service
 #: Seconds after which a thread that is still waiting waits for ever.
 PATIENCE = 15.0
 UNENDED = """
-SELECT 1 FROM message WHERE session_id = ?1 AND time_completed IS NULL
-UNION ALL SELECT 1 FROM lease WHERE session_id = ?1 AND time_expires > ?2
+SELECT 1 FROM message WHERE session_id = ? AND time_completed IS NULL
+UNION ALL SELECT 1 FROM lease WHERE session_id = ? AND time_expires > ?
 """
 SESSIONS = ("main", "thread", "loop", "bad")
 
@@ -373,7 +373,7 @@ def interrupted_stream(ground: Ground, at: int) -> bool:
     try:
         ground.threads.submit(ground.store.commit, ground.unit("thread")).result(PATIENCE)
         deadline = time.monotonic() + PATIENCE
-        while ground.rows(UNENDED, session, time.time() * 1000):
+        while ground.rows(UNENDED, session, session, time.time() * 1000):
             # Who did not get so far as to end the stream lets its lease expire.
             assert time.monotonic() < deadline, "the lease is renewed for ever"
             with suppress(LeaseHeldError):

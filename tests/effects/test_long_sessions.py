@@ -23,17 +23,17 @@ SESSION = "ses_long"
 FILL = (
     "INSERT INTO message (session_id, seq, id, parent_seq, turn_id, role, cost, tokens_input,"
     " tokens_output, time_created, time_completed) "
-    "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < ?2) "
-    "SELECT ?1, i, printf('msg_%09d', i), i - 1, 'msg_first',"
+    "WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < :size) "
+    "SELECT :session, i, printf('msg_%09d', i), i - 1, 'msg_first',"
     " iif(i % 2, 'user', 'assistant'), iif(i % 2, NULL, 0.5), iif(i % 2, NULL, 7), 0, i, i FROM n",
     "INSERT INTO part (session_id, seq, idx, id, type, tool, call_id, status, time_created,"
     " time_updated) SELECT session_id, seq, 0, printf('prt_%09d', seq), 'tool', 'bash',"
     " printf('call_%09d', seq), 'completed', 1, 1 FROM message"
-    " WHERE session_id = ?1 AND seq > 1 AND seq <= ?2",
-    "UPDATE part SET call_id = 'before' WHERE session_id = ?1 AND seq = ?2",
-    "UPDATE session SET leaf_seq = ?2, last_seq = ?2, message_count = ?2, tokens_input ="
+    " WHERE session_id = :session AND seq > 1 AND seq <= :size",
+    "UPDATE part SET call_id = 'before' WHERE session_id = :session AND seq = :size",
+    "UPDATE session SET leaf_seq = :size, last_seq = :size, message_count = :size, tokens_input ="
     " (SELECT sum(tokens_input) FROM message), tokens_output = (SELECT sum(tokens_output) FROM"
-    " message), cost = (SELECT sum(cost) FROM message) WHERE id = ?1",
+    " message), cost = (SELECT sum(cost) FROM message) WHERE id = :session",
 )
 
 
@@ -44,7 +44,7 @@ def filled(path: Path, size: int) -> Path:
         store.append(SESSION, replace(user("first"), id="msg_first"))
         with closing(sqlite3.connect(path)) as db, db:
             for statement in FILL:
-                db.execute(statement, (SESSION, size))
+                db.execute(statement, {"session": SESSION, "size": size})
         call = tool("bash", {"a": 1}, call_id="waits")
         store.append(SESSION, replace(assistant("so far", call), id="msg_open"), open=True)
         last = assistant(tool("bash", {}, call_id="last"))

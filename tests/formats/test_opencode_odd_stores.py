@@ -154,8 +154,8 @@ import os, sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
 db.execute("PRAGMA journal_mode = WAL")
 for seq in (1, 2):
-    db.execute("INSERT INTO session_message SELECT 'msg_' || ?1, session_id, type, ?1, ?1, 0,"
-               " replace(data, 'One', ?1) FROM session_message WHERE seq = 0", (seq,))
+    db.execute("INSERT INTO session_message SELECT 'msg_' || :seq, session_id, type, :seq, :seq, 0,"
+               " replace(data, 'One', :seq) FROM session_message WHERE seq = 0", {"seq": seq})
     db.commit()
     print(os.stat(sys.argv[1] + "-wal").st_size, flush=True)
 os._exit(0)

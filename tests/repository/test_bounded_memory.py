@@ -18,16 +18,16 @@ MESSAGES = 64
 #: What a connection may keep of the file, and a page of messages, twice.
 BOUND = 32 * 1024
 
-NUMBERS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1) "
+NUMBERS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count) "
 LARGE = (
     NUMBERS + "INSERT INTO blob (hash, size, encoding, data) SELECT lower(hex(randomblob(32))), "
-    "1048576, 'utf-8', CAST(hex(randomblob(524288)) AS BLOB) FROM n WHERE ?2 <> ''",
+    "1048576, 'utf-8', CAST(hex(randomblob(524288)) AS BLOB) FROM n WHERE :session <> ''",
     NUMBERS + "INSERT INTO message (session_id, seq, id, parent_seq, role, time_created, "
-    "time_completed) SELECT ?2, i + 1, 'm' || i, i, 'assistant', 1, 1 FROM n",
+    "time_completed) SELECT :session, i + 1, 'm' || i, i, 'assistant', 1, 1 FROM n",
     NUMBERS + "INSERT INTO part (session_id, seq, idx, id, type, text_blob, time_created, "
-    "time_updated) SELECT ?2, i + 1, 0, 'p' || i, 'text', (SELECT hash FROM blob WHERE rid = i), "
+    "time_updated) SELECT :session, i + 1, 0, 'p' || i, 'text', (SELECT hash FROM blob WHERE rid = i), "
     "1, 1 FROM n",
-    "UPDATE session SET leaf_seq = ?1 + 1, last_seq = ?1 + 1, message_count = ?1 + 1 WHERE id = ?2",
+    "UPDATE session SET leaf_seq = :count + 1, last_seq = :count + 1, message_count = :count + 1 WHERE id = :session",
 )
 
 MEASURED = """
@@ -70,7 +70,7 @@ def test_a_large_session_is_never_whole_in_memory(tmp_path: Path) -> None:
         store.append(session, user("first"))
     with closing(sqlite3.connect(path)) as connection, connection:
         for statement in LARGE:
-            connection.execute(statement, (MESSAGES, session.id))
+            connection.execute(statement, {"count": MESSAGES, "session": session.id})
     assert path.stat().st_size > MESSAGES * 2**20
     measured = json.loads(said(run(MEASURED, path, session.id)))
     results = {name: result for name, (_, result) in measured.items()}
