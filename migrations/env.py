@@ -1,4 +1,4 @@
-"""What alembic runs around the migrations; `sessiondb.engine.migrate` says how they run.
+"""What alembic runs around the migrations; `sessiondb.engine.sqlite.migrations` says how they run.
 
 Driven by sessiondb, the configuration carries an open ``connection``. Driven by the alembic
 command it carries none, and gets the ``path`` of a database: that of ``-x db=PATH`` or
@@ -10,7 +10,7 @@ import sys
 from alembic import context
 from alembic.util import CommandError
 
-from sessiondb.engine.migrate import run_env
+from sessiondb.engine.sqlite.migrations import run_env
 from sessiondb.errors import SessionDBError
 from sessiondb.location import resolve, state_directory
 
@@ -18,7 +18,9 @@ from sessiondb.location import resolve, state_directory
 def path():
     named = context.get_x_argument(as_dictionary=True)
     for key in sorted(named.keys() - {"db", "url"}):
-        raise CommandError(f"-x {key} is unknown; there are -x db=PATH and -x url=sqlite:///PATH")
+        raise CommandError(
+            f"-x {key} is unknown; there are -x db=PATH and -x url=sqlite:///PATH"
+        )
     if len(named) > 1:
         raise CommandError("-x db and -x url exclude each other")
 

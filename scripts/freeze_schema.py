@@ -13,7 +13,12 @@ from pathlib import Path
 
 from sessiondb.schema.ddl import statements
 
-TARGET = Path(__file__).resolve().parent.parent / "migrations" / "versions" / "0001_initial.py"
+TARGET = (
+    Path(__file__).resolve().parent.parent
+    / "migrations"
+    / "versions"
+    / "0001_initial.py"
+)
 
 
 def literal(statement: str) -> str:

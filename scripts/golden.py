@@ -42,9 +42,12 @@ def talk(store: Store) -> SessionHandle:
         provider="anthropic", model="claude-sonnet-4-5", metadata={"ticket": 17},
     )  # fmt: skip
     store.append(session, system("Answer briefly."))
-    files = [file(content=LONG.encode() * 2, filename=name) for name in ("a.py", "copy.py")]
+    files = [
+        file(content=LONG.encode() * 2, filename=name) for name in ("a.py", "copy.py")
+    ]
     question = store.append(
-        session, user("Fix the off-by-one", file("file:///a.py", mime="text/x-python"), *files)
+        session,
+        user("Fix the off-by-one", file("file:///a.py", mime="text/x-python"), *files),
     )
     store.append(
         session,
@@ -59,14 +62,20 @@ def talk(store: Store) -> SessionHandle:
     )  # fmt: skip
     store.append(session, system("A note.", id="note"))
     store.append(
-        session, assistant("NUL \0, half a pair \ud83d, emoji 🦊, and ünïcödé."), finish="stop"
+        session,
+        assistant("NUL \0, half a pair \ud83d, emoji 🦊, and ünïcödé."),
+        finish="stop",
     )
     store.append(session, user("And on another branch?"), after=question)
     store.append(session, event("model_change", provider="openai", model="gpt-5"))
     store.append(session, assistant("Writing …"), open=True)
     store.label(session, question, "start")
-    store.set_todos(session, [Todo("read", status="completed"), Todo("write", priority="high")])
-    store.set_diffs(session, [FileDiff("a.py", before=LONG.encode(), after=b"", deletions=1)])
+    store.set_todos(
+        session, [Todo("read", status="completed"), Todo("write", priority="high")]
+    )
+    store.set_diffs(
+        session, [FileDiff("a.py", before=LONG.encode(), after=b"", deletions=1)]
+    )
     store.set_share(session, "https://example.org/s/1")
     store.set_revert(session, {"message_id": "note", "snapshot": "abc"})
     store.set_permission(session, [{"tool": "bash", "action": "ask"}])
@@ -75,9 +84,14 @@ def talk(store: Store) -> SessionHandle:
 
 def bring_in(store: Store) -> None:
     """Import a session and its fork."""
-    asked = [SourceMessage(user("Why?", id="m1")), SourceMessage(assistant("Because.", id="m2"))]
+    asked = [
+        SourceMessage(user("Why?", id="m1")),
+        SourceMessage(assistant("Because.", id="m2")),
+    ]
     common = {"directory": f"{HOME}/lexer", "worktree": f"{HOME}/lexer", "digest": "1"}
-    origin = SourceSession("elsewhere", "s1", f"{HOME}/s1.json", messages=asked, **common)
+    origin = SourceSession(
+        "elsewhere", "s1", f"{HOME}/s1.json", messages=asked, **common
+    )
     again = [
         SourceMessage(user("Why?", id="c1"), copied_from=("s1", "m1")),
         SourceMessage(user("Really?", id="c2")),
@@ -94,7 +108,9 @@ def fill(store: Store) -> None:
     session = talk(store)
     fork = store.fork(session)
     store.append(fork, user("Try it without the loop"))
-    child = store.create_session(parent=session, call_id="call_1", directory=f"{HOME}/parser")
+    child = store.create_session(
+        parent=session, call_id="call_1", directory=f"{HOME}/parser"
+    )
     store.append(child, user("Find every loop"))
     store.append(child, assistant(tool("grep", {"pattern": "for"}, call_id="g")))
     store.append(child, MessageDraft("tool", (tool_result("g", "a.py:3"),)))
@@ -120,19 +136,28 @@ def rows(path: Path) -> dict[str, Any]:
     found = {}
     with closing(sqlite3.connect(path)) as connection:
         tables = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
-        for (table,) in connection.execute(f"{tables} AND name NOT LIKE 'sqlite_%' ORDER BY name"):
+        for (table,) in connection.execute(
+            f"{tables} AND name NOT LIKE 'sqlite_%' ORDER BY name"
+        ):
             cursor = connection.execute(f"SELECT * FROM {table} ORDER BY rowid")
             columns = [column[0] for column in cursor.description]
-            found[table] = {"columns": columns, "rows": [list(map(value, row)) for row in cursor]}
+            found[table] = {
+                "columns": columns,
+                "rows": [list(map(value, row)) for row in cursor],
+            }
     return found
 
 
 def sessions(store: Store) -> list[dict[str, Any]]:
     """Return every session with every message, as the command line shows them."""
     found = []
-    for session in store.sessions(project=ALL, archived=True, subagents=True, limit=100):
+    for session in store.sessions(
+        project=ALL, archived=True, subagents=True, limit=100
+    ):
         messages = store.messages(session.id, branches=True)
-        found.append({**session_json(session), "messages": list(map(message_json, messages))})
+        found.append(
+            {**session_json(session), "messages": list(map(message_json, messages))}
+        )
     return json.loads(json.dumps(found, default=value))  # type: ignore[no-any-return]
 
 

@@ -44,7 +44,12 @@ def run(*command: str, quiet: bool = False) -> subprocess.CompletedProcess[str]:
     if not quiet:
         print(f"\n$ {shlex.join(command)}", flush=True)
     return subprocess.run(
-        command, cwd=ROOT, env=ENVIRONMENT, check=False, capture_output=quiet, encoding="utf-8"
+        command,
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        check=False,
+        capture_output=quiet,
+        encoding="utf-8",
     )
 
 
@@ -68,7 +73,9 @@ def ask(*arguments: str) -> dict[str, Any] | None:
 
 def bring_in() -> list[dict[str, Any]]:
     """Import this machine's sessions, else the sample; return the newest ones."""
-    say("Bring in the sessions that OpenCode keeps on this machine; nothing over there changes.")
+    say(
+        "Bring in the sessions that OpenCode keeps on this machine; nothing over there changes."
+    )
     # Problems in old files are reported by the import and hinder nothing here.
     sessiondb("import", accept=(DONE, NOT_FOUND, PROBLEMS))
     if not _listed():
@@ -101,7 +108,9 @@ def _word(shown: dict[str, Any]) -> str:
 
 def fork(ref: str) -> str:
     """Fork a session, showing the JSON that programs read; return the id of the fork."""
-    say("Try something else from its end, in a copy; --json is for programs, on any command.")
+    say(
+        "Try something else from its end, in a copy; --json is for programs, on any command."
+    )
     command = ("sessiondb", "--db", DATABASE, "fork", ref, "--json")
     print(f"\n$ {shlex.join(command)}", flush=True)
     result = run(*command, quiet=True)
@@ -130,7 +139,9 @@ def main() -> None:
     sessions = bring_in()
     say("What is here now, in all projects (-a), newest first; subagents are left out.")
     if not sys.stdout.isatty():
-        say("This is not a terminal, so values are separated by tabs; on one it is a table.")
+        say(
+            "This is not a terminal, so values are separated by tabs; on one it is a table."
+        )
     sessiondb("list", "-a", "--limit", "10")
     ref, word = choose(sessions)
     say("Read one: the end of it, tool calls folded.")

@@ -30,7 +30,9 @@ from sessiondb.maintenance.bundle import parents_first
 from sessiondb.model import Loss, Problem
 
 ROOT = Path(__file__).resolve().parent.parent
-FIXTURES = Path(os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures"))
+FIXTURES = Path(
+    os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures")
+)
 SAMPLE = ROOT / "examples" / "sample-opencode"
 MADE_HERE = Path("made here")
 WRITE: dict[str, Callable[..., First | Second]] = {"1.x": First, "2.x": Second}
@@ -70,14 +72,22 @@ class Seen:
         self.changed += bool(other)
         self.equal += not other
         number = len(document["messages"])
-        what = f"CHANGED: {', '.join(sorted(other))}" if other else f"equal, {number} messages"
+        what = (
+            f"CHANGED: {', '.join(sorted(other))}"
+            if other
+            else f"equal, {number} messages"
+        )
         self.tell(name, f"{what}, {len(losses)} losses told" if losses else what)
 
     def goes_on(self, store: Store) -> bool:
         """Ask for the list, continue the longest session and take it back; False is a failure."""
         missing = self.roots.keys() - self.tool.listed()
-        self.tell("list", f"MISSING: {missing}" if missing else f"all {len(self.roots)} roots")
-        name = max(self.roots, key=lambda name: len(self.roots[name]["messages"]), default=None)
+        self.tell(
+            "list", f"MISSING: {missing}" if missing else f"all {len(self.roots)} roots"
+        )
+        name = max(
+            self.roots, key=lambda name: len(self.roots[name]["messages"]), default=None
+        )
         if name is None:
             return not missing
         before = self.roots[name]["messages"]
@@ -113,7 +123,11 @@ def last_prompt(messages: list[dict[str, Any]]) -> str:
         if message.get("type") == "user" and message["text"]:
             return str(message["text"])
         if message.get("info", {}).get("role") == "user":
-            texts = [p for p in message["parts"] if p["type"] == "text" and not p.get("synthetic")]
+            texts = [
+                p
+                for p in message["parts"]
+                if p["type"] == "text" and not p.get("synthetic")
+            ]
             if texts:
                 return str(texts[-1]["text"])
     return ""
@@ -121,7 +135,9 @@ def last_prompt(messages: list[dict[str, Any]]) -> str:
 
 def sessions_of(store: Store) -> list[Session]:
     """Return every session, parents first."""
-    every = store.sessions(project=ALL, archived=True, subagents=True, empty=True, limit=1000)
+    every = store.sessions(
+        project=ALL, archived=True, subagents=True, empty=True, limit=1000
+    )
     return parents_first(store, list(every)[::-1])
 
 
@@ -148,7 +164,9 @@ def report(rows: list[Seen]) -> None:
     for generation, reasons in KNOWN.items():
         print(f"\nChanged by OpenCode {generation} itself:")
         for place, why in reasons.items():
-            number = sum(row.known[place] for row in rows if row.tool.generation == generation)
+            number = sum(
+                row.known[place] for row in rows if row.tool.generation == generation
+            )
             print(f"  {place:34} {number:4} sessions  {why}")
     print()
     for row in rows:
@@ -178,7 +196,9 @@ def main() -> int:
         temporary = Path(folder)
         for number, (name, path) in enumerate(stores(asked.stores)):
             for generation, write in WRITE.items():
-                store = stack.enter_context(Store.open(temporary / f"{number}-{generation}.db"))
+                store = stack.enter_context(
+                    Store.open(temporary / f"{number}-{generation}.db")
+                )
                 fill(store, path)
                 home = temporary / f"home-{number}-{generation}"
                 tools = asked.tools or temporary / "tools"

@@ -43,7 +43,9 @@ def held(name: str) -> bool:
         numbers = os.listdir(_DESCRIPTORS)
     except (OSError, ValueError):
         return False
-    return stat.S_ISREG(facts.st_mode) and any(_same(facts, number) for number in numbers)
+    return stat.S_ISREG(facts.st_mode) and any(
+        _same(facts, number) for number in numbers
+    )
 
 
 def _same(facts: os.stat_result, number: str) -> bool:
@@ -69,6 +71,6 @@ def audited() -> Iterator[None]:
     """Fail the test that opened a database besides SQLite."""
     violations.clear()
     yield
-    assert not violations, "a database was opened by other means than SQLite:\n" + "\n".join(
-        violations
+    assert not violations, (
+        "a database was opened by other means than SQLite:\n" + "\n".join(violations)
     )

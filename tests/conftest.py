@@ -13,7 +13,9 @@ from audit import audited  # noqa: F401  a fixture
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
-FIXTURES = Path(os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures"))
+FIXTURES = Path(
+    os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures")
+)
 
 # A runner in the background starts us with SIGINT ignored, and so would every child be that a
 # test interrupts: an ignored signal is inherited through exec, a handled one is not.
@@ -42,7 +44,9 @@ def _nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """Return the empty home that this test has for itself."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))

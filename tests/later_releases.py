@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from string import Template
 
-from sessiondb.engine.chain import Chain
+from sessiondb.engine.sqlite.chain import Chain
 from sessiondb.schema.ddl import HEAD, VERSION, statements
 from sessiondb.schema.tables import project
 
@@ -78,17 +78,23 @@ def downgrade():
 def write(folder: Path) -> Path:
     """Write both migrations into *folder*, literally, and return it."""
     derived = tuple(
-        sql.replace(SHOWN, PINNED) if sql.startswith("CREATE VIEW session_list") else sql
+        sql.replace(SHOWN, PINNED)
+        if sql.startswith("CREATE VIEW session_list")
+        else sql
         for sql in Chain.of().derived(HEAD)
     )
     (table,) = (sql for sql in statements() if sql.startswith("CREATE TABLE project ("))
-    named, found = re.subn(r"\bname TEXT\b", "name TEXT DEFAULT '' NOT NULL", table, count=1)
+    named, found = re.subn(
+        r"\bname TEXT\b", "name TEXT DEFAULT '' NOT NULL", table, count=1
+    )
     assert found
     kept = ", ".join(column.name for column in project.columns if column.name != "name")
 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{NEXT}_pinned.py").write_text(
-        _ADDITIVE.substitute(head=HEAD, next=NEXT, version=VERSION + 1, derived=repr(derived))
+        _ADDITIVE.substitute(
+            head=HEAD, next=NEXT, version=VERSION + 1, derived=repr(derived)
+        )
     )
     (folder / f"{LAST}_project_names.py").write_text(
         _REBUILT.substitute(

@@ -18,7 +18,9 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **more, "PYTHONPATH": os.pathsep.join(filter(None, places))}
 
 
-def start(code: str, *args: object, flags: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+def start(
+    code: str, *args: object, flags: tuple[str, ...] = ()
+) -> subprocess.Popen[str]:
     """Start a child that runs *code*; its three streams are pipes."""
     command = [sys.executable, *flags, "-c", textwrap.dedent(code), *map(str, args)]
     pipe = subprocess.PIPE

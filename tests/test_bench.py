@@ -13,7 +13,15 @@ ROOT = Path(__file__).resolve().parent.parent
 def test_the_bench_writes_the_rows_it_was_asked_for_as_json(tmp_path: Path) -> None:
     file = tmp_path / "rows.json"
     result = subprocess.run(
-        [sys.executable, ROOT / "scripts" / "bench", "--quick", "--only", "list", "--json", file],
+        [
+            sys.executable,
+            ROOT / "scripts" / "bench",
+            "--quick",
+            "--only",
+            "list",
+            "--json",
+            file,
+        ],
         check=True,
         capture_output=True,
         encoding="utf-8",

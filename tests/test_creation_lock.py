@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sessiondb.engine.files import creation_lock
+from sessiondb.engine.sqlite.files import creation_lock
 from sessiondb.errors import BusyError, NotADatabaseError, StorageError
 
 
@@ -22,7 +22,7 @@ def test_the_lock_excludes_other_processes(tmp_path: Path) -> None:
     code = """
 import sys, time
 from pathlib import Path
-from sessiondb.engine.files import creation_lock
+from sessiondb.engine.sqlite.files import creation_lock
 counter = Path(sys.argv[1])
 for _ in range(50):
     with creation_lock(counter, 30):
@@ -74,7 +74,7 @@ def test_a_process_that_dies_lets_go_of_the_lock(tmp_path: Path) -> None:
     code = """
 import sys, time
 from pathlib import Path
-from sessiondb.engine.files import creation_lock
+from sessiondb.engine.sqlite.files import creation_lock
 with creation_lock(Path(sys.argv[1]), 1):
     print("held", flush=True)
     time.sleep(60)
@@ -95,7 +95,7 @@ def test_a_child_forked_inside_does_not_keep_the_lock(tmp_path: Path) -> None:
     code = """
 import os, sys, time
 from pathlib import Path
-from sessiondb.engine.files import creation_lock
+from sessiondb.engine.sqlite.files import creation_lock
 path = Path(sys.argv[1])
 with creation_lock(path, 0):
     child = os.fork()
@@ -107,7 +107,9 @@ try:
 finally:
     os.kill(child, 9)
 """
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "a.db")], check=True, timeout=30)
+    subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a.db")], check=True, timeout=30
+    )
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
@@ -119,6 +121,9 @@ def test_a_planted_lock_is_refused(tmp_path: Path, kind: str) -> None:
         os.mkfifo(lock)
     else:
         lock.mkdir()
-    with pytest.raises((NotADatabaseError, StorageError)), creation_lock(tmp_path / "a.db", 0):
+    with (
+        pytest.raises((NotADatabaseError, StorageError)),
+        creation_lock(tmp_path / "a.db", 0),
+    ):
         pass
     assert not (tmp_path / "target").exists()

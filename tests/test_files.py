@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sessiondb.engine.files import (
+from sessiondb.engine.sqlite.files import (
     creation_lock,
     exposed,
     filesystem_of,
@@ -45,11 +45,17 @@ def no_umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_umask")
-def test_a_new_database_and_every_new_folder_above_it_are_private(tmp_path: Path) -> None:
+def test_a_new_database_and_every_new_folder_above_it_are_private(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "a" / "b" / "sessions.db"
     assert prepare(path)
     assert not prepare(path)
-    assert (mode(path), mode(path.parent), mode(path.parent.parent)) == (0o600, 0o700, 0o700)
+    assert (mode(path), mode(path.parent), mode(path.parent.parent)) == (
+        0o600,
+        0o700,
+        0o700,
+    )
     assert path.stat().st_size == 0
 
 
@@ -93,7 +99,7 @@ def test_preparing_opens_no_descriptor_of_the_database(tmp_path: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from sessiondb.engine.files import identity, prepare
+from sessiondb.engine.sqlite.files import identity, prepare
 opened = []
 sys.addaudithook(lambda event, args: opened.append(args[0]) if event == "open" else None)
 path = Path(sys.argv[1])
@@ -198,7 +204,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         (errno.EIO, StorageError),
     ],
 )
-def test_every_refusal_of_the_system_has_its_type(number: int, kind: type[Exception]) -> None:
+def test_every_refusal_of_the_system_has_its_type(
+    number: int, kind: type[Exception]
+) -> None:
     with pytest.raises(kind) as caught, translated(Path("x.db")):
         raise OSError(number, os.strerror(number))
     assert type(caught.value) is kind
@@ -215,18 +223,22 @@ def test_identity_changes_when_the_file_is_replaced(tmp_path: Path) -> None:
     assert identity(path) not in (None, before)
 
 
-def test_processes_that_start_at_once_make_one_file_between_them(tmp_path: Path) -> None:
+def test_processes_that_start_at_once_make_one_file_between_them(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "new" / "sessions.db"
     code = """
 import sys
 from pathlib import Path
-from sessiondb.engine.files import prepare
+from sessiondb.engine.sqlite.files import prepare
 sys.stdin.readline()
 print(prepare(Path(sys.argv[1])))
 """
     command = [sys.executable, "-c", code, str(path)]
     pipe = subprocess.PIPE
-    running = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(4)]
+    running = [
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(4)
+    ]
     for process in running:
         assert process.stdin
         process.stdin.write("\n")
@@ -291,7 +303,7 @@ def test_a_temporary_database_has_a_private_folder_and_leaves_nothing() -> None:
 def test_the_parent_and_not_its_fork_removes_a_temporary_database_at_exit() -> None:
     code = """
 import os, sys
-from sessiondb.engine.files import temporary_database
+from sessiondb.engine.sqlite.files import temporary_database
 temporary = temporary_database()
 child = os.fork()
 if child == 0:

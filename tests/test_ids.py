@@ -47,7 +47,11 @@ def test_a_message_id_carries_its_time_and_grows_within_the_process() -> None:
     minted = [ids.new_message_id() for _ in range(1000)]
     assert minted == sorted(set(minted))
     assert all(text.startswith("msg_") for text in minted)
-    assert ids.time_of(minted[0]) <= ids.time_of(minted[-1]) <= ids.time_of(minted[0]) + 60_000
+    assert (
+        ids.time_of(minted[0])
+        <= ids.time_of(minted[-1])
+        <= ids.time_of(minted[0]) + 60_000
+    )
 
 
 def test_a_session_id_carries_its_time_and_shrinks_within_the_process() -> None:
@@ -58,7 +62,9 @@ def test_a_session_id_carries_its_time_and_shrinks_within_the_process() -> None:
 
 
 @given(st.integers(-50 * YEAR, 50 * YEAR), st.integers(0, (1 << 80) - 1))
-def test_a_new_session_comes_below_every_native_id_that_was_seen(ms: int, random: int) -> None:
+def test_a_new_session_comes_below_every_native_id_that_was_seen(
+    ms: int, random: int
+) -> None:
     mint = ids.Mint()
     when = now_ms() + ms
     seen = ids.SESSION + ids.encode((1 << 128) - 1 - (when << 80 | random))
@@ -87,11 +93,15 @@ def test_seeing_a_session_loads_no_ulids(tmp_path: Path) -> None:
         "print('ulid' in sys.modules)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "s.db")]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
+    assert (
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        == "False\n"
+    )
 
 
 @pytest.mark.parametrize(
-    "other", ["", "ses_", "0" * 26, "ses_0123456789abcdefABCDEFGHIJ", "msg_" + "0" * 26, "@"]
+    "other",
+    ["", "ses_", "0" * 26, "ses_0123456789abcdefABCDEFGHIJ", "msg_" + "0" * 26, "@"],
 )
 def test_ids_of_other_programs_do_not_lower_the_floor(other: str) -> None:
     mint = ids.Mint()

@@ -17,8 +17,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 #: A room may import what stands before it, and itself.
 ORDER = (
-    "errors arguments hints clock ids places model codec schema engine effects repository "
-    "location formats importing opened "
+    "errors arguments hints clock ids places model codec schema engine effects writer "
+    "streaming repository location formats database importing "
     "store aio adapters testing maintenance cli __main__"
 ).split()
 #: A room that may import less than its place in the order allows.
@@ -31,10 +31,21 @@ LIBRARIES = {
     "msgpack": {"codec"},
     "pygments": {"formats"},
     "rich": {"cli"},
-    "sqlalchemy": {"schema", "engine", "effects", "repository", "opened", "store", "adapters"},
+    "sqlalchemy": {
+        "schema",
+        "engine",
+        "effects",
+        "repository",
+        "database",
+        "importing",
+        "store",
+        "adapters",
+        "streaming",
+        "writer",
+    },
     "ulid": {"ids"},
 }
-MAX_FILE, MAX_FUNCTION = 500, 50
+MAX_FILE, MAX_FUNCTION = 600, 60
 
 
 def imports(node: ast.AST) -> Iterator[tuple[int, str]]:
@@ -45,9 +56,18 @@ def imports(node: ast.AST) -> Iterator[tuple[int, str]]:
     elif isinstance(node, ast.Import):
         yield from ((node.lineno, alias.name) for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
-        yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
-    elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
-        yield from ((node.lineno, str(a.value)) for a in node.args if isinstance(a, ast.Constant))
+        yield from (
+            (node.lineno, f"{node.module}.{alias.name}") for alias in node.names
+        )
+    elif isinstance(node, ast.Call) and _called(node) in (
+        "import_module",
+        "__import__",
+    ):
+        yield from (
+            (node.lineno, str(a.value))
+            for a in node.args
+            if isinstance(a, ast.Constant)
+        )
     for child in children:
         yield from imports(child)
 
@@ -62,7 +82,11 @@ def complaint(room: str, imported: str) -> str | None:
     target = rest.partition(".")[0]
     if top != "sessiondb":
         owners = LIBRARIES.get(top)
-        return f"only {sorted(owners)} know {top}" if owners and room not in owners else None
+        return (
+            f"only {sorted(owners)} know {top}"
+            if owners and room not in owners
+            else None
+        )
     if target in (room, "__version__"):
         return None
     if target not in ORDER:  # a name of the front door, which opens into the store
@@ -88,7 +112,9 @@ def broken_imports(source: str, room: str) -> list[str]:
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Count the lines of a function's body, its docstring left out."""
     body = function.body[1:] if ast.get_docstring(function) else function.body
-    return function.end_lineno - body[0].lineno + 1 if body and function.end_lineno else 0
+    return (
+        function.end_lineno - body[0].lineno + 1 if body and function.end_lineno else 0
+    )
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
@@ -132,10 +158,15 @@ def test_no_function_is_longer_than_one_screen() -> None:
         ("formats", "import sqlalchemy.exc"),
         ("store", "from sessiondb.cli import main"),
         ("cli", "import msgpack"),
-        ("schema", "if TYPE_CHECKING:\n    pass\nelse:\n    from sessiondb import engine"),
+        (
+            "schema",
+            "if TYPE_CHECKING:\n    pass\nelse:\n    from sessiondb import engine",
+        ),
     ],
 )
-def test_an_import_against_the_flow_is_named_with_its_line(room: str, source: str) -> None:
+def test_an_import_against_the_flow_is_named_with_its_line(
+    room: str, source: str
+) -> None:
     (broken,) = broken_imports(source, room)
     assert broken.startswith(f"line {len(source.splitlines())}: ")
 
@@ -147,7 +178,7 @@ def test_an_import_against_the_flow_is_named_with_its_line(room: str, source: st
         ("engine", "from sessiondb.schema.ddl import HEAD"),
         ("engine", "if TYPE_CHECKING:\n    from sessiondb.store import Store"),
         ("formats", "from sessiondb.formats import opencode"),
-        ("repository", "from sessiondb.effects.tree import path_to"),
+        ("repository", "from sessiondb.model.paths import path_to"),
         ("aio", "from sessiondb.store import Store"),
         ("cli", "def f():\n    from sessiondb import Store"),
     ],
@@ -157,6 +188,8 @@ def test_an_import_with_the_flow_is_free(room: str, source: str) -> None:
 
 
 def test_a_docstring_does_not_count_as_length() -> None:
-    (function,) = ast.parse('def f():\n    """One.\n\n    Two.\n    """\n    return 1\n').body
+    (function,) = ast.parse(
+        'def f():\n    """One.\n\n    Two.\n    """\n    return 1\n'
+    ).body
     assert isinstance(function, ast.FunctionDef)
     assert body_lines(function) == 1

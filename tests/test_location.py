@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sessiondb.engine.files import prepare
+from sessiondb.engine.sqlite.files import prepare
 from sessiondb.errors import (
     InvalidInputError,
     NotFoundError,
@@ -34,7 +34,9 @@ def mode(path: Path) -> int:
 
 def git_in(folder: Path, *arguments: str) -> str:
     command = ["git", *arguments]
-    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True
+    )
     return done.stdout
 
 
@@ -59,26 +61,35 @@ def test_explicit_comes_before_environment_before_local_before_config_before_glo
     config('database = "~/mine.db"')
     init_local(project)
     env = {"SESSIONDB_PATH": "env.db"}
-    assert resolve("x.db", cwd=project, env=env) == Database(project / "x.db", "explicit")
+    assert resolve("x.db", cwd=project, env=env) == Database(
+        project / "x.db", "explicit"
+    )
     assert resolve(cwd=project, env=env) == Database(project / "env.db", "environment")
     assert resolve(cwd=project) == Database(project / LOCAL, "local", project)
     assert resolve(cwd=project.parent).path == Path.home() / "mine.db"
     config("")
-    assert resolve(cwd=project.parent) == Database(data_directory() / "sessions.db", "global")
+    assert resolve(cwd=project.parent) == Database(
+        data_directory() / "sessions.db", "global"
+    )
 
 
 def test_a_scope_asks_for_one_of_them_alone(project: Path) -> None:
     env = {"SESSIONDB_PATH": "env.db"}
     init_local(project)
     assert resolve(scope="local", cwd=project, env=env).path == project / LOCAL
-    assert resolve(scope="global", cwd=project, env=env).path == data_directory() / "sessions.db"
+    assert (
+        resolve(scope="global", cwd=project, env=env).path
+        == data_directory() / "sessions.db"
+    )
     with pytest.raises(InvalidInputError):
         resolve("x.db", scope="global")
     with pytest.raises(InvalidInputError):
         resolve(scope="somewhere")  # type: ignore[arg-type]
 
 
-def test_without_a_local_database_the_local_scope_says_how_to_make_one(project: Path) -> None:
+def test_without_a_local_database_the_local_scope_says_how_to_make_one(
+    project: Path,
+) -> None:
     with pytest.raises(NotFoundError) as caught:
         resolve(scope="local", cwd=project)
     assert caught.value.hint == "`sessiondb init --local` makes one"
@@ -99,13 +110,17 @@ def test_an_empty_environment_variable_is_none(tmp_path: Path) -> None:
         ("~/a.db", "~/a.db"),
     ],
 )
-def test_a_path_or_an_sqlite_url_names_a_file(tmp_path: Path, where: str, path: str) -> None:
+def test_a_path_or_an_sqlite_url_names_a_file(
+    tmp_path: Path, where: str, path: str
+) -> None:
     (tmp_path / "sub").mkdir()
     expected = tmp_path / Path(path).expanduser()
     assert resolve(where, cwd=tmp_path) == Database(expected, "explicit")
 
 
-@pytest.mark.parametrize("where", [":memory:", "sqlite://", "sqlite:///", "sqlite:///:memory:"])
+@pytest.mark.parametrize(
+    "where", [":memory:", "sqlite://", "sqlite:///", "sqlite:///:memory:"]
+)
 def test_memory_is_no_path(where: str) -> None:
     assert resolve(where) == Database(None, "memory")
     assert resolve(env={"SESSIONDB_PATH": where}) == Database(None, "memory")
@@ -123,7 +138,9 @@ def test_memory_is_no_path(where: str) -> None:
         "postgresql://ada:secret@host/db",
     ],
 )
-def test_what_names_no_database_is_refused_without_showing_a_password(where: str) -> None:
+def test_what_names_no_database_is_refused_without_showing_a_password(
+    where: str,
+) -> None:
     with pytest.raises(InvalidInputError) as caught:
         resolve(where)
     assert "secret" not in str(caught.value)
@@ -147,7 +164,9 @@ def test_a_removed_current_directory_leaves_absolute_paths_and_the_global_one(
 # Local
 
 
-def test_a_local_database_serves_every_directory_below_its_project(project: Path) -> None:
+def test_a_local_database_serves_every_directory_below_its_project(
+    project: Path,
+) -> None:
     assert resolve(cwd=project / "src").kind == "global"
     init_local(project / "src")
     assert resolve(cwd=project / "src") == Database(project / LOCAL, "local", project)
@@ -155,8 +174,14 @@ def test_a_local_database_serves_every_directory_below_its_project(project: Path
     assert resolve(cwd=project / "src") == Database(project / LOCAL, "local", project)
 
 
-def test_init_makes_a_private_folder_that_git_ignores_but_for_the_sessions(project: Path) -> None:
-    assert init_local(project) == init_local(project) == Database(project / LOCAL, "local", project)
+def test_init_makes_a_private_folder_that_git_ignores_but_for_the_sessions(
+    project: Path,
+) -> None:
+    assert (
+        init_local(project)
+        == init_local(project)
+        == Database(project / LOCAL, "local", project)
+    )
     folder = project / ".sessiondb"
     assert mode(folder) == 0o700
     assert [path.name for path in folder.iterdir()] == [".gitignore"]
@@ -171,7 +196,9 @@ def test_init_makes_a_private_folder_that_git_ignores_but_for_the_sessions(proje
     ]
 
 
-def test_init_keeps_what_a_cloned_gitignore_says_and_follows_no_link(project: Path) -> None:
+def test_init_keeps_what_a_cloned_gitignore_says_and_follows_no_link(
+    project: Path,
+) -> None:
     folder, target = project / ".sessiondb", project / "target"
     folder.mkdir()
     target.write_text("untouched")
@@ -200,7 +227,9 @@ def test_nothing_above_the_repository_is_looked_at(project: Path) -> None:
     assert resolve(cwd=project).kind == "global"
 
 
-def test_outside_of_a_repository_the_nearest_folder_above_counts(tmp_path: Path) -> None:
+def test_outside_of_a_repository_the_nearest_folder_above_counts(
+    tmp_path: Path,
+) -> None:
     init_local(tmp_path)
     deep = tmp_path / "a" / "b"
     deep.mkdir(parents=True)
@@ -234,11 +263,17 @@ def test_the_root_is_known_however_a_local_database_is_named(project: Path) -> N
 
 def test_without_a_config_everything_has_its_default() -> None:
     settings = load_config()
-    assert (settings.database, settings.durability, settings.import_paths) == (None, "full", ())
+    assert (settings.database, settings.durability, settings.import_paths) == (
+        None,
+        "full",
+        (),
+    )
     assert settings.prices == {}
 
 
-def test_a_config_is_read_with_its_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_config_is_read_with_its_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "my.toml"
     path.write_text(
         'database = "agents.db"\ndurability = "normal"\nimport_paths = ["~/x", "y"]\n'
@@ -290,5 +325,7 @@ from sessiondb.location import resolve
 resolve()
 print(*{"sqlite3", "sqlalchemy", "subprocess", "alembic"} & set(sys.modules))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == ""

@@ -30,7 +30,16 @@ pytestmark = pytest.mark.slow
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("hatchling")
     folder = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    build = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "-t",
+        "wheel",
+        "-d",
+        str(folder),
+    ]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (built,) = folder.glob("sessiondb-*.whl")
     return built
@@ -46,7 +55,14 @@ def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bare")
     venv.create(folder, symlinks=True)
     (packages,) = folder.glob("lib/python*/site-packages")
-    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(folder / "bin" / "python"),
+        "install",
+    ]
     subprocess.run([*pip, "--no-deps", "--no-index", "--quiet", str(wheel)], check=True)
     (ours,) = importlib.metadata.distributions(path=[str(packages)])
     for path in set(tops_of(ours)):
@@ -60,7 +76,10 @@ def tops_of(distribution: Distribution) -> Iterator[Path]:
         requirement = Requirement(line)
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             needed = importlib.metadata.distribution(requirement.name)
-            names = {file.parts[0] for file in needed.files or []} - {"..", "__pycache__"}
+            names = {file.parts[0] for file in needed.files or []} - {
+                "..",
+                "__pycache__",
+            }
             yield from (Path(str(needed.locate_file(name))) for name in names)
             yield from tops_of(needed)
 
@@ -86,7 +105,9 @@ def test_the_wheel_carries_the_migrations_and_the_types(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
-def test_the_wheel_works_with_the_core_dependencies_alone(bare: Path, tmp_path: Path) -> None:
+def test_the_wheel_works_with_the_core_dependencies_alone(
+    bare: Path, tmp_path: Path
+) -> None:
     code = (
         "import sys, sessiondb\n"
         "with sessiondb.Store.open(sys.argv[1]) as store:\n"
@@ -94,25 +115,29 @@ def test_the_wheel_works_with_the_core_dependencies_alone(bare: Path, tmp_path: 
         "    store.append(session, sessiondb.user('Is anybody there?'))\n"
         "    print(sessiondb.__file__, [m.role for m in store.messages(session.id)])\n"
     )
-    result = run(bare, "python", "-W", "error", "-c", code, str(tmp_path / "sessions.db"))
+    result = run(
+        bare, "python", "-W", "error", "-c", code, str(tmp_path / "sessions.db")
+    )
     assert result.returncode == 0, result.stderr
     path, roles = result.stdout.split(" ", 1)
     assert Path(path).is_relative_to(bare.parent)
     assert roles.strip() == "['user']"
 
 
-def test_the_wheel_migrates_an_old_populated_file_row_by_row(bare: Path, tmp_path: Path) -> None:
+def test_the_wheel_migrates_an_old_populated_file_row_by_row(
+    bare: Path, tmp_path: Path
+) -> None:
     """To a schema that only the tests know, and back."""
     golden = ROOT / "tests" / "golden" / f"schema-{VERSION}.db"
     path = Path(shutil.copy(golden, tmp_path / "sessions.db"))
     code = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from sessiondb.engine import chain, migrate\n"
+        "from sessiondb.engine.sqlite import chain, migrations\n"
         "path, versions = Path(sys.argv[1]), [Path(sys.argv[2])]\n"
-        "migrate.upgrade(path, versions=versions)\n"
-        "print(chain.folder(), migrate.current(path))\n"
-        "migrate.downgrade(path, sys.argv[3], versions=versions)\n"
+        "migrations.upgrade(path, versions=versions)\n"
+        "print(chain.folder(), migrations.current(path))\n"
+        "migrations.downgrade(path, sys.argv[3], versions=versions)\n"
     )
     versions = later_releases.write(tmp_path / "versions")
     command = ["python", "-W", "error", "-c", code, str(path), str(versions), HEAD]

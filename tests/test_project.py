@@ -25,7 +25,9 @@ Git = Callable[..., str]
 def run(git: str) -> Git:
     def run(folder: Path, *arguments: str) -> str:
         command = [git, "-c", "protocol.file.allow=always", *arguments]
-        done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            command, cwd=folder, check=True, capture_output=True, text=True
+        )
         return done.stdout.strip()
 
     return run
@@ -46,12 +48,20 @@ def repository(tmp_path: Path, run: Git) -> Path:
 def test_a_directory_of_a_repository_belongs_to_its_root(repository: Path) -> None:
     place = project_at(repository / "src")
     assert place.root == place.checkout == str(repository)
-    assert (place.directory, place.kind, place.vcs) == (str(repository / "src"), "worktree", "git")
+    assert (place.directory, place.kind, place.vcs) == (
+        str(repository / "src"),
+        "worktree",
+        "git",
+    )
 
 
 def test_outside_of_a_repository_a_directory_stands_for_itself(tmp_path: Path) -> None:
     place = project_at(tmp_path)
-    assert (place.root, place.directory, place.vcs) == (str(tmp_path), str(tmp_path), None)
+    assert (place.root, place.directory, place.vcs) == (
+        str(tmp_path),
+        str(tmp_path),
+        None,
+    )
 
 
 def test_git_is_not_asked_when_it_should_not_be(repository: Path) -> None:
@@ -59,7 +69,9 @@ def test_git_is_not_asked_when_it_should_not_be(repository: Path) -> None:
     assert (place.root, place.vcs) == (str(repository / "src"), None)
 
 
-def test_a_linked_worktree_is_a_sandbox_of_the_main_one(repository: Path, run: Git) -> None:
+def test_a_linked_worktree_is_a_sandbox_of_the_main_one(
+    repository: Path, run: Git
+) -> None:
     linked = repository.parent / "feature"
     run(repository, "worktree", "add", "-q", str(linked))
     place = project_at(linked / "src")
@@ -67,13 +79,20 @@ def test_a_linked_worktree_is_a_sandbox_of_the_main_one(repository: Path, run: G
     assert (place.directory, place.kind) == (str(linked / "src"), "sandbox")
 
 
-def test_worktrees_of_a_bare_repository_share_one_project(repository: Path, run: Git) -> None:
+def test_worktrees_of_a_bare_repository_share_one_project(
+    repository: Path, run: Git
+) -> None:
     bare = repository.parent / "app.git"
     run(repository, "clone", "-q", "--bare", str(repository), str(bare))
     one, two = repository.parent / "one", repository.parent / "two"
     run(bare, "worktree", "add", "-q", str(one))
     run(bare, "worktree", "add", "-q", "-b", "two", str(two))
-    assert project_at(one).root == project_at(two).root == project_at(bare).root == str(bare)
+    assert (
+        project_at(one).root
+        == project_at(two).root
+        == project_at(bare).root
+        == str(bare)
+    )
     assert project_at(bare / "refs").root == str(bare)
     assert project_at(one).kind == "sandbox"
 
@@ -107,18 +126,40 @@ def test_a_repository_kept_elsewhere_belongs_to_where_its_pointer_is(
     tmp_path: Path, run: Git
 ) -> None:
     folder = tmp_path / "app"
-    run(tmp_path, "init", "-q", "--separate-git-dir", str(tmp_path / "kept"), str(folder))
-    assert (project_at(folder).root, project_at(folder).kind) == (str(folder), "worktree")
+    run(
+        tmp_path,
+        "init",
+        "-q",
+        "--separate-git-dir",
+        str(tmp_path / "kept"),
+        str(folder),
+    )
+    assert (project_at(folder).root, project_at(folder).kind) == (
+        str(folder),
+        "worktree",
+    )
 
 
-def test_inside_of_the_git_directory_the_project_is_the_worktree(repository: Path) -> None:
+def test_inside_of_the_git_directory_the_project_is_the_worktree(
+    repository: Path,
+) -> None:
     assert project_at(repository / ".git" / "refs").root == str(repository)
 
 
 @pytest.mark.parametrize(
-    "pointer", ["", "gitdir:", "gitdir: /nowhere/.git/worktrees/x", "gitdir: .", "\0\xff", "x" * 99]
+    "pointer",
+    [
+        "",
+        "gitdir:",
+        "gitdir: /nowhere/.git/worktrees/x",
+        "gitdir: .",
+        "\0\xff",
+        "x" * 99,
+    ],
 )
-def test_a_broken_pointer_ends_the_search_and_nothing_else(tmp_path: Path, pointer: str) -> None:
+def test_a_broken_pointer_ends_the_search_and_nothing_else(
+    tmp_path: Path, pointer: str
+) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / ".git").write_text(pointer, encoding="latin-1")
     place = project_at(tmp_path / "sub")
@@ -141,7 +182,9 @@ def test_a_pipe_in_place_of_a_git_file_blocks_nobody(repository: Path) -> None:
     assert remote_of(str(repository)) is None
 
 
-def test_a_directory_reached_by_a_link_is_taken_by_its_real_path(repository: Path) -> None:
+def test_a_directory_reached_by_a_link_is_taken_by_its_real_path(
+    repository: Path,
+) -> None:
     link = repository.parent / "link"
     link.symlink_to(repository / "src")
     assert project_at(link).directory == str(repository / "src")
@@ -151,7 +194,9 @@ def test_a_directory_reached_by_a_link_is_taken_by_its_real_path(repository: Pat
 def test_a_directory_that_is_not_here_is_kept_as_written(repository: Path) -> None:
     gone = f"{repository}/gone/../away"
     place = project_at(gone)
-    assert (place.root, place.directory, place.vcs) == (f"{repository}/away",) * 2 + (None,)
+    assert (place.root, place.directory, place.vcs) == (f"{repository}/away",) * 2 + (
+        None,
+    )
     assert project_at("C:\\Users\\ada\\app").root == "C:\\Users\\ada\\app"
     assert remote_of(place.root) is None
     assert root_commit_of(place.root) is None
@@ -192,7 +237,9 @@ def test_a_removed_current_directory_is_said_so(
         "github.com:Ada/app",
     ],
 )
-def test_every_way_to_write_a_remote_is_one_remote(repository: Path, run: Git, url: str) -> None:
+def test_every_way_to_write_a_remote_is_one_remote(
+    repository: Path, run: Git, url: str
+) -> None:
     run(repository, "remote", "add", "origin", url)
     assert remote_of(str(repository)) == "github.com/Ada/app"
 
@@ -230,7 +277,9 @@ def test_origin_comes_first_and_a_path_of_this_machine_is_no_remote(
     assert remote_of(str(repository)) == "example.org/main"
 
 
-def test_a_config_written_by_hand_is_read_as_git_reads_it(repository: Path, run: Git) -> None:
+def test_a_config_written_by_hand_is_read_as_git_reads_it(
+    repository: Path, run: Git
+) -> None:
     (repository / ".git" / "config").write_text(
         "[core]\n\trepositoryformatversion = 0\n"
         '# [remote "origin"] url = https://example.org/no\n'
@@ -241,14 +290,18 @@ def test_a_config_written_by_hand_is_read_as_git_reads_it(repository: Path, run:
     assert run(repository, "rev-parse", "--show-toplevel") == str(repository)
 
 
-def test_worktrees_and_clones_agree_on_remote_and_root_commit(repository: Path, run: Git) -> None:
+def test_worktrees_and_clones_agree_on_remote_and_root_commit(
+    repository: Path, run: Git
+) -> None:
     first = run(repository, "rev-parse", "HEAD")
     run(repository, "commit", "-q", "--allow-empty", "-m", "second")
     run(repository, "remote", "add", "origin", "https://example.org/app.git")
     linked, clone = repository.parent / "linked", repository.parent / "clone"
     run(repository, "worktree", "add", "-q", str(linked))
     run(repository, "clone", "-q", str(repository), str(clone))
-    assert {root_commit_of(str(path)) for path in (repository, linked, clone)} == {first}
+    assert {root_commit_of(str(path)) for path in (repository, linked, clone)} == {
+        first
+    }
     assert remote_of(str(linked)) == "example.org/app"
 
 

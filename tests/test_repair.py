@@ -68,7 +68,8 @@ def _all(store: Store) -> list:
 def exports(path: Path, ids: frozenset[str]) -> dict[str, str]:
     with Store.open(path) as store:
         return {
-            name: "".join(jsonl.lines(store.export(name, **jsonl.READ))) for name in sorted(ids)
+            name: "".join(jsonl.lines(store.export(name, **jsonl.READ)))
+            for name in sorted(ids)
         }
 
 
@@ -110,7 +111,10 @@ def statements(draw: st.DrawFn) -> str:
     where = ROWS[table].format(cond=cond)
     if draw(st.booleans()):
         return f"DELETE FROM {table} WHERE {where}"
-    column, value = draw(st.sampled_from(COLUMNS[table].split())), draw(st.sampled_from(VALUES))
+    column, value = (
+        draw(st.sampled_from(COLUMNS[table].split())),
+        draw(st.sampled_from(VALUES)),
+    )
     return f"UPDATE OR IGNORE {table} SET {column} = {value} WHERE {where}"
 
 
@@ -124,7 +128,9 @@ def run(path: Path, *sql: str) -> None:
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(typed=st.lists(statements(), min_size=1, max_size=4))
 def test_after_any_statements_of_a_shell_a_repair_leaves_a_sound_file(
-    family: tuple[Path, frozenset[str]], tmp_path_factory: pytest.TempPathFactory, typed: list[str]
+    family: tuple[Path, frozenset[str]],
+    tmp_path_factory: pytest.TempPathFactory,
+    typed: list[str],
 ) -> None:
     path = tmp_path_factory.mktemp("one") / "sessions.db"
     shutil.copy(family[0], path)

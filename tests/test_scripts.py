@@ -26,7 +26,9 @@ def clone(tmp_path: Path) -> Path:
     clone = tmp_path / "a clone"
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "scripts", clone / "scripts", ignore=ignore)
-    shutil.copytree(ROOT / "examples" / "sample-opencode", clone / "examples" / "sample-opencode")
+    shutil.copytree(
+        ROOT / "examples" / "sample-opencode", clone / "examples" / "sample-opencode"
+    )
     shutil.copy(ROOT / "pyproject.toml", clone)
     return clone
 
@@ -47,7 +49,9 @@ def python3(machine: Path, name: str, module: str) -> None:
     shadow.mkdir()
     (shadow / f"{name}.py").write_text(module)
     wrapper = machine / "python3"
-    wrapper.write_text(f'#!/bin/sh\nPYTHONPATH="{shadow}" exec "{sys.executable}" "$@"\n')
+    wrapper.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{shadow}" exec "{sys.executable}" "$@"\n'
+    )
     wrapper.chmod(0o755)
 
 
@@ -71,7 +75,9 @@ def test_without_ensurepip_quickstart_says_the_line_that_mends_it(
     assert not (clone / ".venv").exists()
 
 
-def test_with_an_old_python_quickstart_says_which_it_needs(clone: Path, machine: Path) -> None:
+def test_with_an_old_python_quickstart_says_which_it_needs(
+    clone: Path, machine: Path
+) -> None:
     old = "import sys\nsys.version_info = (3, 9, 2, 'final', 0)\n"
     python3(machine, "sitecustomize", old)
     result = quickstart(clone, machine)
@@ -79,7 +85,9 @@ def test_with_an_old_python_quickstart_says_which_it_needs(clone: Path, machine:
     assert "3.11 or newer" in result.stderr
 
 
-def test_without_any_python_quickstart_says_which_it_needs(clone: Path, machine: Path) -> None:
+def test_without_any_python_quickstart_says_which_it_needs(
+    clone: Path, machine: Path
+) -> None:
     result = quickstart(clone, machine)
     assert result.returncode == 1
     assert "3.11 or newer" in result.stderr
@@ -125,7 +133,9 @@ def sample_sessions() -> list[str]:
 
 def _imports_of_ours(script: Path) -> Iterator[tuple[str, str]]:
     for node in ast.walk(ast.parse(script.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sessiondb"):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "sessiondb"
+        ):
             yield from ((str(node.module), alias.name) for alias in node.names)
 
 
@@ -135,4 +145,6 @@ def _imports_of_ours(script: Path) -> Iterator[tuple[str, str]]:
 def test_what_a_script_imports_exists(script: Path) -> None:
     for module, name in _imports_of_ours(script):
         found = importlib.import_module(module)
-        assert hasattr(found, name) or importlib.util.find_spec(f"{module}.{name}"), name
+        assert hasattr(found, name) or importlib.util.find_spec(f"{module}.{name}"), (
+            name
+        )

@@ -47,7 +47,10 @@ def test_whatever_was_acknowledged_and_is_not_so_is_found(
     ]:
         (found,) = verdict(path, [line])
         assert words in found
-    assert verdict(path, [{"kind": "deleting", "session": "s"}, {**true, "session": "s"}]) == []
+    assert (
+        verdict(path, [{"kind": "deleting", "session": "s"}, {**true, "session": "s"}])
+        == []
+    )
 
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE session SET message_count = 5")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sessiondb.engine.files import prepare
+from sessiondb.engine.sqlite.files import prepare
 from sessiondb.errors import (
     InvalidInputError,
     NotADatabaseError,
@@ -37,7 +37,9 @@ def mode(path: Path) -> int:
 
 def git_in(folder: Path, *arguments: str) -> str:
     command = ["git", *arguments]
-    done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, text=True
+    )
     return done.stdout
 
 
@@ -57,7 +59,9 @@ def foreign(project: Path) -> Path:
     return project
 
 
-def test_a_database_that_came_with_a_clone_is_not_used_and_one_line_says_so(foreign: Path) -> None:
+def test_a_database_that_came_with_a_clone_is_not_used_and_one_line_says_so(
+    foreign: Path,
+) -> None:
     found = resolve(cwd=foreign / "src")
     assert (found.kind, found.root) == ("global", None)
     assert found.notice is not None
@@ -82,7 +86,9 @@ def test_an_accepted_database_is_private_and_used_until_revoked(foreign: Path) -
     assert resolve(cwd=foreign).kind == "global"
 
 
-def test_an_unaccepted_folder_between_does_not_hide_the_accepted_one(project: Path) -> None:
+def test_an_unaccepted_folder_between_does_not_hide_the_accepted_one(
+    project: Path,
+) -> None:
     init_local(project)
     (project / "src" / ".sessiondb").mkdir()
     (project / "src" / LOCAL).touch()
@@ -98,17 +104,23 @@ def test_a_notice_is_one_line_whatever_the_folder_is_called(tmp_path: Path) -> N
     assert str(resolve(cwd=folder).notice).isprintable()
 
 
-def test_a_moved_project_is_accepted_anew_and_a_copy_inherits_nothing(project: Path) -> None:
+def test_a_moved_project_is_accepted_anew_and_a_copy_inherits_nothing(
+    project: Path,
+) -> None:
     init_local(project)
     prepare(project / LOCAL)
     shutil.copytree(project, project.parent / "copy")
     moved = project.rename(project.parent / "moved")
-    assert resolve(cwd=moved).kind == resolve(cwd=moved.parent / "copy").kind == "global"
+    assert (
+        resolve(cwd=moved).kind == resolve(cwd=moved.parent / "copy").kind == "global"
+    )
     trust.accept(moved / LOCAL)
     assert resolve(cwd=moved).root == moved
 
 
-def test_a_database_that_git_put_in_its_place_does_not_inherit_trust(project: Path) -> None:
+def test_a_database_that_git_put_in_its_place_does_not_inherit_trust(
+    project: Path,
+) -> None:
     upstream = project.parent / "upstream"
     git_in(project, "commit", "-q", "--allow-empty", "-m", "first")
     git_in(project.parent, "clone", "-q", str(project), str(upstream))
@@ -125,7 +137,9 @@ def test_a_database_that_git_put_in_its_place_does_not_inherit_trust(project: Pa
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_a_replaced_file_is_noticed_under_every_umask(project: Path, umask: int) -> None:
+def test_a_replaced_file_is_noticed_under_every_umask(
+    project: Path, umask: int
+) -> None:
     init_local(project)
     prepare(project / LOCAL)
     assert trust.is_accepted(project / LOCAL)
@@ -183,7 +197,9 @@ def test_links_and_what_is_no_local_database_cannot_be_accepted(project: Path) -
     assert mode(project) != 0o700
 
 
-def test_the_record_is_private_under_any_umask_and_a_torn_one_means_no(project: Path) -> None:
+def test_the_record_is_private_under_any_umask_and_a_torn_one_means_no(
+    project: Path,
+) -> None:
     old = os.umask(0)
     try:
         init_local(project)
@@ -197,7 +213,9 @@ def test_the_record_is_private_under_any_umask_and_a_torn_one_means_no(project: 
         assert not trust.is_accepted(project / LOCAL)
 
 
-def test_a_state_directory_that_cannot_be_written_is_a_storage_error(project: Path) -> None:
+def test_a_state_directory_that_cannot_be_written_is_a_storage_error(
+    project: Path,
+) -> None:
     state_directory().parent.mkdir(parents=True)
     state_directory().touch()
     with pytest.raises(StorageError):

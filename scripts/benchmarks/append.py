@@ -22,7 +22,9 @@ LEVELS = ("full", "normal")
 WARM_UP = 20
 
 
-def record(path: Path, level: str, times: int, act: Callable[[Store, int], object]) -> list[Steps]:
+def record(
+    path: Path, level: str, times: int, act: Callable[[Store, int], object]
+) -> list[Steps]:
     """Return the transactions of *times* calls of *act* on the database at *path*."""
     with recorded() as log, Store.open(path, durability=level, source="bench") as store:
         act(store, 0)
@@ -32,7 +34,9 @@ def record(path: Path, level: str, times: int, act: Callable[[Store, int], objec
             act(store, number)
     found = transactions(log)
     if len(found) != times:
-        raise LookupError(f"{len(found)} transactions for {times} writes: mend the recording")
+        raise LookupError(
+            f"{len(found)} transactions for {times} writes: mend the recording"
+        )
     return found
 
 
@@ -71,7 +75,9 @@ async def _async(
 ) -> tuple[tuple[float, float], float]:
     numbers, recorded_steps = itertools.count(), iter(steps)
     times = len(steps) - WARM_UP
-    store = await AsyncStore.open(bench.copy(base, "ours"), durability=level, source="bench")
+    store = await AsyncStore.open(
+        bench.copy(base, "ours"), durability=level, source="bench"
+    )
     async with store:
         with closing(open_floor(bench.copy(base, "floor"), level)) as connection:
             pair = await alternate_async(
@@ -119,7 +125,9 @@ async def _together(
     bench: Bench, base: Path, sessions: list[str], level: str, rounds: list[list[Steps]]
 ) -> tuple[float, float]:
     numbers, left = itertools.count(), iter(rounds)
-    store = await AsyncStore.open(bench.copy(base, "ours"), durability=level, source="bench")
+    store = await AsyncStore.open(
+        bench.copy(base, "ours"), durability=level, source="bench"
+    )
     async with store:
         with closing(open_floor(bench.copy(base, "floor"), level)) as connection:
 

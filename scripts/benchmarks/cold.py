@@ -14,7 +14,9 @@ from benchmarks.fixtures import built, session_list
 from benchmarks.measure import Bench, Row, Skipped, alternate, timed
 
 _SOURCE = str(Path(sessiondb.__file__).parent.parent)
-_CODE = f"import sys; sys.path.insert(0, {_SOURCE!r}); from sessiondb.cli import run; run()"
+_CODE = (
+    f"import sys; sys.path.insert(0, {_SOURCE!r}); from sessiondb.cli import run; run()"
+)
 
 
 def rows(bench: Bench) -> Iterator[Row | Skipped]:
@@ -34,7 +36,9 @@ def rows(bench: Bench) -> Iterator[Row | Skipped]:
 
 def _process(command: list[str]) -> Callable[[], float]:
     # As installed: with bytecode, which the warm-up writes where it is missing.
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment = {
+        k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"
+    }
 
     def run() -> None:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb import Store, assistant, codec, ids, text, tool, user
-from sessiondb.engine.connection import connect
+from sessiondb.engine.sqlite.connection import connect
 from sessiondb.model import MessageDraft
 
 START = 1_760_000_000_000
@@ -31,7 +31,9 @@ def corpus() -> str:
     """Return a megabyte of 5,000 words, which are as unevenly common as those of a language."""
     rng = random.Random(7)  # noqa: S311  a fixture, nothing secret
     syllables = [a + b for a in "bcdfghjklmnprstv" for b in "aeiou"]
-    vocabulary = ["".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(5000)]
+    vocabulary = [
+        "".join(rng.choices(syllables, k=rng.randint(1, 4))) for _ in range(5000)
+    ]
     weights = [1 / (rank + 3) for rank in range(5000)]
     return " ".join(rng.choices(vocabulary, weights, k=200_000))
 
@@ -118,7 +120,9 @@ def _bulk(path: Path) -> Generator[sqlite3.Connection]:
         connection.execute("DROP TRIGGER session_search_insert")
         yield connection
         connection.execute(trigger)
-        connection.execute("INSERT INTO session_search (session_search) VALUES ('rebuild')")
+        connection.execute(
+            "INSERT INTO session_search (session_search) VALUES ('rebuild')"
+        )
         connection.execute(
             "INSERT INTO part_search (rowid, text, input, title) "
             "SELECT rid, text, input, title FROM part_search_content WHERE rid > ?",
@@ -128,7 +132,9 @@ def _bulk(path: Path) -> Generator[sqlite3.Connection]:
         connection.execute("PRAGMA journal_mode=WAL").fetchall()
 
 
-def insert(connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
+def insert(
+    connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[str, Any]]
+) -> None:
     """Insert mappings that all have the keys of the first."""
     rows = iter(rows)
     first = next(rows, None)
@@ -149,7 +155,9 @@ def project(connection: sqlite3.Connection, worktree: str) -> str:
     return worktree
 
 
-def session_row(session_id: str, project_id: str, number: int, messages: int) -> dict[str, Any]:
+def session_row(
+    session_id: str, project_id: str, number: int, messages: int
+) -> dict[str, Any]:
     """Return a session, last used *number* seconds after the start."""
     when, word = START + number * 1000, number * 7 % 900_000
     return {
@@ -177,7 +185,10 @@ def session_row(session_id: str, project_id: str, number: int, messages: int) ->
 
 
 def conversation(
-    session_id: str, turns: int, seed: int, output: Callable[[random.Random], int] = large
+    session_id: str,
+    turns: int,
+    seed: int,
+    output: Callable[[random.Random], int] = large,
 ) -> Fill:
     """Fill in *turns* prompts with an answer each: 2 messages and 6 parts a turn.
 
@@ -187,7 +198,11 @@ def conversation(
     def fill(connection: sqlite3.Connection) -> None:
         rng = random.Random(seed)  # noqa: S311  a fixture, nothing secret
         project_id = project(connection, f"/conversation/{session_id}")
-        insert(connection, "session", [session_row(session_id, project_id, seed, 2 * turns)])
+        insert(
+            connection,
+            "session",
+            [session_row(session_id, project_id, seed, 2 * turns)],
+        )
         insert(connection, "message", messages(session_id, 2 * turns))
         parts: list[dict[str, Any]] = []
         blobs: dict[str, dict[str, Any]] = {}
@@ -221,24 +236,36 @@ def messages(session_id: str, count: int) -> Iterator[dict[str, Any]]:
             "finish": None if asked else "stop",
             "time_created": when,
             "time_completed": when + 900,
-            "data": codec.pack_data({"path": {"cwd": "/home/dev/acme", "root": "/home/dev/acme"}}),
+            "data": codec.pack_data(
+                {"path": {"cwd": "/home/dev/acme", "root": "/home/dev/acme"}}
+            ),
         }
 
 
 def _parts(
-    rng: random.Random, session_id: str, seq: int, blobs: dict[str, dict[str, Any]], output: str
+    rng: random.Random,
+    session_id: str,
+    seq: int,
+    blobs: dict[str, dict[str, Any]],
+    output: str,
 ) -> list[dict[str, Any]]:
     said = words(rng, small(rng))
     if seq % 2:
         return [part_row(session_id, seq, 0, blobs, type="text", text=said)]
-    usage = {"tokens": {"input": 5123, "output": 214}, "cost": 0.0123, "snapshot": f"{seq:040x}"}
+    usage = {
+        "tokens": {"input": 5123, "output": 214},
+        "cost": 0.0123,
+        "snapshot": f"{seq:040x}",
+    }
     call: dict[str, Any] = {
         "type": "tool",
         "tool": "bash",
         "call_id": f"call_{seq:024d}",
         "status": "completed",
         "title": words(rng, 30),
-        "input": codec.json_text({"command": words(rng, 120), "description": words(rng, 40)}),
+        "input": codec.json_text(
+            {"command": words(rng, 120), "description": words(rng, 40)}
+        ),
         "text": output,
         "data": {"metadata": {"exit": 0, "preview": output[:200], "truncated": False}},
     }
@@ -249,7 +276,9 @@ def _parts(
         call,
         {"type": "step-finish", "data": usage},
     ]
-    return [part_row(session_id, seq, idx, blobs, **fact) for idx, fact in enumerate(facts)]
+    return [
+        part_row(session_id, seq, idx, blobs, **fact) for idx, fact in enumerate(facts)
+    ]
 
 
 def part_row(
@@ -301,11 +330,17 @@ def session_list(count: int, worktree: str) -> Fill:
     def rows(projects: list[str]) -> Iterator[dict[str, Any]]:
         parent: dict[str, Any] = {}
         for number in range(count):
-            row = session_row(ids.new_session_id(), projects[number // 20 % 2], number, 12)
+            row = session_row(
+                ids.new_session_id(), projects[number // 20 % 2], number, 12
+            )
             if number % 20 == 0:
                 parent = row
             else:
-                row |= {"parent_id": parent["id"], "relation": "subagent", "root_id": parent["id"]}
+                row |= {
+                    "parent_id": parent["id"],
+                    "relation": "subagent",
+                    "root_id": parent["id"],
+                }
             yield row
 
     def fill(connection: sqlite3.Connection) -> None:
@@ -327,8 +362,16 @@ def haystack(count: int) -> Fill:
         used = per_session // per_message
         rows = (session_row(sid, project_id, n, used) for n, sid in enumerate(sessions))
         insert(connection, "session", rows)
-        insert(connection, "message", (row for sid in sessions for row in messages(sid, used)))
-        insert(connection, "part", (part(rng, pool, sessions, number) for number in range(count)))
+        insert(
+            connection,
+            "message",
+            (row for sid in sessions for row in messages(sid, used)),
+        )
+        insert(
+            connection,
+            "part",
+            (part(rng, pool, sessions, number) for number in range(count)),
+        )
 
     def part(
         rng: random.Random, pool: list[str], sessions: list[str], number: int

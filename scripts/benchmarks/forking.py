@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.fixtures import built, conversation
 from benchmarks.measure import Bench, Row, alternate, timed
 from sessiondb import Store, ids
-from sessiondb.engine.connection import connect
+from sessiondb.engine.sqlite.connection import connect
 from sessiondb.schema import message, part, session
 
 
@@ -27,12 +27,16 @@ def rows(bench: Bench) -> Iterator[Row]:
     with Store.open(path) as store:
         store.fork(sid)
     added = _bytes(path) - before
-    yield Row("fork 2,000 messages, bytes", before - empty, added, goal=0.35, unit="bytes")
+    yield Row(
+        "fork 2,000 messages, bytes", before - empty, added, goal=0.35, unit="bytes"
+    )
 
 
 def _bytes(path: Path) -> int:
     with closing(connect(path)) as connection:
-        sql = "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, "
+        sql = (
+            "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, "
+        )
         sql += "pragma_freelist_count, pragma_page_size"
         return int(connection.execute(sql).fetchone()[0])
 

@@ -47,7 +47,9 @@ _WORK: dict[str, Callable[[Store], Act]] = {
 def rows(bench: Bench) -> Iterator[Row]:
     """Yield each at the end of a session of 400 messages, and of 20,000."""
     paths = [
-        built(bench.folder / f"{size}.db", conversation(_SESSION, size // 2, size, small))
+        built(
+            bench.folder / f"{size}.db", conversation(_SESSION, size // 2, size, small)
+        )
         for size in (SHORT, LONG)
     ]
     with (
@@ -56,7 +58,9 @@ def rows(bench: Bench) -> Iterator[Row]:
     ):
         for name, prepare in _WORK.items():
 
-            def pair(turn: int, prepare: Callable[[Store], Act] = prepare) -> tuple[float, float]:
+            def pair(
+                turn: int, prepare: Callable[[Store], Act] = prepare
+            ) -> tuple[float, float]:
                 order = (short, long) if turn % 2 else (long, short)
                 taken = {store: _timed(prepare(store)) for store in order}
                 return taken[short], taken[long]

@@ -65,7 +65,9 @@ def rows(bench: Bench) -> Iterator[Row]:
 
     parsing, imported = alternate(ours, floor, bench.times(7), 1)
     yield Row(_NAME, parsing, imported, goal=6)
-    yield Row(f"{_NAME}: and its statements", parsing + median(played), imported, goal=2)
+    yield Row(
+        f"{_NAME}: and its statements", parsing + median(played), imported, goal=2
+    )
 
 
 def _raw(bench: Bench, source: Path) -> Callable[[], None]:
@@ -105,8 +107,20 @@ def _make(path: Path) -> None:
         for number in range(SESSIONS):
             sid, when = f"ses_{number:026d}", START + number * 1_000_000
             title, slug = words(rng, 30), f"slug-{number}"
-            row = (sid, "prj", None, slug, "/home/dev/acme", title, "1.18.0", when, when)
-            connection.execute("INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            row = (
+                sid,
+                "prj",
+                None,
+                slug,
+                "/home/dev/acme",
+                title,
+                "1.18.0",
+                when,
+                when,
+            )
+            connection.execute(
+                "INSERT INTO session VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row
+            )
             for turn in range(TURNS):
                 _turn(connection, rng, sid, number * TURNS + turn, when + turn * 10_000)
         connection.commit()
@@ -117,7 +131,12 @@ def _turn(
 ) -> None:
     asked, answered = f"msg_{2 * turn:026d}", f"msg_{2 * turn + 1:026d}"
     model = {"providerID": "acme", "modelID": "acme-large"}
-    tokens = {"input": 1876, "output": 27, "reasoning": 5, "cache": {"write": 0, "read": 5504}}
+    tokens = {
+        "input": 1876,
+        "output": 27,
+        "reasoning": 5,
+        "cache": {"write": 0, "read": 5504},
+    }
     prompt: dict[str, Any] = {
         "role": "user",
         "time": {"created": when},

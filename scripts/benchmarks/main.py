@@ -38,8 +38,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         'stdout is [{"name","floor","ours","ratio","goal","ok","unit"}]. Files are made in a '
         "temporary directory (TMPDIR; one on a real disk, or durability costs nothing).",
     )
-    parser.add_argument("--quick", action="store_true", help="10⁵ and 10⁶ divided by ten: a minute")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the JSON there as well")
+    parser.add_argument(
+        "--quick", action="store_true", help="10⁵ and 10⁶ divided by ten: a minute"
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the JSON there as well"
+    )
     parser.add_argument(
         "--only", action="append", metavar="NAME", choices=GROUPS,
         help=f"only these rows, may be repeated: {', '.join(GROUPS)}",
@@ -68,8 +72,12 @@ def line(row: Row | Skipped) -> str:
     if row.allowance:
         goal += f" + {row.allowance:.3f} {row.unit}"
     verdict = f"{row.errors} ERRORS" if row.errors else "ok" if row.ok else "MISSED"
-    figures = " ".join(f"{f'{value:,.{_digits(row)}f}':>12}" for value in (row.floor, row.ours))
-    return f"{row.name:<58} {figures} {row.unit:<5} {row.ratio:6.2f} {goal:<18} {verdict}"
+    figures = " ".join(
+        f"{f'{value:,.{_digits(row)}f}':>12}" for value in (row.floor, row.ours)
+    )
+    return (
+        f"{row.name:<58} {figures} {row.unit:<5} {row.ratio:6.2f} {goal:<18} {verdict}"
+    )
 
 
 def _digits(row: Row) -> int:

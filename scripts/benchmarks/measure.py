@@ -105,7 +105,9 @@ def alternate(
     return medians(lambda turn: _pair(ours, floor, turn), times, warm_up)
 
 
-def _pair(ours: Callable[[], float], floor: Callable[[], float], turn: int) -> tuple[float, float]:
+def _pair(
+    ours: Callable[[], float], floor: Callable[[], float], turn: int
+) -> tuple[float, float]:
     if turn % 2:
         mine = ours()
         return floor(), mine
@@ -122,7 +124,10 @@ def medians(
 
 
 async def alternate_async(
-    ours: Callable[[], Awaitable[object]], floor: Callable[[], float], times: int, warm_up: int = 2
+    ours: Callable[[], Awaitable[object]],
+    floor: Callable[[], float],
+    times: int,
+    warm_up: int = 2,
 ) -> tuple[float, float]:
     """Let an awaitable and a floor take turns; return the medians (floor, ours)."""
     _settle_memory()

@@ -38,11 +38,15 @@ def rows(bench: Bench) -> Iterator[Row]:
     times, each = (2, 40) if bench.quick else (5, 400)
     rounds: list[list[_Turn]] = []
     for level in LEVELS:
-        recordings = [_recording(bench, base, level, sid, each) for sid in sessions[:PROCESSES]]
+        recordings = [
+            _recording(bench, base, level, sid, each) for sid in sessions[:PROCESSES]
+        ]
         for number in range(times):
             ours = bench.copy(base, f"ours-{level}-{number}")
             floor = bench.copy(base, f"floor-{level}-{number}")
-            rounds.append([_Ours(ours, level, sid, each) for sid in sessions[:PROCESSES]])
+            rounds.append(
+                [_Ours(ours, level, sid, each) for sid in sessions[:PROCESSES]]
+            )
             rounds.append([_Floor(floor, level, steps) for steps in recordings])
     results = _together(rounds)
     for level, found in zip(LEVELS, batched(results, 2 * times), strict=True):
@@ -57,7 +61,9 @@ def batched(values: list[Any], size: int) -> Iterator[list[Any]]:
     return (values[start : start + size] for start in range(0, len(values), size))
 
 
-def _recording(bench: Bench, base: Path, level: str, session: str, each: int) -> list[Steps]:
+def _recording(
+    bench: Bench, base: Path, level: str, session: str, each: int
+) -> list[Steps]:
     def act(store: Store, number: int) -> None:
         store.append(session, draft(number), **FIELDS)
 
@@ -127,7 +133,9 @@ def _together(rounds: list[list[_Turn]]) -> list[tuple[float, int]]:
     """Return operations per second, and errors, of each round of all processes together."""
     ready, results = _spawn.Barrier(PROCESSES, timeout=300), _spawn.Queue()
     workers = [
-        _spawn.Process(target=_work, args=([turns[k] for turns in rounds], ready, results))
+        _spawn.Process(
+            target=_work, args=([turns[k] for turns in rounds], ready, results)
+        )
         for k in range(PROCESSES)
     ]
     for worker in workers:

@@ -13,11 +13,19 @@ from pathlib import Path
 
 import msgpack
 
-from benchmarks.fixtures import COMMON, RARE, built, conversation, haystack, session_list, small
+from benchmarks.fixtures import (
+    COMMON,
+    RARE,
+    built,
+    conversation,
+    haystack,
+    session_list,
+    small,
+)
 from benchmarks.measure import Bench, Row, alternate, timed
 from benchmarks.recording import Step, recorded, select
 from sessiondb import ALL, Store, ids
-from sessiondb.engine.connection import connect
+from sessiondb.engine.sqlite.connection import connect
 
 #: What "flat" means: the larger file may cost this much more.
 FLAT = 1.3
@@ -34,8 +42,13 @@ def _said(path: Path, read: Read, *wanted: tuple[str, ...]) -> list[Step]:
 def _compare(
     path: Path, read: Read, floor: Callable[[sqlite3.Connection], object], times: int
 ) -> tuple[float, float]:
-    with Store.open(path, cwd=path.parent) as store, closing(connect(path)) as connection:
-        return alternate(timed(lambda: read(store)), timed(lambda: floor(connection)), times, 3)
+    with (
+        Store.open(path, cwd=path.parent) as store,
+        closing(connect(path)) as connection,
+    ):
+        return alternate(
+            timed(lambda: read(store)), timed(lambda: floor(connection)), times, 3
+        )
 
 
 def _flat(small: Path, big: Path, read: Read, times: int) -> tuple[float, float]:
@@ -115,7 +128,9 @@ def last_rows(bench: Bench) -> Iterator[Row]:
         ours = timed(lambda: store.messages(long, last=50))
         floor = timed(lambda: store.messages(short, last=50))
         yield Row(
-            "last 50 messages of 1,000 → 20,000", *alternate(ours, floor, times, 3), goal=FLAT
+            "last 50 messages of 1,000 → 20,000",
+            *alternate(ours, floor, times, 3),
+            goal=FLAT,
         )
 
 
@@ -144,7 +159,9 @@ def search_rows(bench: Bench) -> Iterator[Row]:
         needed = Step(_SESSIONS, (f'"{word}"', _matches_of_20_sessions(big, word)))
         for how, floor in (("all hits", [bare]), ("by session", [needed, bare])):
 
-            def read(store: Store, word: str = word, all_hits: bool = how == "all hits") -> object:
+            def read(
+                store: Store, word: str = word, all_hits: bool = how == "all hits"
+            ) -> object:
                 return store.search(word, all_hits=all_hits)
 
             name = f"search, {how}, word in {share}"
@@ -178,7 +195,9 @@ def rank_rows(bench: Bench) -> Iterator[Row]:
                 return store.search(word, order=order)
 
             pair = _compare(path, read, floor, bench.times(60))
-            yield Row(f"search by {order}, word in {share}: {count:,} parts", *pair, goal=3)
+            yield Row(
+                f"search by {order}, word in {share}: {count:,} parts", *pair, goal=3
+            )
 
 
 def _matches_of_20_sessions(path: Path, word: str) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from sessiondb.engine.connection import connect
+from sessiondb.engine.sqlite.connection import connect
 
 
 class Step(NamedTuple):
@@ -63,7 +63,9 @@ def recorded() -> Generator[list[Steps]]:
     log: list[Steps] = []
     connect_as_ever = sqlite3.connect
 
-    def connect_and_note(*args: Any, factory: Any = sqlite3.Connection, **more: Any) -> Any:
+    def connect_and_note(
+        *args: Any, factory: Any = sqlite3.Connection, **more: Any
+    ) -> Any:
         noting = type("Noting", (_Noting, factory), {"steps": []})
         log.append(noting.steps)  # type: ignore[attr-defined]
         return connect_as_ever(*args, factory=noting, **more)
@@ -92,7 +94,9 @@ def select(log: list[Steps], *pieces: str) -> Step:
     for step in every[::-1]:
         if step.sql.startswith("SELECT") and all(piece in step.sql for piece in pieces):
             return step
-    raise LookupError(f"no recorded query has {pieces}: the statements changed, so must this")
+    raise LookupError(
+        f"no recorded query has {pieces}: the statements changed, so must this"
+    )
 
 
 def open_floor(path: Path, durability: str) -> sqlite3.Connection:
@@ -124,7 +128,9 @@ class Replay:
         self._steps = steps
         inserts = [step for step in steps if step.sql.startswith(_PART)]
         if not inserts or not any(step.sql.startswith(_NEXT) for step in steps):
-            raise LookupError("no row numbers of parts: the statements changed, so must this")
+            raise LookupError(
+                "no row numbers of parts: the statements changed, so must this"
+            )
         self._first = int(inserts[0].params[0])
 
     def play(self, connection: sqlite3.Connection) -> None:

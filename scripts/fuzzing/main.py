@@ -31,12 +31,18 @@ LARGEST = 4 << 20
 def main() -> int:
     """Run the mutants that were asked for; return 1 if one of them failed."""
     options = _options()
-    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(1 << 32)
+    seed = (
+        options.seed
+        if options.seed is not None
+        else random.SystemRandom().randrange(1 << 32)
+    )
     print(f"seed {seed}: scripts/fuzz --seed {seed} repeats it", flush=True)
     until = time.monotonic() + (options.seconds or float("inf"))
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         folder = Path(name)
-        made = prepare(samples(tuple(options.format)) | _real(options.format), folder / "samples")
+        made = prepare(
+            samples(tuple(options.format)) | _real(options.format), folder / "samples"
+        )
         numbers = [options.only] if options.only is not None else range(options.mutants)
         failures = count = 0
         for number in numbers:
@@ -50,19 +56,29 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/fuzz", description=__doc__)
-    parser.add_argument("--seed", type=int, help="repeat a run (default: a new one, printed)")
+    parser.add_argument(
+        "--seed", type=int, help="repeat a run (default: a new one, printed)"
+    )
     parser.add_argument("--mutants", type=int, default=1000, metavar="N")
     parser.add_argument("--seconds", type=float, help="stop after so long")
-    parser.add_argument("--only", type=int, metavar="N", help="only mutant N of the seed")
     parser.add_argument(
-        "--format", action="append", default=[], choices=[*FORMATS, OWN], help="only this format"
+        "--only", type=int, metavar="N", help="only mutant N of the seed"
+    )
+    parser.add_argument(
+        "--format",
+        action="append",
+        default=[],
+        choices=[*FORMATS, OWN],
+        help="only this format",
     )
     return parser.parse_args()
 
 
 def _real(formats: list[str]) -> dict[str, Callable[[Path], object]]:
     """Return what copies the stores of real agents, where there are some."""
-    top = Path(os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures"))
+    top = Path(
+        os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures")
+    )
     found: dict[str, Callable[[Path], object]] = {}
     for folder in sorted(top.iterdir()) if top.is_dir() else ():
         data = folder / "data"
@@ -78,7 +94,9 @@ def _real(formats: list[str]) -> dict[str, Callable[[Path], object]]:
 
 
 def _copying(data: Path) -> Callable[[Path], object]:
-    return lambda folder: shutil.copytree(data, folder, symlinks=True, dirs_exist_ok=True)
+    return lambda folder: shutil.copytree(
+        data, folder, symlinks=True, dirs_exist_ok=True
+    )
 
 
 def _run(seed: int, number: int, made: dict[str, Path], folder: Path) -> bool:
@@ -97,7 +115,9 @@ def _run(seed: int, number: int, made: dict[str, Path], folder: Path) -> bool:
     return not failed
 
 
-def _in_child(seed: str, name: str, original: Path, folder: Path) -> tuple[list[str], list[str]]:
+def _in_child(
+    seed: str, name: str, original: Path, folder: Path
+) -> tuple[list[str], list[str]]:
     reading, writing = os.pipe()
     sys.stdout.flush()
     child = os.fork()
@@ -107,7 +127,9 @@ def _in_child(seed: str, name: str, original: Path, folder: Path) -> tuple[list[
     try:
         raw, end = b"", time.monotonic() + SECONDS
         while True:
-            ready, _, _ = select.select([reading], [], [], max(0.0, end - time.monotonic()))
+            ready, _, _ = select.select(
+                [reading], [], [], max(0.0, end - time.monotonic())
+            )
             if not ready:
                 os.kill(child, signal.SIGKILL)
                 return [], [f"did not end within {SECONDS:.0f} seconds"]

@@ -124,11 +124,15 @@ def change_row(rng: Random, folder: Path) -> str | None:
         db.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         try:
             names = "SELECT name FROM sqlite_master WHERE type = 'table'"
-            tables = sorted(n for (n,) in db.execute(names) if not n.startswith("sqlite"))
+            tables = sorted(
+                n for (n,) in db.execute(names) if not n.startswith("sqlite")
+            )
             table = rng.choice([t for t in tables if _count(db, t)])
             if rng.random() < 0.1:
                 return _change_schema(rng, db, table)
-            columns = [name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")]
+            columns = [
+                name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")
+            ]
             column, at = rng.choice(columns), rng.randrange(_count(db, table))
             row = f"(SELECT rowid FROM {table} ORDER BY rowid LIMIT 1 OFFSET {at})"
             query = f"SELECT {column} FROM {table} WHERE rowid = {row}"
@@ -162,11 +166,21 @@ def change_file(rng: Random, folder: Path) -> str | None:
     if not paths:
         return None
     path = rng.choice(paths)
-    what = rng.choice(["close", "delete", "rename", "swap", "fifo", "loop", "folder", "empty"])
+    what = rng.choice(
+        ["close", "delete", "rename", "swap", "fifo", "loop", "folder", "empty"]
+    )
     if what == "close":
         path.chmod(rng.choice([0o000, 0o200, 0o400, 0o100]))
     elif what == "rename":
-        names = ["@", "ses_@~1", "a\nb", "ses_" + "x" * 200, "-wal", "\u202eses", "ses_0001"]
+        names = [
+            "@",
+            "ses_@~1",
+            "a\nb",
+            "ses_" + "x" * 200,
+            "-wal",
+            "\u202eses",
+            "ses_0001",
+        ]
         with contextlib.suppress(OSError):
             path.rename(path.with_name(rng.choice(names) + path.suffix))
     elif not path.is_file():
@@ -224,7 +238,9 @@ def _write(path: Path, raw: bytes) -> None:
 
 
 def _database(rng: Random, folder: Path) -> Path | None:
-    found = [p for p in _files(folder) if p.suffix == ".db" and p.read_bytes()[:16] == MAGIC]
+    found = [
+        p for p in _files(folder) if p.suffix == ".db" and p.read_bytes()[:16] == MAGIC
+    ]
     return rng.choice(found) if found else None
 
 
@@ -246,8 +262,22 @@ def _odd_column(rng: Random, old: Any) -> tuple[Any, str]:
     if isinstance(old, str) and old[:1] in ("{", "[") and rng.random() < 0.8:
         with contextlib.suppress(ValueError):
             text, where = _hostile(rng, json.loads(old))
-            return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"), where
-    odd = [None, 0, -1, (1 << 63) - 1, 1.5, float("inf"), "", "@", "a\0b", b"\xff\xfe", "x" * 5000]
+            return text.encode("utf-8", "surrogatepass").decode(
+                "utf-8", "replace"
+            ), where
+    odd = [
+        None,
+        0,
+        -1,
+        (1 << 63) - 1,
+        1.5,
+        float("inf"),
+        "",
+        "@",
+        "a\0b",
+        b"\xff\xfe",
+        "x" * 5000,
+    ]
     value = rng.choice([*odd, "{}", "[[", "null", '{"a":1}'])
     return value, f"= {value!r:.40}"
 
@@ -267,7 +297,9 @@ def _hostile(rng: Random, record: Any) -> tuple[str, str]:
         ), f"{key!r} deep"
     if what == "constant":
         odd = rng.choice(["NaN", "1e999", "-Infinity", "0" * 30, "1" * 5000])
-        return _text(_put(record, holder, key, "DEEP"), DEEP=odd), f"{key!r} = {odd:.20}"
+        return _text(
+            _put(record, holder, key, "DEEP"), DEEP=odd
+        ), f"{key!r} = {odd:.20}"
     if what == "twice" and isinstance(holder, dict):
         name = rng.choice(list(holder))
         return _text(_put(record, holder, key, holder[name])), f"{key!r} like {name!r}"

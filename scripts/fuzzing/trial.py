@@ -30,19 +30,30 @@ DEFECT = "its reader failed"
 NEIGHBOUR = "ses_neighbour"
 #: A database of ours is mutated, too; it has no reader.
 OWN = "sessiondb"
-_EVERYTHING: dict[str, Any] = {"project": ALL, "archived": True, "subagents": True, "empty": True}
+_EVERYTHING: dict[str, Any] = {
+    "project": ALL,
+    "archived": True,
+    "subagents": True,
+    "empty": True,
+}
 
 
 def samples(formats: tuple[str, ...] = ()) -> dict[str, Callable[[Path], Any]]:
     """Return what writes a store, by name; *formats* chooses, none is all."""
-    found = {name: s.write for name, s in SAMPLES.items() if not formats or s.format in formats}
+    found = {
+        name: s.write
+        for name, s in SAMPLES.items()
+        if not formats or s.format in formats
+    }
     if not formats or OWN in formats:
         found[OWN] = _own
     return found
 
 
 def _own(folder: Path) -> None:
-    tree_store(folder / "source", session(1, user(1, "x" * 2000)), session(2, user(20, "Two")))
+    tree_store(
+        folder / "source", session(1, user(1, "x" * 2000)), session(2, user(20, "Two"))
+    )
     with Store.open(folder / "sessions.db", durability="normal") as store:
         read_into(store, folder / "source")
     shutil.rmtree(folder / "source")
@@ -62,7 +73,9 @@ def prepare(writes: dict[str, Callable[[Path], Any]], folder: Path) -> dict[str,
     return made
 
 
-def trial(seed: str, name: str, original: Path, folder: Path) -> tuple[list[str], list[str]]:
+def trial(
+    seed: str, name: str, original: Path, folder: Path
+) -> tuple[list[str], list[str]]:
     """Run one mutant in an empty *folder*; return what was done to it, and what failed."""
     rng = Random(seed)  # noqa: S311  nothing is kept secret
     theirs = folder / "theirs"
@@ -70,7 +83,9 @@ def trial(seed: str, name: str, original: Path, folder: Path) -> tuple[list[str]
     done = mutate(rng, theirs / "mutant")
     try:
         with permissions_hold():
-            failed = list(_own_failures(theirs) if name == OWN else _failures(folder, theirs))
+            failed = list(
+                _own_failures(theirs) if name == OWN else _failures(folder, theirs)
+            )
     except Exception as error:  # noqa: BLE001  that is what is looked for
         failed = [f"raised {error!r:.400}"]
     finally:
@@ -83,7 +98,10 @@ def _failures(folder: Path, theirs: Path) -> Iterator[str]:
     before = _state(theirs)
     temporary = folder / "tmp"
     temporary.mkdir()
-    with _temporary(temporary), Store.open(folder / "here.db", durability="normal") as store:
+    with (
+        _temporary(temporary),
+        Store.open(folder / "here.db", durability="normal") as store,
+    ):
         first = read_into(store, theirs)
         again = read_into(store, theirs)
 
@@ -104,7 +122,11 @@ def _failures(folder: Path, theirs: Path) -> Iterator[str]:
         yield "the files were changed"
     if left := list(temporary.iterdir()):
         yield f"left behind: {left}"
-    if extra := {p.name for p in folder.iterdir()} - {"theirs", "tmp", *_names("here.db")}:
+    if extra := {p.name for p in folder.iterdir()} - {
+        "theirs",
+        "tmp",
+        *_names("here.db"),
+    }:
         yield f"written outside: {extra}"
 
 
@@ -125,7 +147,9 @@ def _used(store: Store) -> Iterator[str]:
         store.append(item.id, said("goes on"))
     store.usage(by=("day", "model"))
     store.search("near")
-    if not any(s.source_id == NEIGHBOUR for s in store.sessions(**_EVERYTHING, limit=1000)):
+    if not any(
+        s.source_id == NEIGHBOUR for s in store.sessions(**_EVERYTHING, limit=1000)
+    ):
         yield "the neighbour is not listed"
 
 
@@ -159,7 +183,9 @@ def _tried(call: Callable[[], Any], otherwise: Any) -> Any:
 
 def _typed(error: SessionDBError) -> None:
     if error.exit_code == 2:
-        raise AssertionError(f"a damaged file is called bad usage: {error!r:.300}") from error
+        raise AssertionError(
+            f"a damaged file is called bad usage: {error!r:.300}"
+        ) from error
 
 
 def _is_neighbour(result: Imported | Problem) -> bool:

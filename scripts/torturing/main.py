@@ -30,11 +30,19 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
         description="Let several programs use one file, kill, interrupt and cancel them, and "
         "compare what was acknowledged with what is in the file. Exit 0 only if everything holds.",
     )
-    parser.add_argument("--quick", action="store_true", help="two minutes instead of ten")
-    parser.add_argument("--minutes", type=float, metavar="N", help="go on for so long")
-    parser.add_argument("--seed", type=int, metavar="N", help="as printed by another run")
     parser.add_argument(
-        "--round", type=float, default=6.0, metavar="S", help="seconds of a round (default: 6)"
+        "--quick", action="store_true", help="two minutes instead of ten"
+    )
+    parser.add_argument("--minutes", type=float, metavar="N", help="go on for so long")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="as printed by another run"
+    )
+    parser.add_argument(
+        "--round",
+        type=float,
+        default=6.0,
+        metavar="S",
+        help="seconds of a round (default: 6)",
     )
     return parser.parse_args(arguments)
 
@@ -50,7 +58,15 @@ class Program:
         folders = os.pathsep.join((str(SCRIPTS.parent / "src"), str(SCRIPTS)))
         self.log: list[Line] = []
         self._process = subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", "-m", "torturing.program", path, str(seed)],
+            [
+                sys.executable,
+                "-X",
+                "faulthandler",
+                "-m",
+                "torturing.program",
+                path,
+                str(seed),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": folders},
@@ -116,8 +132,14 @@ def torture(path: Path, chance: random.Random, seconds: float) -> list[Line]:
 def main(arguments: list[str] | None = None) -> int:
     """Torture for as long as was asked for; 0 only if everything held."""
     options = _parse(arguments)
-    minutes = options.minutes if options.minutes is not None else 2 if options.quick else 10
-    seed = options.seed if options.seed is not None else random.SystemRandom().getrandbits(32)
+    minutes = (
+        options.minutes if options.minutes is not None else 2 if options.quick else 10
+    )
+    seed = (
+        options.seed
+        if options.seed is not None
+        else random.SystemRandom().getrandbits(32)
+    )
     _say(f"seed {seed}")
     # The database of whoever runs this must not be found.
     os.environ.pop("SESSIONDB_PATH", None)
@@ -131,7 +153,9 @@ def main(arguments: list[str] | None = None) -> int:
             log = torture(path, chance, options.round)
             found = list(verdict(path, log))
         kinds = Counter(line["kind"] for line in log)
-        _say(f"round {number}: {', '.join(f'{n} {kind}' for kind, n in sorted(kinds.items()))}")
+        _say(
+            f"round {number}: {', '.join(f'{n} {kind}' for kind, n in sorted(kinds.items()))}"
+        )
         for what in found[:20]:
             _say(f"  WRONG: {what}")
         wrong += len(found)

@@ -22,7 +22,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sessiondb import AsyncStore, BusyError, LeaseHeldError, Store, assistant, tool, user
+from sessiondb import (
+    AsyncStore,
+    BusyError,
+    LeaseHeldError,
+    Store,
+    assistant,
+    tool,
+    user,
+)
 from sessiondb.effects import Unit
 
 #: Seconds after which whoever waits, waits for ever.
@@ -67,7 +75,9 @@ class Actor:
         for handle, text in queued:
             if handle.seq is None:
                 log("wrong", what=f"{handle.id} was acknowledged without a seq")
-            log("message", session=self.session, id=handle.id, seq=handle.seq, text=text)
+            log(
+                "message", session=self.session, id=handle.id, seq=handle.seq, text=text
+            )
 
 
 class SyncActor(Actor):
@@ -77,7 +87,14 @@ class SyncActor(Actor):
         super().__init__(name, seed)
         self._store = store
         self._acts: list[Callable[[], None]] = [self.append] * 12
-        self._acts += [self.begin, self.fork, self.delete, self.stream, self.drop, self.hold]
+        self._acts += [
+            self.begin,
+            self.fork,
+            self.delete,
+            self.stream,
+            self.drop,
+            self.hold,
+        ]
 
     def act(self) -> None:
         """Do something."""
@@ -160,7 +177,8 @@ class AsyncActor(Actor):
     async def act(self, store: AsyncStore) -> None:
         """Append in several tasks, some of which are cancelled."""
         if not self.session or self.random.random() < 0.05:
-            self.session = (await store.create_session(id=self.fresh(), directory="/tmp")).id  # noqa: S108
+            made = await store.create_session(id=self.fresh(), directory="/tmp")  # noqa: S108
+            self.session = made.id
             log("session", session=self.session)
         tasks = [asyncio.ensure_future(self._append(store)) for _ in range(8)]
         reading = asyncio.ensure_future(store.messages(self.session, last=3))
@@ -173,7 +191,10 @@ class AsyncActor(Actor):
             log("wrong", what="a task waits for ever")
         for task in tasks:
             if not task.cancelled() and (error := task.exception()) is not None:
-                log("wrong" if not isinstance(error, BusyError) else "busy", what=repr(error))
+                log(
+                    "wrong" if not isinstance(error, BusyError) else "busy",
+                    what=repr(error),
+                )
 
     async def _append(self, store: AsyncStore) -> None:
         unit = unit_of(store)
@@ -228,7 +249,9 @@ def main() -> None:
     store = Store.open(path, durability="normal", busy_timeout=30)
     store.on_commit(Subscriber())
     threads = [
-        threading.Thread(target=work, args=(SyncActor(f"thread{n}", seed, store), ended))
+        threading.Thread(
+            target=work, args=(SyncActor(f"thread{n}", seed, store), ended)
+        )
         for n in range(2)
     ]
     looping = work_in_a_loop(path, seed, ended)

@@ -40,7 +40,9 @@ def _missing(connection: sqlite3.Connection, log: list[Line]) -> Iterator[str]:
     deleting = {line["session"] for line in log if line["kind"] == "deleting"}
     here = {
         session
-        for (session,) in connection.execute("SELECT id FROM session WHERE time_deleted IS NULL")
+        for (session,) in connection.execute(
+            "SELECT id FROM session WHERE time_deleted IS NULL"
+        )
     }
     for line in log:
         session = line.get("session")

@@ -34,7 +34,10 @@ def differences(generation: str, mine: Any, theirs: Any) -> tuple[set[str], set[
     """Return the places where two documents differ: those that are known, and the others."""
     known, other = set(), set()
     for place, value in _places(mine, theirs):
-        name = next((k for k in KNOWN[generation] if place == k or place.startswith(f"{k}.")), "")
+        name = next(
+            (k for k in KNOWN[generation] if place == k or place.startswith(f"{k}.")),
+            "",
+        )
         stated = KNOWN[generation].get(name) == _ZERO and value is not _MISSING
         if name and not stated:
             known.add(name)
@@ -48,8 +51,12 @@ def _places(mine: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, Any]]
     if isinstance(mine, dict) and isinstance(theirs, dict):
         for key in sorted(mine.keys() | theirs.keys()):
             below = f"{path}.{key}" if path else key
-            yield from _places(mine.get(key, _MISSING), theirs.get(key, _MISSING), below)
-    elif isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
+            yield from _places(
+                mine.get(key, _MISSING), theirs.get(key, _MISSING), below
+            )
+    elif (
+        isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs)
+    ):
         for one, other in zip(mine, theirs, strict=True):
             yield from _places(one, other, f"{path}[]")
     elif mine != theirs:

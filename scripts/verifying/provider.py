@@ -46,7 +46,11 @@ class Provider:
         address = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
         models = {"echo": {"name": "Echo", "tool_call": True}}
         options = {"baseURL": address, "apiKey": "none"}
-        local = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": models}
+        local = {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": options,
+            "models": models,
+        }
         return {"provider": {"local": local}, "model": MODEL, "small_model": MODEL}
 
     @contextmanager
@@ -70,7 +74,11 @@ def _whole() -> dict[str, Any]:
 
 
 def _stream() -> bytes:
-    first = {"index": 0, "delta": {"role": "assistant", "content": ANSWER}, "finish_reason": None}
+    first = {
+        "index": 0,
+        "delta": {"role": "assistant", "content": ANSWER},
+        "finish_reason": None,
+    }
     last = {"index": 0, "delta": {}, "finish_reason": "stop"}
     events = [
         {"id": "1", "object": "chat.completion.chunk", "choices": [choice]}

@@ -53,7 +53,9 @@ def talk(store: Store) -> None:
     store.append(session, assistant("Ha"), finish="cancelled", **tokens)
     store.append(session, event("cancelled"))
     store.append(session, user("Again"))
-    store.append(session, assistant(""), finish="error", error={"message": "429"}, **tokens)
+    store.append(
+        session, assistant(""), finish="error", error={"message": "429"}, **tokens
+    )
     store.append(session, event("failed"))
     store.set_todos(session, [Todo("Ship")])
     store.label(session, last, "good")
@@ -65,8 +67,12 @@ def _family(store: Store, session: SessionHandle, early: str, late: str) -> None
         parent=session, relation="subagent", call_id="call_1", title="Helper"
     )
     store.append(child, user("Count"))
-    store.append(child, assistant("3"), finish="stop", provider="acme", model="large", cost=0.5)
+    store.append(
+        child, assistant("3"), finish="stop", provider="acme", model="large", cost=0.5
+    )
     for place, said in ((early, "Another way"), (late, "Something else")):
         fork = store.fork(session, at=place)
         store.append(fork, user(said))
-        store.append(fork, assistant("So be it."), finish="stop", provider="acme", model="large")
+        store.append(
+            fork, assistant("So be it."), finish="stop", provider="acme", model="large"
+        )

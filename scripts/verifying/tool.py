@@ -12,7 +12,10 @@ from typing import Any
 
 from verifying.provider import MODEL
 
-PACKAGES = {"1.x": "opencode-ai@1.18.33", "2.x": "@opencode/cli-linux-x64-baseline@2.0.15"}
+PACKAGES = {
+    "1.x": "opencode-ai@1.18.33",
+    "2.x": "@opencode/cli-linux-x64-baseline@2.0.15",
+}
 PROGRAMS = {
     "1.x": "node_modules/opencode-ai/bin/opencode.exe",
     "2.x": "node_modules/@opencode/cli-linux-x64-baseline/bin/opencode",
@@ -24,13 +27,17 @@ PATIENCE = 120
 class Tool:
     """Imports, exports, lists and continues sessions as a person would, by typed commands."""
 
-    def __init__(self, generation: str, tools: Path, home: Path, config: dict[str, Any]) -> None:
+    def __init__(
+        self, generation: str, tools: Path, home: Path, config: dict[str, Any]
+    ) -> None:
         self.generation = generation
         self._program = install(generation, tools)
         self._home = home
         self._project = home / "project"
         self._project.mkdir(parents=True)
-        places = {name: home / name.lower() for name in ("CONFIG", "DATA", "STATE", "CACHE")}
+        places = {
+            name: home / name.lower() for name in ("CONFIG", "DATA", "STATE", "CACHE")
+        }
         self.data = places["DATA"]
         settings = places["CONFIG"] / "opencode" / "opencode.json"
         settings.parent.mkdir(parents=True)
@@ -56,7 +63,9 @@ class Tool:
         else:
             where = ("--directory", str(self._project))
             said = self._opencode("session", "import", *where, str(path))
-        return "" if f"Imported session: {name}" in said else " ".join(said.split())[:300]
+        return (
+            "" if f"Imported session: {name}" in said else " ".join(said.split())[:300]
+        )
 
     def export(self, name: str) -> dict[str, Any] | str:
         """Export a session; what it says instead where it does not."""
@@ -75,7 +84,9 @@ class Tool:
 
     def go_on(self, name: str, prompt: str) -> None:
         """Continue a session with another prompt."""
-        self._opencode("run", "--format", "json", "--auto", "-m", MODEL, "-s", name, prompt)
+        self._opencode(
+            "run", "--format", "json", "--auto", "-m", MODEL, "-s", name, prompt
+        )
 
     def close(self) -> None:
         """End the server that version 2 leaves running in this home."""
@@ -88,7 +99,10 @@ class Tool:
     def _run(self, *command: str, check: bool = True) -> str:
         """Run a command and return what it printed; its errors where it printed nothing."""
         # Not through pipes: version 1 exits before a long export has left.
-        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        with (
+            tempfile.TemporaryFile("w+") as out,
+            tempfile.TemporaryFile("w+") as errors,
+        ):
             subprocess.run(
                 command, cwd=self._project, env=self._env, check=check, timeout=PATIENCE,
                 stdin=subprocess.DEVNULL, stdout=out, stderr=errors,

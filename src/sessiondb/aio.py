@@ -23,31 +23,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sessiondb.arguments import checked, session_argument
+from sessiondb.database.connections import Readers, async_connection
+from sessiondb.database.core import Core
+from sessiondb.database.executor import SerialExecutor
+from sessiondb.database.exports import with_messages
+from sessiondb.database.feed import Watch
+from sessiondb.database.leases import Holding, new_stream
+from sessiondb.database.opening import HOW_TO_OPEN, Opening
+from sessiondb.database.queries import Queries
+from sessiondb.database.streams import AsyncStream
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
-from sessiondb.effects.handles import session_key
-from sessiondb.effects.job import Job
-from sessiondb.effects.recover import Recover
+from sessiondb.effects.recovery import Recover
 from sessiondb.errors import BusyError, InvalidInputError, StoreClosedError
 from sessiondb.model import Change, Export, Imported, Problem, SourceSession
-from sessiondb.opened.core import Core
-from sessiondb.opened.executor import SerialExecutor
-from sessiondb.opened.exports import with_messages
-from sessiondb.opened.notifier import Callback, LoopNotifier
-from sessiondb.opened.opening import HOW_TO_OPEN, Opening
-from sessiondb.opened.queries import Queries
-from sessiondb.opened.readers import Readers, async_connection
-from sessiondb.opened.sharing import Holding, new_stream
-from sessiondb.opened.streams import AsyncStream
-from sessiondb.opened.waking import inbox
-from sessiondb.opened.watching import Watch
+from sessiondb.model.handles import session_key
 from sessiondb.repository import Read
+from sessiondb.writer.callbacks import Callback, LoopNotifier
+from sessiondb.writer.inbox import inbox
+from sessiondb.writer.job import Job
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
 
-    from sessiondb.effects.handles import SessionRef
     from sessiondb.model import Message
+    from sessiondb.model.handles import SessionRef
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -102,7 +102,9 @@ class AsyncStore:
 
     def __init__(self, core: Core) -> None:
         if not isinstance(core, Core):
-            raise InvalidInputError("an AsyncStore is not made directly", hint=HOW_TO_OPEN)
+            raise InvalidInputError(
+                "an AsyncStore is not made directly", hint=HOW_TO_OPEN
+            )
         self._core = core
         self._queries = Queries(core)
         self._readers = Readers(core)
@@ -262,7 +264,9 @@ class AsyncStore:
         read = self._queries.pages(ref, branches=branches, page=page)
         session_id, pages = await self._readers.read(read)
         for seqs in pages:
-            for message in await self._readers.read(self._queries.page(session_id, seqs)):
+            for message in await self._readers.read(
+                self._queries.page(session_id, seqs)
+            ):
                 yield message
 
     @checked
@@ -290,7 +294,9 @@ class AsyncStore:
 
     @asynccontextmanager
     @checked
-    async def lease(self, session: SessionRef, ttl: float = 30.0) -> AsyncGenerator[Holding]:
+    async def lease(
+        self, session: SessionRef, ttl: float = 30.0
+    ) -> AsyncGenerator[Holding]:
         """Let no other process write messages of a session in this block: see `Store.lease`."""
         holding = Holding(self._core, session_key(session), ttl)
         drop = self._core.job(holding.unit(holding.drop))
@@ -365,14 +371,18 @@ class AsyncStore:
     ) -> AsyncIterator[Imported | Problem]:
         """Write what a reader of `sessiondb.formats` yields, in a thread: see `Store.ingest`."""
         # Not at the top: a command that only reads starts faster without it.
-        from sessiondb.opened.importing import new_importer
+        from sessiondb.importing.importer import new_importer
 
         importer = new_importer(self._core, restore, as_fork, dry_run, project_root)
         results = importer.run(found)
         # One thread from the first record to the last: a reader has connections of its own.
-        executor = SerialExecutor("sessiondb-import", last=partial(_close_all, results, found))
+        executor = SerialExecutor(
+            "sessiondb-import", last=partial(_close_all, results, found)
+        )
         try:
-            while (result := await executor.call(lambda: next(results, None))) is not None:
+            while (
+                result := await executor.call(lambda: next(results, None))
+            ) is not None:
                 yield result
         finally:
             executor.end()
@@ -386,11 +396,17 @@ class AsyncStore:
         The result of a coroutine function is awaited. Returns a function that ends it.
         Commits come in order, each once; the changes of one are ordered by ``change``.
         """
-        return self._core.subscribe(callback, LoopNotifier(asyncio.get_running_loop()).tell)
+        return self._core.subscribe(
+            callback, LoopNotifier(asyncio.get_running_loop()).tell
+        )
 
     @checked
     async def changes(
-        self, session: SessionRef | None = None, since: int | None = None, *, poll: float = 0.1
+        self,
+        session: SessionRef | None = None,
+        since: int | None = None,
+        *,
+        poll: float = 0.1,
     ) -> AsyncGenerator[Change]:
         """Yield what any process commits: see `Store.changes`."""
         watch = Watch(session, since, poll)

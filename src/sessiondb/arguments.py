@@ -130,7 +130,9 @@ def session_argument(
     elif "session" in by_name:
         ref, rest = by_name.pop("session"), []
     else:
-        raise TypeError(f"{verb.__name__}() missing 1 required positional argument: 'session'")
+        raise TypeError(
+            f"{verb.__name__}() missing 1 required positional argument: 'session'"
+        )
 
     def complete(unit: object, session_id: str) -> R:
         return verb(unit, session_id, *rest, **by_name)
@@ -145,6 +147,8 @@ def _rule(annotation: str) -> _Rule | None:
     if None in found:
         return None
     known = [item for item in found if item is not None]
-    usual = frozenset(kind for name in outer.split(" | ") for kind in _USUAL.get(name, ()))
+    usual = frozenset(
+        kind for name in outer.split(" | ") for kind in _USUAL.get(name, ())
+    )
     tests, words = zip(*known, strict=True)
     return _Rule(usual, tests, " or ".join(words))

@@ -31,7 +31,9 @@ CONTENT = "content"
 UTF8, MSGPACK, BINARY = "utf-8", "msgpack", "binary"
 
 _unpack = msgpack.unpackb
-_readable_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_readable_json = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":")
+)
 _ascii_json = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
@@ -221,7 +223,9 @@ def guard(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a caller's data with no key that is ours: such a key gets one more ``~``."""
     if not data or not any(type(key) is str and key.endswith(EXACT) for key in data):
         return data
-    return {_MARK + key if _is_exact(key) else key: value for key, value in data.items()}
+    return {
+        _MARK + key if _is_exact(key) else key: value for key, value in data.items()
+    }
 
 
 def unguard(data: dict[str, Any]) -> dict[str, Any]:

@@ -69,7 +69,11 @@ def abridged(value: object) -> str:
 
 
 def _bounded(text: str) -> str:
-    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 300]} … {text[-200:]}"
+    return (
+        text
+        if len(text) <= MAX_MESSAGE
+        else f"{text[: MAX_MESSAGE - 300]} … {text[-200:]}"
+    )
 
 
 class SessionDBError(Exception):
@@ -198,4 +202,11 @@ class MissingExtraError(SessionDBError, ImportError):
 
 #: Errors that damaged or half-deleted rows cause when one session is read. A file that is
 #: locked, full or replaced raises others: those concern every session.
-UNREADABLE = (CorruptionError, CodecError, NotFoundError, ValueError, TypeError, LookupError)
+UNREADABLE = (
+    CorruptionError,
+    CodecError,
+    NotFoundError,
+    ValueError,
+    TypeError,
+    LookupError,
+)

@@ -49,7 +49,11 @@ def with_database(hint: str, options: Sequence[str]) -> str:
     chosen = " ".join(map(word, options))
 
     def choose(match: re.Match[str]) -> str:
-        return match[0] if re.match(_ALONE, match[1]) else f"`sessiondb {chosen} {match[1]}`"
+        return (
+            match[0]
+            if re.match(_ALONE, match[1])
+            else f"`sessiondb {chosen} {match[1]}`"
+        )
 
     return re.sub(_COMMAND, choose, hint)
 

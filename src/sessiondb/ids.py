@@ -124,7 +124,9 @@ class Mint:
     def session_at(self, time: int) -> str:
         """Return a new session id whose time is *time*, in Unix ms; the floor stays."""
         with self._lock:
-            return SESSION + encode(_ALL - (time << _RANDOM_BITS | self._bits(_RANDOM_BITS)))
+            return SESSION + encode(
+                _ALL - (time << _RANDOM_BITS | self._bits(_RANDOM_BITS))
+            )
 
     def saw_session(self, session_id: str) -> None:
         """Lower the floor to an id read from a database; other strings are ignored.
@@ -133,7 +135,9 @@ class Mint:
         session would carry its date, and below the last one no number is left.
         """
         # The order of ids is that of their numbers.
-        if not FAR_FUTURE < session_id < self._floor or not _NATIVE.fullmatch(session_id):
+        if not FAR_FUTURE < session_id < self._floor or not _NATIVE.fullmatch(
+            session_id
+        ):
             return
         with self._lock:
             if session_id < self._floor:
@@ -211,15 +215,25 @@ def valid_id(value: object, what: str) -> str:
     Raises `InvalidInputError` naming *what* it was meant for.
     """
     if not isinstance(value, str) or not value:
-        raise InvalidInputError(f"{what} must be a non-empty string, not {abridged(value)}")
-    if not value.isprintable() and any(ord(c) < 32 or 127 <= ord(c) < 160 for c in value):
-        raise InvalidInputError(f"{what} contains control characters: {abridged(value)}")
+        raise InvalidInputError(
+            f"{what} must be a non-empty string, not {abridged(value)}"
+        )
+    if not value.isprintable() and any(
+        ord(c) < 32 or 127 <= ord(c) < 160 for c in value
+    ):
+        raise InvalidInputError(
+            f"{what} contains control characters: {abridged(value)}"
+        )
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        raise InvalidInputError(f"{what} is not valid Unicode: {abridged(value)}") from None
+        raise InvalidInputError(
+            f"{what} is not valid Unicode: {abridged(value)}"
+        ) from None
     if size > MAX_ID_BYTES:
-        raise InvalidInputError(f"{what} is {size} bytes, at most {MAX_ID_BYTES} are allowed")
+        raise InvalidInputError(
+            f"{what} is {size} bytes, at most {MAX_ID_BYTES} are allowed"
+        )
     return value
 
 

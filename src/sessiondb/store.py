@@ -16,31 +16,33 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sessiondb.arguments import checked, session_argument
+from sessiondb.database.core import Core
+from sessiondb.database.exports import with_messages
+from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
-from sessiondb.effects.handles import session_key
 from sessiondb.model import Change, Export, Imported, Problem, SourceSession
-from sessiondb.opened.core import Core
-from sessiondb.opened.exports import with_messages
-from sessiondb.opened.notifier import Callback
-from sessiondb.opened.queries import Queries
+from sessiondb.model.handles import session_key
 from sessiondb.repository import Read
+from sessiondb.writer.callbacks import Callback
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from sessiondb.effects.handles import SessionRef
-    from sessiondb.engine.salvage import ReadableCopy
+    from sessiondb.database.damage import PastDamage
+    from sessiondb.database.leases import LeaseBlock
+    from sessiondb.database.streams import StreamBlock
+    from sessiondb.engine.sqlite.salvage import ReadableCopy
     from sessiondb.model import Message
-    from sessiondb.opened.damage import PastDamage
-    from sessiondb.opened.sharing import LeaseBlock
-    from sessiondb.opened.streams import StreamBlock
+    from sessiondb.model.handles import SessionRef
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _read(query: Callable[Concatenate[Queries, P], Read[R]]) -> Callable[Concatenate[Store, P], R]:
+def _read(
+    query: Callable[Concatenate[Queries, P], Read[R]],
+) -> Callable[Concatenate[Store, P], R]:
     @wraps(query)
     def call(self: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._core.read(query(self._queries, *args, **kwargs))
@@ -48,7 +50,9 @@ def _read(query: Callable[Concatenate[Queries, P], Read[R]]) -> Callable[Concate
     return call
 
 
-def _write(verb: Callable[Concatenate[Unit, P], R]) -> Callable[Concatenate[Store, P], R]:
+def _write(
+    verb: Callable[Concatenate[Unit, P], R],
+) -> Callable[Concatenate[Store, P], R]:
     @wraps(verb)
     def call(self: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
         unit = self._core.unit()
@@ -59,7 +63,9 @@ def _write(verb: Callable[Concatenate[Unit, P], R]) -> Callable[Concatenate[Stor
     return call
 
 
-def _write_by_ref(verb: Callable[Concatenate[Unit, P], R]) -> Callable[Concatenate[Store, P], R]:
+def _write_by_ref(
+    verb: Callable[Concatenate[Unit, P], R],
+) -> Callable[Concatenate[Store, P], R]:
     """A verb that people use: its session may be any REF, looked up before the unit."""
 
     @wraps(verb)
@@ -225,10 +231,12 @@ class Store:
         changes nothing. Without this such reads raise `CorruptionError`. Nothing is
         written to the damaged file.
         """
-        from sessiondb.opened.damage import PastDamage
+        from sessiondb.database.damage import PastDamage
 
         core = self._core
-        core.damage = core.damage or PastDamage(core.path, report, read_only=core.read_only)
+        core.damage = core.damage or PastDamage(
+            core.path, report, read_only=core.read_only
+        )
         return core.damage
 
     @checked
@@ -246,7 +254,9 @@ class Store:
             yield from read(self._queries.page(session_id, seqs))
 
     @checked
-    def export(self, ref: SessionRef, *, branches: bool = False, resolve: bool = True) -> Export:
+    def export(
+        self, ref: SessionRef, *, branches: bool = False, resolve: bool = True
+    ) -> Export:
         """Return a session with everything that belongs to it, for a writer of `sessiondb.formats`.
 
         Its messages are read while they are iterated: the live path, or with
@@ -268,12 +278,14 @@ class Store:
         there is a living one. *ttl* is in seconds, up to a day: so long after this
         process died others may take it over.
         """
-        from sessiondb.opened.sharing import Holding, LeaseBlock
+        from sessiondb.database.leases import Holding, LeaseBlock
 
         return LeaseBlock(self._core, Holding(self._core, session_key(session), ttl))
 
     @checked
-    def stream(self, session: SessionRef, *, ttl: float = 30.0, **fields: Any) -> StreamBlock:
+    def stream(
+        self, session: SessionRef, *, ttl: float = 30.0, **fields: Any
+    ) -> StreamBlock:
         """Write an answer while it is being given: see `effects.stream.Stream`.
 
         Opens an assistant message at once, under a lease. Leaving the ``with`` block
@@ -281,15 +293,15 @@ class Store:
         keeps what is there, makes open calls interrupted, and is raised again. *fields*
         are those of `append`.
         """
-        from sessiondb.opened.sharing import Holding
-        from sessiondb.opened.streams import StreamBlock
+        from sessiondb.database.leases import Holding
+        from sessiondb.database.streams import StreamBlock
 
         holding = Holding(self._core, session_key(session), ttl)
         return StreamBlock(self._core, holding, fields)
 
     def recover(self, session: SessionRef) -> None:
         """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""
-        from sessiondb.effects.recover import Recover
+        from sessiondb.effects.recovery import Recover
 
         unit = self._core.unit()
         unit.effects.append(Recover(session_key(session)))
@@ -326,7 +338,7 @@ class Store:
         project, as a project-local database always does.
         """
         # Not at the top: a command that only reads starts faster without it.
-        from sessiondb.opened.importing import new_importer
+        from sessiondb.importing.importer import new_importer
 
         importer = new_importer(self._core, restore, as_fork, dry_run, project_root)
         return importer.run(found)
@@ -360,7 +372,7 @@ class Store:
         *poll* seconds (up to a day), until *stop* is set. Raises `InvalidInputError`,
         and at the next look `StoreClosedError` and `DatabaseReplacedError`.
         """
-        from sessiondb.opened.watching import Watch
+        from sessiondb.database.feed import Watch
 
         ended = threading.Event() if stop is None else stop
         watch = Watch(session, since, poll)
@@ -375,5 +387,7 @@ class Store:
         from sqlalchemy.pool import NullPool
 
         self._core.check_usable()
-        engine = create_engine("sqlite://", creator=self._core.connect_reader, poolclass=NullPool)
+        engine = create_engine(
+            "sqlite://", creator=self._core.connect_reader, poolclass=NullPool
+        )
         return engine.connect()

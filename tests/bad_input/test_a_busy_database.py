@@ -15,7 +15,7 @@ from processes import start
 
 from sessiondb import ALL, AsyncStore, Store, user
 from sessiondb.cli.app import app
-from sessiondb.engine.files import creation_lock
+from sessiondb.engine.sqlite.files import creation_lock
 from sessiondb.errors import BusyError
 
 _HOLDER = """
@@ -53,7 +53,9 @@ def hold(path: Path) -> Iterator[Hold]:
     other.communicate()
 
 
-def test_a_held_lock_is_busy_after_the_timeout_and_reading_goes_on(path: Path, hold: Hold) -> None:
+def test_a_held_lock_is_busy_after_the_timeout_and_reading_goes_on(
+    path: Path, hold: Hold
+) -> None:
     with Store.open(path, busy_timeout=0.3) as store:
         session = store.sessions(project=ALL).items[0]
         hold("BEGIN IMMEDIATE")
@@ -76,7 +78,10 @@ def test_a_held_lock_is_busy_after_the_timeout_and_reading_goes_on(path: Path, h
         assert [message.text for message in store.messages(session)] == ["Hello"]
         hold("ROLLBACK")
         store.append(session, user("in time"))
-        assert [message.text for message in store.messages(session)] == ["Hello", "in time"]
+        assert [message.text for message in store.messages(session)] == [
+            "Hello",
+            "in time",
+        ]
 
 
 def test_a_unit_that_was_busy_can_be_tried_again_and_is_written_once(
@@ -91,7 +96,10 @@ def test_a_unit_that_was_busy_can_be_tried_again_and_is_written_once(
         hold("ROLLBACK")
         store.commit(unit)
         store.commit(unit)
-        assert [message.text for message in store.messages(session)] == ["Hello", "once"]
+        assert [message.text for message in store.messages(session)] == [
+            "Hello",
+            "once",
+        ]
         assert store.session(session).title == "renamed"
 
 
@@ -100,7 +108,9 @@ def test_who_waits_long_enough_gets_through(path: Path, hold: Hold) -> None:
         async with AsyncStore.open(path, busy_timeout=10) as store:
             session = (await store.sessions(project=ALL)).items[0]
             hold("BEGIN IMMEDIATE")
-            waiting = [asyncio.ensure_future(store.append(session, user(n))) for n in "abc"]
+            waiting = [
+                asyncio.ensure_future(store.append(session, user(n))) for n in "abc"
+            ]
             await asyncio.sleep(0.2)
             assert not any(task.done() for task in waiting)
             assert len(await store.messages(session)) == 1, "no loop waits for the lock"
@@ -120,7 +130,9 @@ def test_opening_a_current_file_needs_no_lock(path: Path, hold: Hold) -> None:
     assert time.monotonic() - begun < 2
 
 
-def test_while_another_process_makes_the_database_opening_is_busy(tmp_path: Path) -> None:
+def test_while_another_process_makes_the_database_opening_is_busy(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "new.db"
     path.touch(0o600)
     with creation_lock(path, 0), pytest.raises(BusyError, match="held"):
@@ -128,7 +140,9 @@ def test_while_another_process_makes_the_database_opening_is_busy(tmp_path: Path
     Store.open(path, busy_timeout=0.1).close()
 
 
-def test_a_file_locked_for_itself_by_another_program_is_busy(path: Path, hold: Hold) -> None:
+def test_a_file_locked_for_itself_by_another_program_is_busy(
+    path: Path, hold: Hold
+) -> None:
     hold("PRAGMA locking_mode=EXCLUSIVE")
     hold("BEGIN IMMEDIATE")
     hold("UPDATE session SET title = title")

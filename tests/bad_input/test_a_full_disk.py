@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from sessiondb import ALL, AsyncStore, Store, assistant, tool, user
-from sessiondb.engine import migrate
+from sessiondb.engine.sqlite import migrations
 from sessiondb.errors import StorageError, StorageFullError
 from sessiondb.maintenance import backup, check
 from sessiondb.model import Imported, SourceMessage, SourceSession
@@ -42,7 +42,10 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 def _fill(disk: Path, spare: int = 0) -> None:
     """Leave *spare* bytes of the disk."""
-    with (disk / "filler").open("ab", buffering=0) as file, contextlib.suppress(OSError):
+    with (
+        (disk / "filler").open("ab", buffering=0) as file,
+        contextlib.suppress(OSError),
+    ):
         while True:
             file.write(bytes(4096))
     size = (disk / "filler").stat().st_size
@@ -70,7 +73,10 @@ def store(disk: Path) -> Iterator[Store]:
                 for turn in range(20):
                     unit.append(session, user(f"question {turn}"))
                     unit.append(
-                        session, assistant(tool("sh", {"n": turn}, output=os.urandom(600).hex()))
+                        session,
+                        assistant(
+                            tool("sh", {"n": turn}, output=os.urandom(600).hex())
+                        ),
                     )
         yield store
     _whole(store.path)
@@ -113,12 +119,16 @@ def _streamed(store: Store, session: Any) -> None:
 
 def _imported(store: Store, _: Any) -> None:
     draft = user("a large file\n" + os.urandom(MEGABYTE).hex(), id="m1")
-    found = SourceSession("elsewhere", "s1", "/nowhere/log", "digest", (SourceMessage(draft),))
+    found = SourceSession(
+        "elsewhere", "s1", "/nowhere/log", "digest", (SourceMessage(draft),)
+    )
     assert [item for item in store.ingest([found]) if isinstance(item, Imported)]
 
 
 _WRITES: dict[str, Callable[[Store, object], object]] = {
-    "create": lambda store, _: store.create_session(metadata={"large": os.urandom(MEGABYTE).hex()}),
+    "create": lambda store, _: store.create_session(
+        metadata={"large": os.urandom(MEGABYTE).hex()}
+    ),
     "fork": lambda store, session: [store.fork(session) for _ in range(200)],
     "stream": _streamed,
     "import": _imported,
@@ -126,7 +136,9 @@ _WRITES: dict[str, Callable[[Store, object], object]] = {
         (store.delete(session), store.reap()) for session in store.sessions(project=ALL)
     ],
     "backup": lambda store, _: backup(store, store.path.with_name("copy.db")),
-    "unit": lambda store, session: store.append(session, user(os.urandom(MEGABYTE).hex())),
+    "unit": lambda store, session: store.append(
+        session, user(os.urandom(MEGABYTE).hex())
+    ),
 }
 
 
@@ -141,7 +153,10 @@ def test_every_write_is_refused_whole_and_works_when_there_is_space(
         _WRITES[what](store, session)
     _empty(disk)
     if what != "delete":
-        after = {s.id: _texts(store, s)[:40] for s in store.sessions(project=ALL, subagents=True)}
+        after = {
+            s.id: _texts(store, s)[:40]
+            for s in store.sessions(project=ALL, subagents=True)
+        }
         assert {sid: after[sid] for sid in before} == before
     if what == "fork":
         store.fork(session)
@@ -165,7 +180,9 @@ async def test_of_units_that_wait_together_each_gets_its_own_answer(disk: Path) 
         assert failed
         assert all(isinstance(error, StorageError) for error in failed)
         written = [
-            text for text, result in zip(texts, results, strict=True) if result not in failed
+            text
+            for text, result in zip(texts, results, strict=True)
+            if result not in failed
         ]
         found = [message.text for message in await store.messages(session)]
         assert sorted(map(str, found)) == sorted(["first", *written])
@@ -186,13 +203,15 @@ def test_a_database_that_cannot_be_made_is_made_when_there_is_space(disk: Path) 
         _whole(path)
 
 
-def test_a_migration_without_space_leaves_the_file_at_its_version(disk: Path, store: Store) -> None:
+def test_a_migration_without_space_leaves_the_file_at_its_version(
+    disk: Path, store: Store
+) -> None:
     path = store.path
     store.close()
     before = path.read_bytes()
     _fill(disk, spare=4096)
     with pytest.raises(StorageError):
-        migrate.upgrade(path, versions=[MIGRATIONS])
+        migrations.upgrade(path, versions=[MIGRATIONS])
     assert path.read_bytes() == before
     assert sorted(f.name for f in disk.iterdir() if not f.name.endswith(("-wal", "-shm"))) == [
         "filler", "sessions.db", "sessions.db.lock",
@@ -218,7 +237,9 @@ def _limited(work: Callable[[], object], bytes_: int) -> None:
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, "see the output of the child"
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, (
+        "see the output of the child"
+    )
 
 
 def test_a_limit_on_the_size_of_files_is_a_storage_error_too(tmp_path: Path) -> None:

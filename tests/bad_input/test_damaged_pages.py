@@ -40,8 +40,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
                 session = fx.create_session(title=f"needle {number}", directory="/here")
                 for turn in range(4):
                     fx.append(session, user(f"needle {number} {turn} {'lorem ' * 60}"))
-                    call = tool("bash", {"n": turn}, output=f"{number} {turn} {'out ' * 400}")
-                    fx.append(session, assistant(text("a" * 300), call), model="m", cost=0.5)
+                    call = tool(
+                        "bash", {"n": turn}, output=f"{number} {turn} {'out ' * 400}"
+                    )
+                    fx.append(
+                        session, assistant(text("a" * 300), call), model="m", cost=0.5
+                    )
             ids.append(session.id)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -53,7 +57,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 @pytest.fixture
-def damaged(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def damaged(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Path]:
     """Return a function that copies the database and overwrites some leaf pages of it."""
 
     def harm(name: str, *leaves: int) -> Path:
@@ -78,7 +84,9 @@ def listed(*args: str) -> set[str]:
     ran = run(*args, "--jsonl", "--limit", "100")
     assert ran.exit_code in (0, 4), ran.stderr
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
-    return {line["session"]["id"] if "session" in line else line["id"] for line in lines}
+    return {
+        line["session"]["id"] if "session" in line else line["id"] for line in lines
+    }
 
 
 def exported() -> set[str]:
@@ -88,7 +96,9 @@ def exported() -> set[str]:
     return {json.loads(line)["session_id"] for line in lines}
 
 
-@pytest.mark.parametrize("leaves", [(2,), (-1,), (0, 5, 9)], ids=["one", "last", "three"])
+@pytest.mark.parametrize(
+    "leaves", [(2,), (-1,), (0, 5, 9)], ids=["one", "last", "three"]
+)
 def test_with_damaged_parts_all_is_listed_and_the_intact_sessions_are_exported(
     damaged: Callable[..., Path], made: Made, leaves: tuple[int, ...]
 ) -> None:
@@ -114,7 +124,10 @@ def test_with_damaged_sessions_the_others_are_listed_and_exported(
     damaged("session", 0)
     left = listed("list", "-a")
     assert 0 < len(left) < SESSIONS
-    for command in (["list", "-a", "--sort", "created"], ["list", "-a", "--sort", "size"]):
+    for command in (
+        ["list", "-a", "--sort", "created"],
+        ["list", "-a", "--sort", "size"],
+    ):
         assert listed(*command) == left
     assert exported() == left
     ran = run("list", "-a")
@@ -169,7 +182,9 @@ def test_of_a_file_that_was_cut_off_what_is_left_is_listed_and_exported(
     assert path.read_bytes() == before
 
 
-def test_a_file_without_its_header_is_refused_and_not_touched(damaged: Callable[..., Path]) -> None:
+def test_a_file_without_its_header_is_refused_and_not_touched(
+    damaged: Callable[..., Path],
+) -> None:
     path = damaged("part")
     with path.open("r+b") as file:
         file.write(b"\xff" * 100)

@@ -47,7 +47,11 @@ def damaged(store: Store, path: Path) -> Callable[[str], tuple[str, str]]:
         for title in ("Sound", "Damaged"):
             sid = store.create_session(title=title, metadata={"k": 1}).id
             store.append(sid, user("Fix it", extra=1))
-            store.append(sid, assistant("Yes", tool("sh", {"a": 1}, output="x", extra=2)), error={})
+            store.append(
+                sid,
+                assistant("Yes", tool("sh", {"a": 1}, output="x", extra=2)),
+                error={},
+            )
             ids.append(sid)
         with sqlite3.connect(path) as db:
             db.execute("PRAGMA ignore_check_constraints = ON")
@@ -89,7 +93,9 @@ def test_check_finds_it(
     assert check(store)
 
 
-@pytest.mark.parametrize("where", ["session.data", "session.metadata", "session.permission"])
+@pytest.mark.parametrize(
+    "where", ["session.data", "session.metadata", "session.permission"]
+)
 def test_a_damaged_session_does_not_hide_the_others(
     store: Store, path: Path, damaged: Callable[[str], tuple[str, str]], where: str
 ) -> None:
@@ -98,7 +104,10 @@ def test_a_damaged_session_does_not_hide_the_others(
         assert {item.id for item in store.sessions(project=ALL)} == {sound, broken}
     done = command(path, "list", "-a", "--json")
     assert done.returncode == 0
-    assert {item["id"] for item in json.loads(done.stdout)["sessions"]} == {sound, broken}
+    assert {item["id"] for item in json.loads(done.stdout)["sessions"]} == {
+        sound,
+        broken,
+    }
     assert broken in done.stderr
 
 
@@ -114,11 +123,15 @@ def test_a_command_ends_with_code_4_and_names_the_check(
     assert "defect" not in done.stderr
 
 
-def test_a_schema_that_is_not_utf_8_is_damage_and_no_defect(store: Store, path: Path) -> None:
+def test_a_schema_that_is_not_utf_8_is_damage_and_no_defect(
+    store: Store, path: Path
+) -> None:
     store.create_session()
     store.close()
     raw = path.read_bytes()
-    path.write_bytes(raw.replace(b"time_importing INTEGER", b"time_importing INTEGE\xd2", 1))
+    path.write_bytes(
+        raw.replace(b"time_importing INTEGER", b"time_importing INTEGE\xd2", 1)
+    )
     for words in (["list", "-a"], ["check"], ["doctor"]):
         done = command(path, *words)
         assert "defect" not in done.stderr, words

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from sessiondb import ALL, AsyncStore, Store, assistant, tool, user
 from sessiondb.cli.app import app
-from sessiondb.engine import migrate
+from sessiondb.engine.sqlite import migrations
 from sessiondb.errors import (
     CorruptionError,
     NotADatabaseError,
@@ -38,27 +38,33 @@ def path(tmp_path: Path) -> Path:
             with store.effects() as unit:
                 for turn in range(25):
                     unit.append(session, user(f"question {turn} " * 20))
-                    call = tool("bash", {"command": f"ls {turn}"}, output=f"file {turn}\n" * 30)
+                    call = tool(
+                        "bash", {"command": f"ls {turn}"}, output=f"file {turn}\n" * 30
+                    )
                     unit.append(session, assistant("answer", call), cost=0.01)
     return path
 
 
 def _all_files(path: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()}
+    return {
+        file.name: file.read_bytes() for file in path.parent.iterdir() if file.is_file()
+    }
 
 
 def _kept(path: Path) -> dict[str, bytes]:
     """Return what must stay: all but what SQLite or we may leave, which holds nothing."""
     left = (".lock", "-shm")
     files = _all_files(path).items()
-    return {n: d for n, d in files if not n.endswith(left) and (d or not n.endswith("-wal"))}
+    return {
+        n: d for n, d in files if not n.endswith(left) and (d or not n.endswith("-wal"))
+    }
 
 
 _OPENINGS: list[Callable[[Path], object]] = [
     lambda path: Store.open(path),
     lambda path: Store.open(path, create=False),
     lambda path: Store.open(path, read_only=True),
-    lambda path: migrate.upgrade(path),
+    lambda path: migrations.upgrade(path),
 ]
 _HOW = ["open", "open existing", "read", "migrate"]
 
@@ -105,7 +111,9 @@ def test_a_file_that_is_not_ours_is_refused_and_left_as_it_is(
     assert _kept(path) == before
 
 
-def test_the_log_of_another_program_that_crashed_stays_in_its_log(tmp_path: Path) -> None:
+def test_the_log_of_another_program_that_crashed_stays_in_its_log(
+    tmp_path: Path,
+) -> None:
     live, path = tmp_path / "live.db", tmp_path / "crashed" / "agent.db"
     path.parent.mkdir()
     with closing(sqlite3.connect(live)) as writer:
@@ -210,7 +218,9 @@ def test_a_file_that_another_process_migrated_meanwhile_is_noticed_by_the_next_c
     assert "after" not in titles
 
 
-@pytest.mark.parametrize("words", [["list"], ["check"], ["migrate"], ["sql", "SELECT 1"]])
+@pytest.mark.parametrize(
+    "words", [["list"], ["check"], ["migrate"], ["sql", "SELECT 1"]]
+)
 def test_commands_end_with_code_6(path: Path, words: list[str]) -> None:
     _newer(path, "99.0.0", "99.0.0")
     ran = CliRunner().invoke(app, ["--db", str(path), *words])
@@ -241,7 +251,9 @@ def test_flipped_pages_give_a_typed_error_or_true_answers_and_no_crash(
 ) -> None:
     chance, data = random.Random(seed), bytearray(path.read_bytes())
     pages = len(data) // 4096
-    for page in {0 if seed == 0 else chance.randrange(pages) for _ in range(1 + pages // 8)}:
+    for page in {
+        0 if seed == 0 else chance.randrange(pages) for _ in range(1 + pages // 8)
+    }:
         start = page * 4096 + (100 if page == 0 else 0)
         data[start : page * 4096 + 4096] = chance.randbytes(page * 4096 + 4096 - start)
     path.write_bytes(data)
@@ -256,7 +268,9 @@ def test_flipped_pages_give_a_typed_error_or_true_answers_and_no_crash(
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.7])
-def test_a_file_that_was_cut_off_is_damaged_and_not_made_whole(path: Path, keep: float) -> None:
+def test_a_file_that_was_cut_off_is_damaged_and_not_made_whole(
+    path: Path, keep: float
+) -> None:
     size = int(path.stat().st_size * keep) // 4096 * 4096
     os.truncate(path, size)
     with pytest.raises(CorruptionError) as raised:
@@ -333,7 +347,9 @@ def test_one_damaged_session_does_not_hide_the_others(path: Path) -> None:
         assert all(store.messages(item) for item in others)
 
 
-def test_a_backup_never_replaces_a_file_that_is_not_one(path: Path, tmp_path: Path) -> None:
+def test_a_backup_never_replaces_a_file_that_is_not_one(
+    path: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "notes.txt"
     target.write_text("my notes")
     with Store.open(path) as store, pytest.raises((SessionDBError, FileExistsError)):

@@ -23,7 +23,15 @@ import pytest
 import sessiondb
 from sessiondb import AsyncStore, Store, assistant, file, text, tool, user
 from sessiondb.errors import InvalidInputError, SessionDBError
-from sessiondb.maintenance import backup, check, diagnose, every, plan_prune, plan_vacuum, vacuum
+from sessiondb.maintenance import (
+    backup,
+    check,
+    diagnose,
+    every,
+    plan_prune,
+    plan_vacuum,
+    vacuum,
+)
 from sessiondb.model import SourceMessage, SourceSession
 
 
@@ -116,8 +124,12 @@ class Room:
     def fresh(self) -> None:
         store = self.store
         self.session = store.create_session(directory="/elsewhere")
-        self.message = store.append(self.session, user("Hello", file(content=b"x" * 5000)))
-        self.open = store.append(self.session, assistant(tool("sh"), tool("ls")), open=True)
+        self.message = store.append(
+            self.session, user("Hello", file(content=b"x" * 5000))
+        )
+        self.open = store.append(
+            self.session, assistant(tool("sh"), tool("ls")), open=True
+        )
         self.other = store.create_session(directory="/elsewhere", parent=self.session)
         (self.blob,) = self.watch.execute("SELECT hash FROM blob LIMIT 1").fetchone()
         self.version()
@@ -197,7 +209,9 @@ VALID: dict[str, Callable[[Room], Any]] = {
     "hash": lambda r: r.blob,
     "unit": lambda r: r.store._core.unit(),
     "callback": lambda _: lambda changes: None,
-    "found": lambda _: [SourceSession("else", "s", "/x", "1", messages=[SourceMessage(user("a"))])],
+    "found": lambda _: [
+        SourceSession("else", "s", "/x", "1", messages=[SourceMessage(user("a"))])
+    ],
     "source_id": lambda _: "thread-1",
     "stop": lambda _: set_event(),
     "to": lambda r: r.folder / "backup.db",
@@ -218,14 +232,19 @@ def set_event() -> threading.Event:
 READS_AND_WRITES = sorted(
     name
     for name, value in vars(Store).items()
-    if not name.startswith("_") and inspect.isfunction(value) and name not in ("close", "effects")
+    if not name.startswith("_")
+    and inspect.isfunction(value)
+    and name not in ("close", "effects")
 )
 #: What `AsyncStore` shares with `Store` by its verbs and reads is not run again.
 ASYNC_ONLY = ["changes", "commit", "connection", "effects", "export", "ingest", "lease",
               "on_commit", "open", "stream", "walk"]  # fmt: skip
 BUILDERS = ["user", "assistant", "system", "event", "text", "reasoning", "tool", "tool_result",
             "file", "part"]  # fmt: skip
-CARE = {f.__name__: f for f in (backup, check, diagnose, every, plan_prune, plan_vacuum, vacuum)}
+CARE = {
+    f.__name__: f
+    for f in (backup, check, diagnose, every, plan_prune, plan_vacuum, vacuum)
+}
 
 
 def parameters(function: Any) -> list[inspect.Parameter]:
@@ -249,7 +268,10 @@ def call(function: Any, given: dict[str, Any]) -> Any:
     """Call by position where that is possible, as builders with ``*parts`` demand."""
     positional = []
     for parameter in parameters(function):
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY or parameter.name not in given:
+        if (
+            parameter.kind is inspect.Parameter.KEYWORD_ONLY
+            or parameter.name not in given
+        ):
             break
         positional.append(given.pop(parameter.name))
     return drained(function(*positional, **given))
@@ -269,7 +291,9 @@ def verdict(room: Room, name: str, function: Any, argument: str, label: str) -> 
     except BaseException as error:  # noqa: BLE001  anything else is a defect to be listed
         wrong = f"{type(error).__name__}: {str(error)[:150]}"
     else:
-        wrong = "accepted" if label in WRONG and (name, argument, label) not in LAX else ""
+        wrong = (
+            "accepted" if label in WRONG and (name, argument, label) not in LAX else ""
+        )
         if room.version() != before:
             room.fresh()
     return wrong and f"{name}({argument}={label}): {wrong}"
@@ -318,12 +342,16 @@ def test_a_verb_or_read_of_a_store_answers_any_value(room: Room, name: str) -> N
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-def test_a_draft_of_any_value_is_refused_when_it_is_queued(room: Room, name: str) -> None:
+def test_a_draft_of_any_value_is_refused_when_it_is_queued(
+    room: Room, name: str
+) -> None:
     build = getattr(sessiondb, name)
 
     def queued(*positional: Any, **given: Any) -> None:
         built = build(*positional, **given)
-        room.store.append(room.session, built if hasattr(built, "role") else assistant(built))
+        room.store.append(
+            room.session, built if hasattr(built, "role") else assistant(built)
+        )
 
     queued.__signature__ = inspect.signature(build)  # type: ignore[attr-defined]
     assert verdicts(room, name, queued) == []

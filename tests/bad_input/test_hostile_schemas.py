@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sessiondb import ALL, Store, assistant, user
-from sessiondb.engine.connection import json_is_innocuous
+from sessiondb.engine.sqlite.connection import json_is_innocuous
 from sessiondb.errors import NotADatabaseError, UntrustedDatabaseError
 from sessiondb.maintenance import check
 
@@ -101,7 +101,11 @@ _HOSTILE = {
         _rewrite("kind TEXT, ", "kind TEXT CHECK (hex/**/(kind) > 0), ", "message"),
     ),
     "a function in quotes on another line": (
-        _rewrite("kind TEXT, ", 'kind TEXT CHECK ("hex"' + "\n\n" + "(kind) > 0), ", "message"),
+        _rewrite(
+            "kind TEXT, ",
+            'kind TEXT CHECK ("hex"' + "\n\n" + "(kind) > 0), ",
+            "message",
+        ),
     ),
     "a column of another type": (_rewrite("cost REAL", "cost TEXT", "message"),),
     "a table that is gone": ("DROP TABLE lease",),
@@ -142,23 +146,34 @@ def test_a_persons_own_index_view_and_table_are_welcome(path: Path) -> None:
         assert store.search("Answer").items
         assert check(store) == []
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT * FROM expensive").fetchall() == [("mine", 2.0)]
-        assert connection.execute("SELECT note FROM notes").fetchall() == [("remember",)]
+        assert connection.execute("SELECT * FROM expensive").fetchall() == [
+            ("mine", 2.0)
+        ]
+        assert connection.execute("SELECT note FROM notes").fetchall() == [
+            ("remember",)
+        ]
 
 
 def test_a_schema_is_not_trusted_where_this_sqlite_can_do_without(path: Path) -> None:
     with Store.open(path) as store:
         store.create_session()
-        for connection in (store._core.writer._connection, store._core.connect_reader()):
+        for connection in (
+            store._core.writer._connection,
+            store._core.connect_reader(),
+        ):
             assert connection is not None
             trusted = connection.execute("PRAGMA trusted_schema").fetchone()[0]
             assert trusted == (0 if json_is_innocuous() else 1)
         connection.close()
 
 
-def test_what_is_planted_while_a_store_is_open_is_found_at_the_next_start(path: Path) -> None:
+def test_what_is_planted_while_a_store_is_open_is_found_at_the_next_start(
+    path: Path,
+) -> None:
     with Store.open(path) as store:
-        _plant_only(path, "CREATE TRIGGER spy AFTER INSERT ON part BEGIN DELETE FROM meta; END")
+        _plant_only(
+            path, "CREATE TRIGGER spy AFTER INSERT ON part BEGIN DELETE FROM meta; END"
+        )
         store.sessions(project=ALL)
     with pytest.raises(UntrustedDatabaseError, match="spy"):
         Store.open(path)
@@ -172,14 +187,22 @@ def _plant_only(path: Path, statement: str) -> None:
 
 def test_a_reader_of_ours_cannot_be_made_to_write(path: Path) -> None:
     with Store.open(path) as store, store.connection() as connection:
-        for statement in ("DELETE FROM session", "CREATE TABLE t (a)", "PRAGMA user_version=9"):
-            with pytest.raises(Exception, match=r"readonly|query_only|attempt to write"):
+        for statement in (
+            "DELETE FROM session",
+            "CREATE TABLE t (a)",
+            "PRAGMA user_version=9",
+        ):
+            with pytest.raises(
+                Exception, match=r"readonly|query_only|attempt to write"
+            ):
                 connection.exec_driver_sql(statement)
     assert Store.open(path).sessions(project=ALL).items
 
 
 @pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
-def test_an_empty_file_in_another_encoding_is_not_taken(tmp_path: Path, encoding: str) -> None:
+def test_an_empty_file_in_another_encoding_is_not_taken(
+    tmp_path: Path, encoding: str
+) -> None:
     path = tmp_path / "sessions.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"PRAGMA encoding='{encoding}'")

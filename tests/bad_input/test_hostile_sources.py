@@ -66,7 +66,17 @@ TAKES: dict[str, set[str]] = {
     "time": {"none", "small"},
     "count": {"none", "small"},
     "cost": {"none", "small"},
-    "JSON": {"none", "true", "small", "negative", "64 bits", "70 bits", "list", "object"} | TEXT,
+    "JSON": {
+        "none",
+        "true",
+        "small",
+        "negative",
+        "64 bits",
+        "70 bits",
+        "list",
+        "object",
+    }
+    | TEXT,
     "data": {"none", "object"},
     "object": {"object"},
     "content": {"none", "bytes"},
@@ -156,7 +166,9 @@ class Case:
 def _message(own: bool, number: int, session: str) -> SourceMessage:
     # With ids of its own, or the messages of all sessions were copies of one another.
     names = [f"{session}/{n}" for n in range(number + 1)]
-    draft = MessageDraft("user", (PartDraft("text", "hello"),), names[-1], time_created=T0)
+    draft = MessageDraft(
+        "user", (PartDraft("text", "hello"),), names[-1], time_created=T0
+    )
     stored = StoredMessage(number) if own else None
     return SourceMessage(draft, parent=names[-2] if number > 1 else None, stored=stored)
 
@@ -178,7 +190,13 @@ def _cases(own: bool, group: type) -> Iterator[Case]:
         for what, value in HOSTILE.items():
             name = f"{field.replace('_', '-')}/{what.replace(' ', '-') or 'empty'}"
             taken = what in TAKES[kind]
-            partly = group in (SourceMessage, StoredMessage, MessageDraft, Tokens, PartDraft)
+            partly = group in (
+                SourceMessage,
+                StoredMessage,
+                MessageDraft,
+                Tokens,
+                PartDraft,
+            )
             source = _with(own, group, name, {field: value})
             kept = partly and kind in ("time", "count", "cost") and what in KEPT
             messages = 2 if taken or kept or not partly else 1
@@ -205,10 +223,14 @@ def _with(own: bool, group: type, name: str, odd: dict[str, Any]) -> SourceSessi
     }
     if group in fields:
         return _session(own, name, **fields[group]())
-    return _session(own, name, _message(own, 1, name), _odd_message(own, group, name, odd))
+    return _session(
+        own, name, _message(own, 1, name), _odd_message(own, group, name, odd)
+    )
 
 
-def _odd_message(own: bool, group: type, name: str, odd: dict[str, Any]) -> SourceMessage:
+def _odd_message(
+    own: bool, group: type, name: str, odd: dict[str, Any]
+) -> SourceMessage:
     message = _message(own, 2, name)
     if group is SourceMessage:
         return replace(message, **odd)
@@ -240,7 +262,9 @@ def test_each_field_that_a_reader_can_fill_is_in_the_table(group: type) -> None:
 @pytest.mark.parametrize(
     ("own", "group"),
     GROUPS,
-    ids=[f"{'our log' if own else 'foreign'}: {group.__name__}" for own, group in GROUPS],
+    ids=[
+        f"{'our log' if own else 'foreign'}: {group.__name__}" for own, group in GROUPS
+    ],
 )
 def test_no_value_in_any_field_harms_its_neighbours_or_is_half_written(
     store: Store, own: bool, group: type
@@ -267,14 +291,20 @@ def test_no_value_in_any_field_harms_its_neighbours_or_is_half_written(
     assert _importing(store) == 0
 
     assert _problems(again) == _problems(first)
-    assert {item.outcome for item in again if isinstance(item, Imported)} == {"unchanged"}
+    assert {item.outcome for item in again if isinstance(item, Imported)} == {
+        "unchanged"
+    }
 
 
 def _is_right(store: Store, case: Case, results: list[Imported | Problem]) -> bool:
     about = [r for r in results if isinstance(r, Problem) and _is_about(r, case)]
-    if len(about) != case.problems or any(case.field not in problem.why for problem in about):
+    if len(about) != case.problems or any(
+        case.field not in problem.why for problem in about
+    ):
         return False
-    counts = [r.messages for r in results if isinstance(r, Imported) and _is_of(r, case)]
+    counts = [
+        r.messages for r in results if isinstance(r, Imported) and _is_of(r, case)
+    ]
     return counts == ([case.messages] if case.here else [])
 
 
@@ -285,7 +315,10 @@ def _is_about(problem: Problem, case: Case) -> bool:
 
 
 def _is_of(result: Imported, case: Case) -> bool:
-    return (result.source, result.source_id) == (case.source.source, case.source.source_id)
+    return (result.source, result.source_id) == (
+        case.source.source,
+        case.source.source_id,
+    )
 
 
 def _importing(store: Store) -> int:
@@ -299,14 +332,18 @@ def _problems(results: list[Imported | Problem]) -> Counter[Problem]:
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_a_number_out_of_bounds_costs_a_message_its_column_alone(store: Store, own: bool) -> None:
+def test_a_number_out_of_bounds_costs_a_message_its_column_alone(
+    store: Store, own: bool
+) -> None:
     part = PartDraft("text", "said", time_started=-5)
     odd = {"cost": -1, "tokens": Tokens(input=1 << 70, output=7), "parts": (part,)}
     message = _odd_message(own, MessageDraft, "odd", odd | {"data": {"a": 1}})
     source = _session(own, "odd", _message(own, 1, "odd"), message)
     problem, imported = store.ingest([source])
     assert isinstance(problem, Problem)
-    assert problem.why.endswith("imported without cost, tokens.input, parts[0].time_started")
+    assert problem.why.endswith(
+        "imported without cost, tokens.input, parts[0].time_started"
+    )
     assert isinstance(imported, Imported)
 
     found = store.messages(imported.id, branches=True)[-1]

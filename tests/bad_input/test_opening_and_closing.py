@@ -97,7 +97,9 @@ async def test_a_connection_without_its_extra_names_what_to_install(
         assert refused.value.hint == "pip install 'sessiondb[asyncio]'"
 
 
-async def test_callbacks_are_ended_again_and_after_the_store_was_closed(tmp_path: Path) -> None:
+async def test_callbacks_are_ended_again_and_after_the_store_was_closed(
+    tmp_path: Path,
+) -> None:
     told: list[Change] = []
     with Store.open(tmp_path / "x.db") as neighbour:
         with Store.open(tmp_path / "x.db") as store:
@@ -128,8 +130,12 @@ def test_a_backup_is_written_to_a_path_of_any_kind(tmp_path: Path) -> None:
         assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("poll", [-1, float("nan"), float("inf"), "1", None, True, 86_401])
-def test_a_feed_that_looks_at_impossible_intervals_is_refused(poll: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "poll", [-1, float("nan"), float("inf"), "1", None, True, 86_401]
+)
+def test_a_feed_that_looks_at_impossible_intervals_is_refused(
+    poll: Any, tmp_path: Path
+) -> None:
     async def follow() -> None:
         async with AsyncStore.open(tmp_path / "x.db") as store:
             await anext(store.changes(poll=poll))

@@ -19,11 +19,29 @@ from typing import Any
 
 import pytest
 
-from sessiondb import ALL, AsyncStore, Store, assistant, event, part, reasoning, text, tool, user
-from sessiondb.effects.handles import SessionHandle
+from sessiondb import (
+    ALL,
+    AsyncStore,
+    Store,
+    assistant,
+    event,
+    part,
+    reasoning,
+    text,
+    tool,
+    user,
+)
 from sessiondb.errors import CodecError, InvalidInputError, SessionDBError
 from sessiondb.maintenance import check
-from sessiondb.model import FileDiff, Imported, Problem, SourceMessage, SourceSession, message_json
+from sessiondb.model import (
+    FileDiff,
+    Imported,
+    Problem,
+    SourceMessage,
+    SourceSession,
+    message_json,
+)
+from sessiondb.model.handles import SessionHandle
 
 NUL, SURROGATE = "before\0after", "before\ud800after"
 INVALID_UTF8 = b"caf\xe9".decode("utf-8", "surrogateescape")
@@ -82,7 +100,9 @@ def _readable(value: str) -> bool:
 def test_text_comes_back_exactly_and_is_readable_in_the_shell(
     store: Store, path: Path, session: SessionHandle, odd: str
 ) -> None:
-    call = assistant(reasoning(odd), tool("sh", {"in": odd}, output=odd), part("odd", text=odd))
+    call = assistant(
+        reasoning(odd), tool("sh", {"in": odd}, output=odd), part("odd", text=odd)
+    )
     store.append(session, user(odd))
     store.append(session, call)
     open_call = store.append(session, assistant(tool("sh"), tool("sh"))).parts
@@ -98,7 +118,9 @@ def test_text_comes_back_exactly_and_is_readable_in_the_shell(
     printed = json.loads(json.dumps([message_json(m) for m in store.messages(session)]))
     assert printed[0]["parts"][0]["text"] == odd
     sql = "SELECT group_concat(text) || group_concat(input) FROM transcript WHERE session = ?"
-    assert _readable(_sqlite(path, sql.replace("session =", "session_id ="), session.id))
+    assert _readable(
+        _sqlite(path, sql.replace("session =", "session_id ="), session.id)
+    )
 
 
 def test_a_text_of_many_megabytes_is_kept_searched_forked_and_read_in_time(
@@ -126,16 +148,35 @@ _KEPT_AS_DATA = [
     2**64 - 1, -(2**63), 0.1, math.inf, -math.inf, 5e-324, True, None, "", NUL, SURROGATE, b"\0\xff",
     [], {}, {"": ""}, {NUL: SURROGATE}, nested(390), [1, [2.0, {"three": None}]],
 ]  # fmt: skip
-_REFUSED_AS_DATA = [2**64, -(2**63) - 1, object(), {1: 2}, {None: 1}, nested(1000), {1, 2}, 1j]
+_REFUSED_AS_DATA = [
+    2**64,
+    -(2**63) - 1,
+    object(),
+    {1: 2},
+    {None: 1},
+    nested(1000),
+    {1, 2},
+    1j,
+]
 _KEPT_AS_JSON = [
     10**40, -(10**40), 0.1, 5e-324, True, None, "", NUL, SURROGATE, INVALID_UTF8, [], {}, {"": ""},
     {NUL: SURROGATE}, nested(390), [1, [2.0, {"three": None}]],
 ]  # fmt: skip
-_REFUSED_AS_JSON = [math.nan, math.inf, object(), b"x", {1, 2}, nested(1000), "\ud83d\ude00"]
+_REFUSED_AS_JSON = [
+    math.nan,
+    math.inf,
+    object(),
+    b"x",
+    {1, 2},
+    nested(1000),
+    "\ud83d\ude00",
+]
 
 
 @pytest.mark.parametrize("value", _KEPT_AS_DATA, ids=lambda value: type(value).__name__)
-def test_data_comes_back_exactly(store: Store, session: SessionHandle, value: Any) -> None:
+def test_data_comes_back_exactly(
+    store: Store, session: SessionHandle, value: Any
+) -> None:
     store.append(session, event("odd", part("odd", value=value), value=value))
     handle = store.append(session, assistant(tool("sh"))).parts[0]
     store.settle(session, handle, output="", value=value)
@@ -161,17 +202,33 @@ def test_json_comes_back_exactly_and_is_valid_for_sqlite(
     assert message.parts[0].input == value
     assert message.error == value
     assert store.session(session).metadata == {"value": value}
-    sql = "SELECT json_valid(input) FROM part WHERE session_id = ? AND input IS NOT NULL"
+    sql = (
+        "SELECT json_valid(input) FROM part WHERE session_id = ? AND input IS NOT NULL"
+    )
     assert _sqlite(path, sql, session.id) == 1
 
 
 def _state(path: Path) -> list[object]:
-    tables = ("session", "message", "part", "blob", "prompt", "label", "todo", "file_diff", "meta")
+    tables = (
+        "session",
+        "message",
+        "part",
+        "blob",
+        "prompt",
+        "label",
+        "todo",
+        "file_diff",
+        "meta",
+    )
     with closing(sqlite3.connect(path)) as connection:
-        return [connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables]
+        return [
+            connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables
+        ]
 
 
-@pytest.mark.parametrize("value", _REFUSED_AS_DATA, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value", _REFUSED_AS_DATA, ids=lambda value: type(value).__name__
+)
 def test_data_that_cannot_be_kept_is_refused_before_anything_is_written(
     store: Store, path: Path, session: SessionHandle, value: Any
 ) -> None:
@@ -191,7 +248,9 @@ def test_data_that_cannot_be_kept_is_refused_before_anything_is_written(
     assert _state(path) == before
 
 
-@pytest.mark.parametrize("value", _REFUSED_AS_JSON, ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value", _REFUSED_AS_JSON, ids=lambda value: type(value).__name__
+)
 def test_json_that_cannot_be_kept_is_refused_before_anything_is_written(
     store: Store, path: Path, session: SessionHandle, value: Any
 ) -> None:
@@ -225,7 +284,9 @@ def test_names_are_kept_as_people_can_read_them(
     store.set_todos(session, [name])
     store.set_diffs(session, [FileDiff(name)])
     store.add_prompt(name, session=session)
-    store.append(session, assistant(tool(name, call_id=name, title=name)), model=name, agent=name)
+    store.append(
+        session, assistant(tool(name, call_id=name, title=name)), model=name, agent=name
+    )
     message = store.messages(session)[0]
     call = message.parts[0]
     assert (message.model_id, message.agent) == (shown, shown)
@@ -234,10 +295,14 @@ def test_names_are_kept_as_people_can_read_them(
     assert store.todos(session)[0].content == shown
     assert store.diffs(session)[0].path == shown
     assert store.prompts(limit=1).items[0].text == shown
-    assert _readable(_sqlite(path, "SELECT title FROM session WHERE id = ?", session.id))
+    assert _readable(
+        _sqlite(path, "SELECT title FROM session WHERE id = ?", session.id)
+    )
 
 
-@pytest.mark.parametrize("odd", [NUL, SURROGATE, "", "line\nbreak", "x" * 257, "é" * 129, None, 7])
+@pytest.mark.parametrize(
+    "odd", [NUL, SURROGATE, "", "line\nbreak", "x" * 257, "é" * 129, None, 7]
+)
 def test_what_cannot_be_an_id_is_refused_wherever_one_is_given(
     store: Store, path: Path, session: SessionHandle, odd: Any
 ) -> None:
@@ -283,7 +348,14 @@ def test_a_directory_that_cannot_be_stored_is_refused(
 
 
 def test_a_database_may_lie_at_any_path_that_the_system_has(tmp_path: Path) -> None:
-    for name in ("with space", "per%20cent", "quest?ion#hash", "é", INVALID_UTF8, "new\nline"):
+    for name in (
+        "with space",
+        "per%20cent",
+        "quest?ion#hash",
+        "é",
+        INVALID_UTF8,
+        "new\nline",
+    ):
         path = tmp_path / name / f"{name}.db"
         try:
             path.parent.mkdir()
@@ -316,7 +388,9 @@ def test_a_query_is_words_and_never_a_syntax_error(
         for hit in store.search(query, order=order, limit=5):
             assert hit.snippet
     assert store.prompts(query).items is not None
-    assert store.sessions(project=ALL, title=query.replace("\ud800", "")).items is not None
+    assert (
+        store.sessions(project=ALL, title=query.replace("\ud800", "")).items is not None
+    )
 
 
 @pytest.mark.parametrize("query", ["", " ", '"', "*", "()", "%", "_", "'; --"])
@@ -325,9 +399,17 @@ def test_a_query_without_a_word_is_said_to_be_one(store: Store, query: str) -> N
         store.search(query)
 
 
-def test_words_with_signs_in_them_are_found(store: Store, session: SessionHandle) -> None:
+def test_words_with_signs_in_them_are_found(
+    store: Store, session: SessionHandle
+) -> None:
     store.append(session, user("the function zip-longest of C++ said “done”"))
-    for query in ("zip-longest", "C++ said", '"zip-longest of"', "done”", "ZIP-LONGEST"):
+    for query in (
+        "zip-longest",
+        "C++ said",
+        '"zip-longest of"',
+        "done”",
+        "ZIP-LONGEST",
+    ):
         assert session.id in {hit.session.id for hit in store.search(query)}, query
 
 
@@ -341,17 +423,21 @@ def _source(*messages: SourceMessage | Problem, **fields: Any) -> SourceSession:
 @pytest.mark.parametrize("odd", ODD + LONG[:3], ids=ascii)
 def test_imported_text_is_exact_too(store: Store, odd: str) -> None:
     draft = assistant(odd, tool("sh", {"in": odd}, output=odd), id="m1", extra=odd)
-    done = list(store.ingest([_source(SourceMessage(draft), title=odd, data={"extra": odd})]))
+    done = list(
+        store.ingest([_source(SourceMessage(draft), title=odd, data={"extra": odd})])
+    )
     assert [type(item) for item in done] == [Imported]
-    message = store.messages(done[0].session_id if hasattr(done[0], "session_id") else done[0].id)[
-        0
-    ]
+    message = store.messages(
+        done[0].session_id if hasattr(done[0], "session_id") else done[0].id
+    )[0]
     assert [item.text for item in message.parts] == [odd, odd]
     assert message.parts[1].input == {"in": odd}
     assert message.data["extra"] == odd
 
 
-def test_what_cannot_be_imported_is_a_problem_and_the_rest_is_here(store: Store) -> None:
+def test_what_cannot_be_imported_is_a_problem_and_the_rest_is_here(
+    store: Store,
+) -> None:
     bad = [
         user("x", id="m2", value=2**70),
         user("x", id="m3", value=nested(1000)),
@@ -360,12 +446,17 @@ def test_what_cannot_be_imported_is_a_problem_and_the_rest_is_here(store: Store)
         assistant(tool("sh", math.nan), id="m4"),
     ]
     drafts = [user("first", id="m1"), *bad, user("last", id="m9")]
-    results = list(store.ingest([_source(*map(SourceMessage, drafts), source_id="mixed")]))
+    results = list(
+        store.ingest([_source(*map(SourceMessage, drafts), source_id="mixed")])
+    )
     problems = [item for item in results if isinstance(item, Problem)]
     assert len(problems) == len(bad)
     assert all(problem.source == "/elsewhere/log" for problem in problems)
     (imported,) = (item for item in results if isinstance(item, Imported))
-    assert [message.text for message in store.messages(imported.id)] == ["first", "last"]
+    assert [message.text for message in store.messages(imported.id)] == [
+        "first",
+        "last",
+    ]
 
 
 @pytest.mark.parametrize(

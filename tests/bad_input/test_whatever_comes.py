@@ -22,8 +22,19 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield opened
 
 
-_texts = st.text(st.characters(codec=None, exclude_categories=()), max_size=400) | st.sampled_from(
-    ["\0", "a\0b" * 500, "\ud800", "caf\udce9" * 500, "\ufeffBOM", "\u2028", "a\r\nb", "\x1b[31m"]
+_texts = st.text(
+    st.characters(codec=None, exclude_categories=()), max_size=400
+) | st.sampled_from(
+    [
+        "\0",
+        "a\0b" * 500,
+        "\ud800",
+        "caf\udce9" * 500,
+        "\ufeffBOM",
+        "\u2028",
+        "a\r\nb",
+        "\x1b[31m",
+    ]
 )
 _scalars = (
     st.none()
@@ -34,7 +45,9 @@ _scalars = (
 )
 _plain = st.recursive(
     _scalars | st.binary(max_size=50),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_texts, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(_texts, inner, max_size=4)
+    ),
     max_leaves=12,
 )
 _json = st.recursive(
@@ -43,7 +56,9 @@ _json = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | _texts,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_texts, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(_texts, inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -53,7 +68,9 @@ _json = st.recursive(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(
-    st.tuples(_texts, _texts), st.dictionaries(_texts.map("_{}".format), _plain, max_size=3), _json
+    st.tuples(_texts, _texts),
+    st.dictionaries(_texts.map("_{}".format), _plain, max_size=3),
+    _json,
 )
 def test_what_goes_in_comes_out(
     store: Store, said: tuple[str, str], data: dict[str, Any], given_to_it: Any

@@ -55,9 +55,15 @@ def story(store: Store, tmp_path: Path) -> Story:
     answer = assistant(
         reasoning("The bound is exclusive."),
         text("Fixed it."),
-        tool("bash", {"command": "pytest"}, output="\n".join(f"line {n}" for n in range(40))),
+        tool(
+            "bash",
+            {"command": "pytest"},
+            output="\n".join(f"line {n}" for n in range(40)),
+        ),
     )
-    store.append(parser, answer, model="large", cost=0.25, tokens={"input": 100, "output": 20})
+    store.append(
+        parser, answer, model="large", cost=0.25, tokens={"input": 100, "output": 20}
+    )
     store.append(parser, user("Thanks"))
     fork = store.fork(parser, title="Another idea", at=2)
     store.append(fork, user("Try a generator instead"))
@@ -78,7 +84,9 @@ def sessiondb(project: Path) -> Run:
 
     def run(*args: str, stdin: str | None = None, encoding: str = "utf-8") -> Ran:
         result = CliRunner(charset=encoding).invoke(app, list(args), input=stdin)
-        return Ran(result.exit_code, result.stdout_bytes.decode(), result.stderr_bytes.decode())
+        return Ran(
+            result.exit_code, result.stdout_bytes.decode(), result.stderr_bytes.decode()
+        )
 
     return run
 
@@ -89,7 +97,10 @@ def process(project: Path) -> Run:
 
     def run(*args: str, **how: Any) -> Ran:
         result = subprocess.run(
-            [sys.executable, "-m", "sessiondb", *args], capture_output=True, check=False, **how
+            [sys.executable, "-m", "sessiondb", *args],
+            capture_output=True,
+            check=False,
+            **how,
         )
         return Ran(result.returncode, result.stdout.decode(), result.stderr.decode())
 
@@ -100,7 +111,9 @@ def process(project: Path) -> Run:
 def terminal(project: Path) -> Run:
     """Type commands on a terminal, one after the other; stdout and stderr come as one."""
 
-    def run(*lines: str, typed: str = "", width: int = 80, height: int = 200, **env: str) -> Ran:
+    def run(
+        *lines: str, typed: str = "", width: int = 80, height: int = 200, **env: str
+    ) -> Ran:
         with warnings.catch_warnings():
             # The child of a process with threads runs nothing but our commands.
             warnings.simplefilter("ignore", DeprecationWarning)

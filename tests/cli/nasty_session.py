@@ -24,10 +24,11 @@ NOON = 1_793_534_400_000
 TITLE = "修复解析器 👩‍💻 cafe\u0301 \u202eevil\u202c \x1b[31mred\x1b[0m\tתיקון المحلل"
 LONG = "pneumono" * 60
 WIDE = "解析器在读取空文件时会崩溃，因为边界是排他的。" * 5
-WORDS = "The lexer reads one token too far whenever a file does not end with a newline. " * 4
-HOSTILE = (
-    "\x1b]0;owned\x07\x1b[2J\r\nbell\x07 back\x08space \u202eabc\u202c nul\0 line\u2028end\x9b31m"
+WORDS = (
+    "The lexer reads one token too far whenever a file does not end with a newline. "
+    * 4
 )
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\r\nbell\x07 back\x08space \u202eabc\u202c nul\0 line\u2028end\x9b31m"
 
 
 def write(store: Store, set_time: Callable[[int], None]) -> None:
@@ -35,7 +36,12 @@ def write(store: Store, set_time: Callable[[int], None]) -> None:
     at = Times(set_time)
     nasty = at(0, store.create_session, id="ses_00000000000000000nasty1", title=TITLE,
                directory="/home/ann/商店", agent="build", model="large", provider="acme")  # fmt: skip
-    at(1, store.append, nasty, user(text(f"Fix it.\n\tif x:\n\t\tpass\n\n{WORDS}"), id="msg_1"))
+    at(
+        1,
+        store.append,
+        nasty,
+        user(text(f"Fix it.\n\tif x:\n\t\tpass\n\n{WORDS}"), id="msg_1"),
+    )
     _answers(store, at, nasty)
     fork = at(9, store.fork, nasty, at="msg_4", id="ses_0000000000000000000fork",
               title=f"Another idea, which is told in a title of many words: {WORDS}")  # fmt: skip
@@ -47,7 +53,12 @@ def write(store: Store, set_time: Callable[[int], None]) -> None:
     helper = at(64, store.create_session, id="ses_0000000000000000helper4", parent=nasty,
                 relation="subagent", agent="explore", title="探索 " * 30)  # fmt: skip
     at(65, store.append, helper, user("Where is the lexer?", id="msg_h1"))
-    at(66, store.set_title, fork, "Idee 👍🏽 number two, with a title that is too long for a row")
+    at(
+        66,
+        store.set_title,
+        fork,
+        "Idee 👍🏽 number two, with a title that is too long for a row",
+    )
     at(0, store.label, nasty, "msg_2", "good")
     at(2, store.add_prompt, "fix\tit\n\x1b[1mnow\x1b[0m 修复", session=nasty)
     at(3, store.add_prompt, WORDS, directory="/home/ann")
@@ -73,8 +84,15 @@ def _answers(store: Store, at: Times, nasty: SessionHandle) -> None:
        model="large", error={"name": "Overloaded", "why": WORDS}, finish="error")  # fmt: skip
     at(5, store.append, nasty, user("Left aside", id="msg_5"))
     at(6, store.append, nasty, system("Be brief"), after="msg_4")
-    at(7, store.append, nasty, event("mode_change", part("mode", text="plan"), id="msg_7"))
-    running = tool("task", {"prompt": "Look around"}, status="running", call_id="call_2")
+    at(
+        7,
+        store.append,
+        nasty,
+        event("mode_change", part("mode", text="plan"), id="msg_7"),
+    )
+    running = tool(
+        "task", {"prompt": "Look around"}, status="running", call_id="call_2"
+    )
     at(8, store.append, nasty, assistant(running, id="msg_8"), model="large", open=True)
 
 
@@ -84,6 +102,8 @@ class Times:
     def __init__(self, set_time: Callable[[int], None]) -> None:
         self._set = set_time
 
-    def __call__(self, minutes: int, verb: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    def __call__(
+        self, minutes: int, verb: Callable[..., Any], *args: Any, **kwargs: Any
+    ) -> Any:
         self._set(NOON + minutes * 60_000)
         return verb(*args, **kwargs)

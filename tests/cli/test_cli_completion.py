@@ -62,12 +62,20 @@ def test_commands_options_choices_and_formats_are_offered(ask: Run) -> None:
 
 
 def test_files_are_left_to_the_shell(ask: Run) -> None:
-    for line in ("import exa", "--db ses", "backup ", "list --project ", "rm --bundle x"):
+    for line in (
+        "import exa",
+        "--db ses",
+        "backup ",
+        "list --project ",
+        "rm --bundle x",
+    ):
         (offered,) = ask(f"sessiondb {line}")
         assert offered in line
 
 
-def test_sessions_are_offered_wherever_one_is_named(ask: Run, story: Story, store: Store) -> None:
+def test_sessions_are_offered_wherever_one_is_named(
+    ask: Run, story: Story, store: Store
+) -> None:
     name = slug(store, story.parser)
     commands = [
         "show", "tree", "tail", "diff", f"diff {story.fork}", "fork", "title", "label", "archive",
@@ -75,7 +83,9 @@ def test_sessions_are_offered_wherever_one_is_named(ask: Run, story: Story, stor
     ]  # fmt: skip
     for command in commands:
         assert ask(f"sessiondb {command} {name[:6]}") == [name], command
-    newest = {slug(store, session) for session in (story.parser, story.fork, story.other)}
+    newest = {
+        slug(store, session) for session in (story.parser, story.fork, story.other)
+    }
     assert set(ask("sessiondb show ")) == newest
 
 
@@ -86,14 +96,18 @@ def test_each_of_a_sessions_ids_is_completed(ask: Run, story: Story) -> None:
     assert ask("sessiondb show no_such%") == []
 
 
-def test_titles_are_the_help_and_cannot_write_on_the_terminal(ask: Run, store: Store) -> None:
+def test_titles_are_the_help_and_cannot_write_on_the_terminal(
+    ask: Run, store: Store
+) -> None:
     session = store.create_session(title="Red \x1b[31m\nline")
     store.append(session, user("Hello"))
     said = ask("sessiondb show ", shell="zsh")
     assert "\x1b" not in "".join(said)
 
 
-def test_a_name_that_means_something_to_a_shell_is_not_offered(ask: Run, store: Store) -> None:
+def test_a_name_that_means_something_to_a_shell_is_not_offered(
+    ask: Run, store: Store
+) -> None:
     store.append(store.create_session(id="x$(reboot)"), user("Hello"))
     assert ask("sessiondb show x") == []
 
@@ -128,13 +142,19 @@ def test_completing_loads_no_sqlalchemy(story: Story, line: str) -> None:
     asked = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     env = {**os.environ, **asked, "_SESSIONDB_COMPLETE": "bash_complete"}
     ran = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert ran.stdout
     assert ran.stderr == "\n"
 
 
-def test_a_real_bash_completes_with_the_script(story: Story, store: Store, tmp_path: Path) -> None:
+def test_a_real_bash_completes_with_the_script(
+    story: Story, store: Store, tmp_path: Path
+) -> None:
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("no bash here")

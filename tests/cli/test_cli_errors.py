@@ -59,7 +59,9 @@ def test_a_process_reports_json_before_its_command_was_understood(
     assert error_of(process("show", "x", "--json"))["type"] == "NotFoundError"
 
 
-def test_what_follows_two_dashes_is_no_wish_for_json(sessiondb: Run, story: Story) -> None:
+def test_what_follows_two_dashes_is_no_wish_for_json(
+    sessiondb: Run, story: Story
+) -> None:
     assert sessiondb("show", "--", "--json").err.startswith("sessiondb: ")
 
 
@@ -71,7 +73,11 @@ def test_an_interrupt_is_json_as_well(
 
     monkeypatch.setattr(Store, "sessions", interrupt)
     error = error_of(sessiondb("list", "--json"))
-    assert (error["type"], error["hint"], error["exit_code"]) == ("Interrupted", None, 130)
+    assert (error["type"], error["hint"], error["exit_code"]) == (
+        "Interrupted",
+        None,
+        130,
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +85,9 @@ def test_an_interrupt_is_json_as_well(
     [["--local", "--global"], ["--global", "--local"], ["--db", "x", "--global"],
      ["--db", "x", "--local"], ["--db", "x", "--local", "--global"]],
 )  # fmt: skip
-def test_one_database_is_chosen_at_most(sessiondb: Run, project: Path, given: list[str]) -> None:
+def test_one_database_is_chosen_at_most(
+    sessiondb: Run, project: Path, given: list[str]
+) -> None:
     ran = sessiondb(*given, "list")
     assert (ran.code, ran.out) == (2, "")
     assert "exclude each other" in ran.err
@@ -158,7 +166,9 @@ def test_a_message_is_short_whatever_is_in_it() -> None:
     assert message.endswith("end")
 
 
-def test_hostile_values_are_refused_by_reads_without_being_printed(store: Store) -> None:
+def test_hostile_values_are_refused_by_reads_without_being_printed(
+    store: Store,
+) -> None:
     for by in ("colour", ["day", "colour"], 5, None, _deep(1_000), ("day", "day")):
         with pytest.raises(InvalidInputError) as caught:
             store.usage(by=by)  # type: ignore[arg-type]
@@ -167,7 +177,9 @@ def test_hostile_values_are_refused_by_reads_without_being_printed(store: Store)
 
 
 @pytest.mark.parametrize("json_too", [False, True])
-def test_a_missing_extra_is_reported_like_any_error(project: Path, json_too: bool) -> None:
+def test_a_missing_extra_is_reported_like_any_error(
+    project: Path, json_too: bool
+) -> None:
     code = (
         "import sys\nfrom sessiondb import cli\n"
         "class Finder:\n"
@@ -182,7 +194,10 @@ def test_a_missing_extra_is_reported_like_any_error(project: Path, json_too: boo
         assert error_of(ran)["type"] == "MissingExtraError"
     else:
         assert (ran.code, ran.out) == (1, "")
-        assert ran.err == "sessiondb: rich is missing; run `pip install 'sessiondb[cli]'`\n"
+        assert (
+            ran.err
+            == "sessiondb: rich is missing; run `pip install 'sessiondb[cli]'`\n"
+        )
 
 
 @pytest.mark.parametrize(

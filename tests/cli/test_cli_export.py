@@ -19,14 +19,18 @@ def test_one_session_goes_to_stdout(sessiondb: Run, story: Story) -> None:
     ran = sessiondb("export", story.parser, "--to", "jsonl")
     assert (ran.code, ran.err) == (0, "")
     assert types(ran.out)[0] == "session_meta"
-    assert {json.loads(line)["session_id"] for line in ran.out.splitlines()} == {story.parser}
+    assert {json.loads(line)["session_id"] for line in ran.out.splitlines()} == {
+        story.parser
+    }
 
 
 def test_a_family_moves_to_another_machine_in_one_file(
     sessiondb: Run, story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundle = tmp_path / "family.jsonl.gz"
-    ran = sessiondb("export", story.parser, "--to", "jsonl", "--with-children", "-o", str(bundle))
+    ran = sessiondb(
+        "export", story.parser, "--to", "jsonl", "--with-children", "-o", str(bundle)
+    )
     assert (ran.code, ran.out) == (0, "")
     assert bundle.stat().st_mode & 0o777 == 0o600
     before = sessiondb("show", story.fork, "--json").json
@@ -39,11 +43,15 @@ def test_a_family_moves_to_another_machine_in_one_file(
     assert sessiondb("check").code == 0
 
 
-def test_several_sessions_go_to_a_folder(sessiondb: Run, story: Story, tmp_path: Path) -> None:
+def test_several_sessions_go_to_a_folder(
+    sessiondb: Run, story: Story, tmp_path: Path
+) -> None:
     ran = sessiondb("export", "-a", "--to", "jsonl", "-o", f"{tmp_path}/out/")
     assert ran.code == 0, ran.err
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {f"{name}.jsonl" for name in (story.parser, story.fork, story.other)}
+    assert names == {
+        f"{name}.jsonl" for name in (story.parser, story.fork, story.other)
+    }
 
 
 @pytest.mark.parametrize(
@@ -81,7 +89,10 @@ def test_sessions_of_other_agents_keep_their_origin(
 ) -> None:
     sessiondb("import", str(SAMPLE))
     bundle = str(tmp_path / "all.jsonl")
-    assert sessiondb("export", "-a", "--subagents", "--to", "jsonl", "-o", bundle).code == 0
+    assert (
+        sessiondb("export", "-a", "--subagents", "--to", "jsonl", "-o", bundle).code
+        == 0
+    )
     listed = sessiondb("list", "-a", "--subagents", "--json").json["sessions"]
     monkeypatch.setenv("SESSIONDB_PATH", str(tmp_path / "laptop.db"))
     assert sessiondb("import", bundle).code == 0
@@ -89,14 +100,18 @@ def test_sessions_of_other_agents_keep_their_origin(
     assert sessiondb("import", str(SAMPLE), "--json").json["imported"] == 0
 
 
-def test_secrets_of_known_shapes_are_redacted(sessiondb: Run, store: Store, project: Path) -> None:
+def test_secrets_of_known_shapes_are_redacted(
+    sessiondb: Run, store: Store, project: Path
+) -> None:
     session = store.create_session(title="Deploy with ghp_" + "a1" * 18)
     secrets = [
         "sk-ant-api03-" + "Zz9" * 12, "AKIA" + "B2" * 8, "hunter2-long", "postgres-pw-1",
         "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
     ]  # fmt: skip
     said = f"use {secrets[0]} and {secrets[1]}, PASSWORD={secrets[2]}"
-    call = tool("http", {"api_key": secrets[2], "url": f"postgres://me:{secrets[3]}@db/x"})
+    call = tool(
+        "http", {"api_key": secrets[2], "url": f"postgres://me:{secrets[3]}@db/x"}
+    )
     store.append(session, user(text(said)))
     store.append(session, assistant(call, text(f"Bearer {secrets[4]}"), note={"token": secrets[2]}),
                  tokens={"input": 7})  # fmt: skip
@@ -124,7 +139,9 @@ def test_a_project_syncs_through_its_folder(
     assert (project / ".sessiondb" / "sessions" / f"{name}.jsonl").is_file()
 
 
-def test_tail_tells_each_step_as_a_log_that_can_be_read(store: Store, tmp_path: Path) -> None:
+def test_tail_tells_each_step_as_a_log_that_can_be_read(
+    store: Store, tmp_path: Path
+) -> None:
     session = store.create_session(title="Live")
     store.append(session, user("go"))
     stop = threading.Event()
@@ -162,7 +179,9 @@ def test_a_family_goes_to_opencode_and_comes_back(
     )  # fmt: skip
     for form in ("opencode", "opencode2", "opencode-tree"):
         out = tmp_path / form
-        ran = sessiondb("export", root["id"], "--to", form, "--with-children", "-o", f"{out}/")
+        ran = sessiondb(
+            "export", root["id"], "--to", form, "--with-children", "-o", f"{out}/"
+        )
         assert ran.code == 0
         assert "that it is a fork" in ran.err
         monkeypatch.setenv("SESSIONDB_PATH", str(tmp_path / f"{form}.db"))

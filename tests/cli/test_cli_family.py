@@ -23,7 +23,9 @@ def test_a_fork_begins_at_a_seq_an_id_or_a_label(
 ) -> None:
     store.label(story.parser, 2, "good")
     for message in ("2", store.message(story.parser, 2).id, "good"):
-        made = sessiondb("fork", story.parser, option, message, "--json").json["session"]
+        made = sessiondb("fork", story.parser, option, message, "--json").json[
+            "session"
+        ]
         assert made["message_count"] == kept
 
 
@@ -45,7 +47,9 @@ def test_a_fork_takes_a_title_and_a_directory(
     sessiondb: Run, story: Story, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = str(tmp_path_factory.mktemp("work"))
-    made = sessiondb("fork", story.parser, "--title", "T", "--directory", folder, "--json").json
+    made = sessiondb(
+        "fork", story.parser, "--title", "T", "--directory", folder, "--json"
+    ).json
     assert (made["session"]["title"], made["session"]["directory"]) == ("T", folder)
 
 
@@ -62,13 +66,17 @@ def test_a_fork_takes_a_title_and_a_directory(
         (("diff", "PARSER", "nobody"), 3),
     ],
 )
-def test_bad_arguments(sessiondb: Run, story: Story, args: tuple[str, ...], code: int) -> None:
+def test_bad_arguments(
+    sessiondb: Run, story: Story, args: tuple[str, ...], code: int
+) -> None:
     ran = sessiondb(*(story.parser if arg == "PARSER" else arg for arg in args))
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith("sessiondb: ")
 
 
-def test_a_tree_is_the_whole_family_whoever_is_asked(sessiondb: Run, story: Story) -> None:
+def test_a_tree_is_the_whole_family_whoever_is_asked(
+    sessiondb: Run, story: Story
+) -> None:
     for ref in (story.parser, story.fork, story.helper):
         tree = sessiondb("tree", ref, "--json").json
         assert tree["session"]["id"] == story.parser
@@ -95,7 +103,9 @@ def test_a_tree_is_drawn(sessiondb: Run, store: Store, story: Story) -> None:
 def test_a_family_may_be_500_deep(store: Store, story: Story) -> None:
     tree = store.tree(story.other)
     for depth in range(1, 500):
-        tree = replace(tree, session=replace(tree.session, id=str(depth)), children=(tree,))
+        tree = replace(
+            tree, session=replace(tree.session, id=str(depth)), children=(tree,)
+        )
     assert tree_json(tree).count('"children": [') == 500
 
 
@@ -103,7 +113,9 @@ def test_a_comparison_tells_what_is_shared(sessiondb: Run, story: Story) -> None
     found = sessiondb("diff", story.parser, story.fork, "--json").json
     assert [m["seq"] for m in found["common"]] == [1, 2]
     assert [m["parts"][0]["text"] for m in found["only_a"]] == ["Thanks"]
-    assert [m["parts"][0]["text"] for m in found["only_b"]] == ["Try a generator instead"]
+    assert [m["parts"][0]["text"] for m in found["only_b"]] == [
+        "Try a generator instead"
+    ]
     shown = sessiondb("diff", story.parser, story.fork).out
     assert "2 messages in common, the last #2" in shown
     assert "user: Thanks" in shown
@@ -131,7 +143,9 @@ def test_one_wrong_name_archives_nothing(sessiondb: Run, story: Story) -> None:
     assert len(sessiondb("list", "--json").json["sessions"]) == 2
 
 
-@pytest.mark.parametrize("command", [["title", "@"], ["title"], ["label", "@"], ["archive"]])
+@pytest.mark.parametrize(
+    "command", [["title", "@"], ["title"], ["label", "@"], ["archive"]]
+)
 def test_what_has_to_be_said_is_asked_for(sessiondb: Run, command: list[str]) -> None:
     ran = sessiondb(*command)
     assert (ran.code, ran.out) == (2, "")
@@ -154,13 +168,23 @@ def test_an_unknown_cost_is_estimated_or_stays_unknown(
     from sessiondb import assistant
 
     session = store.create_session(title="Free?")
-    store.append(session, assistant("Hi"), model="m", tokens={"input": 1000, "output": 10})
+    store.append(
+        session, assistant("Hi"), model="m", tokens={"input": 1000, "output": 10}
+    )
     (row,) = sessiondb("stats", "--json").json["rows"]
-    assert (row["cost"], row["cost_estimated"], row["tokens_unpriced"]) == (None, None, 1010)
+    assert (row["cost"], row["cost_estimated"], row["tokens_unpriced"]) == (
+        None,
+        None,
+        1010,
+    )
     prices = tmp_path_factory.mktemp("prices") / "prices.toml"
     prices.write_text("[prices.m]\ninput = 2\noutput = 100\n")
     (row,) = sessiondb("stats", "--prices", str(prices), "--json").json["rows"]
-    assert (row["cost"], row["cost_estimated"], row["tokens_unpriced"]) == (None, 0.003, 0)
+    assert (row["cost"], row["cost_estimated"], row["tokens_unpriced"]) == (
+        None,
+        0.003,
+        0,
+    )
 
 
 def test_nothing_to_count_is_an_empty_list(sessiondb: Run) -> None:
@@ -176,8 +200,12 @@ def test_a_terminal_gets_totals(terminal: Run, story: Story) -> None:
     assert "$0.25" in shown[-1]
 
 
-@pytest.mark.parametrize("args", [("--by", "mood"), ("--by", ""), ("--prices", "none.toml")])
-def test_stats_refuse_what_they_do_not_know(sessiondb: Run, args: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "args", [("--by", "mood"), ("--by", ""), ("--prices", "none.toml")]
+)
+def test_stats_refuse_what_they_do_not_know(
+    sessiondb: Run, args: tuple[str, ...]
+) -> None:
     ran = sessiondb("stats", "-a", *args)
     assert (ran.code, ran.out) == (2, "")
 
@@ -185,16 +213,28 @@ def test_stats_refuse_what_they_do_not_know(sessiondb: Run, args: tuple[str, ...
 def test_trees_are_valid_json_with_hostile_titles(sessiondb: Run, store: Store) -> None:
     session = store.create_session(title='"}]\x1b\ud83d')
     store.append(session, user('"\\\x1b'))
-    assert json.loads(sessiondb("tree", session.id, "--json").out)["session"]["title"][:3] == '"}]'
+    assert (
+        json.loads(sessiondb("tree", session.id, "--json").out)["session"]["title"][:3]
+        == '"}]'
+    )
 
 
-def test_a_difference_without_words_says_what_was_done(sessiondb: Run, store: Store) -> None:
+def test_a_difference_without_words_says_what_was_done(
+    sessiondb: Run, store: Store
+) -> None:
     one = store.create_session(title="One")
     store.append(one, user("Go"))
     other = store.fork(one, title="Other")
-    step, shot = part("step-start", snapshot="abc"), file("file:///a.png", filename="a.png")
-    store.append(one, assistant(step, tool("bash", {"command": "ls -l"}, output="a.png")))
-    store.append(one, assistant(step, reasoning("Look closer"), tool("read", error="gone")))
+    step, shot = (
+        part("step-start", snapshot="abc"),
+        file("file:///a.png", filename="a.png"),
+    )
+    store.append(
+        one, assistant(step, tool("bash", {"command": "ls -l"}, output="a.png"))
+    )
+    store.append(
+        one, assistant(step, reasoning("Look closer"), tool("read", error="gone"))
+    )
     store.append(other, assistant(step), error="no credit")
     store.append(other, user(shot))
     store.append(other, assistant(step))

@@ -54,18 +54,28 @@ def _trees() -> Iterator[tuple[str, ast.Module]]:
 
 def _texts(tree: ast.Module) -> Iterator[ast.Constant]:
     """Yield the string constants of a module that are not docstrings."""
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef, ast.Assign)
+    documented = (
+        ast.Module,
+        ast.ClassDef,
+        ast.FunctionDef,
+        ast.AsyncFunctionDef,
+        ast.Assign,
+    )
     for node in ast.walk(tree):
         below = list(ast.iter_child_nodes(node))
         if isinstance(node, ast.Expr) or (isinstance(node, documented) and not below):
             continue
-        yield from (n for n in below if isinstance(n, ast.Constant) and isinstance(n.value, str))
+        yield from (
+            n for n in below if isinstance(n, ast.Constant) and isinstance(n.value, str)
+        )
 
 
 def _find_commands() -> Iterator[tuple[str, str, list[str]]]:
     """Yield (file, function, words) of each call of `command` or `again`."""
 
-    def below(file: str, node: ast.AST, function: str) -> Iterator[tuple[str, str, list[str]]]:
+    def below(
+        file: str, node: ast.AST, function: str
+    ) -> Iterator[tuple[str, str, list[str]]]:
         for child in ast.iter_child_nodes(node):
             inside = child.name if isinstance(child, ast.FunctionDef) else function
             if isinstance(child, ast.Call):
@@ -93,7 +103,8 @@ def test_commands_in_texts_are_written_by_one_function() -> None:
         (file, text.lineno, text.value)
         for file, tree in TREES.items()
         for text in _texts(tree)
-        if file != "hints.py" and re.search(r"`sessiondb\b|sessiondb COMMAND", text.value)
+        if file != "hints.py"
+        and re.search(r"`sessiondb\b|sessiondb COMMAND", text.value)
     ]
     assert not wrong
 
@@ -111,7 +122,11 @@ def parse(words: list[str]) -> click.Context:
 def test_each_command_in_the_source_is_one_that_the_command_line_takes(
     file: str, function: str, words: list[str]
 ) -> None:
-    if words[:1] == [PLACEHOLDER] or PLACEHOLDER in words[:2] or words[0].startswith("-"):
+    if (
+        words[:1] == [PLACEHOLDER]
+        or PLACEHOLDER in words[:2]
+        or words[0].startswith("-")
+    ):
         return  # built from what was typed: produced below
     with contextlib.suppress(click.exceptions.Exit):  # --help
         parse(words)
@@ -161,7 +176,9 @@ class World:
 
     def imported(self) -> str:
         assert self.run("import", str(SAMPLE)).code == 0
-        found = self.run("list", "-a", "--source", "opencode", "--json").json["sessions"]
+        found = self.run("list", "-a", "--source", "opencode", "--json").json[
+            "sessions"
+        ]
         return str(found[0]["id"])
 
 
@@ -425,7 +442,10 @@ def test_the_command_in_a_hint_is_taken_as_it_is(
         assert " ".join(words).startswith(start), ran.err
         again = world.type(*words, *HARMLESS.get(words[0], []))
         assert again.code in (0, 1, 4), (words, again.err)
-        assert again.code != 1 or words[0] in ("rm", "check", "--db"), (words, again.err)
+        assert again.code != 1 or words[0] in ("rm", "check", "--db"), (
+            words,
+            again.err,
+        )
         assert "defect" not in again.err
 
 
@@ -435,7 +455,9 @@ def test_each_place_with_a_command_is_met_in_a_situation() -> None:
            SITUATIONS.values() for start in starts if start != "--help"}  # fmt: skip
     met |= {"doctor", "migrate"}  # `migrate` needs an older file: see tests/migrations
     for file, function, words in COMMANDS:
-        name = next((w for w in words if not w.startswith("-") and w != PLACEHOLDER), None)
+        name = next(
+            (w for w in words if not w.startswith("-") and w != PLACEHOLDER), None
+        )
         assert name is None or name in met, (file, function, words)
 
 
@@ -463,13 +485,20 @@ def test_a_word_is_what_a_shell_reads(text: str) -> None:
 
 
 def test_only_what_needs_a_database_gets_one() -> None:
-    for words in (["trust", "x"], ["init", "--local"], ["rm", "--help"], ["--global", "import"]):
+    for words in (
+        ["trust", "x"],
+        ["init", "--local"],
+        ["rm", "--help"],
+        ["--global", "import"],
+    ):
         assert with_database(command(*words), ["--db", "x"]) == command(*words)
     assert with_database(command("init"), ["--db", "x"]) == command("--db", "x", "init")
 
 
 def test_a_command_does_not_advise_to_run_itself() -> None:
-    hint = f"{command('check')} lists the damage; restore a backup, or {command('list')}"
+    hint = (
+        f"{command('check')} lists the damage; restore a backup, or {command('list')}"
+    )
     assert without(hint, "check") == f"restore a backup, or {command('list')}"
     assert without(hint, "show") == hint
     assert without(command("check"), "check") == ""

@@ -36,7 +36,21 @@ TEXTS = [
     "", " ", "\0", BYTES, HALF, HUGE, "%" * 60_000, "é" * 30_000, "²", "-1", "-", "NaN", DIGITS,
     "a\nb\tc", "\x1b[31m\u202e", "`$(false)`'\"", "[" * 5_000, "*",
 ]  # fmt: skip
-NUMBERS = ["", "-1", "0", "1.5", "NaN", "inf", DIGITS, "²", str(2**63), BYTES, HALF, "\0", "1e9"]
+NUMBERS = [
+    "",
+    "-1",
+    "0",
+    "1.5",
+    "NaN",
+    "inf",
+    DIGITS,
+    "²",
+    str(2**63),
+    BYTES,
+    HALF,
+    "\0",
+    "1e9",
+]
 TIMES = [
     "", "now", "-1d", "999999d", "9999999999d", "0001-01-01", "9999-12-31", "10000-01-01",
     "2026-13", "2026-02-30", DIGITS, "²d", BYTES, HALF, "\0", HUGE, "NaN", "1e9",
@@ -98,7 +112,9 @@ def valid_for(command: str, param: click.Parameter, story: Story) -> str:
     return named.get(param.name or "", "some text")
 
 
-def lines_for(name: str, story: Story) -> Iterator[tuple[click.Parameter, str, list[str]]]:
+def lines_for(
+    name: str, story: Story
+) -> Iterator[tuple[click.Parameter, str, list[str]]]:
     """Yield (parameter, value, command line) for each parameter of a command and each value."""
     command = command_of(name)
     for param in command.params:
@@ -171,7 +187,9 @@ def state(database: Path, folder: Path) -> tuple[Any, ...]:
             connection.execute(f"SELECT count(*), max(rowid) FROM {table}").fetchone()
             for table in ("session", "message", "part", "label", "project", "prompt")
         ]
-        change = connection.execute("SELECT value FROM meta WHERE key = 'change'").fetchone()
+        change = connection.execute(
+            "SELECT value FROM meta WHERE key = 'change'"
+        ).fetchone()
     names = [name for name in os.listdir(folder) if not name.endswith(("-wal", "-shm"))]
     return (*rows, change, sorted(map(os.fsencode, names)))
 
@@ -194,11 +212,19 @@ def check_end(command: str, ran: Ran, param: click.Parameter, value: str) -> Non
 
 def names(command: str, line: str, param: click.Parameter, value: str) -> bool:
     """Return whether an error names the argument or its value."""
-    words = [*param.opts, param.human_readable_name, param.name or "", param.metavar or ""]
+    words = [
+        *param.opts,
+        param.human_readable_name,
+        param.name or "",
+        param.metavar or "",
+    ]
     # They say what is wrong with the thing; relink knows nothing of OLD, whatever NEW is.
-    words += {"relink": ["folder"], "title": ["title"], "label": ["label"], "sql": ["SQL"]}.get(
-        command, []
-    )
+    words += {
+        "relink": ["folder"],
+        "title": ["title"],
+        "label": ["label"],
+        "sql": ["SQL"],
+    }.get(command, [])
     said = line.lower()
     top = value.split("/", maxsplit=1)[0].strip()
     shown = [
@@ -207,7 +233,9 @@ def names(command: str, line: str, param: click.Parameter, value: str) -> bool:
         cell(value)[:1_000] or "''",
         top or "''",
     ]
-    return any(w.lower() in said for w in words if w) or any(s.lower() in said for s in shown)
+    return any(w.lower() in said for w in words if w) or any(
+        s.lower() in said for s in shown
+    )
 
 
 @pytest.mark.usefixtures("in_time")

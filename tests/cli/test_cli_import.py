@@ -42,7 +42,9 @@ def test_a_dry_run_writes_nothing(sessiondb: Run) -> None:
     assert sessiondb("import", str(SAMPLE), "--dry-run").out.startswith("would be ")
 
 
-def test_a_corrupt_file_is_a_problem_and_the_rest_comes_in(sessiondb: Run, copy: Path) -> None:
+def test_a_corrupt_file_is_a_problem_and_the_rest_comes_in(
+    sessiondb: Run, copy: Path
+) -> None:
     broken = next(copy.rglob("message/*/*.json"))
     broken.write_text("{ torn")
     ran = sessiondb("import", str(copy), "--json")
@@ -56,7 +58,9 @@ def test_a_corrupt_file_is_a_problem_and_the_rest_comes_in(sessiondb: Run, copy:
     assert broken.name in told.err
 
 
-def test_a_path_where_nothing_is_hinders_no_other(sessiondb: Run, tmp_path: Path) -> None:
+def test_a_path_where_nothing_is_hinders_no_other(
+    sessiondb: Run, tmp_path: Path
+) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     ran = sessiondb("import", "/no/such/place", str(empty), str(SAMPLE), "--json")
@@ -77,7 +81,10 @@ def test_without_a_path_it_looks_where_agents_keep_their_sessions(
 
 def test_one_projects_sessions_alone(sessiondb: Run, home: Path) -> None:
     every = sessiondb("import", str(SAMPLE), "--dry-run", "--json").json["sessions"]
-    assert sessiondb("import", str(SAMPLE), "--project", ".", "--json").json["sessions"] == []
+    assert (
+        sessiondb("import", str(SAMPLE), "--project", ".", "--json").json["sessions"]
+        == []
+    )
     sessiondb("import", str(SAMPLE))
     directory = sessiondb("list", "-a", "--json").json["sessions"][0]["directory"]
     some = sessiondb(
@@ -103,14 +110,22 @@ def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None
     assert (ran.code, ran.out) == (2, "")
 
 
-def test_a_terminal_sees_progress_and_a_pipe_does_not(terminal: Run, sessiondb: Run) -> None:
+def test_a_terminal_sees_progress_and_a_pipe_does_not(
+    terminal: Run, sessiondb: Run
+) -> None:
     seen = terminal(f"import {SAMPLE}")
     assert "4 sessions" in seen.out
     assert sessiondb("import", str(SAMPLE)).err == ""
 
 
 @pytest.mark.parametrize(
-    "name", ["opencode-1.18.33", "opencode-migrated-1.2.27", "opencode-1.1.65", "opencode-0.5.29"]
+    "name",
+    [
+        "opencode-1.18.33",
+        "opencode-migrated-1.2.27",
+        "opencode-1.1.65",
+        "opencode-0.5.29",
+    ],
 )
 def test_a_real_store_is_whole(
     sessiondb: Run, real_store: Callable[[str], Path], name: str
@@ -120,18 +135,26 @@ def test_a_real_store_is_whole(
     ran = sessiondb("import", str(folder / "data"), "--json")
     assert (ran.code, ran.json["problems"]) == (0, [])
     known = {session["source_id"] for session in ran.json["sessions"]}
-    assert {session["tool_session_id"] for session in expected["sessions"]} - {None} <= known
+    assert {session["tool_session_id"] for session in expected["sessions"]} - {
+        None
+    } <= known
     listed = sessiondb("list", "-a", "--subagents", "--json").json["sessions"]
     assert {session["source_id"] for session in listed} == known
     assert sessiondb("check", "--json").json == {"ok": True, "findings": []}
 
 
-def test_a_store_that_cannot_be_read_hinders_no_other(sessiondb: Run, copy: Path) -> None:
+def test_a_store_that_cannot_be_read_hinders_no_other(
+    sessiondb: Run, copy: Path
+) -> None:
     (copy / "before").mkdir()
     (copy / "before" / "opencode.db").write_bytes(b"SQLite format 3\0" + bytes(2000))
     ran = sessiondb("import", str(copy), "--json")
     assert ran.code == 4
-    assert ran.json["imported"] == sessiondb("import", str(SAMPLE), "--json").json["unchanged"] > 0
+    assert (
+        ran.json["imported"]
+        == sessiondb("import", str(SAMPLE), "--json").json["unchanged"]
+        > 0
+    )
     assert {Path(p["source"]).name for p in ran.json["problems"]} == {"opencode.db"}
 
 

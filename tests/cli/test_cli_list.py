@@ -21,12 +21,18 @@ def ids(ran: Ran) -> list[str]:
     return [session["id"] for session in ran.json["sessions"]]
 
 
-def test_a_list_holds_this_projects_sessions_newest_first(sessiondb: Run, story: Story) -> None:
+def test_a_list_holds_this_projects_sessions_newest_first(
+    sessiondb: Run, story: Story
+) -> None:
     assert ids(sessiondb("list", "--json")) == [story.fork, story.parser]
 
 
 def test_every_project_and_subagents_on_demand(sessiondb: Run, story: Story) -> None:
-    assert ids(sessiondb("list", "-a", "--json")) == [story.other, story.fork, story.parser]
+    assert ids(sessiondb("list", "-a", "--json")) == [
+        story.other,
+        story.fork,
+        story.parser,
+    ]
     assert story.helper in ids(sessiondb("list", "--subagents", "--json"))
 
 
@@ -41,10 +47,15 @@ def test_a_session_has_the_fields_of_the_contract(sessiondb: Run, story: Story) 
 
 def test_filters_narrow_the_list(sessiondb: Run, story: Story, project: Path) -> None:
     assert ids(sessiondb("list", "--title", "PARSER", "--json")) == [story.parser]
-    assert ids(sessiondb("list", "--agent", "build", "--json")) == [story.fork, story.parser]
+    assert ids(sessiondb("list", "--agent", "build", "--json")) == [
+        story.fork,
+        story.parser,
+    ]
     assert ids(sessiondb("list", "--source", "nobody", "--json")) == []
     elsewhere = project.parent / "elsewhere"
-    assert ids(sessiondb("list", "--project", str(elsewhere), "--json")) == [story.other]
+    assert ids(sessiondb("list", "--project", str(elsewhere), "--json")) == [
+        story.other
+    ]
     assert ids(sessiondb("list", "--since", "1h", "--until", "today", "--json")) == [
         story.fork,
         story.parser,
@@ -53,7 +64,10 @@ def test_filters_narrow_the_list(sessiondb: Run, story: Story, project: Path) ->
 
 
 def test_sorting_by_cost(sessiondb: Run, story: Story) -> None:
-    assert ids(sessiondb("list", "--sort", "cost", "--json")) == [story.parser, story.fork]
+    assert ids(sessiondb("list", "--sort", "cost", "--json")) == [
+        story.parser,
+        story.fork,
+    ]
 
 
 def test_pages_follow_each_other(sessiondb: Run, story: Story) -> None:
@@ -84,11 +98,20 @@ def test_a_pipe_gets_fixed_columns_without_a_header(
     fork, parser = sessiondb("list").lines
     assert fork[0] == story.fork
     assert datetime.fromisoformat(parser[1]).tzinfo is not None
-    assert parser[2:] == ["sessiondb", "build", "3", "0.25", "Fix the parser", str(project)]
+    assert parser[2:] == [
+        "sessiondb",
+        "build",
+        "3",
+        "0.25",
+        "Fix the parser",
+        str(project),
+    ]
     assert fork[5] == "", "an unknown cost is nothing, not 0"
 
 
-def test_hostile_titles_stay_one_line_and_harmless(sessiondb: Run, store: Store) -> None:
+def test_hostile_titles_stay_one_line_and_harmless(
+    sessiondb: Run, store: Store
+) -> None:
     title = "a\tb\nc\x1b]0;pwned\x07 \u202egnp.exe \x9b31m \\"
     store.append(store.create_session(title=title), user("Hello"))
     (line,) = sessiondb("list").lines
@@ -98,7 +121,9 @@ def test_hostile_titles_stay_one_line_and_harmless(sessiondb: Run, store: Store)
     assert not {"\x1b", "\x9b", "\u202e"} & set(raw.out)
 
 
-def test_a_terminal_gets_an_aligned_table(terminal: Run, store: Store, story: Story) -> None:
+def test_a_terminal_gets_an_aligned_table(
+    terminal: Run, store: Store, story: Story
+) -> None:
     store.append(store.create_session(title="日本語の題名 " * 20), user("Hello"))
     ran = terminal("list", width=60)
     head, newest, fork, parser, *rest = ran.out.splitlines()
@@ -135,7 +160,9 @@ def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None
     assert ran.err.startswith(("sessiondb: ", '{"error": '))
 
 
-def test_prompts_are_listed_and_found(sessiondb: Run, store: Store, project: Path) -> None:
+def test_prompts_are_listed_and_found(
+    sessiondb: Run, store: Store, project: Path
+) -> None:
     store.add_prompt("fix the\nparser")
     store.add_prompt("write docs")
     store.add_prompt("over there", directory=str(project.parent))
@@ -144,7 +171,9 @@ def test_prompts_are_listed_and_found(sessiondb: Run, store: Store, project: Pat
     assert len(sessiondb("prompts", "-a", "--json").json["prompts"]) == 3
     (line,) = sessiondb("prompts", "parser").lines
     assert line[1:] == ["sessiondb", "", str(project), r"fix the\nparser"]
-    assert sessiondb("prompts", "--since", "today", "--until", "yesterday", "--json").json == {
+    assert sessiondb(
+        "prompts", "--since", "today", "--until", "yesterday", "--json"
+    ).json == {
         "prompts": [],
         "next_cursor": None,
     }
@@ -166,7 +195,11 @@ def test_an_until_day_is_meant_whole() -> None:
 
 @pytest.mark.parametrize(
     ("written", "back"),
-    [("12h", timedelta(hours=12)), ("7d", timedelta(days=7)), ("2w", timedelta(weeks=2))],
+    [
+        ("12h", timedelta(hours=12)),
+        ("7d", timedelta(days=7)),
+        ("2w", timedelta(weeks=2)),
+    ],
 )
 def test_a_span_counts_back_from_now(written: str, back: timedelta) -> None:
     from sessiondb.cli.options import Moment
@@ -183,10 +216,15 @@ def test_iso_time_with_and_without_a_zone() -> None:
     assert there.isoformat()[:19] == "2026-11-01T12:00:00"
 
 
-def test_what_is_left_out_is_said_unless_json_has_it(sessiondb: Run, story: Story) -> None:
+def test_what_is_left_out_is_said_unless_json_has_it(
+    sessiondb: Run, story: Story
+) -> None:
     cut = sessiondb("list", "-a", "--limit", "2")
     cursor = sessiondb("list", "-a", "--limit", "2", "--json").json["next_cursor"]
-    assert cut.err == f"2 sessions · more: `sessiondb list -a --limit 2 --cursor {cursor}`\n"
+    assert (
+        cut.err
+        == f"2 sessions · more: `sessiondb list -a --limit 2 --cursor {cursor}`\n"
+    )
     assert f"`sessiondb list -a --limit 2 --jsonl --cursor {cursor}`" in (
         sessiondb("list", "-a", "--limit", "2", "--jsonl").err
     )
@@ -210,10 +248,16 @@ def test_what_is_wrong_is_wrong_in_an_unknown_project_too(
     assert (ran.code, ran.out) == (2, "")
 
 
-@pytest.mark.parametrize("command", ["list", "search x", "prompts", "stats", "export --to jsonl"])
-def test_every_command_that_chooses_takes_every_filter(sessiondb: Run, command: str) -> None:
+@pytest.mark.parametrize(
+    "command", ["list", "search x", "prompts", "stats", "export --to jsonl"]
+)
+def test_every_command_that_chooses_takes_every_filter(
+    sessiondb: Run, command: str
+) -> None:
     name, *rest = command.split()
-    chosen = "--source s --agent a --since 7d --until today --title t --archived --subagents"
+    chosen = (
+        "--source s --agent a --since 7d --until today --title t --archived --subagents"
+    )
     for place in (["-a"], ["--project", "."]):
         assert sessiondb(name, *rest, *place, *chosen.split()).code == 0
 
@@ -233,7 +277,10 @@ def test_prompts_are_narrowed_by_who_kept_them_and_where(
     assert found() == usual
     assert len(found("--subagents")) == 4
     assert found("--title", "PARSER") == found("--agent", "build") == usual[1:2]
-    assert (found("--source", "sessiondb"), found("--source", "opencode")) == (usual, [])
+    assert (found("--source", "sessiondb"), found("--source", "opencode")) == (
+        usual,
+        [],
+    )
     sessiondb("archive", story.other)
     assert found() == usual[1:]
     assert found("--archived") == usual
@@ -249,10 +296,13 @@ def test_a_list_by_size_says_how_large_each_session_is(
     assert [session["title"] for session in listed] == ["300000", "2000", "10"]
     assert all(2 * int(s["title"]) <= s["bytes"] for s in listed)
     assert all(
-        s["bytes"] == sessiondb("rm", s["id"], "--dry-run", "--json").json["bytes"] for s in listed
+        s["bytes"] == sessiondb("rm", s["id"], "--dry-run", "--json").json["bytes"]
+        for s in listed
     )
     biggest = sessiondb("doctor", "--json").json["biggest_sessions"]
-    assert [(s["id"], s["bytes"]) for s in biggest] == [(s["id"], s["bytes"]) for s in listed]
+    assert [(s["id"], s["bytes"]) for s in biggest] == [
+        (s["id"], s["bytes"]) for s in listed
+    ]
     assert [int(line[-1]) for line in sessiondb("list", "--sort", "size").lines] == [
         session["bytes"] for session in listed
     ]

@@ -16,7 +16,9 @@ from sessiondb import Store, assistant, user
     "command",
     ["list", "search lexer", "stats", "export --to jsonl", "rm --dry-run", "prune --keep 1 --dry-run"],
 )  # fmt: skip
-def test_an_unknown_source_says_which_there_are(sessiondb: Run, story: Story, command: str) -> None:
+def test_an_unknown_source_says_which_there_are(
+    sessiondb: Run, story: Story, command: str
+) -> None:
     ran = sessiondb(*command.split(), "-a", "--source", "foo")
     assert ran.code == 0
     assert "no session has the source 'foo'; there are: sessiondb" in ran.err
@@ -25,8 +27,13 @@ def test_an_unknown_source_says_which_there_are(sessiondb: Run, story: Story, co
     assert "no session has the agent 'bar'; there are: build, explore" in ran.err
 
 
-def test_a_known_source_without_a_match_is_not_called_unknown(sessiondb: Run, story: Story) -> None:
-    assert "there are" not in sessiondb("list", "--source", "sessiondb", "--title", "zzz").err
+def test_a_known_source_without_a_match_is_not_called_unknown(
+    sessiondb: Run, story: Story
+) -> None:
+    assert (
+        "there are"
+        not in sessiondb("list", "--source", "sessiondb", "--title", "zzz").err
+    )
     assert "there are" not in sessiondb("list", "--until", "1999-01-01").err
 
 
@@ -42,7 +49,9 @@ def test_an_empty_database_says_how_to_import(sessiondb: Run, project: Path) -> 
     assert "`sessiondb import` imports them" in sessiondb("list", "--source", "foo").err
 
 
-@pytest.mark.parametrize("path", ["/nowhere/at/all", "missing", "loop", "dangling", "x/y"])
+@pytest.mark.parametrize(
+    "path", ["/nowhere/at/all", "missing", "loop", "dangling", "x/y"]
+)
 @pytest.mark.parametrize("more", [[], ["--dry-run"], ["--watch"]])
 def test_an_import_of_nothing_names_it_once_and_is_exit_3(
     sessiondb: Run, database: Path, project: Path, path: str, more: list[str]
@@ -116,7 +125,9 @@ def test_a_planned_format_is_not_supported_yet(sessiondb: Run, database: Path) -
     assert not database.exists()
 
 
-def test_an_unknown_key_of_stats_lists_the_keys_in_words(sessiondb: Run, story: Story) -> None:
+def test_an_unknown_key_of_stats_lists_the_keys_in_words(
+    sessiondb: Run, story: Story
+) -> None:
     for wrong in ("colour", "", "model,model", "day,colour", "['model']"):
         ran = sessiondb("stats", "--by", wrong)
         assert (ran.code, ran.out) == (2, "")

@@ -124,7 +124,9 @@ def gone(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.rmdir()
 
 
-@pytest.mark.parametrize("command", ["list", "show", "search x", "stats", "prompts", "trust"])
+@pytest.mark.parametrize(
+    "command", ["list", "show", "search x", "stats", "prompts", "trust"]
+)
 def test_a_current_directory_that_is_gone_is_named(
     sessiondb: Run, story: Story, gone: None, command: str
 ) -> None:
@@ -155,7 +157,8 @@ def badly_named(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    "command", ["list", "search lexer", "stats", "prompts", "list --json", "path", "doctor"]
+    "command",
+    ["list", "search lexer", "stats", "prompts", "list --json", "path", "doctor"],
 )
 def test_a_directory_whose_name_is_not_utf8_is_an_empty_project_at_first(
     sessiondb: Run, story: Story, badly_named: Path, command: str
@@ -202,7 +205,9 @@ def test_a_database_may_lie_in_a_directory_whose_name_is_not_utf8(
 
 
 @pytest.mark.slow
-def test_bytes_that_are_not_utf8_on_a_real_command_line(project: Path, story: Story) -> None:
+def test_bytes_that_are_not_utf8_on_a_real_command_line(
+    project: Path, story: Story
+) -> None:
     odd = os.fsdecode(b"\xff\xfe")
     for args in (
         ["show", odd], ["list", "--title", odd], ["--db", odd, "list"], ["import", odd], [odd],

@@ -11,7 +11,9 @@ from sessiondb import Store
 from sessiondb.cli.opening import Options, open_store
 
 
-def test_the_path_is_told_without_making_anything(sessiondb: Run, database: Path) -> None:
+def test_the_path_is_told_without_making_anything(
+    sessiondb: Run, database: Path
+) -> None:
     assert sessiondb("path").out == f"{database}\n"
     told = sessiondb("path", "--json").json
     assert told == {"path": str(database), "kind": "environment", "exists": False}
@@ -33,7 +35,10 @@ def test_init_makes_the_database_once(sessiondb: Run, database: Path) -> None:
     assert stat.S_IMODE(database.stat().st_mode) == 0o600
     before = sessiondb("sql", "SELECT value FROM meta WHERE key = 'database_uuid'").out
     assert sessiondb("init").code == 0
-    assert sessiondb("sql", "SELECT value FROM meta WHERE key = 'database_uuid'").out == before
+    assert (
+        sessiondb("sql", "SELECT value FROM meta WHERE key = 'database_uuid'").out
+        == before
+    )
 
 
 def test_init_local_is_used_in_this_project_from_then_on(
@@ -74,7 +79,9 @@ def test_a_database_that_came_along_is_used_once_it_is_trusted(
     assert story.parser in {session["id"] for session in listed}
 
 
-def test_trust_can_be_taken_back_and_the_file_stays(sessiondb: Run, project: Path) -> None:
+def test_trust_can_be_taken_back_and_the_file_stays(
+    sessiondb: Run, project: Path
+) -> None:
     assert sessiondb("init", "--local").code == 0
     database = project / ".sessiondb" / "sessions.db"
     assert "not trusted any more" in sessiondb("trust", "--revoke").err
@@ -101,7 +108,9 @@ def test_sessions_follow_a_moved_directory(
     assert (ran.code, ran.out) == (3, "")
 
 
-@pytest.mark.parametrize("args", [("relink", "a"), ("relink",), ("path", "x"), ("init", "x")])
+@pytest.mark.parametrize(
+    "args", [("relink", "a"), ("relink",), ("path", "x"), ("init", "x")]
+)
 def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None:
     assert sessiondb(*args).code == 2
 

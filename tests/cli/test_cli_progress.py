@@ -18,7 +18,9 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("what", COMMANDS)
-def test_a_terminal_is_shown_a_bar_that_goes_away(terminal: Run, story: Story, what: str) -> None:
+def test_a_terminal_is_shown_a_bar_that_goes_away(
+    terminal: Run, story: Story, what: str
+) -> None:
     ran = terminal(f"--color never {COMMANDS[what]}")
     assert ran.code == 0
     assert re.search(rf"{what} .*0:00:0", ran.out)
@@ -41,7 +43,9 @@ def test_pipes_see_nothing_of_it(sessiondb: Run, story: Story) -> None:
         assert "\r" not in ran.err + ran.out
 
 
-def test_an_export_to_the_terminal_itself_is_left_alone(terminal: Run, story: Story) -> None:
+def test_an_export_to_the_terminal_itself_is_left_alone(
+    terminal: Run, story: Story
+) -> None:
     ran = terminal(f"export {story.parser} --to jsonl")
     assert "0:00:0" not in ran.out
     assert ran.out.startswith("{")
@@ -53,5 +57,7 @@ def test_without_a_terminal_nothing_is_loaded_for_it(story: Story) -> None:
         "sys.argv = ['sessiondb', 'export', '-a', '--to', 'jsonl']\n"
         "try:\n    main()\nfinally:\n    print('rich.progress' in sys.modules)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert ran.stdout.endswith("False\n")

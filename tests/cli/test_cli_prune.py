@@ -29,7 +29,8 @@ def left(sessiondb: Run) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "args", ["", "-a --yes", "--source opencode --yes", "--empty --keep 2 --yes", "--keep 1"]
+    "args",
+    ["", "-a --yes", "--source opencode --yes", "--empty --keep 2 --yes", "--keep 1"],
 )
 def test_without_a_rule_or_somebody_to_ask_nothing_goes(
     sessiondb: Run, story: Story, args: str
@@ -63,7 +64,10 @@ def test_the_plan_has_sizes_and_the_end_names_vacuum(
     assert len(left(sessiondb)) == len(sample) + 4
     ran = sessiondb("prune", "--older-than", "30d", "-a", "--yes")
     assert (ran.code, ran.out) == (0, "")
-    assert ran.err.splitlines()[-1] == "`sessiondb vacuum` gives their space back to the disk"
+    assert (
+        ran.err.splitlines()[-1]
+        == "`sessiondb vacuum` gives their space back to the disk"
+    )
     assert len(left(sessiondb)) == 4
 
 
@@ -74,8 +78,9 @@ def test_a_session_stays_for_a_fork_that_is_still_used(
     store.append(fork, user("And one more thing"))
     ran = sessiondb("prune", "--older-than", BETWEEN, "-a", "--dry-run")
     assert "to remove: 0 sessions" in ran.out
-    assert f"to keep, for a session below them: 1 session\n  {sample[original][-6:].lower()}" in (
-        ran.out
+    assert (
+        f"to keep, for a session below them: 1 session\n  {sample[original][-6:].lower()}"
+        in (ran.out)
     )
     kept = sessiondb("prune", "--older-than", BETWEEN, "-a", "--yes", "--json").json
     assert ([s["title"] for s in kept["staying"]], kept["sessions"]) == ([original], [])
@@ -88,7 +93,9 @@ def test_a_session_stays_for_a_fork_that_is_still_used(
 
 
 def _fork(sample: dict[str, str]) -> str:
-    (title,) = (title for title in sample if title.startswith("(fork)") or "fork #1" in title)
+    (title,) = (
+        title for title in sample if title.startswith("(fork)") or "fork #1" in title
+    )
     return title
 
 
@@ -110,7 +117,9 @@ def test_only_sessions_of_this_project_go_unless_all_are_asked_for(
     assert left(sessiondb) == {"Write the manual"}
 
 
-def test_empty_ones_go_and_what_carries_something_stays(sessiondb: Run, store: Store) -> None:
+def test_empty_ones_go_and_what_carries_something_stays(
+    sessiondb: Run, store: Store
+) -> None:
     empty = store.create_session(title="Nothing said")
     carrier = store.create_session(title="Only a subagent")
     helper = store.create_session(title="Helper", parent=carrier, relation="subagent")
@@ -123,7 +132,9 @@ def test_empty_ones_go_and_what_carries_something_stays(sessiondb: Run, store: S
 def test_a_session_without_a_message_takes_no_place_among_the_newest(
     sessiondb: Run, store: Store
 ) -> None:
-    old, new, empty = (store.create_session(title=name) for name in ("old", "new", "empty"))
+    old, new, empty = (
+        store.create_session(title=name) for name in ("old", "new", "empty")
+    )
     for session in (old, new):
         store.append(session, user("Hello"))
     assert sessiondb("prune", "--keep", "1", "--yes").code == 0
@@ -132,7 +143,10 @@ def test_a_session_without_a_message_takes_no_place_among_the_newest(
 
 
 def test_a_bundle_holds_what_went(sessiondb: Run, story: Story, project: Path) -> None:
-    assert sessiondb("prune", "--keep", "1", "-a", "--bundle", "old.jsonl", "--yes").code == 0
+    assert (
+        sessiondb("prune", "--keep", "1", "-a", "--bundle", "old.jsonl", "--yes").code
+        == 0
+    )
     assert sessiondb("import", "old.jsonl", "--restore").code == 0
     assert len(left(sessiondb)) == 4
 

@@ -21,7 +21,9 @@ def recipe(question: str) -> list[list[str]]:
     return [line[1:] if line[0] == "sessiondb" else line for line in lines]
 
 
-def test_what_is_handed_over_is_a_file_that_holds_it(sessiondb: Run, project: Path) -> None:
+def test_what_is_handed_over_is_a_file_that_holds_it(
+    sessiondb: Run, project: Path
+) -> None:
     sessiondb("import", str(SAMPLE))
     for command in recipe("Hand one transcript over."):
         assert sessiondb(*command).code == 0

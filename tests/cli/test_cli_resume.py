@@ -20,7 +20,9 @@ OPENCODE_ID = "ses_3b938957fffeSInhFZWsjHy7Pk"
 
 
 @pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[[], Any]]:
+def programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Callable[[], Any]]:
     """Put a program of this name on PATH; what comes back reads how it was started."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -95,7 +97,10 @@ def test_each_program_is_told_in_its_own_words(
         assert (ran.code, ran.err) == (0, "")
         assert ran.out == f"cd '{tmp_path}/it'\"'\"'s here' &&\n{command}\n"
         planned = sessiondb("resume", session, "--json").json
-        assert (planned["directory"], planned["commands"][-1]) == (str(there), command.split())
+        assert (planned["directory"], planned["commands"][-1]) == (
+            str(there),
+            command.split(),
+        )
 
 
 def test_printing_runs_nothing(sessiondb: Run, programs: Any, imported: str) -> None:
@@ -144,7 +149,9 @@ def test_a_session_of_no_program_names_what_is_possible(
         assert f"resume {session} --in opencode" in ran.err
 
 
-def test_a_program_that_takes_nothing_in_is_refused(sessiondb: Run, imported: str) -> None:
+def test_a_program_that_takes_nothing_in_is_refused(
+    sessiondb: Run, imported: str
+) -> None:
     ran = sessiondb("resume", imported, "--in", "codex")
     assert (ran.code, len(ran.err.splitlines())) == (2, 2)
     assert "--in opencode" in ran.err
@@ -192,7 +199,9 @@ def test_the_steps_that_are_printed_do_the_same_by_hand(
     assert calls()[1][1] == ["--session", info["id"]]
 
 
-def test_what_was_said_here_since_is_told(sessiondb: Run, imported: str, store: Store) -> None:
+def test_what_was_said_here_since_is_told(
+    sessiondb: Run, imported: str, store: Store
+) -> None:
     store.append(imported, user("Only here"))
     ran = sessiondb("resume", imported, "--print")
     assert ran.code == 0

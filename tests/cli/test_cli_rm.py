@@ -17,7 +17,11 @@ def test_a_removal_is_for_good_and_takes_the_family(
 ) -> None:
     ran = sessiondb("rm", story.parser, "--yes", "--json")
     assert ran.code == 0
-    assert {s["id"] for s in ran.json["sessions"]} == {story.parser, story.fork, story.helper}
+    assert {s["id"] for s in ran.json["sessions"]} == {
+        story.parser,
+        story.fork,
+        story.helper,
+    }
     assert ran.json["dry_run"] is False
     assert left(sessiondb) == {story.other}
     with sqlite3.connect(database) as connection:
@@ -40,7 +44,11 @@ def test_a_dry_run_removes_nothing(sessiondb: Run, story: Story) -> None:
     assert ran.code == 0
     assert "to remove: 3 sessions" in ran.out
     planned = sessiondb("rm", story.parser, "--dry-run", "--json").json
-    assert (len(planned["sessions"]), planned["messages"], planned["dry_run"]) == (3, 7, True)
+    assert (len(planned["sessions"]), planned["messages"], planned["dry_run"]) == (
+        3,
+        7,
+        True,
+    )
     assert len(left(sessiondb)) == 4
 
 
@@ -66,7 +74,9 @@ def test_filters_choose_what_goes(sessiondb: Run, story: Story) -> None:
     assert left(sessiondb) == set()
 
 
-def test_filters_that_choose_nothing_remove_nothing(sessiondb: Run, story: Story) -> None:
+def test_filters_that_choose_nothing_remove_nothing(
+    sessiondb: Run, story: Story
+) -> None:
     ran = sessiondb("rm", "--title", "xylophone", "--yes", "--json")
     assert (ran.code, ran.json["sessions"]) == (0, [])
 
@@ -87,12 +97,16 @@ def test_nothing_is_removed_by_mistake(sessiondb: Run, story: Story) -> None:
     assert len(left(sessiondb)) == 4
 
 
-def test_a_name_that_is_wrong_removes_none_of_the_others(sessiondb: Run, story: Story) -> None:
+def test_a_name_that_is_wrong_removes_none_of_the_others(
+    sessiondb: Run, story: Story
+) -> None:
     assert sessiondb("rm", story.parser, "nobody", "--yes").code == 3
     assert len(left(sessiondb)) == 4
 
 
-@pytest.mark.parametrize(("typed", "code", "kept"), [("yes", 0, 1), ("y", 1, 4), ("", 1, 4)])
+@pytest.mark.parametrize(
+    ("typed", "code", "kept"), [("yes", 0, 1), ("y", 1, 4), ("", 1, 4)]
+)
 def test_a_terminal_is_asked_for_a_typed_yes(
     terminal: Run, sessiondb: Run, story: Story, *, typed: str, code: int, kept: int
 ) -> None:

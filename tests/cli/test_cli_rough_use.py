@@ -20,7 +20,9 @@ from sessiondb import Store, user
 from sessiondb.repository.sessions import ALL
 
 
-def test_reading_makes_no_database_of_an_empty_file(sessiondb: Run, tmp_path: Path) -> None:
+def test_reading_makes_no_database_of_an_empty_file(
+    sessiondb: Run, tmp_path: Path
+) -> None:
     empty = tmp_path / "somebody's"
     empty.touch()
     for args in (["list"], ["show"], ["check"], ["sql", "SELECT 1"], ["stats"]):
@@ -31,7 +33,9 @@ def test_reading_makes_no_database_of_an_empty_file(sessiondb: Run, tmp_path: Pa
     assert os.listdir(tmp_path).count("somebody's.lock") == 0
 
 
-def test_writing_makes_a_database_of_an_empty_file(sessiondb: Run, tmp_path: Path) -> None:
+def test_writing_makes_a_database_of_an_empty_file(
+    sessiondb: Run, tmp_path: Path
+) -> None:
     empty = tmp_path / "new.db"
     empty.touch()
     made = sessiondb("--db", str(empty), "init", "--json")
@@ -53,7 +57,11 @@ def test_a_bundle_never_replaces_an_older_one(
 
 
 def test_a_bundle_is_a_file_that_can_be_read_back(
-    sessiondb: Run, store: Store, story: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sessiondb: Run,
+    store: Store,
+    story: Story,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ran = sessiondb("rm", story.parser, "--bundle", "-", "--yes")
@@ -66,7 +74,9 @@ def test_a_bundle_is_a_file_that_can_be_read_back(
 def test_an_export_into_a_missing_folder_names_the_folder(
     sessiondb: Run, story: Story, tmp_path: Path
 ) -> None:
-    ran = sessiondb("export", story.parser, "--to", "jsonl", "-o", str(tmp_path / "no" / "x.jsonl"))
+    ran = sessiondb(
+        "export", story.parser, "--to", "jsonl", "-o", str(tmp_path / "no" / "x.jsonl")
+    )
     assert ran.code == 3
     assert ran.err.splitlines() == [
         f"sessiondb: there is no folder {tmp_path / 'no'}", "  make it first"
@@ -86,7 +96,9 @@ def test_an_export_of_all_says_what_it_leaves_out(
     assert "subagent" not in sessiondb("export", *to, "--with-children").err
 
 
-def test_an_export_of_named_sessions_leaves_nothing_out(sessiondb: Run, story: Story) -> None:
+def test_an_export_of_named_sessions_leaves_nothing_out(
+    sessiondb: Run, story: Story
+) -> None:
     assert sessiondb("export", story.parser, "--to", "jsonl").err == ""
 
 
@@ -105,7 +117,9 @@ def test_without_a_command_the_help_page_is_shown(sessiondb: Run) -> None:
         ["relink", "/nowhere/at/all", "/elsewhere"], ["label", "@", "999", "x"],
     ],
 )  # fmt: skip
-def test_every_error_is_two_lines(sessiondb: Run, story: Story, args: list[str]) -> None:
+def test_every_error_is_two_lines(
+    sessiondb: Run, story: Story, args: list[str]
+) -> None:
     ran = sessiondb(*(story.parser if word == "@" else word for word in args))
     assert ran.code in (2, 3)
     assert len(ran.err.splitlines()) == 2
@@ -114,7 +128,9 @@ def test_every_error_is_two_lines(sessiondb: Run, story: Story, args: list[str])
 
 def _shell(line: str) -> subprocess.CompletedProcess[str]:
     command = f"{shlex.quote(sys.executable)} -m sessiondb {line}"
-    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, check=False
+    )
 
 
 def test_closed_streams_are_no_defect(story: Story) -> None:
@@ -137,7 +153,9 @@ def test_interrupted_before_it_began_is_130_without_a_traceback(project: Path) -
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-@pytest.mark.parametrize("command", ["list -a --json", "show @ --full", "sql 'SELECT 1'"])
+@pytest.mark.parametrize(
+    "command", ["list -a --json", "show @ --full", "sql 'SELECT 1'"]
+)
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_behind_stdout_is_two_lines(
     story: Story, command: str, unbuffered: str, monkeypatch: pytest.MonkeyPatch
@@ -189,7 +207,9 @@ def test_a_killed_backup_leaves_nothing_that_has_its_name(
     out.mkdir()
     copy = out / "copy.db"
     command = [sys.executable, "-m", "sessiondb", "backup", str(copy)]
-    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    running = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     until = time.monotonic() + 30
     while not os.listdir(out) and time.monotonic() < until:
         time.sleep(0.0005)
@@ -206,17 +226,28 @@ def test_the_last_session_of_a_terminal_can_be_archived_and_compared(
     terminal: Run, store: Store, story: Story
 ) -> None:
     ran = terminal(
-        f"show {story.parser}", f"show {story.fork}", "diff @~1 @", "archive @", width=100
+        f"show {story.parser}",
+        f"show {story.fork}",
+        "diff @~1 @",
+        "archive @",
+        width=100,
     )
     assert ran.code == 0
     assert "2 messages in common" in ran.out
-    archived = [s.id for s in store.sessions(project=ALL, archived=True) if s.time_archived]
+    archived = [
+        s.id for s in store.sessions(project=ALL, archived=True) if s.time_archived
+    ]
     assert archived == [story.fork]
 
 
-def test_without_a_prompt_history_it_says_where_prompts_are(sessiondb: Run, story: Story) -> None:
+def test_without_a_prompt_history_it_says_where_prompts_are(
+    sessiondb: Run, story: Story
+) -> None:
     ran = sessiondb("prompts", "-a", "--json")
     assert (ran.code, ran.json["prompts"]) == (0, [])
     assert "`sessiondb search --help`" in ran.err
-    assert "`sessiondb search -a --role user -- chapter`" in sessiondb("prompts", "chapter").err
+    assert (
+        "`sessiondb search -a --role user -- chapter`"
+        in sessiondb("prompts", "chapter").err
+    )
     assert sessiondb("search", "-a", "--role", "user", "chapter", "--json").json["hits"]

@@ -21,20 +21,28 @@ def test_a_hit_says_where_to_read(sessiondb: Run, story: Story) -> None:
     assert "‹off-by-one›" in hit["snippet"]
 
 
-def test_the_search_is_in_this_project_unless_all_are_meant(sessiondb: Run, story: Story) -> None:
+def test_the_search_is_in_this_project_unless_all_are_meant(
+    sessiondb: Run, story: Story
+) -> None:
     assert found(sessiondb("search", "chapter", "--json")) == []
     assert found(sessiondb("search", "chapter", "-a", "--json")) == [story.other]
 
 
 def test_subagents_are_searched_on_demand(sessiondb: Run, story: Story) -> None:
     assert found(sessiondb("search", "where", "--json")) == []
-    assert found(sessiondb("search", "where", "--subagents", "--json")) == [story.helper]
+    assert found(sessiondb("search", "where", "--subagents", "--json")) == [
+        story.helper
+    ]
 
 
 def test_roles_and_tools_narrow_the_search(sessiondb: Run, story: Story) -> None:
-    assert found(sessiondb("search", "line", "--tool", "bash", "--json")) == [story.parser]
+    assert found(sessiondb("search", "line", "--tool", "bash", "--json")) == [
+        story.parser
+    ]
     assert found(sessiondb("search", "line", "--tool", "edit", "--json")) == []
-    assert found(sessiondb("search", "fixed", "--role", "assistant", "--json")) == [story.parser]
+    assert found(sessiondb("search", "fixed", "--role", "assistant", "--json")) == [
+        story.parser
+    ]
     assert found(sessiondb("search", "fixed", "--role", "user", "--json")) == []
 
 
@@ -54,8 +62,15 @@ def test_one_hit_a_session_or_all_of_them(sessiondb: Run, store: Store) -> None:
 def test_formats(sessiondb: Run, story: Story) -> None:
     (line,) = sessiondb("search", "off-by-one", "--jsonl").out.splitlines()
     assert json.loads(line)["seq"] == 1
-    ((session, seq, message, _, source, title, snippet),) = sessiondb("search", "off-by-one").lines
-    assert (session, seq, source, title) == (story.parser, "1", "sessiondb", "Fix the parser")
+    ((session, seq, message, _, source, title, snippet),) = sessiondb(
+        "search", "off-by-one"
+    ).lines
+    assert (session, seq, source, title) == (
+        story.parser,
+        "1",
+        "sessiondb",
+        "Fix the parser",
+    )
     assert message.startswith("msg_")
     assert "‹off-by-one›" in snippet
 
@@ -80,7 +95,9 @@ def test_no_query_is_a_syntax_error(sessiondb: Run, story: Story) -> None:
         assert ran.code == (0 if any(c.isalnum() for c in query) else 2), query
 
 
-@pytest.mark.parametrize("args", [(), ("x", "--role", "boss"), ("x", "--order", "none"), ("",)])
+@pytest.mark.parametrize(
+    "args", [(), ("x", "--role", "boss"), ("x", "--order", "none"), ("",)]
+)
 def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None:
     ran = sessiondb("search", *args)
     assert (ran.code, ran.out) == (2, "")

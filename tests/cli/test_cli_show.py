@@ -6,7 +6,16 @@ import subprocess
 import pytest
 from command_line import Run, Story
 
-from sessiondb import MessageDraft, Store, assistant, part, text, tool, tool_result, user
+from sessiondb import (
+    MessageDraft,
+    Store,
+    assistant,
+    part,
+    text,
+    tool,
+    tool_result,
+    user,
+)
 
 MESSAGE = (
     "seq id parent_seq turn_id role kind agent provider_id model_id cost tokens finish error "
@@ -16,7 +25,9 @@ PART = "idx id type tool call_id status outcome title text data time_started tim
 HOSTILE = "a\0b \ud83d \x1b[2J\x1b]0;pwned\x07 \x9b31m \u202egnp.exe\u2066 tab\there"
 
 
-def test_show_gives_the_session_and_its_messages_exactly(sessiondb: Run, story: Story) -> None:
+def test_show_gives_the_session_and_its_messages_exactly(
+    sessiondb: Run, story: Story
+) -> None:
     shown = sessiondb("show", story.parser, "--json").json
     assert shown["session"]["id"] == story.parser
     assert [m["role"] for m in shown["messages"]] == ["user", "assistant", "user"]
@@ -29,8 +40,12 @@ def test_show_gives_the_session_and_its_messages_exactly(sessiondb: Run, story: 
     assert call["text"].splitlines()[39] == "line 39", "JSON is never folded"
 
 
-def test_jsonl_is_the_session_and_then_a_message_a_line(sessiondb: Run, story: Story) -> None:
-    first, *rest = map(json.loads, sessiondb("show", story.parser, "--jsonl").out.splitlines())
+def test_jsonl_is_the_session_and_then_a_message_a_line(
+    sessiondb: Run, story: Story
+) -> None:
+    first, *rest = map(
+        json.loads, sessiondb("show", story.parser, "--jsonl").out.splitlines()
+    )
     whole = sessiondb("show", story.parser, "--json").json
     assert first == whole["session"]
     assert rest == whole["messages"]
@@ -69,7 +84,9 @@ def test_branches_show_what_is_off_the_live_path(
     assert [m["seq"] for m in all_of_it] == [1, 2, 3, 4]
 
 
-def test_text_tells_who_said_what_and_folds_tool_calls(sessiondb: Run, story: Story) -> None:
+def test_text_tells_who_said_what_and_folds_tool_calls(
+    sessiondb: Run, story: Story
+) -> None:
     shown = sessiondb("show", story.parser).out
     assert shown.startswith("Fix the parser\n")
     assert story.parser in shown
@@ -83,7 +100,9 @@ def test_text_tells_who_said_what_and_folds_tool_calls(sessiondb: Run, story: St
     assert "line 39\n" in sessiondb("show", story.parser, "--full").out
 
 
-def test_hostile_text_is_exact_as_json_and_harmless_as_text(sessiondb: Run, store: Store) -> None:
+def test_hostile_text_is_exact_as_json_and_harmless_as_text(
+    sessiondb: Run, store: Store
+) -> None:
     session = store.create_session(title="Hostile")
     call = tool("bash", {"command": HOSTILE}, output=HOSTILE)
     store.append(session, user(HOSTILE))
@@ -144,7 +163,9 @@ def test_at_is_the_last_one_used_in_this_terminal(terminal: Run, story: Story) -
     assert shown.count("Fix the parser") == 1
 
 
-def test_a_program_does_not_move_a_persons_at(process: Run, store: Store, story: Story) -> None:
+def test_a_program_does_not_move_a_persons_at(
+    process: Run, store: Store, story: Story
+) -> None:
     assert process("show", story.other, stdin=subprocess.DEVNULL).code == 0
     assert store.session("@").id == story.fork
 
@@ -161,7 +182,9 @@ def test_a_program_does_not_move_a_persons_at(process: Run, store: Store, story:
         (("@~99",), 3),
     ],
 )
-def test_bad_arguments(sessiondb: Run, story: Story, args: tuple[str, ...], code: int) -> None:
+def test_bad_arguments(
+    sessiondb: Run, story: Story, args: tuple[str, ...], code: int
+) -> None:
     ran = sessiondb("show", *args)
     assert (ran.code, ran.out) == (code, "")
     assert ran.err.startswith(("sessiondb: ", '{"error": '))

@@ -51,11 +51,20 @@ def test_what_writes_is_refused(sessiondb: Run, story: Story, project: Path) -> 
     assert len(sessiondb("list", "-a", "--json").json["sessions"]) == 3
 
 
-def test_rows_are_objects_as_json_and_lines_in_a_pipe(sessiondb: Run, story: Story) -> None:
+def test_rows_are_objects_as_json_and_lines_in_a_pipe(
+    sessiondb: Run, story: Story
+) -> None:
     query = "SELECT id, title, cost, NULL AS none FROM session_list ORDER BY id LIMIT 1 OFFSET 3"
-    expected = {"id": story.parser, "title": "Fix the parser", "cost": 0.25, "none": None}
+    expected = {
+        "id": story.parser,
+        "title": "Fix the parser",
+        "cost": 0.25,
+        "none": None,
+    }
     assert sessiondb("sql", query, "--json").json == [expected]
-    assert sessiondb("sql", query).lines == [[story.parser, "Fix the parser", "0.25", ""]]
+    assert sessiondb("sql", query).lines == [
+        [story.parser, "Fix the parser", "0.25", ""]
+    ]
 
 
 def test_no_row_is_an_empty_list(sessiondb: Run) -> None:
@@ -66,7 +75,9 @@ def test_no_row_is_an_empty_list(sessiondb: Run) -> None:
 
 def test_columns_of_one_name_are_all_there(sessiondb: Run) -> None:
     query = "SELECT 1 AS a, 2 AS a, 3 AS a_2, 4 AS a"
-    assert sessiondb("sql", query, "--json").json == [{"a": 1, "a_2": 2, "a_2_2": 3, "a_3": 4}]
+    assert sessiondb("sql", query, "--json").json == [
+        {"a": 1, "a_2": 2, "a_2_2": 3, "a_3": 4}
+    ]
 
 
 def test_values_that_are_no_text_are_told_apart(sessiondb: Run) -> None:

@@ -35,15 +35,21 @@ def test_version(sessiondb: Run) -> None:
     assert sessiondb("--version").out == f"sessiondb {__version__}\n"
 
 
-@pytest.mark.parametrize("args", [["--help"], ["--version"], ["path"], ["list", "--help"]])
-def test_what_needs_no_database_loads_no_sqlalchemy(project: Path, args: list[str]) -> None:
+@pytest.mark.parametrize(
+    "args", [["--help"], ["--version"], ["path"], ["list", "--help"]]
+)
+def test_what_needs_no_database_loads_no_sqlalchemy(
+    project: Path, args: list[str]
+) -> None:
     code = (
         "import sys\nfrom sessiondb.cli import main\n"
         f"sys.argv = ['sessiondb', *{args!r}]\n"
         "try:\n    main()\nfinally:\n"
         "    print(*{'sqlalchemy', 'alembic', 'sqlite3'} & set(sys.modules), file=sys.stderr)"
     )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
     assert ran.stdout
     assert ran.stderr == "\n"
 
@@ -113,7 +119,9 @@ def test_a_database_that_is_named_and_missing_is_not_made_by_reading(
     assert list(project.iterdir()) == []
 
 
-def test_a_file_that_is_no_database_is_left_alone(sessiondb: Run, project: Path) -> None:
+def test_a_file_that_is_no_database_is_left_alone(
+    sessiondb: Run, project: Path
+) -> None:
     (project / "notes.db").write_bytes(b"remember the milk" * 100)
     ran = sessiondb("--db", "notes.db", "list")
     assert ran.code == 1

@@ -7,7 +7,8 @@ from command_line import SAMPLE, Run, Story
 
 
 @pytest.mark.parametrize(
-    ("form", "start"), [("markdown", "# Fix the parser\n"), ("html", "<!DOCTYPE html>\n")]
+    ("form", "start"),
+    [("markdown", "# Fix the parser\n"), ("html", "<!DOCTYPE html>\n")],
 )
 def test_a_transcript_goes_to_stdout_or_to_a_file(
     sessiondb: Run, story: Story, tmp_path: Path, form: str, start: str
@@ -21,10 +22,17 @@ def test_a_transcript_goes_to_stdout_or_to_a_file(
     assert file.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_levels_of_detail_are_brief_normal_and_full(sessiondb: Run, story: Story) -> None:
+def test_the_levels_of_detail_are_brief_normal_and_full(
+    sessiondb: Run, story: Story
+) -> None:
     brief, normal, full, default = (
         sessiondb("export", story.parser, "--to", "markdown", *more).out
-        for more in (["--detail", "brief"], ["--detail", "normal"], ["--detail", "full"], [])
+        for more in (
+            ["--detail", "brief"],
+            ["--detail", "normal"],
+            ["--detail", "full"],
+            [],
+        )
     )
     assert len(brief) < len(normal) <= len(full)
     assert default == normal
@@ -49,7 +57,9 @@ def test_a_family_is_one_page_or_a_folder_of_them(
 
 def test_subagents_stand_in_the_sessions_that_asked_them(sessiondb: Run) -> None:
     sessiondb("import", str(SAMPLE))
-    out = sessiondb("export", "patient-dune-yn", "--to", "markdown", "--with-children").out
+    out = sessiondb(
+        "export", "patient-dune-yn", "--to", "markdown", "--with-children"
+    ).out
     asked, nested = out.index("<b>task</b>"), out.index("<b>Subagent</b>")
     assert asked < nested
     assert "of subagents" in out

@@ -64,7 +64,13 @@ def test_a_sound_database_has_no_findings(sessiondb: Run, story: Story) -> None:
     ],
 )
 def test_what_is_wrong_is_found(
-    sessiondb: Run, story: Story, store: Store, database: Path, *, statement: str, found_by: str
+    sessiondb: Run,
+    story: Story,
+    store: Store,
+    database: Path,
+    *,
+    statement: str,
+    found_by: str,
 ) -> None:
     store.append(story.parser, assistant("x" * 5000))
     store.close()
@@ -75,7 +81,10 @@ def test_what_is_wrong_is_found(
     assert found_by in {finding["check"] for finding in ran.json["findings"]}
     assert all(finding["count"] > 0 for finding in ran.json["findings"])
     (line, *_) = sessiondb("check").lines
-    assert line[3] in ("sessiondb check --repair", "sessiondb export -a --to jsonl -o FILE")
+    assert line[3] in (
+        "sessiondb check --repair",
+        "sessiondb export -a --to jsonl -o FILE",
+    )
 
 
 def test_what_a_shell_delete_left_is_named(
@@ -84,7 +93,9 @@ def test_what_a_shell_delete_left_is_named(
     store.close()
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("DELETE FROM session WHERE id = ?", (story.parser,))
-    found = {f["what"]: f["count"] for f in sessiondb("check", "--json").json["findings"]}
+    found = {
+        f["what"]: f["count"] for f in sessiondb("check", "--json").json["findings"]
+    }
     assert found["rows of message without their session"] == 3
     assert found["rows of session without their session"] == 2
 
@@ -138,7 +149,9 @@ def test_a_backup_into_a_folder_is_named_by_the_time(
     assert sessiondb("--db", str(copy), "list", "-a", "--json").json["sessions"]
 
 
-def test_agents_go_on_writing_during_a_backup(sessiondb: Run, story: Story, store: Store) -> None:
+def test_agents_go_on_writing_during_a_backup(
+    sessiondb: Run, story: Story, store: Store
+) -> None:
     done = threading.Event()
 
     def write() -> None:
@@ -163,7 +176,10 @@ def test_doctor_tells_versions_sizes_and_advice(sessiondb: Run, story: Story) ->
     assert report["pragmas"]["journal_mode"] == "wal"
     assert report["rows"]["sessions"] > 4
     assert report["bytes_by_table"]["session"] > 0
-    assert report["biggest_sessions"][0]["bytes"] >= report["biggest_sessions"][-1]["bytes"]
+    assert (
+        report["biggest_sessions"][0]["bytes"]
+        >= report["biggest_sessions"][-1]["bytes"]
+    )
     assert report["last_import"]["source"] == "opencode"
     assert report["pending_migrations"] == []
     named = any("WAL-reset" in line for line in report["advice"])
@@ -179,7 +195,9 @@ def test_doctor_makes_no_database(sessiondb: Run, database: Path) -> None:
     assert not database.exists()
 
 
-def test_doctor_helps_with_a_file_that_cannot_be_used(sessiondb: Run, database: Path) -> None:
+def test_doctor_helps_with_a_file_that_cannot_be_used(
+    sessiondb: Run, database: Path
+) -> None:
     database.write_bytes(b"remember the milk" * 300)
     report = sessiondb("doctor", "--json").json
     assert "not a sessiondb database" in report["error"]
@@ -242,7 +260,9 @@ def test_a_busy_database_is_exit_5(
     sessiondb: Run, story: Story, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience: Callable[..., Store] = Store.open
-    monkeypatch.setattr(Store, "open", lambda *a, **k: patience(*a, busy_timeout=0.05, **k))
+    monkeypatch.setattr(
+        Store, "open", lambda *a, **k: patience(*a, busy_timeout=0.05, **k)
+    )
     with closing(sqlite3.connect(database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         ran = sessiondb("title", story.parser, "Later")
@@ -251,7 +271,8 @@ def test_a_busy_database_is_exit_5(
 
 
 @pytest.mark.parametrize(
-    "typed", ["DELETE FROM session WHERE id = ?", "DELETE FROM message WHERE session_id = ?"]
+    "typed",
+    ["DELETE FROM session WHERE id = ?", "DELETE FROM message WHERE session_id = ?"],
 )
 def test_after_a_delete_in_a_shell_every_command_works_for_the_rest(
     sessiondb: Run, story: Story, store: Store, tmp_path: Path, typed: str
@@ -272,7 +293,11 @@ def test_after_a_delete_in_a_shell_every_command_works_for_the_rest(
     assert ran.code == 4
     assert all(line[3] == "sessiondb check --repair" for line in ran.lines)
     asked = sessiondb("check", "--repair")
-    assert (asked.code, "--yes" in asked.err, "--dry-run" in asked.err) == (2, True, True)
+    assert (asked.code, "--yes" in asked.err, "--dry-run" in asked.err) == (
+        2,
+        True,
+        True,
+    )
     plan = sessiondb("check", "--repair", "--dry-run")
     assert (plan.code, len(plan.lines)) == (4, 1 + len(ran.lines))
     done = sessiondb("check", "--repair", "--yes", "--json")
@@ -299,12 +324,16 @@ def test_one_session_that_cannot_be_read_does_not_stop_a_sync(
     monkeypatch.delenv("SESSIONDB_PATH")
     sessiondb("init", "--local")
     with Store.open() as store:
-        broken, other = (store.create_session(title=name) for name in ("broken", "other"))
+        broken, other = (
+            store.create_session(title=name) for name in ("broken", "other")
+        )
         for session in (broken, other):
             store.append(session, user("hello"))
         path = store.path
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("UPDATE part SET data = x'c1' WHERE session_id = ?", (broken.id,))
+        connection.execute(
+            "UPDATE part SET data = x'c1' WHERE session_id = ?", (broken.id,)
+        )
     ran = sessiondb("sync", "--json")
     assert (ran.code, ran.json["written"]) == (4, [other.id])
     assert [broken.id in problem["why"] for problem in ran.json["problems"]] == [True]

@@ -49,13 +49,18 @@ def test_the_file_shrinks_after_a_large_session_was_removed(
     assert sessiondb("check").code == 0
 
 
-def test_rows_of_a_removed_session_go_first(store: Store, large: str, story: Story) -> None:
+def test_rows_of_a_removed_session_go_first(
+    store: Store, large: str, story: Story
+) -> None:
     store.delete(large)
     assert plan_vacuum(store).deleted_sessions == 1
     done = vacuum(store)
     assert done.bytes_after < done.bytes_before / 4
     assert store.path.stat().st_size == done.bytes_after
-    assert not os.path.exists(f"{store.path}-wal") or not os.stat(f"{store.path}-wal").st_size
+    assert (
+        not os.path.exists(f"{store.path}-wal")
+        or not os.stat(f"{store.path}-wal").st_size
+    )
     assert plan_vacuum(store).bytes_free == 0
     assert check(store) == []
 
@@ -73,7 +78,9 @@ def test_a_dry_run_changes_nothing(sessiondb: Run, large: str, store: Store) -> 
     assert plan_vacuum(store).bytes_free == before.bytes_free > 2_000_000
 
 
-def test_it_goes_on_beside_a_writer_and_a_store_that_is_open(store: Store, large: str) -> None:
+def test_it_goes_on_beside_a_writer_and_a_store_that_is_open(
+    store: Store, large: str
+) -> None:
     session = store.create_session(title="Another")
     store.delete(large)
     stop = threading.Event()
@@ -121,7 +128,9 @@ def test_who_writes_for_too_long_makes_it_busy(
     sessiondb: Run, large: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience = Store.open
-    monkeypatch.setattr(Store, "open", lambda *a, **k: patience(*a, busy_timeout=0.05, **k))
+    monkeypatch.setattr(
+        Store, "open", lambda *a, **k: patience(*a, busy_timeout=0.05, **k)
+    )
     with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         ran = sessiondb("vacuum")
@@ -136,14 +145,21 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
-    if os.getuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
+    if (
+        os.getuid()
+        or subprocess.run(mount, check=False, capture_output=True).returncode
+    ):
         pytest.skip("only root can mount a small file system")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_disk_without_room_is_said_and_all_stays(
-    small_disk: Path, sessiondb: Run, large: str, store: Store, monkeypatch: pytest.MonkeyPatch
+    small_disk: Path,
+    sessiondb: Run,
+    large: str,
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (small_disk / "filler").write_bytes(bytes(5_000_000))
     monkeypatch.setenv("SQLITE_TMPDIR", str(small_disk))

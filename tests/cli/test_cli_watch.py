@@ -15,8 +15,8 @@ import opencode_store as opencode
 import pytest
 from command_line import SAMPLE, Run
 
+from sessiondb.cli.import_watch import Changes
 from sessiondb.cli.importing import Sources
-from sessiondb.cli.watching import Changes
 from sessiondb.formats.kit import sqlite as foreign
 from sessiondb.model import Problem, SourceSession
 
@@ -89,7 +89,9 @@ def test_what_an_agent_writes_is_here_a_moment_later(
         watcher = watch(str(path.parent))
         write(agent, held(2))
         assert "2 messages  Session 2" in watcher.says("imported")
-        opencode.add_messages(agent, opencode.session(1, opencode.user(15, "And the tests?")))
+        opencode.add_messages(
+            agent, opencode.session(1, opencode.user(15, "And the tests?"))
+        )
         agent.commit()
         assert "3 messages  Session 1" in watcher.says("updated")
         assert watcher.interrupt() == (130, "\n")

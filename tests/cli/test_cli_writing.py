@@ -12,7 +12,12 @@ import pytest
 from command_line import SAMPLE, Run, Story
 
 from sessiondb import Store, user
-from sessiondb.errors import ConflictError, InvalidInputError, SessionDBError, StorageError
+from sessiondb.errors import (
+    ConflictError,
+    InvalidInputError,
+    SessionDBError,
+    StorageError,
+)
 from sessiondb.maintenance import backup
 from sessiondb.maintenance.bundle import write_bundle
 
@@ -40,7 +45,9 @@ NEVER: dict[str, Place] = {
     "its journal, which is not there": lambda folder, db: Path(f"{db}-journal"),
     "its lock": lambda folder, db: Path(f"{db}.lock"),
     "a log in capitals": lambda folder, db: folder / "OTHER.DB-WAL",
-    "a hard link to the database": lambda folder, db: _made(folder / "x", lambda p: os.link(db, p)),
+    "a hard link to the database": lambda folder, db: _made(
+        folder / "x", lambda p: os.link(db, p)
+    ),
     "a hard link to its shared memory": lambda folder, db: _made(
         folder / "x", lambda p: os.link(f"{db}-shm", p)
     ),
@@ -52,12 +59,15 @@ NEVER: dict[str, Place] = {
         folder / "gone.db", lambda p: Path(f"{p}-wal").write_bytes(b"x")
     ),
     "a link to a file": lambda folder, db: _made(
-        folder / "link", lambda p: (folder.joinpath("t").touch(), p.symlink_to(folder / "t"))
+        folder / "link",
+        lambda p: (folder.joinpath("t").touch(), p.symlink_to(folder / "t")),
     ),
     "a link to nothing": lambda folder, db: _made(
         folder / "link", lambda p: p.symlink_to(folder / "nothing")
     ),
-    "a link to a database": lambda folder, db: _made(folder / "link", lambda p: p.symlink_to(db)),
+    "a link to a database": lambda folder, db: _made(
+        folder / "link", lambda p: p.symlink_to(db)
+    ),
     "a pipe": lambda folder, db: _made(folder / "pipe", os.mkfifo),
     "a device": lambda folder, db: Path("/dev/null"),
     "a place behind a link of a project": lambda folder, db: _made(
@@ -98,10 +108,16 @@ def test_no_command_writes_over_a_database_or_through_a_link(
         folder = tmp_path / str(number)
         folder.mkdir()
         target = make(folder, store.path)
-        before, sessions = seen(tmp_path), store.sessions(project=None, archived=True).items
+        before, sessions = (
+            seen(tmp_path),
+            store.sessions(project=None, archived=True).items,
+        )
         ran = sessiondb(*COMMANDS[command](story, target))
         assert ran.code in (1, 2), (place, ran.err)
-        assert len(ran.err.splitlines()) == (1 if "--json" in command else 2), (place, ran.err)
+        assert len(ran.err.splitlines()) == (1 if "--json" in command else 2), (
+            place,
+            ran.err,
+        )
         assert seen(tmp_path) == before, place
         assert store.sessions(project=None, archived=True).items == sessions, place
     assert sessiondb("check").code == 0
@@ -166,7 +182,11 @@ def test_a_folder_of_files_is_replaced_as_a_whole_or_not_at_all(
     assert (ran.code, os.listdir(out)) == (1, [f"{story.other}.md"])
     assert (out / f"{story.other}.md").read_text() == "mine"
     assert sessiondb(*export, "--force").code == 0
-    assert {path.stem for path in out.iterdir()} == {story.parser, story.fork, story.other}
+    assert {path.stem for path in out.iterdir()} == {
+        story.parser,
+        story.fork,
+        story.other,
+    }
     assert "Write the manual" in (out / f"{story.other}.md").read_text()
 
 
@@ -183,12 +203,19 @@ def test_a_tree_is_never_written_through_a_link_inside_of_the_folder(
     assert (os.listdir(elsewhere), os.listdir(out)) == ([], ["storage"])
 
 
-def test_a_file_in_the_way_of_a_folder_of_the_tree_stays(sessiondb: Run, tmp_path: Path) -> None:
+def test_a_file_in_the_way_of_a_folder_of_the_tree_stays(
+    sessiondb: Run, tmp_path: Path
+) -> None:
     sessiondb("import", str(SAMPLE))
     out = tmp_path / "out"
     out.mkdir()
     (out / "storage").write_text("mine")
-    assert sessiondb("export", "-a", "--to", "opencode-tree", "-o", str(out), "--force").code == 2
+    assert (
+        sessiondb(
+            "export", "-a", "--to", "opencode-tree", "-o", str(out), "--force"
+        ).code
+        == 2
+    )
     assert (out / "storage").read_text() == "mine"
 
 
@@ -198,7 +225,9 @@ def test_a_new_folder_is_gone_again_when_nothing_came_of_it(
     with closing(sqlite3.connect(store.path)) as connection:
         connection.execute("UPDATE part SET data = x'c1' WHERE rid = 1")
         connection.commit()
-    ran = sessiondb("export", story.parser, "--to", "markdown", "-o", f"{tmp_path}/a/b/")
+    ran = sessiondb(
+        "export", story.parser, "--to", "markdown", "-o", f"{tmp_path}/a/b/"
+    )
     assert ran.code == 4
     assert not (tmp_path / "a").exists()
 
@@ -233,18 +262,27 @@ def test_an_export_that_is_interrupted_leaves_no_file(
     out = tmp_path / "out"
     out.mkdir()
     for target in (out / "x.jsonl", f"{out}/new/"):
-        assert sessiondb("export", story.other, "--to", "jsonl", "-o", str(target)).code == 130
+        assert (
+            sessiondb("export", story.other, "--to", "jsonl", "-o", str(target)).code
+            == 130
+        )
         assert os.listdir(out) == []
 
 
 def test_a_removal_begins_only_after_its_bundle_was_read_back(
-    store: Store, story: Story, tmp_path: Path, sessiondb: Run, monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    story: Story,
+    tmp_path: Path,
+    sessiondb: Run,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from sessiondb.formats import jsonl
 
     write = jsonl.write
     bundle = tmp_path / "bundle.jsonl"
-    monkeypatch.setattr(jsonl, "write", lambda *a, **k: _without(write(*a, **k), "off-by-one"))
+    monkeypatch.setattr(
+        jsonl, "write", lambda *a, **k: _without(write(*a, **k), "off-by-one")
+    )
     ran = sessiondb("rm", story.parser, "--yes", "--bundle", str(bundle))
     assert ran.code == 1
     assert "would not restore the sessions" in ran.err
@@ -253,13 +291,17 @@ def test_a_removal_begins_only_after_its_bundle_was_read_back(
 
 def _without(documents: object, word: str) -> object:
     for item in documents:  # type: ignore[attr-defined]
-        yield item.__class__(item.name, [line for line in item.chunks if word not in line])
+        yield item.__class__(
+            item.name, [line for line in item.chunks if word not in line]
+        )
 
 
 def test_a_session_that_changes_after_its_bundle_stays(
     store: Store, story: Story, tmp_path: Path
 ) -> None:
-    revisions = write_bundle(store, [store.session(story.other)], tmp_path / "b.jsonl.gz")
+    revisions = write_bundle(
+        store, [store.session(story.other)], tmp_path / "b.jsonl.gz"
+    )
     store.append(story.other, user("One more thing"))
     with pytest.raises(ConflictError, match="changed after"), store.effects() as fx:
         fx.delete(story.other, revisions=revisions)
@@ -287,7 +329,9 @@ def test_no_database_is_made_under_a_name_that_belongs_to_another(
     assert not path.exists()
 
 
-def test_the_library_keeps_the_same_rule(store: Store, story: Story, tmp_path: Path) -> None:
+def test_the_library_keeps_the_same_rule(
+    store: Store, story: Story, tmp_path: Path
+) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nothing")
     for place in (store.path, Path(f"{store.path}-wal"), tmp_path / "link", tmp_path):
         with pytest.raises(InvalidInputError):

@@ -80,7 +80,11 @@ def test_a_pipe_gets_exact_fields(nasty: None, sessiondb: Run) -> None:
 
 @pytest.mark.parametrize(
     ("name", "width", "env"),
-    [("terminal-80", 80, {}), ("terminal-40", 40, {}), ("no-color-80", 80, {"NO_COLOR": "1"})],
+    [
+        ("terminal-80", 80, {}),
+        ("terminal-40", 40, {}),
+        ("no-color-80", 80, {"NO_COLOR": "1"}),
+    ],
 )
 def test_a_terminal_gets_what_fits(
     nasty: None, terminal: Run, name: str, width: int, env: dict[str, str]
@@ -100,7 +104,9 @@ def test_no_row_is_wider_than_the_terminal() -> None:
 def test_no_control_reaches_a_terminal_but_colour() -> None:
     for path in GOLDEN.glob("*.txt"):
         text = re.sub(r"␛\[[0-9;]*m", "", path.read_text(encoding="utf-8"))
-        assert not re.search("␛|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+        assert not re.search(
+            "␛|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text
+        )
 
 
 @given(

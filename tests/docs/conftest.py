@@ -23,7 +23,9 @@ def _write_own(store: Store) -> SessionHandle:
         fx.append(session, user("Set the timer", clock))
         fx.append(session, user(text("a NUL \0 and half of a pair \ud800")))
         failed = tool("bash", {"command": "tea"}, error="no water", call_id="call_1")
-        fx.append(session, assistant(text("Long. " * 400), failed), model="other", cost=0.25)
+        fx.append(
+            session, assistant(text("Long. " * 400), failed), model="other", cost=0.25
+        )
         fx.append(
             session, assistant("Priced."), model="some-model", cost=0.004, response_id="resp_1",
             time=1_770_800_000_000, tokens=Tokens(input=1810, output=64),

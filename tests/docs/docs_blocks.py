@@ -32,7 +32,12 @@ def blocks(text: str, language: str) -> list[Block]:
     found = []
     for match in _FENCE.finditer(text):
         if match[1] == language:
-            before = text[: match.start()].rstrip().rsplit("\n\n", 1)[-1].rsplit("```\n", 1)[-1]
+            before = (
+                text[: match.start()]
+                .rstrip()
+                .rsplit("\n\n", 1)[-1]
+                .rsplit("```\n", 1)[-1]
+            )
             line = text.count("\n", 0, match.start()) + 1
             found.append(Block(match[2], before.strip(), line))
     return found

@@ -75,7 +75,9 @@ def _sessiondb(arguments: list[str]) -> str:
     stdout = _Terminal(raw, encoding="utf-8", write_through=True)
     stderr = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
     with (
-        mock.patch.multiple(sys, stdout=stdout, stderr=stderr, argv=["sessiondb", *arguments]),
+        mock.patch.multiple(
+            sys, stdout=stdout, stderr=stderr, argv=["sessiondb", *arguments]
+        ),
         contextlib.suppress(SystemExit),
         contextlib.chdir(ROOT),
     ):
@@ -107,14 +109,19 @@ def rewritten(text: str) -> str:
         pieces = []
         for command, _ in typed(match[0]):
             lines = [line.rstrip() for line in run(command).strip().split("\n")]
-            pieces.append("\n".join([f"$ {command}", *filter(None, lines[:1]), *lines[1:]]) + "\n")
+            pieces.append(
+                "\n".join([f"$ {command}", *filter(None, lines[:1]), *lines[1:]]) + "\n"
+            )
         return "```console\n" + "\n".join(pieces) + "```"
 
     return _BLOCK.sub(again, text)
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder, fresh_terminal(Path(folder, "sessions.db")):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        fresh_terminal(Path(folder, "sessions.db")),
+    ):
         for name in sys.argv[1:]:
             fresh = rewritten(page(name))
             (ROOT / name).write_text(fresh, encoding="utf-8")

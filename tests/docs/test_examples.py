@@ -55,15 +55,27 @@ def test_a_fork_shares_its_beginning_and_outlives_its_original(tmp_path: Path) -
     assert "and carries its cost now: $0.05" in printed
 
 
-def test_subagents_work_at_once_below_the_call_that_asked_for_them(tmp_path: Path) -> None:
+def test_subagents_work_at_once_below_the_call_that_asked_for_them(
+    tmp_path: Path,
+) -> None:
     printed = said("subagent", tmp_path)
-    assert printed.count("task completed: ") == printed.count("subagent at #2 for call_") == 2
+    assert (
+        printed.count("task completed: ")
+        == printed.count("subagent at #2 for call_")
+        == 2
+    )
     assert "a list leaves subagents out: ['Rename remaining()']" in printed
     assert "left after the delete: 0" in printed
 
 
 def test_costs_are_counted_once_and_unknown_is_not_0(tmp_path: Path) -> None:
     printed = said("costs", tmp_path)
-    assert "local-model: 1 answer, unknown stated, unknown estimated, 300 tokens" in printed
+    assert (
+        "local-model: 1 answer, unknown stated, unknown estimated, 300 tokens"
+        in printed
+    )
     assert "own unknown, inherited $0.0125" in printed
-    assert printed.count("example-costs: 3 answers, $0.0125 stated, $0.0008 estimated") == 2
+    assert (
+        printed.count("example-costs: 3 answers, $0.0125 stated, $0.0008 estimated")
+        == 2
+    )

@@ -44,7 +44,9 @@ def test_every_column_is_described_in_order_with_its_type(sample: Path) -> None:
         assert described == _tables(db)
         for table in described:
             rows = db.execute(f"PRAGMA table_info({table})").fetchall()
-            real = [(name, kind + "!" * required) for _, name, kind, required, *_ in rows]
+            real = [
+                (name, kind + "!" * required) for _, name, kind, required, *_ in rows
+            ]
             assert _columns_on_the_page(sections[table]) == real, table
 
 
@@ -53,10 +55,14 @@ def test_every_index_is_named_and_the_query_beside_them_takes_the_one_that_it_sh
 ) -> None:
     section = FORMAT.partition("## Indexes\n")[2].partition("\n## ")[0]
     with closing(sqlite3.connect(sample)) as db:
-        rows = db.execute("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql NOT NULL")
+        rows = db.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql NOT NULL"
+        )
         assert set(re.findall(r"`(ix_\w+)`", section)) == {name for (name,) in rows}
         (query,) = blocks(section, "sql")
-        plan = " ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {query.text}"))
+        plan = " ".join(
+            row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {query.text}")
+        )
     assert "ix_session_listed_used" in plan
     assert "TEMP B-TREE" not in plan
 
@@ -64,17 +70,26 @@ def test_every_index_is_named_and_the_query_beside_them_takes_the_one_that_it_sh
 def test_every_view_is_described_with_its_columns(sample: Path) -> None:
     described = {
         name: re.findall(r"`(\w+)`", columns)
-        for name, columns in re.findall(r"(?m)^\| `(\w+)` \| a [^|]*\| (.*) \|$", FORMAT)
+        for name, columns in re.findall(
+            r"(?m)^\| `(\w+)` \| a [^|]*\| (.*) \|$", FORMAT
+        )
     }
     with closing(sqlite3.connect(sample)) as db:
-        views = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type='view'")}
+        views = {
+            name
+            for (name,) in db.execute(
+                "SELECT name FROM sqlite_schema WHERE type='view'"
+            )
+        }
         assert described.keys() == views - {"part_search_content"}
         for view, columns in described.items():
             rows = db.execute(f"PRAGMA table_info({view})").fetchall()
             assert columns == [name for _, name, *_ in rows], view
 
 
-def test_the_recipes_hold_on_a_real_file(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recipes_hold_on_a_real_file(
+    sample: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(sample.parent)
     names: dict[str, Any] = {"__name__": "reader"}
     try:
@@ -120,7 +135,10 @@ def test_the_shell_may_do_what_the_page_allows(
     _copy(sample, path)
     for block in blocks(FORMAT, "sql"):
         done = subprocess.run(
-            [sqlite3_shell, str(path), block.text], check=False, capture_output=True, text=True
+            [sqlite3_shell, str(path), block.text],
+            check=False,
+            capture_output=True,
+            text=True,
         )
         assert (done.returncode, done.stderr) == (0, ""), block.text
     with Store.open(path) as store:
@@ -137,7 +155,9 @@ def test_the_page_names_what_a_delete_in_the_shell_leaves_behind(
     delete = "PRAGMA foreign_keys = ON; DELETE FROM session WHERE source = 'my-agent'"
     subprocess.run([sqlite3_shell, str(path), delete], check=True)
     with Store.open(path) as store:
-        assert {finding.what for finding in check(store)} == {"blobs that nothing refers to"}
+        assert {finding.what for finding in check(store)} == {
+            "blobs that nothing refers to"
+        }
 
 
 def test_a_foreign_trigger_is_refused_and_a_foreign_index_is_not(
@@ -150,6 +170,8 @@ def test_a_foreign_trigger_is_refused_and_a_foreign_index_is_not(
         db.execute("CREATE TABLE notes (text TEXT)")
         db.execute("CREATE VIEW short AS SELECT id, title FROM session")
         Store.open(path).close()
-        db.execute("CREATE TRIGGER planted AFTER INSERT ON part BEGIN DELETE FROM notes; END")
+        db.execute(
+            "CREATE TRIGGER planted AFTER INSERT ON part BEGIN DELETE FROM notes; END"
+        )
     with pytest.raises(ValueError, match="planted"):
         Store.open(path)

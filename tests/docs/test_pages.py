@@ -15,10 +15,10 @@ from sessiondb.cli.app import COMMANDS
 from sessiondb.codec import BLOB_BYTES, MAX_DEPTH
 from sessiondb.effects.delete import REAP_ROWS
 from sessiondb.effects.session import MAX_CHAIN
-from sessiondb.effects.stream import FLUSH_SECONDS
 from sessiondb.ids import MAX_ID_BYTES
-from sessiondb.opened.importing import MAX_RECORDS
+from sessiondb.importing.importer import MAX_RECORDS
 from sessiondb.repository.search import WINDOW
+from sessiondb.streaming.stream import FLUSH_SECONDS
 
 NUMBERS = {
     "README.md": (
@@ -60,7 +60,9 @@ def test_links_lead_somewhere(name: str) -> None:
 
 def test_files_and_scripts_that_pages_name_exist() -> None:
     for name in PAGES:
-        for path in re.findall(r"`((?:scripts|tests|examples|docs|src)/[\w./-]+)`", page(name)):
+        for path in re.findall(
+            r"`((?:scripts|tests|examples|docs|src)/[\w./-]+)`", page(name)
+        ):
             assert (ROOT / path).exists(), f"{name}: {path}"
 
 
@@ -68,7 +70,9 @@ def test_the_library_page_names_every_verb_and_read_and_no_other() -> None:
     text = page("docs/LIBRARY.md")
     public = {name for name in dir(Store) if not name.startswith("_")}
     for name in public - {"open", "close", "path", "location"}:
-        assert re.search(rf"`(store\.)?{name}(\(|`)", text), f"{name} is not on the page"
+        assert re.search(rf"`(store\.)?{name}(\(|`)", text), (
+            f"{name} is not on the page"
+        )
     rows = re.findall(r"(?m)^\| (`[^|]*) \|", text)
     named = set(re.findall(r"`(\w+)\(", " ".join(rows)))
     assert named <= public | {*sessiondb.__all__}
@@ -87,7 +91,9 @@ def test_the_library_page_has_the_arguments_that_the_code_has() -> None:
 
 
 def test_both_facades_have_the_names_that_the_page_promises() -> None:
-    names = [{n for n in dir(cls) if not n.startswith("_")} for cls in (Store, AsyncStore)]
+    names = [
+        {n for n in dir(cls) if not n.startswith("_")} for cls in (Store, AsyncStore)
+    ]
     only = names[0] ^ names[1]
     text = page("docs/LIBRARY.md")
     for name in only:
@@ -102,7 +108,11 @@ def test_the_rooms_stand_in_the_order_that_the_tests_enforce() -> None:
     shown = re.findall(r"`(\w+)`", " ".join(rows))
     assert shown == [room for room in order.split() if room in shown]
     package = ROOT / "src" / "sessiondb"
-    rooms = {p.stem for p in package.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    rooms = {
+        p.stem
+        for p in package.iterdir()
+        if p.suffix == ".py" or (p / "__init__.py").exists()
+    }
     assert {*shown} == rooms - {"__init__", "__main__"}
 
 

@@ -24,7 +24,9 @@ HOLDERS = {"message", "part", "item", "entry", "draft"}
 def modules() -> list[Path]:
     """Return every module that reads messages and parts for what they mean."""
     files = sorted(PACKAGE.rglob("*.py"))
-    return [f for f in files if not f.relative_to(PACKAGE).as_posix().startswith(FOREIGN)]
+    return [
+        f for f in files if not f.relative_to(PACKAGE).as_posix().startswith(FOREIGN)
+    ]
 
 
 def is_data(node: ast.expr, aliases: set[str]) -> bool:
@@ -36,7 +38,9 @@ def is_data(node: ast.expr, aliases: set[str]) -> bool:
     holder = node.value
     while isinstance(holder, ast.Subscript):
         holder = holder.value
-    name = holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
+    name = (
+        holder.attr if isinstance(holder, ast.Attribute) else getattr(holder, "id", "")
+    )
     return name.rstrip("s") in HOLDERS
 
 
@@ -55,17 +59,30 @@ def keys_of(node: ast.expr, function: ast.AST) -> set[str]:
     """Return the keys that an expression stands for: a constant, or what a loop goes through."""
     if isinstance(node, ast.Constant):
         return {str(node.value)}
-    assert isinstance(node, ast.Name), f"line {node.lineno}: a key that cannot be read off"
+    assert isinstance(node, ast.Name), (
+        f"line {node.lineno}: a key that cannot be read off"
+    )
     for loop in ast.walk(function):
-        if isinstance(loop, ast.comprehension | ast.For) and ast.unparse(loop.target) == node.id:
+        if (
+            isinstance(loop, ast.comprehension | ast.For)
+            and ast.unparse(loop.target) == node.id
+        ):
             assert isinstance(loop.iter, ast.Tuple)
-            return {str(item.value) for item in loop.iter.elts if isinstance(item, ast.Constant)}
+            return {
+                str(item.value)
+                for item in loop.iter.elts
+                if isinstance(item, ast.Constant)
+            }
     raise AssertionError(f"line {node.lineno}: a key that cannot be read off")
 
 
 def reads(tree: ast.AST) -> Iterator[str]:
     """Yield every key of ``data`` that a module reads."""
-    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [
+        n
+        for n in ast.walk(tree)
+        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
     for function in functions:
         aliases = aliases_of(function)
         for node in ast.walk(function):
@@ -116,5 +133,7 @@ def test_every_key_that_is_read_is_on_the_page_and_no_other() -> None:
         ('def f(session): return session.data.get("a")', set()),
     ],
 )
-def test_the_search_for_keys_finds_each_way_to_read_one(code: str, keys: set[str]) -> None:
+def test_the_search_for_keys_finds_each_way_to_read_one(
+    code: str, keys: set[str]
+) -> None:
     assert set(reads(ast.parse(code))) == keys

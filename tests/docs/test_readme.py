@@ -28,12 +28,18 @@ def _descending(rows: Rows, name: str) -> bool:
 
 #: What the rows of a query must be like, by the first words of the sentence before it.
 SENSIBLE: dict[str, Callable[[Rows], bool]] = {
-    "Newest sessions": lambda rows: _descending(rows, "updated") and bool(rows[0]["title"]),
+    "Newest sessions": lambda rows: (
+        _descending(rows, "updated") and bool(rows[0]["title"])
+    ),
     "One transcript": lambda rows: rows[0]["role"] == "user" and _ascending_seq(rows),
     "Cost by model": lambda rows: _descending(rows, "usd") and rows[0]["answers"] > 0,
-    "Slowest tool": lambda rows: _descending(rows, "seconds") and rows[0]["seconds"] > 0,
+    "Slowest tool": lambda rows: (
+        _descending(rows, "seconds") and rows[0]["seconds"] > 0
+    ),
     "Failed tools": lambda rows: all(row["outcome"] and row["said"] for row in rows),
-    "Biggest": lambda rows: _descending(rows, "characters") and rows[0]["characters"] > 2_000,
+    "Biggest": lambda rows: (
+        _descending(rows, "characters") and rows[0]["characters"] > 2_000
+    ),
     "The tree": lambda rows: any(
         row["relation"] == "fork" and row["title"].startswith("  ") for row in rows
     ),
@@ -50,7 +56,10 @@ def _ascending_seq(rows: Rows) -> bool:
 
 def _ask(shell: str, path: Path, sql: str) -> Rows:
     done = subprocess.run(
-        [shell, "-readonly", "-json", str(path), sql], check=False, capture_output=True, text=True
+        [shell, "-readonly", "-json", str(path), sql],
+        check=False,
+        capture_output=True,
+        text=True,
     )
     assert (done.returncode, done.stderr) == (0, ""), sql
     return json.loads(done.stdout or "[]")  # type: ignore[no-any-return]
@@ -61,28 +70,38 @@ def _check_queries(shell: str, path: Path, word: str) -> None:
         sql = query.text.replace("'timer'", f"'{word}'")
         assert "data" not in re.findall(r"\w+", sql), "no query needs MessagePack"
         rows = _ask(shell, path, sql)
-        (sensible,) = (check for name, check in SENSIBLE.items() if query.before.startswith(name))
+        (sensible,) = (
+            check for name, check in SENSIBLE.items() if query.before.startswith(name)
+        )
         assert rows, query.before
         assert sensible(rows), (query.before, rows)
 
 
-def test_every_query_answers_in_the_plain_shell(sqlite3_shell: str, sample: Path) -> None:
+def test_every_query_answers_in_the_plain_shell(
+    sqlite3_shell: str, sample: Path
+) -> None:
     assert len(QUERIES) == len(SENSIBLE) >= 8
     _check_queries(sqlite3_shell, sample, "timer")
 
 
 def test_every_query_answers_on_sessions_of_the_real_opencode(
-    sqlite3_shell: str, database: Callable[[Path], Path], real_store: Callable[[str], Path]
+    sqlite3_shell: str,
+    database: Callable[[Path], Path],
+    real_store: Callable[[str], Path],
 ) -> None:
     path = database(real_store("opencode-1.18.33") / "data")
     with Store.open(path, read_only=True) as store:
         newest = store.sessions(project=ALL, source="opencode", limit=1).items[0]
         texts = (message.text for message in store.walk(newest))
-        word = next(word for text in texts for word in re.findall(r"[^\W\d_]{4,}", text))
+        word = next(
+            word for text in texts for word in re.findall(r"[^\W\d_]{4,}", text)
+        )
     _check_queries(sqlite3_shell, path, word)
 
 
-@pytest.mark.parametrize("name", ["opencode-0.5.29", "opencode-1.18.33", "opencode-2.0.15"])
+@pytest.mark.parametrize(
+    "name", ["opencode-0.5.29", "opencode-1.18.33", "opencode-2.0.15"]
+)
 def test_the_files_that_were_edited_are_found_whichever_agent_edited_them(
     name: str,
     sqlite3_shell: str,
@@ -108,9 +127,9 @@ def test_every_command_has_its_line_and_no_line_names_another() -> None:
     table = re.findall(r"(?m)^\| (`sessiondb .*?`) \|", README)
     listed = re.findall(r"`sessiondb ([a-z]+)", " ".join(table))
     assert sorted(listed) == sorted(COMMANDS)
-    assert set(re.findall(r"sessiondb (?:--\S+ )*([a-z]+)\b(?=[^a-z])", _code(README))) <= {
-        *COMMANDS
-    }
+    assert set(
+        re.findall(r"sessiondb (?:--\S+ )*([a-z]+)\b(?=[^a-z])", _code(README))
+    ) <= {*COMMANDS}
 
 
 def test_every_name_of_a_session_that_the_page_shows_finds_it(sample: Path) -> None:
@@ -124,10 +143,15 @@ def test_every_name_of_a_session_that_the_page_shows_finds_it(sample: Path) -> N
 def test_every_option_that_the_page_names_is_in_the_help_of_some_command() -> None:
     assert isinstance(app, Commands)
     known = {"--help", "--version"}
-    for command in (app, *filter(None, (app.get_command(_context(), name) for name in COMMANDS))):
+    for command in (
+        app,
+        *filter(None, (app.get_command(_context(), name) for name in COMMANDS)),
+    ):
         for parameter in command.params:
             known |= {*parameter.opts, *parameter.secondary_opts}
-    named = re.findall(r"(?<!\S)--[a-z-]+", re.sub(r"[`\[\]]", " ", _code(_without_sh(README))))
+    named = re.findall(
+        r"(?<!\S)--[a-z-]+", re.sub(r"[`\[\]]", " ", _code(_without_sh(README)))
+    )
     assert set(named) <= known
 
 
@@ -158,7 +182,9 @@ def test_the_python_of_a_page_runs(
     whole = [block for block in blocks(page(name), "python") if _is_whole(block)]
     assert whole
     for block in whole:
-        exec(compile(block.text, f"{name}:{block.line}", "exec"), {"__name__": "reader"})
+        exec(
+            compile(block.text, f"{name}:{block.line}", "exec"), {"__name__": "reader"}
+        )
     if name == "README.md":
         (shown,) = blocks(README, "text")
         assert capsys.readouterr().out == shown.text

@@ -71,7 +71,9 @@ class AwaitedStore(Awaited):
         async with entered(self.inner.stream(*args, **options)) as out:
             yield AwaitedStream(out)
 
-    def on_commit(self, callback: Callable[[list[Change]], object]) -> Callable[[], None]:
+    def on_commit(
+        self, callback: Callable[[list[Change]], object]
+    ) -> Callable[[], None]:
         end: Callable[[], None] = self.inner.on_commit(callback)
         return end
 
@@ -161,7 +163,9 @@ def whole(path: Path) -> None:
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
         assert connection.execute(_LOST).fetchall() == []
         for table in ("part_search", "session_search", "prompt_search"):
-            connection.execute(f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)")
+            connection.execute(
+                f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)"
+            )
 
 
 async def eventually(test: Callable[[], Any], seconds: float = 5.0) -> Any:

@@ -14,7 +14,14 @@ from typing import Any
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
-    ["sessiondb.store", "sessiondb.aio", "pytest", "pytest_asyncio", "hypothesis", "msgpack"]
+    [
+        "sessiondb.store",
+        "sessiondb.aio",
+        "pytest",
+        "pytest_asyncio",
+        "hypothesis",
+        "msgpack",
+    ]
 )
 PATIENCE = 30.0
 
@@ -24,7 +31,9 @@ class Other:
 
     def __init__(self, function: Callable[..., None], *args: Any) -> None:
         self.pipe, theirs = _context.Pipe()
-        self._process = _context.Process(target=function, args=(theirs, *args), daemon=True)
+        self._process = _context.Process(
+            target=function, args=(theirs, *args), daemon=True
+        )
         self._process.start()
         theirs.close()
 

@@ -95,7 +95,9 @@ async def test_callbacks_are_told_in_the_order_of_commits_until_they_end(
     end = contract.store.on_commit(told.extend)
     with Store.open(contract.path, durability="normal") as other:
         mine = [contract.store.append(session, user("x")) for _ in range(20)]
-        theirs = [asyncio.to_thread(other.append, session.id, user("y")) for _ in range(20)]
+        theirs = [
+            asyncio.to_thread(other.append, session.id, user("y")) for _ in range(20)
+        ]
         await asyncio.gather(*mine, *theirs)
         await eventually(lambda: told and told[-1].last_seq == 40)
     assert [c.change for c in told] == sorted({c.change for c in told})
@@ -117,7 +119,9 @@ async def test_nothing_is_told_of_what_was_not_committed(
             fx.append("ses_nowhere", user("y"))
     last = await contract.store.append(session, user("z"))
     await eventually(lambda: any(c.last_seq == last.seq for c in told))
-    assert [c.last_seq for c in told if c.session_id == session.id and c.last_seq] == [1]
+    assert [c.last_seq for c in told if c.session_id == session.id and c.last_seq] == [
+        1
+    ]
 
 
 async def test_a_change_says_which_messages_to_read_again(
@@ -125,7 +129,9 @@ async def test_a_change_says_which_messages_to_read_again(
 ) -> None:
     async with contract.store.effects() as fx:
         fx.append(session, user("one"))
-        a = fx.append(session, assistant(tool("t", call_id="c1"), tool("t", call_id="c2")))
+        a = fx.append(
+            session, assistant(tool("t", call_id="c1"), tool("t", call_id="c2"))
+        )
         fx.append(session, user("three"))
     told: list[Change] = []
     contract.store.on_commit(told.extend)
@@ -145,7 +151,9 @@ async def test_a_change_says_which_messages_to_read_again(
 
 
 @asynccontextmanager
-async def following(store: AwaitedStore, *args: Any, **how: Any) -> AsyncGenerator[list[Change]]:
+async def following(
+    store: AwaitedStore, *args: Any, **how: Any
+) -> AsyncGenerator[list[Change]]:
     """What a follower was told so far, while it follows."""
     found: list[Change] = []
     stop = threading.Event()
@@ -207,7 +215,9 @@ async def test_changes_go_on_after_any_one_of_them(contract: Contract) -> None:
         assert rest == found[number + 1 :]
 
 
-async def test_changes_find_more_sessions_than_they_read_at_once(contract: Contract) -> None:
+async def test_changes_find_more_sessions_than_they_read_at_once(
+    contract: Contract,
+) -> None:
     for size in (64, 300, 350):
         async with contract.store.effects() as fx:
             for _ in range(size):
@@ -262,7 +272,9 @@ async def test_whoever_reads_after_what_changes_say_has_everything(
                 await read(change)
 
     task = asyncio.ensure_future(follow())
-    a = await contract.store.append(session, assistant(tool("t", call_id="c1"), tool("u")))
+    a = await contract.store.append(
+        session, assistant(tool("t", call_id="c1"), tool("u"))
+    )
     await contract.store.append(session, user("meanwhile"))
     async with contract.store.stream(session) as out:
         said = out.text()

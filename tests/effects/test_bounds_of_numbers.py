@@ -78,7 +78,9 @@ def test_a_token_count_is_a_bounded_integer(store: Store, verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", TIME_VERBS)
-def test_a_time_is_in_milliseconds_and_the_hint_says_so(store: Store, verb: str) -> None:
+def test_a_time_is_in_milliseconds_and_the_hint_says_so(
+    store: Store, verb: str
+) -> None:
     for value in TIMES:
         refused(store, TIME_VERBS[verb], value)
     assert "ms" in (refused(store, TIME_VERBS[verb], 1_772_000_000).hint or "")
@@ -107,13 +109,21 @@ def test_rows_that_overflow_break_neither_append_nor_usage_nor_check(
     with Store.open(path, durability="normal") as store:
         session = store.create_session()
         for _ in range(2):
-            store.append(session, assistant("x"), cost=1.0, tokens={"input": 1}, model="m")
+            store.append(
+                session, assistant("x"), cost=1.0, tokens={"input": 1}, model="m"
+            )
         fork = store.fork(session)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("UPDATE message SET tokens_input = 9223372036854775807, cost = 1.7e308")
-        db.execute("UPDATE session SET tokens_input = 9223372036854775807, cost = 9e999")
+        db.execute(
+            "UPDATE message SET tokens_input = 9223372036854775807, cost = 1.7e308"
+        )
+        db.execute(
+            "UPDATE session SET tokens_input = 9223372036854775807, cost = 9e999"
+        )
     with Store.open(path, durability="normal") as store:
-        store.append(session, assistant("more"), cost=1.0, tokens={"input": 5}, model="m")
+        store.append(
+            session, assistant("more"), cost=1.0, tokens={"input": 5}, model="m"
+        )
         store.append(fork, assistant("more"), cost=1.0, tokens={"input": 5}, model="m")
         (row,) = store.usage(by=())
         assert row.cost is None

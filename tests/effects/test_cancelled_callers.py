@@ -12,8 +12,8 @@ import pytest_asyncio
 from facades import eventually, rows, whole
 
 from sessiondb import ALL, AsyncStore, Store, assistant, text, tool, user
+from sessiondb.database.connections import MAX_READERS
 from sessiondb.effects import Unit
-from sessiondb.opened.readers import MAX_READERS
 
 #: Steps of the loop, and milliseconds, after which a caller is cancelled.
 MOMENTS = [*(("steps", n) for n in range(16)), *(("ms", n / 4) for n in range(1, 13))]
@@ -21,7 +21,9 @@ MOMENTS = [*(("steps", n) for n in range(16)), *(("ms", n / 4) for n in range(1,
 
 @pytest_asyncio.fixture
 async def store(tmp_path: Path) -> AsyncGenerator[AsyncStore]:
-    async with AsyncStore.open(tmp_path / "s.db", durability="normal", source="tests") as opened:
+    async with AsyncStore.open(
+        tmp_path / "s.db", durability="normal", source="tests"
+    ) as opened:
         await opened.create_session(id="s", directory="/tmp")
         yield opened
     whole(opened.path)
@@ -40,7 +42,9 @@ async def cancelled(work: Coroutine[Any, Any, Any], moment: tuple[str, float]) -
     return task.cancelled()
 
 
-async def test_a_unit_is_whole_or_not_there_and_can_be_committed_again(store: AsyncStore) -> None:
+async def test_a_unit_is_whole_or_not_there_and_can_be_committed_again(
+    store: AsyncStore,
+) -> None:
     ended = set()
     for number, moment in enumerate(MOMENTS):
         units: list[Unit] = []
@@ -49,7 +53,9 @@ async def test_a_unit_is_whole_or_not_there_and_can_be_committed_again(store: As
             async with store.effects() as fx:
                 units.append(fx)
                 s = fx.create_session(id=f"s{number}", directory="/tmp")
-                m = fx.append(s, assistant("Hello", tool("t", output="x" * 2_000)), open=True)
+                m = fx.append(
+                    s, assistant("Hello", tool("t", output="x" * 2_000)), open=True
+                )
                 fx.add_part(s, m, "more")
                 fx.finish(s, m, cost=0.5)
                 fx.append(s, user("Thanks"))
@@ -115,7 +121,9 @@ FROM session WHERE id LIKE ? ORDER BY id
 """
 
 
-async def test_a_cancelled_verb_is_done_once_when_it_is_repeated(store: AsyncStore) -> None:
+async def test_a_cancelled_verb_is_done_once_when_it_is_repeated(
+    store: AsyncStore,
+) -> None:
     for verb, call in VERBS.items():
         truth: list[Any] = []
         for number, moment in enumerate([None, *MOMENTS[1::5]]):
@@ -160,12 +168,17 @@ async def test_a_stream_that_is_cancelled_anywhere_ends_its_message_and_its_leas
 
         was = await cancelled(answer(), moment)
         sql = "SELECT count(*) FROM message WHERE session_id = ? AND time_completed IS NULL"
-        await eventually(lambda name=name, sql=sql: rows(store.path, sql, name) == [(0,)])
+        await eventually(
+            lambda name=name, sql=sql: rows(store.path, sql, name) == [(0,)]
+        )
         await eventually(lambda: rows(store.path, "SELECT * FROM lease") == [])
         found = await store.messages(name)
         assert was or found
         for message in found:
-            said, calls = message.text, [p.status for p in message.parts if p.type == "tool"]
+            said, calls = (
+                message.text,
+                [p.status for p in message.parts if p.type == "tool"],
+            )
             if message.finish == "stop":
                 assert (said, calls) == ("Hello world", ["completed"])
             else:
@@ -176,7 +189,9 @@ async def test_a_stream_that_is_cancelled_anywhere_ends_its_message_and_its_leas
     assert await store.unfinished() == []
 
 
-async def test_a_second_cancel_does_not_stop_the_end_of_a_stream(store: AsyncStore) -> None:
+async def test_a_second_cancel_does_not_stop_the_end_of_a_stream(
+    store: AsyncStore,
+) -> None:
     async def answer() -> None:
         async with store.stream("s") as out:
             out.text().add("kept")
@@ -194,7 +209,9 @@ async def test_a_second_cancel_does_not_stop_the_end_of_a_stream(store: AsyncSto
     assert (message.text, message.finish) == ("kept", "cancelled")
 
 
-async def test_a_lease_that_is_cancelled_anywhere_is_given_back(store: AsyncStore) -> None:
+async def test_a_lease_that_is_cancelled_anywhere_is_given_back(
+    store: AsyncStore,
+) -> None:
     async def hold() -> None:
         async with store.lease("s"):
             await asyncio.sleep(0.001)
@@ -212,7 +229,9 @@ async def test_a_cancelled_read_leaves_no_transaction_and_no_connection_behind(
 
     async def read() -> None:
         await asyncio.gather(
-            *(store.messages("s") for _ in range(3)), store.sessions(project=ALL), store.tree("s")
+            *(store.messages("s") for _ in range(3)),
+            store.sessions(project=ALL),
+            store.tree("s"),
         )
 
     for moment in MOMENTS * 2:

@@ -17,7 +17,7 @@ from lines import COMMIT_PATH, Interrupter
 from processes import run, said
 
 from sessiondb import Store, user
-from sessiondb.opened.core import close_collected
+from sessiondb.database.core import close_collected
 
 PATIENCE = 60.0
 
@@ -53,7 +53,9 @@ def writing(path: Path) -> Store:
 
 def can_write(path: Path) -> bool:
     """Return whether another program gets the write lock."""
-    with closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)) as other:
+    with closing(
+        sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+    ) as other:
         other.execute("BEGIN IMMEDIATE")
         other.execute("ROLLBACK")
     return True

@@ -64,7 +64,9 @@ def test_a_content_one_map_below_is_stored_by_itself_too(store: Store) -> None:
     session = store.create_session()
     for name in ("tool-output/a", "tool-output/b"):
         output = {"name": name, "content": CONTENT}
-        store.append(session, assistant(part("note", truncated=True, output_file=output)))
+        store.append(
+            session, assistant(part("note", truncated=True, output_file=output))
+        )
     assert blobs(store) == [("binary", CONTENT)]
     found = [m.parts[0].data["output_file"]["name"] for m in store.messages(session)]
     assert found == ["tool-output/a", "tool-output/b"]
@@ -87,7 +89,10 @@ def test_a_file_that_is_written_again_is_recognised(store: Store) -> None:
     store.append(session, draft)
     store.append(session, draft)
     assert len(store.messages(session)) == 1
-    for other in (file(content=CONTENT, filename="b"), file(content=b"x" * 2000, filename="a")):
+    for other in (
+        file(content=CONTENT, filename="b"),
+        file(content=b"x" * 2000, filename="a"),
+    ):
         with pytest.raises(ConflictError):
             store.append(session, replace(user(other), id="mine"))
 

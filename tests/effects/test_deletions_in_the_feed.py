@@ -23,7 +23,10 @@ async def since(store: AwaitedStore, cursor: int, count: int) -> list[Change]:
     """Return the next *count* changes after *cursor*, and assert that there are no more."""
     found: list[Change] = []
     try:
-        async with aclosing(store.changes(since=cursor, poll=0.002)) as changes, _timeout(count):
+        async with (
+            aclosing(store.changes(since=cursor, poll=0.002)) as changes,
+            _timeout(count),
+        ):
             async for change in changes:
                 found.append(change)
                 if len(found) == count:
@@ -120,12 +123,17 @@ async def test_a_session_that_is_created_again_under_its_id_is_deleted_first_and
     await contract.store.create_session(id="again", directory="/tmp")
     await contract.store.append("again", user("two"))
     found = await since(contract.store, start, 2)
-    assert [(c.session_id, c.deleted) for c in found] == [("again", True), ("again", False)]
+    assert [(c.session_id, c.deleted) for c in found] == [
+        ("again", True),
+        ("again", False),
+    ]
     assert found[1].since_seq == 0
 
 
 def imported(name: str) -> SourceSession:
-    return SourceSession("other", name, "/tmp/other", "digest", (), title="Hello", directory="/tmp")
+    return SourceSession(
+        "other", name, "/tmp/other", "digest", (), title="Hello", directory="/tmp"
+    )
 
 
 async def ingest(store: AwaitedStore, found: SourceSession, **how: Any) -> None:
@@ -146,7 +154,10 @@ async def test_what_was_removed_and_imported_again_is_gone_under_its_old_id(
     await ingest(contract.store, imported("theirs"), restore=True)
     ((second,),) = contract.rows("SELECT id FROM session")
     found = await since(contract.store, start, 2)
-    assert [(c.session_id, c.deleted) for c in found] == [(first, True), (second, False)]
+    assert [(c.session_id, c.deleted) for c in found] == [
+        (first, True),
+        (second, False),
+    ]
 
 
 @pytest.mark.parametrize("foreign_keys", [False, True])
@@ -185,7 +196,11 @@ async def test_more_deletions_than_one_look_takes_in_are_all_reported(
         async with contract.store.effects() as fx:
             for session in batch:
                 fx.delete(session.id)
-    shell(contract.path, f"DELETE FROM session WHERE id = '{made[600].id}'", foreign_keys=True)
+    shell(
+        contract.path,
+        f"DELETE FROM session WHERE id = '{made[600].id}'",
+        foreign_keys=True,
+    )
     found = await since(contract.store, 0, 620)
     assert {c.session_id for c in found if not c.deleted} == {s.id for s in made[601:]}
     assert [c.change for c in found] == sorted({c.change for c in found})
@@ -206,11 +221,15 @@ class World:
             return [value for (value,) in connection.execute(sql)]
 
     def living(self) -> list[str]:
-        return self.rows("SELECT id FROM session WHERE time_deleted IS NULL ORDER BY id")
+        return self.rows(
+            "SELECT id FROM session WHERE time_deleted IS NULL ORDER BY id"
+        )
 
     def step(self, name: str, which: int) -> None:
         before = self.living()
-        getattr(self, name)(SessionHandle(before[which % len(before)]) if before else None, which)
+        getattr(self, name)(
+            SessionHandle(before[which % len(before)]) if before else None, which
+        )
         self.gone.update(set(before) - set(self.living()))
 
     def make(self, parent: SessionHandle | None, which: int) -> None:
@@ -242,7 +261,9 @@ class World:
             self.store.create_session(id=free[which % len(free)], directory="/tmp")
 
     def look(self, *_: object) -> None:
-        (last,) = self.rows("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change'")
+        (last,) = self.rows(
+            "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change'"
+        )
         with closing(self.store.changes(since=self.cursor, poll=0)) as feed:
             while self.cursor < last:
                 change = next(feed)

@@ -53,7 +53,12 @@ async def test_units_that_fit_are_written_beside_one_that_does_not(
         sizes = [10, 500_000, 10, 700_000]
         work = [contract.store.append(session, user("x" * size)) for size in sizes]
         ended = await asyncio.gather(*work, return_exceptions=True)
-        assert [isinstance(e, StorageFullError) for e in ended] == [False, True, False, True]
+        assert [isinstance(e, StorageFullError) for e in ended] == [
+            False,
+            True,
+            False,
+            True,
+        ]
     assert [len(m.text) for m in await contract.store.messages(session)] == [6, 10, 10]
     contract.check()
 
@@ -74,7 +79,9 @@ def append_until_full(pipe: Connection, path: Path, session: str) -> None:
         pipe.send(store.append(session, user("with room again")).id)
 
 
-def test_a_file_that_cannot_grow_loses_nothing_and_works_again(tmp_path: Path, empty: Path) -> None:
+def test_a_file_that_cannot_grow_loses_nothing_and_works_again(
+    tmp_path: Path, empty: Path
+) -> None:
     path = tmp_path / "s.db"
     shutil.copy(empty, path)
     with Store.open(path) as store:
@@ -100,18 +107,26 @@ def commit_for_ever(pipe: Connection, path: Path, name: str) -> None:
         while True:
             with store.effects() as fx:
                 m = fx.append(name, user(f"ask {number}"))
-                a = fx.append(name, assistant(tool("t", {"n": number}, id=f"{m.id}-call")))
-                fx.settle(name, a.parts[0], output="z" * random.choice((10, 2_000, 20_000)))
+                a = fx.append(
+                    name, assistant(tool("t", {"n": number}, id=f"{m.id}-call"))
+                )
+                fx.settle(
+                    name, a.parts[0], output="z" * random.choice((10, 2_000, 20_000))
+                )
                 fx.label(name, m, f"label {number}")
             pipe.send(number)
             number += 1
 
 
-async def test_what_was_acknowledged_survives_sigkill_whole(tmp_path: Path, empty: Path) -> None:
+async def test_what_was_acknowledged_survives_sigkill_whole(
+    tmp_path: Path, empty: Path
+) -> None:
     path = tmp_path / "s.db"
     shutil.copy(empty, path)
     with Store.open(path) as store:
-        names = [store.create_session(id=f"s{n}", directory="/tmp").id for n in range(5)]
+        names = [
+            store.create_session(id=f"s{n}", directory="/tmp").id for n in range(5)
+        ]
     for name in names:
         with other(commit_for_ever, path, name) as writer:
             writer.hear()

@@ -42,7 +42,9 @@ def adversarial(draw: st.DrawFn) -> list[tuple[str, str | None]]:
         base = draw(st.sampled_from(sorted(names)))
         cut = draw(st.integers(0, len(base)))
         more = draw(st.sampled_from(["", "x", "-1", "4"]))
-        names.add(draw(st.sampled_from([base[:cut], base[cut:], base + more, base.upper()])))
+        names.add(
+            draw(st.sampled_from([base[:cut], base[cut:], base + more, base.upper()]))
+        )
     ids = sorted(name for name in names if name)
     known = [draw(st.one_of(st.none(), st.sampled_from(ids))) for _ in ids]
     seen: set[str] = set()
@@ -107,7 +109,9 @@ def test_every_verb_and_read_hits_exactly_the_session_it_is_given(
         for _ in range(6):
             name = data.draw(st.sampled_from([name for name, _ in names]))
             absent = name in gone
-            forms = [SessionHandle(name), name] + ([] if absent else [store.session(name)])
+            forms = [SessionHandle(name), name] + (
+                [] if absent else [store.session(name)]
+            )
             form = data.draw(st.sampled_from(forms))
             for read in READS.values():
                 if absent:
@@ -120,7 +124,9 @@ def test_every_verb_and_read_hits_exactly_the_session_it_is_given(
             with suppress(ConflictError, NotFoundError), store.effects() as fx:
                 VERBS[verb](fx, form)
             after = state(store)
-            changed = {key for key in before | after if before.get(key) != after.get(key)}
+            changed = {
+                key for key in before | after if before.get(key) != after.get(key)
+            }
             assert changed <= {name}
             if verb == "delete":
                 gone.add(name)
@@ -268,7 +274,9 @@ async def test_the_id_of_a_call_goes_before_the_call_id_of_another(
         return {part.tool: part.text for part in parts}
 
     assert await texts() == {"mine": "by id", "theirs": None}
-    await store.settle(session, PartHandle(session.id, handle.id, "p2"), output="by handle")
+    await store.settle(
+        session, PartHandle(session.id, handle.id, "p2"), output="by handle"
+    )
     assert await texts() == {"mine": "by id", "theirs": "by handle"}
 
 
@@ -276,7 +284,9 @@ async def test_the_handle_of_a_call_that_is_gone_is_not_the_call_id_of_another(
     contract: Contract, session: SessionHandle
 ) -> None:
     store = contract.store
-    kept = await store.append(session, assistant(tool("theirs", {}, id="p2", call_id="p1")))
+    kept = await store.append(
+        session, assistant(tool("theirs", {}, id="p2", call_id="p1"))
+    )
     mine = await store.append(session, assistant(tool("mine", {}, id="p1")))
     (part,) = mine.parts
     await store.truncate(session, after=kept)
@@ -290,7 +300,9 @@ async def test_the_handle_of_a_call_that_is_gone_is_not_the_call_id_of_another(
 async def test_one_unit_settles_a_handle_and_a_call_id_of_the_same_name(
     contract: Contract, session: SessionHandle
 ) -> None:
-    calls = assistant(text("x"), tool("a", {}, id="p", call_id="q"), tool("b", {}, id="q"))
+    calls = assistant(
+        text("x"), tool("a", {}, id="p", call_id="q"), tool("b", {}, id="q")
+    )
     handle = await contract.store.append(session, calls)
     async with contract.store.effects() as fx:
         fx.settle(session, "p", output="a")

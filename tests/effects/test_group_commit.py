@@ -63,7 +63,9 @@ async def together(
         async def in_the_loop(unit: Unit) -> None:
             try:
                 if contract.kind == "sync":
-                    await asyncio.get_running_loop().run_in_executor(threads, in_a_thread, unit)
+                    await asyncio.get_running_loop().run_in_executor(
+                        threads, in_a_thread, unit
+                    )
                 else:
                     await store.commit(unit)
             finally:
@@ -104,7 +106,9 @@ async def told(contract: Contract) -> list[list[Change]]:
 async def test_a_bad_unit_among_64_good_ones_hurts_none(
     contract: Contract, session: SessionHandle
 ) -> None:
-    sessions = [await contract.store.create_session(directory="/tmp") for _ in range(65)]
+    sessions = [
+        await contract.store.create_session(directory="/tmp") for _ in range(65)
+    ]
 
     units = []
     for number, s in enumerate(sessions):
@@ -127,10 +131,12 @@ async def test_a_bad_unit_among_64_good_ones_hurts_none(
     kinds = [type(ended[id(unit)]) for unit in bad[:3]]
     assert kinds == [NotFoundError, ConflictError, ZeroDivisionError]
     assert "defect (effect 2)" in str(ended[id(bad[3])])
-    assert contract.rows("SELECT count(*), sum(last_seq), count(DISTINCT change) FROM session") == [
-        (66, 130, 66)
+    assert contract.rows(
+        "SELECT count(*), sum(last_seq), count(DISTINCT change) FROM session"
+    ) == [(66, 130, 66)]
+    assert contract.rows("SELECT count(*) FROM part WHERE text LIKE '%never%'") == [
+        (0,)
     ]
-    assert contract.rows("SELECT count(*) FROM part WHERE text LIKE '%never%'") == [(0,)]
     contract.check()
 
 
@@ -180,7 +186,9 @@ async def test_a_result_arrives_after_the_commit_that_holds_it(
 
     async def append(number: int) -> None:
         message = await contract.store.append(session, user(str(number)))
-        count = contract.rows("SELECT count(*) FROM message WHERE id = ?", message.id)[0][0]
+        count = contract.rows("SELECT count(*) FROM message WHERE id = ?", message.id)[
+            0
+        ][0]
         seen.append((message.seq, count))
 
     await asyncio.gather(*(append(n) for n in range(30)))
@@ -199,7 +207,9 @@ async def test_a_callback_finds_what_it_is_told_of(
             seen.append(contract.rows(sql, *facts) == [(1,)])
 
     contract.store.on_commit(look)
-    await asyncio.gather(*(contract.store.append(session, user("x")) for _ in range(20)))
+    await asyncio.gather(
+        *(contract.store.append(session, user("x")) for _ in range(20))
+    )
     await eventually(lambda: sum(seen) > 0 and len(seen) >= 1)
     await contract.close()
     assert all(seen)
@@ -218,15 +228,21 @@ def test_threads_share_one_history(tmp_path: Path) -> None:
     assert all(mine == sorted(mine) for mine in seqs)  # type: ignore[type-var]
     assert sorted(s for mine in seqs for s in mine if s) == list(range(1, 161))
     for name in range(8):
-        assert [t for t in texts if t.startswith(f"{name}.")] == [f"{name}.{n}" for n in range(20)]
+        assert [t for t in texts if t.startswith(f"{name}.")] == [
+            f"{name}.{n}" for n in range(20)
+        ]
 
 
-async def test_two_stores_of_one_file_share_one_writer(contract: Contract, tmp_path: Path) -> None:
+async def test_two_stores_of_one_file_share_one_writer(
+    contract: Contract, tmp_path: Path
+) -> None:
     other_name = tmp_path / "here"
     other_name.symlink_to(tmp_path, target_is_directory=True)
     second = await contract.open()
     with Store.open(other_name / contract.path.name) as third:
-        writers = {id(s._core.writer) for s in (contract.store.inner, second.inner, third)}
+        writers = {
+            id(s._core.writer) for s in (contract.store.inner, second.inner, third)
+        }
         assert len(writers) == 1
         s = third.create_session(directory="/tmp")
         await contract.store.append(s, user("one"))
@@ -236,7 +252,9 @@ async def test_two_stores_of_one_file_share_one_writer(contract: Contract, tmp_p
     assert [m.text for m in await contract.store.messages(s)] == ["one", "two", "three"]
 
 
-async def test_a_sync_and_an_async_store_write_one_file_in_one_process(tmp_path: Path) -> None:
+async def test_a_sync_and_an_async_store_write_one_file_in_one_process(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "s.db"
     with Store.open(path, durability="normal") as sync:
         s = sync.create_session(directory="/tmp")
@@ -246,7 +264,9 @@ async def test_a_sync_and_an_async_store_write_one_file_in_one_process(tmp_path:
                 sync.append(s, user(f"sync {number}"))
 
             both = [asyncio.to_thread(from_a_thread, n) for n in range(30)]
-            await asyncio.gather(*both, *(store.append(s, user(f"async {n}")) for n in range(30)))
+            await asyncio.gather(
+                *both, *(store.append(s, user(f"async {n}")) for n in range(30))
+            )
             assert len(await store.messages(s)) == len(sync.messages(s)) == 60
             assert [m.seq for m in sync.messages(s)] == list(range(1, 61))
 
@@ -303,10 +323,14 @@ async def test_a_number_that_was_rolled_back_is_not_given_out_again(
     good.append(session, user("good"))
     ended = await together(contract, [first, bad, good])
     assert [type(error) for error in ended] == [type(None), NotFoundError, type(None)]
-    (known,) = contract.rows("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change'")[0]
+    (known,) = contract.rows(
+        "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change'"
+    )[0]
     assert contract.rows("SELECT change FROM session") == [(known,)]
     other = await contract.store.create_session(directory="/tmp")
-    assert contract.rows("SELECT change > ? FROM session WHERE id = ?", known, other.id) == [(1,)]
+    assert contract.rows(
+        "SELECT change > ? FROM session WHERE id = ?", known, other.id
+    ) == [(1,)]
 
 
 async def test_a_caller_whose_loop_is_gone_hurts_nobody(tmp_path: Path) -> None:
@@ -315,20 +339,26 @@ async def test_a_caller_whose_loop_is_gone_hurts_nobody(tmp_path: Path) -> None:
         writer = store._core.writer
 
         async def leave() -> None:
-            task = asyncio.ensure_future(store.append(s, user("whose caller left", id="left")))
+            task = asyncio.ensure_future(
+                store.append(s, user("whose caller left", id="left"))
+            )
             await eventually(lambda: writer._serving is not None)
             task.cancel()
 
         await eventually(lambda: writer._serving is None)
         with locked(store.path):
             await asyncio.to_thread(asyncio.run, leave())
-            others = [asyncio.ensure_future(store.append(s, user(str(n)))) for n in range(8)]
+            others = [
+                asyncio.ensure_future(store.append(s, user(str(n)))) for n in range(8)
+            ]
             await eventually(lambda: len(writer._queue) == 8)
         await asyncio.gather(*others)
         assert len(await store.messages(s)) == 9
 
 
-def test_an_interrupt_in_the_writing_thread_leaves_nobody_waiting(tmp_path: Path) -> None:
+def test_an_interrupt_in_the_writing_thread_leaves_nobody_waiting(
+    tmp_path: Path,
+) -> None:
     with Store.open(tmp_path / "s.db", durability="normal") as store:
         s = store.create_session(directory="/tmp")
         interrupted, neighbour = store._core.unit(), store._core.unit()
@@ -346,14 +376,19 @@ def test_an_interrupt_in_the_writing_thread_leaves_nobody_waiting(tmp_path: Path
 
             return run
 
-        threads = [threading.Thread(target=commit(unit)) for unit in (interrupted, neighbour)]
+        threads = [
+            threading.Thread(target=commit(unit)) for unit in (interrupted, neighbour)
+        ]
         with locked(store.path):
             for thread in threads:
                 thread.start()
         for thread in threads:
             thread.join(10)
         assert [t.is_alive() for t in threads] == [False, False]
-        assert {type(error) for error in errors} <= {KeyboardInterrupt, StoreClosedError}
+        assert {type(error) for error in errors} <= {
+            KeyboardInterrupt,
+            StoreClosedError,
+        }
         assert any(isinstance(error, KeyboardInterrupt) for error in errors)
         store.commit(neighbour)
         assert [message.text for message in store.messages(s)] == ["neighbour"]

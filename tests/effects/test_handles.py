@@ -17,16 +17,25 @@ from sessiondb import (
 )
 
 
-async def test_an_id_is_known_at_once_and_a_seq_after_the_commit(contract: Contract) -> None:
+async def test_an_id_is_known_at_once_and_a_seq_after_the_commit(
+    contract: Contract,
+) -> None:
     async with contract.store.effects() as fx:
         s = fx.create_session(directory="/tmp")
-        first, second = fx.append(s, user("one")), fx.append(s, assistant(tool("t"), "x"))
+        first, second = (
+            fx.append(s, user("one")),
+            fx.append(s, assistant(tool("t"), "x")),
+        )
         assert (first.seq, second.seq) == (None, None)
         assert s.id.startswith("ses_")
         assert first.id < second.id
         assert [part.id[:4] for part in second.parts] == ["prt_", "prt_"]
     assert (first.seq, second.seq) == (1, 2)
-    assert [str(x) for x in (s, first, second.parts[0])] == [s.id, first.id, second.parts[0].id]
+    assert [str(x) for x in (s, first, second.parts[0])] == [
+        s.id,
+        first.id,
+        second.parts[0].id,
+    ]
     found = await contract.store.messages(s)
     assert [(m.id, m.seq) for m in found] == [(first.id, 1), (second.id, 2)]
     assert [p.id for p in found[1].parts] == [p.id for p in second.parts]
@@ -48,7 +57,12 @@ async def test_effects_take_handles_objects_full_ids_and_seqs(
     (message,) = await contract.store.messages(session)
     found = await contract.store.session(session)
     for number, (s, m) in enumerate(
-        [(session, handle), (found, message), (session.id, handle.id), (found, handle.seq)]
+        [
+            (session, handle),
+            (found, message),
+            (session.id, handle.id),
+            (found, handle.seq),
+        ]
     ):
         await contract.store.label(s, m, f"name {number}")
         await contract.store.append(s, user("next"), after=m)
@@ -65,7 +79,9 @@ async def test_effects_take_handles_objects_full_ids_and_seqs(
     ]
 
 
-async def test_effects_take_no_prefixes(contract: Contract, session: SessionHandle) -> None:
+async def test_effects_take_no_prefixes(
+    contract: Contract, session: SessionHandle
+) -> None:
     m = await contract.store.append(session, assistant(tool("t")), open=True)
     short, tail = m.id[:-1], session.id[-6:]
     with pytest.raises(NotFoundError):
@@ -161,15 +177,23 @@ async def test_a_part_is_added_to_an_open_message_only(
         await contract.store.add_part(session, opened, "d")
     with pytest.raises(ConflictError):
         await contract.store.finish(session, opened, finish="length")
-    assert [p.text for p in (await contract.store.messages(session))[1].parts] == ["a", "b", "c"]
+    assert [p.text for p in (await contract.store.messages(session))[1].parts] == [
+        "a",
+        "b",
+        "c",
+    ]
 
 
 async def test_usage_said_when_a_message_opened_is_counted_once(
     contract: Contract, session: SessionHandle
 ) -> None:
     store = contract.store
-    kept = await store.append(session, assistant(), open=True, cost=0.5, tokens={"input": 3})
-    more = await store.append(session, assistant(), open=True, cost=0.5, tokens={"input": 3})
+    kept = await store.append(
+        session, assistant(), open=True, cost=0.5, tokens={"input": 3}
+    )
+    more = await store.append(
+        session, assistant(), open=True, cost=0.5, tokens={"input": 3}
+    )
     await store.finish(session, kept)
     await store.finish(session, more, cost=2.0, tokens={"output": 4}, error={"x": 1})
     found = await store.session(session)

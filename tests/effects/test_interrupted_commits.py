@@ -29,7 +29,8 @@ from sessiondb import (
     assistant,
     tool,
 )
-from sessiondb.effects import Unit, service
+from sessiondb.effects import Unit
+from sessiondb.writer import service
 
 #: Seconds after which a thread that is still waiting waits for ever.
 PATIENCE = 15.0
@@ -148,7 +149,9 @@ class Breaking:
 
     def apply(self, tx: Any) -> None:
         tx.connection.execute("PRAGMA defer_foreign_keys=ON")
-        tx.connection.execute("INSERT INTO label (session_id, seq, label) VALUES ('no', 1, 'x')")
+        tx.connection.execute(
+            "INSERT INTO label (session_id, seq, label) VALUES ('no', 1, 'x')"
+        )
 
 
 @pytest.fixture
@@ -166,7 +169,9 @@ def ground(tmp_path: Path, empty: Path) -> Generator[Ground]:
     whole(path)
 
 
-def others(ground: Ground, bad: Unit | None) -> tuple[list[Unit], Callable[[], list[Future[Any]]]]:
+def others(
+    ground: Ground, bad: Unit | None
+) -> tuple[list[Unit], Callable[[], list[Future[Any]]]]:
     """Units of other callers, and what queues them behind this thread's own."""
     units = [ground.unit("thread"), ground.unit("loop")]
 
@@ -206,7 +211,11 @@ class Meeting:
 
 
 def interrupted_at(
-    ground: Ground, at: int, error: BaseException, bad: Unit | None, only: tuple[str, ...]
+    ground: Ground,
+    at: int,
+    error: BaseException,
+    bad: Unit | None,
+    only: tuple[str, ...],
 ) -> bool:
     """Commit with an interrupt on line *at*; return whether there was one."""
     mine, meeting = ground.unit("main"), Meeting(ground, bad)
@@ -304,7 +313,7 @@ def broken_commit(ground: Ground) -> Unit:
 def test_an_interrupt_beside_a_unit_that_fails_does_no_harm_either(
     ground: Ground, bad: Callable[[Ground], Unit]
 ) -> None:
-    only = ("effects/writer.py", "effects/job.py")
+    only = ("writer/role.py", "writer/job.py")
 
     def interrupted(at: int) -> bool:
         return interrupted_at(ground, at, KeyboardInterrupt(), bad(ground), only)
@@ -371,7 +380,9 @@ def interrupted_stream(ground: Ground, at: int) -> bool:
         else:
             assert not interrupter.acted, interrupter.place
     try:
-        ground.threads.submit(ground.store.commit, ground.unit("thread")).result(PATIENCE)
+        ground.threads.submit(ground.store.commit, ground.unit("thread")).result(
+            PATIENCE
+        )
         deadline = time.monotonic() + PATIENCE
         while ground.rows(UNENDED, session, session, time.time() * 1000):
             # Who did not get so far as to end the stream lets its lease expire.

@@ -14,7 +14,7 @@ import pytest
 from sessiondb import MessageDraft, Store, assistant, text, tool, tool_result, user
 from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.unit import Unit
-from sessiondb.engine.connection import connect
+from sessiondb.engine.sqlite.connection import connect
 from sessiondb.maintenance import check
 
 SHORT, LONG = 400, 20_000
@@ -46,9 +46,13 @@ def filled(path: Path, size: int) -> Path:
             for statement in FILL:
                 db.execute(statement, {"session": SESSION, "size": size})
         call = tool("bash", {"a": 1}, call_id="waits")
-        store.append(SESSION, replace(assistant("so far", call), id="msg_open"), open=True)
+        store.append(
+            SESSION, replace(assistant("so far", call), id="msg_open"), open=True
+        )
         last = assistant(tool("bash", {}, call_id="last"))
-        store.append(SESSION, replace(last, id="msg_last"), cost=0.25, tokens={"input": 3})
+        store.append(
+            SESSION, replace(last, id="msg_last"), cost=0.25, tokens={"input": 3}
+        )
     return path
 
 
@@ -65,9 +69,15 @@ def result(call_id: str) -> MessageDraft:
 
 VERBS: dict[str, Callable[[Unit], Any]] = {
     "a prompt": lambda fx: fx.append(SESSION, user("x")),
-    "an answer": lambda fx: fx.append(SESSION, assistant("x"), cost=1.0, tokens={"input": 1}),
-    "a message that brings its id": lambda fx: fx.append(SESSION, replace(user("x"), id="mine")),
-    "a message on a branch": lambda fx: fx.append(SESSION, user("x"), after="msg_first"),
+    "an answer": lambda fx: fx.append(
+        SESSION, assistant("x"), cost=1.0, tokens={"input": 1}
+    ),
+    "a message that brings its id": lambda fx: fx.append(
+        SESSION, replace(user("x"), id="mine")
+    ),
+    "a message on a branch": lambda fx: fx.append(
+        SESSION, user("x"), after="msg_first"
+    ),
     "a result right after its call": lambda fx: fx.append(SESSION, result("last")),
     "a result without a call": lambda fx: fx.append(SESSION, result("nowhere")),
     "a second result": lambda fx: fx.append(SESSION, result("before")),
@@ -115,7 +125,9 @@ def test_a_write_costs_the_same_in_a_session_of_any_length(
     assert steps(long, VERBS[verb]) <= steps(short, VERBS[verb]) * 1.3
 
 
-def test_a_retried_result_costs_the_same_in_a_session_of_any_length(tmp_path: Path) -> None:
+def test_a_retried_result_costs_the_same_in_a_session_of_any_length(
+    tmp_path: Path,
+) -> None:
     def work(size: int) -> int:
         path = filled(tmp_path / f"{size}.db", size)
         item = replace(result("last"), id="msg_result")
@@ -133,7 +145,9 @@ def test_the_family_of_a_session_costs_the_same_however_long_it_is(
         counted = [0]
         with Store.open(path) as store:
             connection = store._core.checkout()
-            connection.set_progress_handler(lambda: counted.__setitem__(0, counted[0] + 1), 10)
+            connection.set_progress_handler(
+                lambda: counted.__setitem__(0, counted[0] + 1), 10
+            )
             store._core.give_back(connection)
             assert store.tree(SESSION).session.id == SESSION
             connection.set_progress_handler(None, 10)
@@ -146,7 +160,11 @@ def test_truncating_keeps_the_counters_right(tmp_path: Path) -> None:
     with Store.open(tmp_path / "sessions.db", durability="normal") as store:
         session = store.create_session().id
         store.append(session, user("x"))
-        for cost, tokens in ((0.1, {"input": 1}), (0.2, {"input": 2, "output": 5}), (None, None)):
+        for cost, tokens in (
+            (0.1, {"input": 1}),
+            (0.2, {"input": 2, "output": 5}),
+            (None, None),
+        ):
             store.append(session, assistant("a"), cost=cost, tokens=tokens)
         fork = store.fork(session).id
         store.append(fork, assistant("b"), cost=0.4, tokens={"reasoning": 9})
@@ -163,12 +181,18 @@ def test_truncating_keeps_the_counters_right(tmp_path: Path) -> None:
             found = store.session(handle)
             numbers = (found.cost, found.cost_inherited)
             rounded = tuple(None if n is None else round(n, 9) for n in numbers)
-            counts = (found.tokens.output, found.tokens.reasoning) if found.tokens else (None,) * 2
+            counts = (
+                (found.tokens.output, found.tokens.reasoning)
+                if found.tokens
+                else (None,) * 2
+            )
             assert (found.message_count, *rounded, *counts) == wanted, (handle, after)
             assert check(store) == []
 
 
-def test_a_message_put_behind_its_child_is_truncated_with_what_is_above_it(tmp_path: Path) -> None:
+def test_a_message_put_behind_its_child_is_truncated_with_what_is_above_it(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "sessions.db"
     with Store.open(path, durability="normal") as store:
         session = store.create_session()

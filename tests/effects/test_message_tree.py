@@ -30,7 +30,12 @@ async def test_an_append_goes_after_the_leaf_or_where_it_is_told(
     await store.append(session, assistant("instead"), after=one)
     await store.append(session, user("another beginning"), after=None)
     found = await store.messages(session, branches=True)
-    assert [(m.seq, m.parent_seq) for m in found] == [(1, None), (2, 1), (3, 1), (4, None)]
+    assert [(m.seq, m.parent_seq) for m in found] == [
+        (1, None),
+        (2, 1),
+        (3, 1),
+        (4, None),
+    ]
     assert await texts(contract, session) == ["another beginning"]
 
 
@@ -78,7 +83,9 @@ async def test_truncate_removes_every_branch_that_follows(
     store = contract.store
     async with store.effects() as fx:
         one = fx.append(session, user("one"))
-        two = fx.append(session, assistant(text("apricot " * 500), tool("t", output="b" * 5_000)))
+        two = fx.append(
+            session, assistant(text("apricot " * 500), tool("t", output="b" * 5_000))
+        )
         fx.append(session, user("three"), after=two)
         fx.append(session, assistant("side"), after=one)
         keep = fx.append(session, user("another root"), after=None)
@@ -160,7 +167,11 @@ async def test_a_label_names_one_message_and_moves_with_its_name(
     two = await store.append(session, user("two"))
     for m, name in ((one, "a"), (one, "b"), (two, "c"), (two, "a")):
         await store.label(session, m, name)
-    assert {(x.seq, x.label) for x in await store.labels(session)} == {(1, "b"), (2, "c"), (2, "a")}
+    assert {(x.seq, x.label) for x in await store.labels(session)} == {
+        (1, "b"),
+        (2, "c"),
+        (2, "a"),
+    }
     assert (await store.message(session, "a")).id == two.id
     await store.label(session, two, None)
     assert [(x.seq, x.label) for x in await store.labels(session)] == [(1, "b")]

@@ -39,8 +39,12 @@ def story(fx: Unit, s: SessionHandle) -> list[Callable[[], Any]]:
     return [
         lambda: keep("new", fx.create_session(title="New", metadata={"a": 1})),
         lambda: keep("ask", fx.append(made["new"], user(text(LONG)))),
-        lambda: keep("answer", fx.append(made["new"], assistant(), open=True, model="m")),
-        lambda: keep("call", fx.add_part(made["new"], made["answer"], tool("sh", call_id="c1"))),
+        lambda: keep(
+            "answer", fx.append(made["new"], assistant(), open=True, model="m")
+        ),
+        lambda: keep(
+            "call", fx.add_part(made["new"], made["answer"], tool("sh", call_id="c1"))
+        ),
         lambda: fx.start(made["new"], made["call"], input={"cmd": LONG}),
         lambda: fx.finish(made["new"], made["answer"], cost=0.5, tokens={"input": 3}),
         lambda: fx.settle(made["new"], made["call"], output=LONG + "!"),
@@ -92,7 +96,10 @@ async def test_a_unit_of_every_verb_is_written_whole(
             step()
         assert contract.rows("SELECT count(*) FROM session") == [(1,)]
     assert len(fx.effects) == len(steps)
-    assert contract.rows("SELECT revision FROM session WHERE time_deleted IS NULL") == [(1,), (1,)]
+    assert contract.rows("SELECT revision FROM session WHERE time_deleted IS NULL") == [
+        (1,),
+        (1,),
+    ]
     contract.check()
 
 
@@ -144,7 +151,9 @@ async def test_effects_see_what_the_unit_did_before_them(
         (2, 1, "two"),
         (3, 1, "three"),
     ]
-    (row,) = contract.rows("SELECT revision, last_seq, leaf_seq, message_count FROM session")
+    (row,) = contract.rows(
+        "SELECT revision, last_seq, leaf_seq, message_count FROM session"
+    )
     assert row == (2, 3, 3, 3)
 
 
@@ -170,7 +179,9 @@ async def test_a_unit_is_committed_once_and_then_closed(
         fx.append(session, user("late"))
 
 
-async def test_an_empty_unit_is_nothing(contract: Contract, session: SessionHandle) -> None:
+async def test_an_empty_unit_is_nothing(
+    contract: Contract, session: SessionHandle
+) -> None:
     before = everything(contract)
     async with contract.store.effects():
         pass
@@ -180,7 +191,9 @@ async def test_an_empty_unit_is_nothing(contract: Contract, session: SessionHand
 @pytest.mark.parametrize("facade", [Store, AsyncStore])
 def test_every_verb_of_a_unit_is_a_verb_of_the_store(facade: type) -> None:
     verbs = {name for name in vars(Unit) if not name.startswith("_")}
-    assert {name for name in verbs if not callable(getattr(facade, name, None))} == set()
+    assert {
+        name for name in verbs if not callable(getattr(facade, name, None))
+    } == set()
 
 
 async def test_expect_revision_means_before_the_unit(

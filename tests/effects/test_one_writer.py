@@ -28,7 +28,9 @@ from sessiondb import (
 from sessiondb.effects.holders import new_holder, of_this_process
 
 
-async def test_an_expected_leaf_is_checked(contract: Contract, session: SessionHandle) -> None:
+async def test_an_expected_leaf_is_checked(
+    contract: Contract, session: SessionHandle
+) -> None:
     one = await contract.store.append(session, user("one"), expect_leaf=None)
     await contract.store.append(session, user("two"), expect_leaf=one.seq)
     for wrong in (None, one, one.seq, one.id, 99):
@@ -39,7 +41,9 @@ async def test_an_expected_leaf_is_checked(contract: Contract, session: SessionH
     assert len(await contract.store.messages(session)) == 3
 
 
-async def test_an_expected_revision_is_checked(contract: Contract, session: SessionHandle) -> None:
+async def test_an_expected_revision_is_checked(
+    contract: Contract, session: SessionHandle
+) -> None:
     revision = (await contract.store.session(session)).revision
     await contract.store.set_title(session, "Somebody else")
     with pytest.raises(ConflictError) as refused:
@@ -48,7 +52,9 @@ async def test_an_expected_revision_is_checked(contract: Contract, session: Sess
     await contract.store.append(session, user("one"), expect_revision=revision + 1)
 
 
-def append_in_turn(pipe: Connection, path: Path, session: str, name: str, times: int) -> None:
+def append_in_turn(
+    pipe: Connection, path: Path, session: str, name: str, times: int
+) -> None:
     """Append only after what was read, as an agent does between two answers."""
     with Store.open(path, durability="normal", source=name) as store:
         pipe.recv()
@@ -63,7 +69,9 @@ def append_in_turn(pipe: Connection, path: Path, session: str, name: str, times:
         pipe.send(conflicts)
 
 
-async def test_two_processes_never_interleave_what_they_expect(contract: Contract) -> None:
+async def test_two_processes_never_interleave_what_they_expect(
+    contract: Contract,
+) -> None:
     session = await contract.store.create_session(directory="/tmp")
     args = (contract.path, session.id)
     with (
@@ -76,12 +84,16 @@ async def test_two_processes_never_interleave_what_they_expect(contract: Contrac
         bob.hear()
     path = await contract.store.messages(session)
     assert [m.seq for m in path] == list(range(1, 31))
-    assert [m.text.split(" after ")[1] for m in path] == [str(m.parent_seq) for m in path]
+    assert [m.text.split(" after ")[1] for m in path] == [
+        str(m.parent_seq) for m in path
+    ]
     assert {m.text.split()[0] for m in path} == {"ada", "bob"}
     contract.check()
 
 
-async def test_a_lease_has_one_holder(contract: Contract, session: SessionHandle) -> None:
+async def test_a_lease_has_one_holder(
+    contract: Contract, session: SessionHandle
+) -> None:
     second = await contract.open()
     async with contract.store.lease(session) as held:
         for store in (contract.store, second):
@@ -106,7 +118,9 @@ async def test_a_lease_is_given_back_when_its_block_raises(
     assert contract.rows("SELECT * FROM lease") == []
 
 
-@pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf"), 86_401, "1", None, True])
+@pytest.mark.parametrize(
+    "ttl", [0, -1, float("nan"), float("inf"), 86_401, "1", None, True]
+)
 async def test_a_lease_lasts_up_to_a_day(
     contract: Contract, session: SessionHandle, ttl: float
 ) -> None:
@@ -121,7 +135,9 @@ async def test_a_lease_is_of_a_session_that_is_here(contract: Contract) -> None:
             pass
 
 
-async def test_a_lease_renews_itself(contract: Contract, session: SessionHandle) -> None:
+async def test_a_lease_renews_itself(
+    contract: Contract, session: SessionHandle
+) -> None:
     second = await contract.open()
     async with contract.store.lease(session, ttl=0.15) as held:
         expires = contract.rows("SELECT time_expires FROM lease")
@@ -191,7 +207,10 @@ async def test_who_was_stopped_and_lost_the_lease_does_not_write_on(
             os.kill(pid, signal.SIGCONT)
             writer.say()
             assert writer.hear() == "lost"
-    assert [m.text for m in await contract.store.messages(session)] == ["before ", "I took over"]
+    assert [m.text for m in await contract.store.messages(session)] == [
+        "before ",
+        "I took over",
+    ]
 
 
 async def test_who_holds_a_lease_learns_that_it_was_lost(
@@ -239,7 +258,9 @@ MESSAGES: dict[str, Verb] = {
     "append": lambda store, s, _: store.append(s, user("x")),
     "add_part": lambda store, s, made: store.add_part(s, made["open"], "x"),
     "start": lambda store, s, made: store.start(s, made["calls"].parts[0]),
-    "settle": lambda store, s, made: store.settle(s, made["calls"].parts[1], output="x"),
+    "settle": lambda store, s, made: store.settle(
+        s, made["calls"].parts[1], output="x"
+    ),
     "finish": lambda store, s, made: store.finish(s, made["open"]),
     "set_leaf": lambda store, s, made: store.set_leaf(s, made["calls"]),
     "truncate": lambda store, s, made: store.truncate(s, after=made["calls"]),
@@ -258,9 +279,16 @@ OTHERS: dict[str, Verb] = {
 async def test_no_other_process_writes_messages_under_a_lease(
     contract: Contract, session: SessionHandle
 ) -> None:
-    calls = await contract.store.append(session, assistant(tool("a"), tool("b"), "said"))
-    made = {"calls": calls, "open": await contract.store.append(session, assistant(), open=True)}
-    sql = "SELECT leaf_seq, last_seq, revision, (SELECT count(*) FROM part) FROM session"
+    calls = await contract.store.append(
+        session, assistant(tool("a"), tool("b"), "said")
+    )
+    made = {
+        "calls": calls,
+        "open": await contract.store.append(session, assistant(), open=True),
+    }
+    sql = (
+        "SELECT leaf_seq, last_seq, revision, (SELECT count(*) FROM part) FROM session"
+    )
     before = contract.rows(sql)
     with other(hold, contract.path, session.id, 30) as holder:
         holder.hear()

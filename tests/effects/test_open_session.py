@@ -28,7 +28,9 @@ from sessiondb.model import Document, SourceMessage, SourceSession
 async def test_the_first_call_makes_the_session_and_the_next_ones_find_it(
     contract: Contract,
 ) -> None:
-    first = await contract.store.open_session("thread-1", title="T", model="m", version="3")
+    first = await contract.store.open_session(
+        "thread-1", title="T", model="m", version="3"
+    )
     again = await contract.store.open_session("thread-1", title="another", agent="x")
     assert (first.created, again.created) == (True, False)
     assert first.id == again.id
@@ -202,7 +204,9 @@ async def test_tasks_of_one_loop_make_one_session(tmp_path: Path) -> None:
 
 
 def test_a_session_that_was_opened_is_ours_for_every_question(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "sessions.db", source="tests", durability="normal") as store:
+    with Store.open(
+        tmp_path / "sessions.db", source="tests", durability="normal"
+    ) as store:
         opened = store.open_session("t", directory=str(tmp_path))
         message = store.append(opened, assistant(tool("a", {})), open=True)
         session = store.session(opened)
@@ -223,7 +227,9 @@ def source(text: str, digest: str) -> SourceSession:
 def test_an_import_never_overwrites_a_session_that_was_opened_under_its_name(
     tmp_path: Path,
 ) -> None:
-    with Store.open(tmp_path / "sessions.db", source="tests", durability="normal") as store:
+    with Store.open(
+        tmp_path / "sessions.db", source="tests", durability="normal"
+    ) as store:
         opened = store.open_session("t", directory=str(tmp_path))
         store.append(opened, user("ours"))
         (result,) = store.ingest([source("theirs", "1")])
@@ -232,7 +238,9 @@ def test_an_import_never_overwrites_a_session_that_was_opened_under_its_name(
 
 
 def test_an_import_that_is_opened_and_continued_is_detached(tmp_path: Path) -> None:
-    with Store.open(tmp_path / "sessions.db", source="tests", durability="normal") as store:
+    with Store.open(
+        tmp_path / "sessions.db", source="tests", durability="normal"
+    ) as store:
         (imported,) = store.ingest([source("theirs", "1")])
         opened = store.open_session("t")
         assert (opened.id, opened.created) == (imported.id, False)  # type: ignore[union-attr]
@@ -259,7 +267,9 @@ def test_a_log_keeps_the_name_and_does_not_make_an_import_of_it(tmp_path: Path) 
         assert outcomes == ["deleted"]
         assert store.open_session("t").created
         outcomes = [item.outcome for f in find(path) for item in store.ingest(f.read())]  # type: ignore[union-attr]
-        assert outcomes == ["deleted"], "the log of the one that was removed, not of the new one"
+        assert outcomes == ["deleted"], (
+            "the log of the one that was removed, not of the new one"
+        )
     with Store.open(tmp_path / "b.db", source="tests", durability="normal") as store:
         for found in find(path):
             assert [item.outcome for item in store.ingest(found.read())] == ["imported"]  # type: ignore[union-attr]

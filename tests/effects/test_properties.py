@@ -25,12 +25,16 @@ def store(tmp_path_factory: pytest.TempPathFactory, empty: Path) -> Iterator[Sto
     whole(path)
 
 
-CHARACTERS = st.characters(codec=None) | st.sampled_from("\0\ud83d\ude00\ud800\udfff\u2400é")
+CHARACTERS = st.characters(codec=None) | st.sampled_from(
+    "\0\ud83d\ude00\ud800\udfff\u2400é"
+)
 TEXTS = st.text(CHARACTERS, max_size=40)
 NUMBERS = st.integers(-(1 << 63), (1 << 64) - 1) | st.floats(allow_nan=False)
 PLAIN = st.recursive(
     st.none() | st.booleans() | NUMBERS | TEXTS | st.binary(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4)
+    ),
     max_leaves=12,
 )
 JSON = st.recursive(
@@ -50,14 +54,21 @@ def test_whatever_is_taken_comes_back_exactly(
     s = store.create_session(directory="/tmp")
     call = tool("t", given_, output=output)
     try:
-        store.append(s, assistant(text(said), call, part("x", value=data)), error=given_)
+        store.append(
+            s, assistant(text(said), call, part("x", value=data)), error=given_
+        )
     except CodecError as refused:
         assert "surrogates" in str(refused)  # noqa: PT017  the one thing JSON cannot hold
         assert store.messages(s) == []
         return
     (message,) = store.messages(s)
     one, two, three = message.parts
-    assert (one.text, two.text, two.input, three.data) == (said, output, given_, {"value": data})
+    assert (one.text, two.text, two.input, three.data) == (
+        said,
+        output,
+        given_,
+        {"value": data},
+    )
     assert message.error == given_
 
 
@@ -96,7 +107,9 @@ class Plain:
 
 OPERATIONS = st.lists(
     st.tuples(
-        st.sampled_from(["append", "append", "after", "set_leaf", "truncate", "label", "commit"]),
+        st.sampled_from(
+            ["append", "append", "after", "set_leaf", "truncate", "label", "commit"]
+        ),
         st.integers(0, 30),
     ),
     max_size=25,

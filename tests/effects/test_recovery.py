@@ -23,7 +23,10 @@ from sessiondb import (
 
 
 def stream_for_ever(pipe: Connection, path: Path, session: str, ttl: float) -> None:
-    with Store.open(path, durability="normal") as store, store.stream(session, ttl=ttl) as out:
+    with (
+        Store.open(path, durability="normal") as store,
+        store.stream(session, ttl=ttl) as out,
+    ):
         said, thought = out.text(), out.reasoning()
         said.add("What was said")
         thought.add("What was thought")
@@ -98,15 +101,23 @@ async def test_what_was_left_open_without_a_lease_is_found_too(
 ) -> None:
     done = await contract.store.create_session(directory="/tmp")
     await contract.store.append(done, assistant(tool("t", output="x")))
-    await contract.store.append(session, assistant(tool("a"), tool("b", status="running")))
+    await contract.store.append(
+        session, assistant(tool("a"), tool("b", status="running"))
+    )
     await contract.store.append(session, assistant(text("half a sen")), open=True)
     assert await unfinished(contract.store) == [(session.id, 1, 2)]
     async with contract.store.lease(session):
         assert await unfinished(contract.store) == []
     await contract.store.recover(session)
     first, second = await contract.store.messages(session)
-    assert [(p.status, p.outcome) for p in first.parts] == [("error", "interrupted")] * 2
-    assert (first.finish, second.finish, second.text) == (None, "cancelled", "half a sen")
+    assert [(p.status, p.outcome) for p in first.parts] == [
+        ("error", "interrupted")
+    ] * 2
+    assert (first.finish, second.finish, second.text) == (
+        None,
+        "cancelled",
+        "half a sen",
+    )
 
 
 async def test_a_call_that_was_recovered_stays_as_it_is(
@@ -118,7 +129,9 @@ async def test_a_call_that_was_recovered_stays_as_it_is(
         await contract.store.settle(session, m.parts[0], output="too late")
 
 
-async def test_only_what_is_here_is_recovered(contract: Contract, session: SessionHandle) -> None:
+async def test_only_what_is_here_is_recovered(
+    contract: Contract, session: SessionHandle
+) -> None:
     with pytest.raises(NotFoundError):
         await contract.store.recover("ses_nowhere")
     await contract.store.append(session, assistant(tool("t")), open=True)

@@ -33,7 +33,9 @@ def refused(prefix: str = "") -> Generator[None]:
         yield
 
 
-def test_a_store_works_without_threads_and_starts_them_when_it_can(tmp_path: Path) -> None:
+def test_a_store_works_without_threads_and_starts_them_when_it_can(
+    tmp_path: Path,
+) -> None:
     with Store.open(tmp_path / "s.db", durability="normal") as store:
         with refused():
             s = store.create_session(directory="/tmp")
@@ -49,7 +51,10 @@ def test_a_store_works_without_threads_and_starts_them_when_it_can(tmp_path: Pat
             store.delete(other)
             with pytest.raises(BusyError, match="thread"):
                 store.on_commit(print)
-        assert [m.text for m in store.messages(s)] == ["one", "streamed without a thread"]
+        assert [m.text for m in store.messages(s)] == [
+            "one",
+            "streamed without a thread",
+        ]
 
         told: list[object] = []
         store.on_commit(told.extend)
@@ -70,7 +75,9 @@ def test_a_store_closes_without_threads(tmp_path: Path) -> None:
             assert len(store.messages(s)) == 1
 
 
-async def test_async_writes_are_committed_without_the_writers_thread(tmp_path: Path) -> None:
+async def test_async_writes_are_committed_without_the_writers_thread(
+    tmp_path: Path,
+) -> None:
     async with AsyncStore.open(tmp_path / "s.db", durability="normal") as store:
         with refused("sessiondb-writer"):
             s = await store.create_session(directory="/tmp")

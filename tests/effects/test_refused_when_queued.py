@@ -55,9 +55,15 @@ BAD_VALUES: dict[str, Queue] = {
     "cost text": lambda fx, s: fx.append(s, assistant("x"), cost="0.1"),
     "cost bool": lambda fx, s: fx.append(s, assistant("x"), cost=True),
     "tokens negative": lambda fx, s: fx.append(s, assistant("x"), tokens={"input": -1}),
-    "tokens 65 bits": lambda fx, s: fx.append(s, assistant("x"), tokens={"output": 1 << 63}),
-    "tokens fraction": lambda fx, s: fx.append(s, assistant("x"), tokens=Tokens(input=1.5)),  # type: ignore[arg-type]
-    "tokens unknown": lambda fx, s: fx.append(s, assistant("x"), tokens={"thoughts": 1}),
+    "tokens 65 bits": lambda fx, s: fx.append(
+        s, assistant("x"), tokens={"output": 1 << 63}
+    ),
+    "tokens fraction": lambda fx, s: fx.append(
+        s, assistant("x"), tokens=Tokens(input=1.5)
+    ),  # type: ignore[arg-type]
+    "tokens unknown": lambda fx, s: fx.append(
+        s, assistant("x"), tokens={"thoughts": 1}
+    ),
     "tokens list": lambda fx, s: fx.append(s, assistant("x"), tokens=[1, 2]),
     "time 65 bits": lambda fx, s: fx.append(s, user("x"), time=1 << 63),
     "time fraction": lambda fx, s: fx.append(s, user("x"), time=1.5),
@@ -66,7 +72,9 @@ BAD_VALUES: dict[str, Queue] = {
     "role missing": lambda fx, s: fx.append(s, MessageDraft(None)),  # type: ignore[arg-type]
     "event without kind": lambda fx, s: fx.append(s, MessageDraft("event")),
     "finish unknown": lambda fx, s: fx.append(s, assistant("x"), finish="done"),
-    "status unknown": lambda fx, s: fx.append(s, assistant(tool("t", status="waiting"))),
+    "status unknown": lambda fx, s: fx.append(
+        s, assistant(tool("t", status="waiting"))
+    ),
     "outcome unknown": lambda fx, s: fx.append(s, assistant(tool("t", outcome="lost"))),
     "message is a string": lambda fx, s: fx.append(s, "hello"),  # type: ignore[arg-type]
     "part is a number": lambda fx, s: fx.append(s, user(3)),  # type: ignore[arg-type]
@@ -76,19 +84,27 @@ BAD_VALUES: dict[str, Queue] = {
     "data 65 bits": lambda fx, s: fx.append(s, user(part("x", n=1 << 64))),
     "data below 64 bits": lambda fx, s: fx.append(s, user(part("x", n=-(1 << 63) - 1))),
     "data key number": lambda fx, s: fx.append(s, user(part("x", m={1: 2}))),
-    "data key number, deep": lambda fx, s: fx.append(s, user(part("x", m=[OrderedDict({1: 2})]))),
+    "data key number, deep": lambda fx, s: fx.append(
+        s, user(part("x", m=[OrderedDict({1: 2})]))
+    ),
     "data too deep": lambda fx, s: fx.append(s, user(part("x", m=DEEP))),
     "data set": lambda fx, s: fx.append(s, user(part("x", m={1, 2}))),
     "data time": lambda fx, s: fx.append(s, user(part("x", m=datetime.now(UTC)))),
-    "data extension": lambda fx, s: fx.append(s, user(part("x", m=msgpack.ExtType(1, b"")))),
-    "data timestamp": lambda fx, s: fx.append(s, user(part("x", m=msgpack.Timestamp(0)))),
+    "data extension": lambda fx, s: fx.append(
+        s, user(part("x", m=msgpack.ExtType(1, b"")))
+    ),
+    "data timestamp": lambda fx, s: fx.append(
+        s, user(part("x", m=msgpack.Timestamp(0)))
+    ),
     "data of a message": lambda fx, s: fx.append(s, user("x", m=object())),
     "input NaN": lambda fx, s: fx.append(s, assistant(tool("t", {"x": math.nan}))),
     "input key number": lambda fx, s: fx.append(s, assistant(tool("t", {"x": {1: 2}}))),
     "input too deep": lambda fx, s: fx.append(s, assistant(tool("t", DEEP))),
     "input bytes": lambda fx, s: fx.append(s, assistant(tool("t", {"x": b""}))),
     "error no JSON": lambda fx, s: fx.append(s, assistant("x"), error={"x": {1, 2}}),
-    "two parts with one id": lambda fx, s: fx.append(s, user(text("a", id="p"), text("b", id="p"))),
+    "two parts with one id": lambda fx, s: fx.append(
+        s, user(text("a", id="p"), text("b", id="p"))
+    ),
     "after 65 bits": lambda fx, s: fx.append(s, user("x"), after=1 << 63),
     "after zero": lambda fx, s: fx.append(s, user("x"), after=0),
     "leaf bool": lambda fx, s: fx.append(s, user("x"), expect_leaf=True),
@@ -109,7 +125,9 @@ BAD_VALUES: dict[str, Queue] = {
     "todo id a number": lambda fx, s: fx.set_todos(s, [Todo("x", id=3)]),  # type: ignore[arg-type]
     "diff content text": lambda fx, s: fx.set_diffs(s, [FileDiff("a", before="x")]),  # type: ignore[arg-type]
     "diff without a path": lambda fx, s: fx.set_diffs(s, [FileDiff("")]),
-    "two diffs of one path": lambda fx, s: fx.set_diffs(s, [FileDiff("a"), FileDiff("a")]),
+    "two diffs of one path": lambda fx, s: fx.set_diffs(
+        s, [FileDiff("a"), FileDiff("a")]
+    ),
     "prompt empty": lambda fx, s: fx.add_prompt(""),
     "directory a number": lambda fx, s: fx.create_session(directory=3),  # type: ignore[arg-type]
     "directory NUL": lambda fx, s: fx.create_session(directory="/tmp/a\0b"),
@@ -145,9 +163,15 @@ def test_a_bad_value_is_refused_at_the_verb_and_leaves_the_unit_as_it_was(
 BAD_IDS = ["", "a\nb", "a\0", "\x7f", "\x85", "\ud800", "é" * 129, None, 7, b"id"]
 TAKERS: dict[str, Callable[[Unit, Any], object]] = {
     "session": lambda fx, bad: fx.create_session(id=bad if bad is not None else ""),
-    "message": lambda fx, bad: fx.append("ses", user("x", id=bad if bad is not None else "")),
-    "part": lambda fx, bad: fx.append("ses", user(text("x", id=bad if bad is not None else ""))),
-    "turn": lambda fx, bad: fx.append("ses", user("x"), turn_id=bad if bad is not None else ""),
+    "message": lambda fx, bad: fx.append(
+        "ses", user("x", id=bad if bad is not None else "")
+    ),
+    "part": lambda fx, bad: fx.append(
+        "ses", user(text("x", id=bad if bad is not None else ""))
+    ),
+    "turn": lambda fx, bad: fx.append(
+        "ses", user("x"), turn_id=bad if bad is not None else ""
+    ),
     "prompt": lambda fx, bad: fx.add_prompt("x", id=bad if bad is not None else ""),
     "label": lambda fx, bad: fx.label("ses", 1, bad if bad is not None else ""),
     "fork": lambda fx, bad: fx.fork("ses", id=bad if bad is not None else ""),
@@ -158,7 +182,9 @@ TAKERS: dict[str, Callable[[Unit, Any], object]] = {
 
 @pytest.mark.parametrize("taker", TAKERS)
 @pytest.mark.parametrize("bad", BAD_IDS, ids=ascii)
-def test_an_id_is_a_printable_string_of_at_most_256_bytes(unit: Unit, taker: str, bad: Any) -> None:
+def test_an_id_is_a_printable_string_of_at_most_256_bytes(
+    unit: Unit, taker: str, bad: Any
+) -> None:
     with pytest.raises(InvalidInputError):
         TAKERS[taker](unit, bad)
     assert unit.effects == []
@@ -206,8 +232,12 @@ async def test_a_refused_verb_can_be_corrected_in_the_same_unit(
 
 STAGED: dict[str, Queue] = {
     "a session made twice": lambda fx, s: [fx.create_session(id="n") for _ in "ab"],
-    "a message written twice": lambda fx, s: [fx.append(s, user("x", id="m")) for _ in "ab"],
-    "a part for what is complete": lambda fx, s: fx.add_part(s, fx.append(s, user("x")), "y"),
+    "a message written twice": lambda fx, s: [
+        fx.append(s, user("x", id="m")) for _ in "ab"
+    ],
+    "a part for what is complete": lambda fx, s: fx.add_part(
+        s, fx.append(s, user("x")), "y"
+    ),
     "a message finished twice": lambda fx, s: [
         fx.finish(s, m) for m in [fx.append(s, user("x"), open=True)] * 2
     ],
@@ -218,7 +248,10 @@ STAGED: dict[str, Queue] = {
     ],
     "a call settled twice": lambda fx, s: [fx.settle(s, "p", output="x") for _ in "ab"],
     "a call started when settled": lambda fx, s: [fx.settle(s, "p"), fx.start(s, "p")],
-    "a message in what was deleted": lambda fx, s: [fx.delete(s), fx.append(s, user("x"))],
+    "a message in what was deleted": lambda fx, s: [
+        fx.delete(s),
+        fx.append(s, user("x")),
+    ],
     "a title for what was deleted": lambda fx, s: [fx.delete(s), fx.set_title(s, "x")],
     "a fork of what was deleted": lambda fx, s: [fx.delete(s), fx.fork(s)],
     "a session deleted twice": lambda fx, s: [fx.delete(s), fx.delete(s)],
@@ -241,7 +274,9 @@ async def test_nul_and_lone_surrogates_are_kept_exactly(
     async with contract.store.effects() as fx:
         m = fx.append(
             session,
-            assistant(text(value), tool("t", {"v": value}, output=value), part("x", v=value)),
+            assistant(
+                text(value), tool("t", {"v": value}, output=value), part("x", v=value)
+            ),
             open=True,
         )
         c = fx.add_part(session, m, tool("u"))
@@ -275,8 +310,19 @@ async def test_a_character_in_two_surrogates_is_kept_in_text_and_refused_in_json
 async def test_what_json_holds_and_64_bits_do_not_is_kept_in_arguments(
     contract: Contract, session: SessionHandle
 ) -> None:
-    given = {"big": 1 << 80, "small": -(1 << 63), "deep": nested(390), "none": None, "t": [True]}
-    edge = {"most": (1 << 64) - 1, "least": -(1 << 63), "deep": nested(390), "raw": b"\0\xff"}
+    given = {
+        "big": 1 << 80,
+        "small": -(1 << 63),
+        "deep": nested(390),
+        "none": None,
+        "t": [True],
+    }
+    edge = {
+        "most": (1 << 64) - 1,
+        "least": -(1 << 63),
+        "deep": nested(390),
+        "raw": b"\0\xff",
+    }
     await contract.store.append(session, assistant(tool("t", given), part("x", **edge)))
     (message,) = await contract.store.messages(session)
     assert message.parts[0].input == given
@@ -287,7 +333,9 @@ async def test_an_unknown_part_type_is_kept_whole(
     contract: Contract, session: SessionHandle
 ) -> None:
     odd = part("hologram", text="seen", angle=1.5, layers=[{"a": None}], raw=b"\0")
-    await contract.store.append(session, user(odd, file(content=b"\xff" * 5_000, filename="a.bin")))
+    await contract.store.append(
+        session, user(odd, file(content=b"\xff" * 5_000, filename="a.bin"))
+    )
     await contract.store.append(session, event("anything-at-all", "said", why=[1]))
     first, second = await contract.store.messages(session)
     assert (first.parts[0].type, first.parts[0].text) == ("hologram", "seen")

@@ -80,11 +80,15 @@ FOREIGN = (
     MessageDraft("user", (PartDraft("text", "shown", data=KEYS),), id="m1"),
     MessageDraft("user", (PartDraft("text", ODD, data=KEYS),), id="m2"),
     MessageDraft("assistant", (PartDraft("tool", None, "t", "c", data=KEYS),), id="m3"),
-    MessageDraft("tool", (PartDraft("tool-result", ODD, call_id="c", data=KEYS),), id="m4"),
+    MessageDraft(
+        "tool", (PartDraft("tool-result", ODD, call_id="c", data=KEYS),), id="m4"
+    ),
 )
 
 
-def test_a_foreign_record_with_such_a_key_is_kept_exactly(store: Store, tmp_path: Path) -> None:
+def test_a_foreign_record_with_such_a_key_is_kept_exactly(
+    store: Store, tmp_path: Path
+) -> None:
     session = brought(store, *FOREIGN)
     parts = [message.parts[0] for message in store.messages(session)]
     assert [item.text for item in parts] == ["shown", ODD, ODD, ODD]
@@ -114,7 +118,9 @@ def test_the_file_holds_the_exact_text_under_its_name_and_others_beside_it(
 ) -> None:
     session = brought(store, *FOREIGN[:2])
     with closing(sqlite3.connect(store.path)) as db:
-        rows = db.execute("SELECT data FROM part WHERE session_id = ? ORDER BY seq", (session,))
+        rows = db.execute(
+            "SELECT data FROM part WHERE session_id = ? ORDER BY seq", (session,)
+        )
         plain, odd = (msgpack.unpackb(data) for (data,) in rows)
     kept = {"~text_exact": "OTHER", "~~text_exact": 7, "~~~text_exact": [1], "mine": 1}
     assert plain == kept

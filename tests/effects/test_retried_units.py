@@ -39,7 +39,9 @@ def unknown_outcome(unit: Unit) -> None:
 
 def timeless(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Return rows without their row numbers and times."""
-    kept = (tuple(v for v in row[1:] if not isinstance(v, int) or v < 10**9) for row in rows)
+    kept = (
+        tuple(v for v in row[1:] if not isinstance(v, int) or v < 10**9) for row in rows
+    )
     return sorted(kept, key=repr)
 
 
@@ -53,7 +55,9 @@ async def test_a_unit_of_every_verb_retried_gives_no_duplicates(
     unknown_outcome(fx)
     await contract.store.commit(fx)
     after = everything(contract)
-    assert {n: len(r) for n, r in after.items()} == {n: len(r) for n, r in before.items()}
+    assert {n: len(r) for n, r in after.items()} == {
+        n: len(r) for n, r in before.items()
+    }
     for name in ("message", "part", "todo", "label", "file_diff", "blob", "project"):
         assert timeless(after[name]) == timeless(before[name]), name
     contract.check()
@@ -109,7 +113,9 @@ async def the_same_block(store: AwaitedStore) -> dict[str, Any]:
     return {"answer": answer, "other": other, "fork": fork}
 
 
-async def test_the_same_block_with_ids_of_its_own_gives_no_duplicates(contract: Contract) -> None:
+async def test_the_same_block_with_ids_of_its_own_gives_no_duplicates(
+    contract: Contract,
+) -> None:
     first = await the_same_block(contract.store)
     before = everything(contract)
     await contract.store.append("s1", user("Meanwhile.", id="later"))
@@ -143,7 +149,9 @@ async def test_what_is_known_again_is_no_revision(contract: Contract) -> None:
 
 OTHERS: dict[str, Callable[[Unit], object]] = {
     "role": lambda fx: fx.append("s", assistant("Go", id="m")),
-    "kind": lambda fx: fx.append("s", MessageDraft("user", (text("Go"),), id="m", kind="odd")),
+    "kind": lambda fx: fx.append(
+        "s", MessageDraft("user", (text("Go"),), id="m", kind="odd")
+    ),
     "turn": lambda fx: fx.append("s", user("Go", id="m"), turn_id="elsewhere"),
     "text": lambda fx: fx.append("s", user("Stop", id="m")),
     "long text": lambda fx: fx.append("s", user(LONG + "?", id="long")),
@@ -153,10 +161,18 @@ OTHERS: dict[str, Callable[[Unit], object]] = {
     "data": lambda fx: fx.append("s", user(part("x", n=2), id="data")),
     "large data": lambda fx: fx.append("s", user(part("x", n=LONG + "?"), id="large")),
     "file": lambda fx: fx.append("s", user(file("b.png"), id="file")),
-    "tool": lambda fx: fx.append("s", assistant(tool("u", {"a": 1}, output="o"), id="call")),
-    "input": lambda fx: fx.append("s", assistant(tool("t", {"a": 2}, output="o"), id="call")),
-    "output": lambda fx: fx.append("s", assistant(tool("t", {"a": 1}, output="p"), id="call")),
-    "how it ended": lambda fx: fx.append("s", assistant(tool("t", {"a": 1}, error="o"), id="call")),
+    "tool": lambda fx: fx.append(
+        "s", assistant(tool("u", {"a": 1}, output="o"), id="call")
+    ),
+    "input": lambda fx: fx.append(
+        "s", assistant(tool("t", {"a": 2}, output="o"), id="call")
+    ),
+    "output": lambda fx: fx.append(
+        "s", assistant(tool("t", {"a": 1}, output="p"), id="call")
+    ),
+    "how it ended": lambda fx: fx.append(
+        "s", assistant(tool("t", {"a": 1}, error="o"), id="call")
+    ),
     "result": lambda fx: fx.append("s", user(tool_result("c9", "y"), id="result")),
     "added part": lambda fx: fx.add_part("s", "open", text("y", id="p")),
     "settled": lambda fx: fx.settle("s", "pc", output="other"),
@@ -203,16 +219,24 @@ async def test_other_content_under_a_known_id_is_a_conflict(contract: Contract) 
     assert everything(contract) == before
 
 
-async def test_the_order_of_keys_and_all_times_are_no_other_content(contract: Contract) -> None:
+async def test_the_order_of_keys_and_all_times_are_no_other_content(
+    contract: Contract,
+) -> None:
     await contract.store.create_session(id="s", directory="/tmp")
-    one = assistant(tool("t", {"a": 1, "b": 2}, output="x"), part("y", c=1, d=2), id="m")
-    two = assistant(tool("t", {"b": 2, "a": 1}, output="x"), part("y", d=2, c=1), id="m")
+    one = assistant(
+        tool("t", {"a": 1, "b": 2}, output="x"), part("y", c=1, d=2), id="m"
+    )
+    two = assistant(
+        tool("t", {"b": 2, "a": 1}, output="x"), part("y", d=2, c=1), id="m"
+    )
     first = await contract.store.append("s", one, time=1_700_000_000_000)
     again = await contract.store.append("s", two, time=1_700_000_001_000)
     assert (again.seq, again.parts) == (first.seq, first.parts)
 
 
-async def test_a_message_that_went_on_is_known_by_what_it_began_with(contract: Contract) -> None:
+async def test_a_message_that_went_on_is_known_by_what_it_began_with(
+    contract: Contract,
+) -> None:
     """An open message grew, its call was answered, and it was finished."""
     await contract.store.create_session(id="s", directory="/tmp")
     draft = assistant(text(""), tool("t", {"a": 1}), id="m")

@@ -32,7 +32,9 @@ async def test_a_title_is_derived_from_the_first_prompt(
     await contract.store.append(session, assistant("Hello"))
     await contract.store.append(session, user(reasoning("not this"), text("  \n ")))
     assert await title(contract, session) == ("", "derived")
-    await contract.store.append(session, user(text("Fix\n\n the\t parser\0 " + "now " * 100)))
+    await contract.store.append(
+        session, user(text("Fix\n\n the\t parser\0 " + "now " * 100))
+    )
     name, source = await title(contract, session)
     assert (len(name), name[:19], name[-1], source) == (
         80,
@@ -87,7 +89,9 @@ async def test_titles_and_archiving_are_no_use_of_a_session(
     assert len(await contract.store.sessions(project=ALL)) == 1
 
 
-async def test_a_todo_list_is_replaced_as_one(contract: Contract, session: SessionHandle) -> None:
+async def test_a_todo_list_is_replaced_as_one(
+    contract: Contract, session: SessionHandle
+) -> None:
     todos = [Todo("write", "completed", "high", "t1"), Todo("test")]
     await contract.store.set_todos(session, todos)
     assert await contract.store.todos(session) == todos
@@ -117,7 +121,9 @@ async def test_the_prompt_history_outlives_its_sessions(
     contract: Contract, session: SessionHandle, tmp_path: Path
 ) -> None:
     store = contract.store
-    first = await store.add_prompt("first\nwith lines", session=session, time=1_700_000_000_005)
+    first = await store.add_prompt(
+        "first\nwith lines", session=session, time=1_700_000_000_005
+    )
     await store.add_prompt("elsewhere", directory="/tmp", id="mine")
     await store.add_prompt("elsewhere", directory="/tmp", id="mine")
     with pytest.raises(ConflictError):
@@ -154,7 +160,9 @@ async def test_metadata_permission_and_revert_are_any_json(
     assert (found.metadata, found.permission, found.revert) == ({}, None, None)
 
 
-async def test_a_share_is_noted_and_ended(contract: Contract, session: SessionHandle) -> None:
+async def test_a_share_is_noted_and_ended(
+    contract: Contract, session: SessionHandle
+) -> None:
     store = contract.store
     await store.set_metadata(session, {"kept": 1})
     await store.set_share(session, "https://example.org/s/1", secret="hush")
@@ -177,7 +185,10 @@ async def test_a_session_moves_to_another_directory_and_its_project(
     after = await contract.store.session(session)
     assert after.directory == str(elsewhere)
     assert after.project_id != before.project_id
-    assert [p.worktree for p in await contract.store.projects()] == [str(tmp_path), str(elsewhere)]
+    assert [p.worktree for p in await contract.store.projects()] == [
+        str(tmp_path),
+        str(elsewhere),
+    ]
 
 
 async def test_a_subagent_names_its_parent_and_the_call_that_started_it(
@@ -186,10 +197,14 @@ async def test_a_subagent_names_its_parent_and_the_call_that_started_it(
     store = contract.store
     ask = await store.append(session, user("Go"))
     await store.append(session, assistant("On it"))
-    one = await store.create_session(parent=session, call_id="c1", agent="explore", model="m")
+    one = await store.create_session(
+        parent=session, call_id="c1", agent="explore", model="m"
+    )
     two = await store.create_session(parent=session, parent_message=ask)
     found = [await store.session(s) for s in (one, two)]
-    assert [(s.parent_id, s.relation, s.parent_seq, s.call_id, s.root_id) for s in found] == [
+    assert [
+        (s.parent_id, s.relation, s.parent_seq, s.call_id, s.root_id) for s in found
+    ] == [
         (session.id, "subagent", 2, "c1", session.id),
         (session.id, "subagent", 1, None, session.id),
     ]

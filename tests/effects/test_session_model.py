@@ -130,7 +130,9 @@ def read(store: Store, digest: str, *models: str, stated: str | None = None) -> 
         SourceMessage(MessageDraft("assistant", id=f"m{n}", model_id=name))
         for n, name in enumerate(models)
     ]
-    item = SourceSession("other", "s", "/store", digest, messages, directory="/", model_id=stated)
+    item = SourceSession(
+        "other", "s", "/store", digest, messages, directory="/", model_id=stated
+    )
     assert all(type(result).__name__ == "Imported" for result in store.ingest([item]))
 
 
@@ -158,12 +160,18 @@ def test_an_import_without_a_model_of_its_own_has_that_of_its_last_answer(
         )
 
 
-def test_every_real_session_with_answers_has_a_model(real_store: Any, tmp_path: Path) -> None:
+def test_every_real_session_with_answers_has_a_model(
+    real_store: Any, tmp_path: Path
+) -> None:
     with Store.open(tmp_path / "sessions.db", durability="normal") as store:
         for found in find(real_store("opencode-1.1.65")):
             list(store.ingest(found.read()))
         sessions = list(store.sessions(project=ALL, subagents=True))
         assert len(sessions) >= 9
         for session in sessions:
-            answers = {m.model_id for m in store.messages(session, branches=True)} - {None}
-            assert (session.model_id in answers) if answers else session.model_id is None
+            answers = {m.model_id for m in store.messages(session, branches=True)} - {
+                None
+            }
+            assert (
+                (session.model_id in answers) if answers else session.model_id is None
+            )

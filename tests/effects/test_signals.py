@@ -107,6 +107,9 @@ def test_ctrl_c_at_any_moment_loses_and_hangs_nothing(tmp_path: Path) -> None:
     assert said["wrong"] == []
     assert said["interrupts"] > 10
     for name, acknowledged in said["done"].items():
-        found = [i for (i,) in rows(path, "SELECT id FROM message WHERE session_id = ?", name)]
+        found = [
+            i
+            for (i,) in rows(path, "SELECT id FROM message WHERE session_id = ?", name)
+        ]
         assert set(acknowledged) <= set(found)
     whole(path)

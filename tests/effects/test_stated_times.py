@@ -50,7 +50,9 @@ async def test_a_session_made_for_an_old_chat_is_as_old_as_the_chat(
     answer = await store.append(session, assistant(call), time=OLD + 10_000, open=True)
     await store.start(session, "c", time=OLD + 11_000)
     await store.settle(session, "c", output="fine", time=OLD + 12_000)
-    await store.add_part(session, answer, PartDraft("text", "so", time_created=OLD + 13_000))
+    await store.add_part(
+        session, answer, PartDraft("text", "so", time_created=OLD + 13_000)
+    )
     await store.finish(session, answer, time=OLD + 14_000)
     assert (await store.session(session)).time_updated == OLD + 14_000
     parts = (await store.message(session, answer)).parts

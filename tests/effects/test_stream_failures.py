@@ -61,7 +61,11 @@ async def test_an_exception_keeps_what_is_there_and_goes_on(
     (message,) = await contract.store.messages(session)
     assert (message.text, message.finish) == ("half a sentence", finish)
     _, call, done = message.parts
-    assert (call.status, call.outcome, call.input) == ("error", "interrupted", '{"cmd": "li')
+    assert (call.status, call.outcome, call.input) == (
+        "error",
+        "interrupted",
+        '{"cmd": "li',
+    )
     assert (done.status, done.text) == ("completed", "x")
     known = {"name": "ValueError", "message": "no\0pe"}
     assert message.error == (known if finish == "error" else None)
@@ -83,7 +87,9 @@ async def test_a_write_that_fails_in_the_background_is_raised_by_the_next_call_o
             with pytest.raises(BusyError):
                 said.add(" two")
             said.add(" three")
-        await eventually(lambda: contract.rows("SELECT length(text) FROM part") == [(4110,)])
+        await eventually(
+            lambda: contract.rows("SELECT length(text) FROM part") == [(4110,)]
+        )
     assert (await hasty.messages(session))[0].text == "one " + "x" * 4096 + " two three"
     contract.check()
 
@@ -123,7 +129,9 @@ async def test_a_full_disk_is_raised_and_written_when_there_is_space(
             assert told.value.retryable
             assert (await contract.store.messages(session))[0].text == "before "
         await out.flush()
-        assert (await contract.store.messages(session))[0].text == "before " + "x" * 50_000
+        assert (await contract.store.messages(session))[
+            0
+        ].text == "before " + "x" * 50_000
     contract.check()
 
 
@@ -209,7 +217,10 @@ async def test_a_stream_continues_from_where_it_is_told(
     await contract.store.append(session, user("two"))
     async with contract.store.stream(session, after=one) as out:
         out.text().add("instead of two")
-    assert [m.text for m in await contract.store.messages(session)] == ["one", "instead of two"]
+    assert [m.text for m in await contract.store.messages(session)] == [
+        "one",
+        "instead of two",
+    ]
 
 
 def test_a_store_closed_under_a_stream_is_said_and_nobody_hangs(tmp_path: Path) -> None:

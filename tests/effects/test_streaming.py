@@ -9,7 +9,7 @@ import pytest
 from facades import Contract, eventually
 
 from sessiondb import Change, InvalidInputError, SessionHandle, tool_result, user
-from sessiondb.effects.stream import FLUSH_BYTES, FLUSH_SECONDS
+from sessiondb.streaming.stream import FLUSH_BYTES, FLUSH_SECONDS
 
 
 async def parts(contract: Contract, session: SessionHandle) -> list[tuple[Any, ...]]:
@@ -20,10 +20,16 @@ async def parts(contract: Contract, session: SessionHandle) -> list[tuple[Any, .
 async def test_a_stream_opens_its_message_at_once(
     contract: Contract, session: SessionHandle
 ) -> None:
-    async with contract.store.stream(session, model="m", agent="build", turn_id="t1") as out:
+    async with contract.store.stream(
+        session, model="m", agent="build", turn_id="t1"
+    ) as out:
         (message,) = await contract.store.messages(session)
         assert (message.id, message.time_completed) == (out.message.id, None)
-        assert (message.role, message.model_id, message.agent) == ("assistant", "m", "build")
+        assert (message.role, message.model_id, message.agent) == (
+            "assistant",
+            "m",
+            "build",
+        )
         assert (out.message.seq, message.turn_id) == (1, "t1")
     (message,) = await contract.store.messages(session)
     assert (message.finish, message.parts) == ("stop", ())
@@ -35,7 +41,10 @@ async def test_several_parts_grow_at_once_in_the_order_they_began(
 ) -> None:
     async with contract.store.stream(session) as out:
         thought, said = out.reasoning(), out.text()
-        first, second = out.tool("sh", call_id="c1"), out.tool("web", call_id="c2", input={"u": 1})
+        first, second = (
+            out.tool("sh", call_id="c1"),
+            out.tool("web", call_id="c2", input={"u": 1}),
+        )
         for n in range(5):
             said.add(f"s{n} ")
             thought.add(f"r{n} ")
@@ -54,10 +63,19 @@ async def test_several_parts_grow_at_once_in_the_order_they_began(
         out.text().add("Done.")
         out.finish("tool-calls", cost=0.25, tokens={"input": 5, "output": 7})
     (message,) = await contract.store.messages(session)
-    assert (message.finish, message.cost, message.tokens_output) == ("tool-calls", 0.25, 7)
+    assert (message.finish, message.cost, message.tokens_output) == (
+        "tool-calls",
+        0.25,
+        7,
+    )
     _, _, a, b, last = message.parts
     assert (a.input, a.status, a.text) == ({"a": 1111}, "completed", "made")
-    assert (b.input, b.status, b.outcome, b.text) == ({"u": 1}, "error", "failed", "no network")
+    assert (b.input, b.status, b.outcome, b.text) == (
+        {"u": 1},
+        "error",
+        "failed",
+        "no network",
+    )
     assert (b.title, b.data, last.text) == ("Look up", {"status_code": 503}, "Done.")
     assert (await contract.store.session(session)).cost == 0.25
     contract.check()
@@ -81,7 +99,9 @@ async def test_deltas_are_written_after_a_quarter_of_a_second_in_one_write(
         assert len(told) == 1
 
 
-async def test_four_kilobytes_do_not_wait(contract: Contract, session: SessionHandle) -> None:
+async def test_four_kilobytes_do_not_wait(
+    contract: Contract, session: SessionHandle
+) -> None:
     told: list[list[Change]] = []
     async with contract.store.stream(session) as out:
         await asyncio.sleep(0.02)
@@ -154,14 +174,21 @@ async def test_deltas_with_nul_and_half_characters_are_exact_at_every_flush(
             said.add(delta)
             plain.add("x")
             await out.flush()
-            expected = [("text", "".join(ODD[: n + 1]), None), ("text", "x" * (n + 1), None)]
+            expected = [
+                ("text", "".join(ODD[: n + 1]), None),
+                ("text", "x" * (n + 1), None),
+            ]
             assert await parts(contract, session) == expected
     assert (await parts(contract, session))[0][1] == "".join(ODD)
-    assert contract.rows("SELECT count(*) FROM part WHERE instr(text, char(0))") == [(0,)]
+    assert contract.rows("SELECT count(*) FROM part WHERE instr(text, char(0))") == [
+        (0,)
+    ]
     contract.check()
 
 
-async def test_a_megabyte_ends_as_one_blob(contract: Contract, session: SessionHandle) -> None:
+async def test_a_megabyte_ends_as_one_blob(
+    contract: Contract, session: SessionHandle
+) -> None:
     line = "a line of some text that is streamed, é included\n" * 400
     async with contract.store.stream(session) as out:
         said = out.text()
@@ -171,9 +198,9 @@ async def test_a_megabyte_ends_as_one_blob(contract: Contract, session: SessionH
                 await out.flush()
     assert await parts(contract, session) == [("text", line * 50, None)]
     size = len((line * 50).encode())
-    assert contract.rows("SELECT text, size FROM part JOIN blob ON hash = text_blob") == [
-        (None, size)
-    ]
+    assert contract.rows(
+        "SELECT text, size FROM part JOIN blob ON hash = text_blob"
+    ) == [(None, size)]
     contract.check()
 
 
@@ -201,7 +228,9 @@ async def test_arguments_are_written_once_they_are_whole(
     assert contract.rows("SELECT status, input FROM part") == [("completed", stored)]
 
 
-@pytest.mark.parametrize("given", ['{"cut": "of', "not JSON", "[" * 2_000, '{"n": NaN}', "\ud800"])
+@pytest.mark.parametrize(
+    "given", ['{"cut": "of', "not JSON", "[" * 2_000, '{"n": NaN}', "\ud800"]
+)
 async def test_arguments_that_are_no_json_are_kept_as_text(
     contract: Contract, session: SessionHandle, given: str
 ) -> None:
@@ -263,7 +292,9 @@ async def test_a_bad_end_is_refused_where_it_is_said(
     assert (await contract.store.messages(session))[0].finish == "length"
 
 
-async def test_a_finished_stream_takes_no_more(contract: Contract, session: SessionHandle) -> None:
+async def test_a_finished_stream_takes_no_more(
+    contract: Contract, session: SessionHandle
+) -> None:
     async with contract.store.stream(session) as out:
         said = out.text()
     for late in (lambda: said.add("x"), out.text, lambda: out.tool("sh"), out.finish):

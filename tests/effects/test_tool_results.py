@@ -20,13 +20,17 @@ from sessiondb import (
 
 
 def answer(call_id: str, output: str | None, **more: Any) -> MessageDraft:
-    return MessageDraft("tool", (PartDraft("tool-result", output, call_id=call_id, **more),))
+    return MessageDraft(
+        "tool", (PartDraft("tool-result", output, call_id=call_id, **more),)
+    )
 
 
 STORED = "SELECT type, status, outcome, text FROM part WHERE session_id = ? ORDER BY seq, idx"
 
 
-async def test_the_first_result_fills_the_call(contract: Contract, session: SessionHandle) -> None:
+async def test_the_first_result_fills_the_call(
+    contract: Contract, session: SessionHandle
+) -> None:
     async with contract.store.effects() as fx:
         fx.append(session, assistant(tool("sh", {"cmd": "ls"}, call_id="c1")))
         fx.append(session, MessageDraft("tool", (tool_result("c1", "marmalade"),)))
@@ -42,10 +46,14 @@ async def test_the_first_result_fills_the_call(contract: Contract, session: Sess
     contract.check()
 
 
-async def test_a_large_result_is_one_blob(contract: Contract, session: SessionHandle) -> None:
+async def test_a_large_result_is_one_blob(
+    contract: Contract, session: SessionHandle
+) -> None:
     await contract.store.append(session, assistant(tool("sh", call_id="c1")))
     await contract.store.append(session, answer("c1", "x" * 50_000))
-    assert contract.rows("SELECT text_blob IS NOT NULL, text FROM part ORDER BY seq") == [
+    assert contract.rows(
+        "SELECT text_blob IS NOT NULL, text FROM part ORDER BY seq"
+    ) == [
         (1, None),
         (0, None),
     ]
@@ -58,7 +66,9 @@ async def test_a_result_with_nul_is_exact_where_it_stands(
 ) -> None:
     for number, value in enumerate(["a\0b", "\0" * 5_000]):
         name = f"c{number}"
-        await contract.store.append(session, assistant(tool("sh", call_id=name, kept=1)))
+        await contract.store.append(
+            session, assistant(tool("sh", call_id=name, kept=1))
+        )
         await contract.store.append(session, answer(name, value, data={"exit": 1}))
         call, result = await contract.store.messages(session, last=2)
         assert (call.parts[0].text, result.parts[0].text) == (value, value)
@@ -66,7 +76,9 @@ async def test_a_result_with_nul_is_exact_where_it_stands(
     contract.check()
 
 
-async def test_a_failed_result_fails_the_call(contract: Contract, session: SessionHandle) -> None:
+async def test_a_failed_result_fails_the_call(
+    contract: Contract, session: SessionHandle
+) -> None:
     async with contract.store.effects() as fx:
         calls = [tool("sh", call_id=name) for name in ("c1", "c2", "c3")]
         fx.append(session, assistant(*calls))
@@ -88,17 +100,25 @@ async def test_a_second_result_keeps_its_own_text_and_is_shown(
     await contract.store.append(session, assistant(tool("sh", call_id="c1")))
     for output in ("first", "second"):
         await contract.store.append(session, answer("c1", output))
-    assert [row[3] for row in contract.rows(STORED, session.id)] == ["first", None, "second"]
+    assert [row[3] for row in contract.rows(STORED, session.id)] == [
+        "first",
+        None,
+        "second",
+    ]
     call, one, two = await contract.store.messages(session)
     assert call.parts[0].text == "second"
     assert two.parts[0].text == "second"
     assert one.parts[0].text is not None
 
 
-async def test_each_branch_shows_its_own_result(contract: Contract, session: SessionHandle) -> None:
+async def test_each_branch_shows_its_own_result(
+    contract: Contract, session: SessionHandle
+) -> None:
     call = await contract.store.append(session, assistant(tool("sh", call_id="c1")))
     here = await contract.store.append(session, answer("c1", "on the first branch"))
-    there = await contract.store.append(session, answer("c1", "on the second"), after=call)
+    there = await contract.store.append(
+        session, answer("c1", "on the second"), after=call
+    )
     assert [row[3] for row in contract.rows(STORED, session.id)] == [
         "on the first branch",
         None,
@@ -106,7 +126,9 @@ async def test_each_branch_shows_its_own_result(contract: Contract, session: Ses
     ]
     assert (await contract.store.messages(session))[0].parts[0].text == "on the second"
     await contract.store.set_leaf(session, here)
-    assert (await contract.store.messages(session))[0].parts[0].text == "on the first branch"
+    assert (await contract.store.messages(session))[0].parts[
+        0
+    ].text == "on the first branch"
     await contract.store.set_leaf(session, there)
 
 
@@ -117,7 +139,9 @@ async def test_a_result_without_a_call_on_its_path_keeps_its_text(
     await contract.store.append(session, assistant(tool("sh", call_id="c1")))
     await contract.store.append(session, answer("c1", "elsewhere"), after=ask)
     await contract.store.append(session, answer("unheard-of", "nobody asked"))
-    await contract.store.append(session, MessageDraft("tool", (PartDraft("tool-result", "bare"),)))
+    await contract.store.append(
+        session, MessageDraft("tool", (PartDraft("tool-result", "bare"),))
+    )
     stored = contract.rows(STORED, session.id)
     assert [(kind, status, said) for kind, status, _, said in stored] == [
         ("text", None, "Go"),
@@ -134,14 +158,19 @@ async def test_a_call_that_was_settled_in_place_is_not_settled_again(
     m = await contract.store.append(session, assistant(tool("sh", call_id="c1")))
     await contract.store.settle(session, m.parts[0], output="settled")
     await contract.store.append(session, answer("c1", "recorded"))
-    assert [row[3] for row in contract.rows(STORED, session.id)] == ["settled", "recorded"]
+    assert [row[3] for row in contract.rows(STORED, session.id)] == [
+        "settled",
+        "recorded",
+    ]
 
 
 async def test_an_id_that_is_used_again_means_the_last_call(
     contract: Contract, session: SessionHandle
 ) -> None:
     for number in range(2):
-        await contract.store.append(session, assistant(tool("sh", {"n": number}, call_id="c1")))
+        await contract.store.append(
+            session, assistant(tool("sh", {"n": number}, call_id="c1"))
+        )
         await contract.store.append(session, answer("c1", f"result {number}"))
     assert [row[3] for row in contract.rows(STORED, session.id)] == [
         "result 0",

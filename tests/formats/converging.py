@@ -13,7 +13,12 @@ from sessiondb import Store, Todo, assistant, user
 from sessiondb.maintenance.sync import sync
 from sessiondb.repository.sessions import ALL
 
-EVERYTHING: dict[str, Any] = {"project": ALL, "archived": True, "subagents": True, "empty": True}
+EVERYTHING: dict[str, Any] = {
+    "project": ALL,
+    "archived": True,
+    "subagents": True,
+    "empty": True,
+}
 WORDS = ("red", "green", "blue")
 
 
@@ -34,8 +39,12 @@ def state(store: Store) -> dict[str, Any]:
             "metadata": dict(session.metadata),
             "permission": session.permission,
             "revert": session.revert,
-            "todos": [(t.content, t.status, t.time_created) for t in store.todos(session.id)],
-            "diffs": sorted((d.path, d.patch, ids.get(d.seq)) for d in store.diffs(session.id)),
+            "todos": [
+                (t.content, t.status, t.time_created) for t in store.todos(session.id)
+            ],
+            "diffs": sorted(
+                (d.path, d.patch, ids.get(d.seq)) for d in store.diffs(session.id)
+            ),
             "labels": sorted((x.label, ids[x.seq]) for x in store.labels(session.id)),
             "leaf": ids.get(session.leaf_seq or 0),
             "lineage": (session.parent_id, session.relation, session.parent_source_id),
@@ -67,8 +76,26 @@ class Clone:
             self.store.create_session(title="first")
             return
         name = self.chance.choice(names)
-        acts = ["title", "agent_title", "metadata", "label", "unlabel", "todos", "diffs", "archive"]
-        acts += ["permission", "revert", "append", "append", "append", "fork", "leaf", "create"]
+        acts = [
+            "title",
+            "agent_title",
+            "metadata",
+            "label",
+            "unlabel",
+            "todos",
+            "diffs",
+            "archive",
+        ]
+        acts += [
+            "permission",
+            "revert",
+            "append",
+            "append",
+            "append",
+            "fork",
+            "leaf",
+            "create",
+        ]
         acts += ["truncate", "open", "finish"] + ["delete"] * delete
         act = self.chance.choice(acts)
         self.done.append(f"{self.root.name}: {act} {name[-4:]}")
@@ -137,7 +164,9 @@ class Clone:
             self.store.set_leaf(name, message)
 
     def _truncate(self, name: str, word: str) -> None:
-        if (message := self._some_message(name)) is not None and self.chance.random() < 0.5:
+        if (
+            message := self._some_message(name)
+        ) is not None and self.chance.random() < 0.5:
             self.store.truncate(name, after=message)
 
     def _fork(self, name: str, word: str) -> None:
@@ -155,7 +184,9 @@ class Clone:
 
 def run_git(folder: Path, *args: str) -> str:
     """Run git in a folder and return what it prints."""
-    done = subprocess.run(["git", "-C", str(folder), *args], check=True, capture_output=True)
+    done = subprocess.run(
+        ["git", "-C", str(folder), *args], check=True, capture_output=True
+    )
     return done.stdout.decode()
 
 
@@ -187,6 +218,8 @@ def exchanged(here: Clone, there: Clone) -> None:
             shutil.copy(path, ours)
             continue
         lines = ours.read_text().splitlines(keepends=True)
-        lines += [x for x in path.read_text().splitlines(keepends=True) if x not in set(lines)]
+        lines += [
+            x for x in path.read_text().splitlines(keepends=True) if x not in set(lines)
+        ]
         ours.write_text("".join(lines))
     synced(here)

@@ -50,7 +50,9 @@ def bundle(store: Store, ids: Iterable[str]) -> str:
     """Return several sessions as one log."""
     exports = [store.export(name, **jsonl.READ) for name in ids]
     documents = jsonl.write(exports, together=True)
-    return "".join("".join(item.chunks) for item in documents if isinstance(item, Document))
+    return "".join(
+        "".join(item.chunks) for item in documents if isinstance(item, Document)
+    )
 
 
 def log(store: Store, name: str) -> str:
@@ -60,7 +62,9 @@ def log(store: Store, name: str) -> str:
 
 def read_into(store: Store, path: Path, **how: Any) -> list[Imported | Problem]:
     """Import what is at *path*."""
-    return [result for found in find(path) for result in store.ingest(found.read(), **how)]
+    return [
+        result for found in find(path) for result in store.ingest(found.read(), **how)
+    ]
 
 
 def outcomes(results: Iterable[Imported | Problem]) -> list[str]:

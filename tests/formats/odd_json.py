@@ -37,7 +37,9 @@ def same(a: Any, b: Any) -> bool:
     return json.dumps(a, sort_keys=True) == json.dumps(b, sort_keys=True)
 
 
-def _places(record: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+def _places(
+    record: dict[str, Any], path: tuple[str, ...] = ()
+) -> list[tuple[str, ...]]:
     found = []
     for key, value in record.items():
         found.append((*path, key))

@@ -46,7 +46,9 @@ MODEL = {"id": "large", "providerID": "acme", "variant": "default"}
 
 def tokens(*counts: int) -> dict[str, Any]:
     """Counts of input, output, reasoning, cache read and cache write."""
-    found: dict[str, Any] = dict(zip(("input", "output", "reasoning"), counts, strict=False))
+    found: dict[str, Any] = dict(
+        zip(("input", "output", "reasoning"), counts, strict=False)
+    )
     return {**found, "cache": {"read": counts[3], "write": counts[4]}}
 
 
@@ -104,25 +106,59 @@ def called(name: str, call: str, state: dict[str, Any], **more: Any) -> dict[str
 def resulted(given: Any, *content: Any, **metadata: Any) -> dict[str, Any]:
     """The state of a completed call; a string is a text."""
     pieces = [{"type": "text", "text": c} if isinstance(c, str) else c for c in content]
-    return {"status": "completed", "input": given, "content": pieces, "metadata": metadata}
+    return {
+        "status": "completed",
+        "input": given,
+        "content": pieces,
+        "metadata": metadata,
+    }
 
 
 def everything2() -> dict[str, Any]:
     """A session with a bit of everything that records of 2.x hold."""
-    file = {"data": "AAEC", "mime": "image/png", "name": "a.png", "source": {"type": "inline"}}
+    file = {
+        "data": "AAEC",
+        "mime": "image/png",
+        "name": "a.png",
+        "source": {"type": "inline"},
+    }
     linked = {"type": "file", "uri": "file:///a", "mime": "text/plain"}
-    moved = {"location": {"directory": f"{WORKTREE}/src"}, "projectID": PROJECT, "subpath": "src"}
+    moved = {
+        "location": {"directory": f"{WORKTREE}/src"},
+        "projectID": PROJECT,
+        "subpath": "src",
+    }
     return session2(
         1,
         message("system", 0, text="Be brief", description="Instructions updated: a"),
-        asked(1, "Do it\0", files=[file], agents=[{"name": "explore"}], metadata={"a": None}),
+        asked(
+            1,
+            "Do it\0",
+            files=[file],
+            agents=[{"name": "explore"}],
+            metadata={"a": None},
+        ),
         answered(
             2,
-            {"type": "reasoning", "text": "Hm", "state": {"f": 1}, "time": {"created": 1}},
+            {
+                "type": "reasoning",
+                "text": "Hm",
+                "state": {"f": 1},
+                "time": {"created": 1},
+            },
             {"type": "text", "text": ""},
-            called("shell", "call_1", resulted({"command": "ls"}, "a\n", "Exited with code 3")),
+            called(
+                "shell",
+                "call_1",
+                resulted({"command": "ls"}, "a\n", "Exited with code 3"),
+            ),
             called("read", "call_2", resulted({"path": "a"}, "x", linked, "y")),
-            called("read", "call_3", resulted({"path": "b"}, linked), providerState={"b": 2}),
+            called(
+                "read",
+                "call_3",
+                resulted({"path": "b"}, linked),
+                providerState={"b": 2},
+            ),
             called(
                 "read",
                 "call_4",
@@ -150,7 +186,9 @@ def everything2() -> dict[str, Any]:
             output={"output": "a\n", "cursor": 2, "size": 2, "truncated": False},
             time={"completed": T0 + 8},
         ),
-        message("model-switched", 7, model=MODEL, previous={"id": "s", "providerID": "acme"}),
+        message(
+            "model-switched", 7, model=MODEL, previous={"id": "s", "providerID": "acme"}
+        ),
         message("agent-switched", 8, agent="plan", previous="build"),
         message("location-switched", 9, **moved),
         message(
@@ -187,11 +225,19 @@ def everything2() -> dict[str, Any]:
         subpath="src",
         location={"directory": f"{WORKTREE}/src", "workspaceID": "wrk_1"},
         revert={"messageID": "msg_0002", "snapshot": "abc", "files": []},
-        time={"created": T0, "updated": T0 + 1, "idle": T0 + 2, "viewed": 0, "archived": T0 + 3},
+        time={
+            "created": T0,
+            "updated": T0 + 1,
+            "idle": T0 + 2,
+            "viewed": 0,
+            "archived": T0 + 3,
+        },
     )
 
 
-def forked2(original: dict[str, Any], number: int, count: int, *own: dict[str, Any], **more: Any):
+def forked2(
+    original: dict[str, Any], number: int, count: int, *own: dict[str, Any], **more: Any
+):
     """A fork of the first *count* messages of *original*, as OpenCode 2 marks and copies."""
     copies = json.loads(json.dumps(original["messages"][:count]))
     for seq, copy in enumerate(copies):
@@ -216,14 +262,18 @@ def sqlite2_store(path: Path, *sessions: dict[str, Any]) -> Path:
         for item in sessions:
             insert(db, "session_v2", _row(item["info"]))
             for seq, record in enumerate(item["messages"]):
-                insert(db, "session_message", message_row(item["info"]["id"], seq, record))
+                insert(
+                    db, "session_message", message_row(item["info"]["id"], seq, record)
+                )
     db.close()
     return path
 
 
 def message_row(session: str, seq: int, record: dict[str, Any]) -> dict[str, Any]:
     """The row of a message."""
-    data = {key: value for key, value in record.items() if key not in ("id", "type", "seq")}
+    data = {
+        key: value for key, value in record.items() if key not in ("id", "type", "seq")
+    }
     created = record["time"]["created"]
     return {
         "id": record["id"], "session_id": session, "type": record["type"],
@@ -257,7 +307,10 @@ def _row(info: dict[str, Any]) -> dict[str, Any]:
         "permission": info.get("permissions"),
         "idle_outcome": info.get("outcome"),
         "cost": info["cost"],
-        **{key: info.get(key) for key in ("title", "metadata", "revert", "agent", "model")},
+        **{
+            key: info.get(key)
+            for key in ("title", "metadata", "revert", "agent", "model")
+        },
         **{f"tokens_{key}": value for key, value in counts.items()},
         **{f"tokens_cache_{key}": value for key, value in cache.items()},
         **{f"time_{key}": value for key, value in info["time"].items()},

@@ -82,7 +82,9 @@ def user(number: int, text: str, name: str = "", **info: Any) -> dict[str, Any]:
     return _message({**given, **info}, [{"type": "text", "text": text}])
 
 
-def assistant(number: int, *parts: dict[str, Any], name: str = "", **info: Any) -> dict[str, Any]:
+def assistant(
+    number: int, *parts: dict[str, Any], name: str = "", **info: Any
+) -> dict[str, Any]:
     """An answer, *number* ms after `T0`, to the prompt before it."""
     given = {
         "id": name or f"msg_{number:04d}",
@@ -94,7 +96,12 @@ def assistant(number: int, *parts: dict[str, Any], name: str = "", **info: Any) 
         "providerID": "acme",
         "modelID": "large",
         "cost": 0.25,
-        "tokens": {"input": 10, "output": 2, "reasoning": 0, "cache": {"read": 5, "write": 0}},
+        "tokens": {
+            "input": 10,
+            "output": 2,
+            "reasoning": 0,
+            "cache": {"read": 5, "write": 0},
+        },
         "finish": "stop",
         "time": {"created": T0 + number, "completed": T0 + number + 5},
     }
@@ -155,20 +162,38 @@ def everything() -> dict[str, Any]:
             tool("list", "call_2", done([1, 12345678901234567890123], "x")),
             tool("edit", "call_3", failed("No such file")),
             tool("read", "call_4", {"status": "pending", "input": {}, "raw": "{"}),
-            tool("read", "call_5", {"status": "running", "input": None, "time": {"start": 4}}),
+            tool(
+                "read",
+                "call_5",
+                {"status": "running", "input": None, "time": {"start": 4}},
+            ),
             {"type": "patch", "hash": "abc", "files": ["a.py"]},
             {"type": "file", "mime": "image/png", "url": "data:,", "filename": "a.png"},
             {"type": "hologram", "depth": {"z": [1, None, True]}},
-            {"type": "step-finish", "reason": "stop", "cost": 0, "tokens": {"input": 0}},
+            {
+                "type": "step-finish",
+                "reason": "stop",
+                "cost": 0,
+                "tokens": {"input": 0},
+            },
         ),
         user(2, "And?", system="Be brief", format={"type": "text"}),
-        assistant(3, text("Half"), error={"name": "MessageAbortedError", "data": {"message": "x"}}),
+        assistant(
+            3,
+            text("Half"),
+            error={"name": "MessageAbortedError", "data": {"message": "x"}},
+        ),
         assistant(4, text("Told"), summary=True, finish="content-filter"),
         permission=[{"permission": "edit", "pattern": "*", "action": "ask"}],
         revert={"messageID": "msg_0002", "snapshot": "abc"},
         summary={"additions": 1, "deletions": 2, "files": 3},
         share={"url": "https://opncd.ai/s/1"},
-        time={"created": T0, "updated": T0 + 1, "compacting": T0 + 2, "archived": T0 + 3},
+        time={
+            "created": T0,
+            "updated": T0 + 1,
+            "compacting": T0 + 2,
+            "archived": T0 + 3,
+        },
     )
 
 
@@ -178,7 +203,9 @@ def _message(info: dict[str, Any], parts: list[dict[str, Any]]) -> dict[str, Any
     return {"info": info, "parts": parts}
 
 
-def forked(original: dict[str, Any], number: int, count: int, *own: dict[str, Any], **info: Any):
+def forked(
+    original: dict[str, Any], number: int, count: int, *own: dict[str, Any], **info: Any
+):
     """A session that copies the first *count* messages of *original*, as OpenCode forks."""
     copies = json.loads(json.dumps(original["messages"][:count]))
     names = {m["info"]["id"]: f"msg_{number:02d}f{i:04d}" for i, m in enumerate(copies)}
@@ -210,7 +237,9 @@ def sqlite_store(path: Path, *sessions: dict[str, Any], version: str = "1.18") -
     return path
 
 
-def add_session(db: sqlite3.Connection, item: dict[str, Any], *, version: str = "1.18") -> None:
+def add_session(
+    db: sqlite3.Connection, item: dict[str, Any], *, version: str = "1.18"
+) -> None:
     """Write one more session into such a database."""
     _insert(db, "session", _row(item["info"], version))
     add_messages(db, item)
@@ -222,9 +251,15 @@ def add_messages(db: sqlite3.Connection, item: dict[str, Any]) -> None:
     times = {"time_created": T0, "time_updated": T0}
     for message in item["messages"]:
         info = message["info"]
-        row = {"id": info["id"], "session_id": name, "data": _data(info, "id", "sessionID")}
+        row = {
+            "id": info["id"],
+            "session_id": name,
+            "data": _data(info, "id", "sessionID"),
+        }
         created = info.get("time", {}).get("created", T0)
-        _insert(db, "message", {**row, "time_created": created, "time_updated": created})
+        _insert(
+            db, "message", {**row, "time_created": created, "time_updated": created}
+        )
         for part in message["parts"]:
             row = {"id": part["id"], "message_id": info["id"], "session_id": name}
             row["data"] = _data(part, "id", "sessionID", "messageID")
@@ -248,7 +283,10 @@ def _row(info: dict[str, Any], version: str) -> dict[str, Any]:
     }
     if version == "1.18":
         tokens = dict(info.get("tokens", {}))
-        row |= {f"tokens_cache_{key}": value for key, value in tokens.pop("cache", {}).items()}
+        row |= {
+            f"tokens_cache_{key}": value
+            for key, value in tokens.pop("cache", {}).items()
+        }
         row |= {f"tokens_{key}": value for key, value in tokens.items()}
         row |= {key: info.get(key) for key in ("path", "agent", "model", "metadata")}
         row["cost"] = info.get("cost", 0)
@@ -268,16 +306,32 @@ def _data(record: dict[str, Any], *without: str) -> str:
 def tree_store(data: Path, *sessions: dict[str, Any]) -> Path:
     """Write the tree of version 1.1 below a data directory; return its root."""
     root = data / "storage"
-    project = {"id": PROJECT, "worktree": WORKTREE, "vcs": "git", "time": {"created": T0}}
+    project = {
+        "id": PROJECT,
+        "worktree": WORKTREE,
+        "vcs": "git",
+        "time": {"created": T0},
+    }
     _write(root / "project" / f"{PROJECT}.json", project)
     for item in sessions:
         name = item["info"]["id"]
-        _write(root / "session" / item["info"]["projectID"] / f"{name}.json", item["info"])
+        _write(
+            root / "session" / item["info"]["projectID"] / f"{name}.json", item["info"]
+        )
         for message in item["messages"]:
-            _write(root / "message" / name / f"{message['info']['id']}.json", message["info"])
+            _write(
+                root / "message" / name / f"{message['info']['id']}.json",
+                message["info"],
+            )
             for part in message["parts"]:
-                _write(root / "part" / message["info"]["id"] / f"{part['id']}.json", part)
-        for kind, folder in (("todo",) * 2, ("diff", "session_diff"), ("share", "session_share")):
+                _write(
+                    root / "part" / message["info"]["id"] / f"{part['id']}.json", part
+                )
+        for kind, folder in (
+            ("todo",) * 2,
+            ("diff", "session_diff"),
+            ("share", "session_share"),
+        ):
             if kind in item:
                 _write(root / folder / f"{name}.json", item[kind])
     return root
@@ -289,7 +343,9 @@ def old_tree_store(data: Path, *sessions: dict[str, Any]) -> Path:
     for item in sessions:
         name = item["info"]["id"]
         known = {
-            k: v for k, v in item["info"].items() if k not in ("slug", "projectID", "directory")
+            k: v
+            for k, v in item["info"].items()
+            if k not in ("slug", "projectID", "directory")
         }
         _write(root / "info" / f"{name}.json", known)
         for message in item["messages"]:

@@ -14,7 +14,9 @@ from sessiondb.model import Document, Export, Loss
 
 def written(form: str, *exports: Export) -> tuple[list[dict[str, Any]], list[Loss]]:
     found = list(writer(form).write(exports, detail="full"))
-    documents = [json.loads("".join(d.chunks)) for d in found if isinstance(d, Document)]
+    documents = [
+        json.loads("".join(d.chunks)) for d in found if isinstance(d, Document)
+    ]
     return documents, [loss for loss in found if isinstance(loss, Loss)]
 
 
@@ -31,7 +33,9 @@ def brought_in(store: Store, path: Path) -> dict[str, str]:
     }
 
 
-def into_folder(folder: Path, *exports: Export, form: str = "opencode-tree") -> list[Loss]:
+def into_folder(
+    folder: Path, *exports: Export, form: str = "opencode-tree"
+) -> list[Loss]:
     """Write files of a format, by default the tree of 1.x; return what it lost."""
     losses = []
     for item in writer(form).write(exports, detail="full"):
@@ -49,7 +53,9 @@ def talk(store: Store) -> sdb.SessionHandle:
     usage: dict[str, Any] = {"provider": "acme", "model": "large", "cost": 0.25}
     handle = store.create_session(title="Mend", directory="/tmp", agent="plan")
     store.append(handle, sdb.system("Be brief."))
-    store.append(handle, sdb.user("Mend it", sdb.file(content=b"\0\1", mime="image/png")))
+    store.append(
+        handle, sdb.user("Mend it", sdb.file(content=b"\0\1", mime="image/png"))
+    )
     parts = (
         sdb.reasoning("Hm"),
         sdb.text("Reading."),

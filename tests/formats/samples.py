@@ -39,8 +39,12 @@ from sessiondb.formats import find, jsonl
 from sessiondb.model import Document, Imported, Problem
 from sessiondb.repository.sessions import ALL
 
-TODO = [{"content": "Write it down", "status": "pending", "priority": "high", "id": "1"}]
-DIFF = [{"file": "a.py", "before": "a\n", "after": "b\n", "additions": 1, "deletions": 1}]
+TODO = [
+    {"content": "Write it down", "status": "pending", "priority": "high", "id": "1"}
+]
+DIFF = [
+    {"file": "a.py", "before": "a\n", "after": "b\n", "additions": 1, "deletions": 1}
+]
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,9 @@ def _sessions(*, lists: bool = True) -> list[dict[str, Any]]:
     child = session(
         2,
         user(10, "Look for it"),
-        assistant(11, text("Found"), tool("bash", "call_9", done({"command": "ls"}, "a\nb"))),
+        assistant(
+            11, text("Found"), tool("bash", "call_9", done({"command": "ls"}, "a\nb"))
+        ),
         parentID="ses_0001",
     )
     other = session(
@@ -73,16 +79,22 @@ def _sessions(*, lists: bool = True) -> list[dict[str, Any]]:
 def _table(version: str) -> Callable[[Path], Any]:
     def write(folder: Path) -> Path:
         sessions = _sessions(lists=False)
-        sessions[0]["todo"] = [{k: v for k, v in item.items() if k != "id"} for item in TODO]
+        sessions[0]["todo"] = [
+            {k: v for k, v in item.items() if k != "id"} for item in TODO
+        ]
         return sqlite_store(folder / "opencode.db", *sessions, version=version)
 
     return write
 
 
 def _second(folder: Path) -> Path:
-    call = called("bash", "call_1", resulted({"command": "ls"}, {"type": "text", "text": "a.py"}))
+    call = called(
+        "bash", "call_1", resulted({"command": "ls"}, {"type": "text", "text": "a.py"})
+    )
     sessions = [
-        session2(1, asked(1, "Do it"), answered(2, {"type": "text", "text": "Done"}, call)),
+        session2(
+            1, asked(1, "Do it"), answered(2, {"type": "text", "text": "Done"}, call)
+        ),
         session2(2, asked(3, "Look"), answered(4, {"type": "text", "text": "Seen"})),
         session2(3, asked(5, "Another one")),
     ]
@@ -104,7 +116,9 @@ def log() -> bytes:
         names = [r.id for r in read_into(store, folder) if isinstance(r, Imported)]
         exports = [store.export(name, **jsonl.READ) for name in names]
         documents = jsonl.write(exports, together=True)
-        lines = [x for item in documents if isinstance(item, Document) for x in item.chunks]
+        lines = [
+            x for item in documents if isinstance(item, Document) for x in item.chunks
+        ]
     return "".join(lines).encode()
 
 
@@ -152,10 +166,17 @@ def read_into(store: Store, folder: Path) -> list[Imported | Problem]:
 def content(store: Store) -> dict[str, list[Any]]:
     """Return what is said in each session, by the id it has in its source."""
     found = {}
-    for item in store.sessions(project=ALL, archived=True, subagents=True, empty=True, limit=1000):
+    for item in store.sessions(
+        project=ALL, archived=True, subagents=True, empty=True, limit=1000
+    ):
         messages = store.messages(item.id, branches=True)
         said = [
-            (m.id, m.role, m.cost, [(p.type, p.tool, p.input_json, p.text) for p in m.parts])
+            (
+                m.id,
+                m.role,
+                m.cost,
+                [(p.type, p.tool, p.input_json, p.text) for p in m.parts],
+            )
             for m in messages
         ]
         found[item.source_id or item.id] = sorted(said, key=repr)

@@ -48,13 +48,17 @@ def test_twice_is_once_and_nothing_of_it_changes(sample: Path, store: Store) -> 
     assert len(first) == 3
     said = content(store)
 
-    assert {r.outcome for r in read_into(store, sample) if isinstance(r, Imported)} == {"unchanged"}
+    assert {r.outcome for r in read_into(store, sample) if isinstance(r, Imported)} == {
+        "unchanged"
+    }
     assert content(store) == said
     assert bytes_of(sample) == before
     assert check(store) == []
 
 
-def test_what_may_not_be_read_is_a_problem_until_it_may(sample: Path, store: Store) -> None:
+def test_what_may_not_be_read_is_a_problem_until_it_may(
+    sample: Path, store: Store
+) -> None:
     expected = whole(sample)
     neighbour = sample.parent / "neighbour"
     tree_store(neighbour, session(9, user(90, "Near")))
@@ -74,11 +78,17 @@ def test_what_may_not_be_read_is_a_problem_until_it_may(sample: Path, store: Sto
                 path.chmod(mode)
             problems = [r for r in first if isinstance(r, Problem)]
             assert problems, path
-            assert all(os.fspath(path) in f"{p.source} {p.why}" for p in problems[:1]), problems
+            assert all(
+                os.fspath(path) in f"{p.source} {p.why}" for p in problems[:1]
+            ), problems
             assert [r for r in again if isinstance(r, Problem)] == problems
-            assert [r.source_id for r in near if isinstance(r, Imported)] == ["ses_0009"]
+            assert [r.source_id for r in near if isinstance(r, Imported)] == [
+                "ses_0009"
+            ]
 
-            assert not [r for r in read_into(fresh, sample) if isinstance(r, Problem)], path
+            assert not [
+                r for r in read_into(fresh, sample) if isinstance(r, Problem)
+            ], path
             assert content(fresh) == expected, path
             assert check(fresh) == []
 
@@ -99,8 +109,9 @@ def test_a_reader_that_fails_is_a_problem_and_no_end(store: Store) -> None:
     results = list(store.ingest(Found("odd", Path("/odd"), read).read()))
     whys = [r.why for r in results if isinstance(r, Problem)]
     assert len(whys) == 2
-    assert "its other messages cannot be read: its reader failed: TypeError('a defect')" in "".join(
-        whys
+    assert (
+        "its other messages cannot be read: its reader failed: TypeError('a defect')"
+        in "".join(whys)
     )
     assert "KeyError('another defect')" in "".join(whys)
     assert [r.messages for r in results if isinstance(r, Imported)] == [1, 0]

@@ -106,7 +106,9 @@ def test_two_clones_that_each_change_one_thing_agree_and_a_later_archive_is_kept
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200 if LONG else 6))
-def test_clones_that_exchange_their_logs_end_with_the_same(tmp_path: Path, seed: int) -> None:
+def test_clones_that_exchange_their_logs_end_with_the_same(
+    tmp_path: Path, seed: int
+) -> None:
     with clones(tmp_path, seed, git=False) as found:
         ada, bob, eve = found
         run(found, 5, delete=seed % 2 == 1)
@@ -120,7 +122,9 @@ def test_clones_that_exchange_their_logs_end_with_the_same(tmp_path: Path, seed:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200 if LONG else 1))
-def test_three_git_clones_end_with_the_same(git: str, tmp_path: Path, seed: int) -> None:
+def test_three_git_clones_end_with_the_same(
+    git: str, tmp_path: Path, seed: int
+) -> None:
     with clones(tmp_path, seed, git=True) as found:
         chance = found[0].chance
         for _ in range(3):

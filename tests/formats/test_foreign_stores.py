@@ -11,7 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from opencode_store import assistant, old_tree_store, session, sqlite_store, text, tree_store, user
+from opencode_store import (
+    assistant,
+    old_tree_store,
+    session,
+    sqlite_store,
+    text,
+    tree_store,
+    user,
+)
 
 from sessiondb.errors import InvalidInputError, SourceError
 from sessiondb.formats import default_locations, find
@@ -29,13 +37,17 @@ sys.stdin.read()
 
 
 def hello(number: int = 1) -> dict:
-    return session(number, user(number * 10, "Hi"), assistant(number * 10 + 1, text("Hello")))
+    return session(
+        number, user(number * 10, "Hi"), assistant(number * 10 + 1, text("Hello"))
+    )
 
 
 def titles(path: Path) -> dict[str, str]:
     found = [item for store in find(path) for item in store.read()]
     assert all(isinstance(item, SourceSession) for item in found), found
-    return {item.source_id: item.title for item in found if isinstance(item, SourceSession)}
+    return {
+        item.source_id: item.title for item in found if isinstance(item, SourceSession)
+    }
 
 
 def wal_store(path: Path) -> Path:
@@ -47,7 +59,9 @@ def wal_store(path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.endswith("-shm")}
+    return {
+        p.name: p.read_bytes() for p in folder.iterdir() if not p.name.endswith("-shm")
+    }
 
 
 @pytest.fixture
@@ -71,7 +85,9 @@ def test_a_store_is_read_while_another_process_writes_to_it(held: Path) -> None:
     assert contents(held.parent) == before
 
 
-def test_a_database_that_nobody_has_open_is_left_without_side_files(tmp_path: Path) -> None:
+def test_a_database_that_nobody_has_open_is_left_without_side_files(
+    tmp_path: Path,
+) -> None:
     path = wal_store(tmp_path / "opencode.db")
     before = contents(tmp_path)
     assert titles(tmp_path) == {"ses_0001": "Session 1"}
@@ -87,7 +103,9 @@ def test_a_store_whose_shared_memory_cannot_be_made_is_read_all_the_same(
     names = ["opencode.db", "opencode.db-wal"][: 1 + with_wal]
     for name in names:
         shutil.copy(held.with_name(name), folder)
-    (folder / "opencode.db-shm").mkdir()  # as good as a directory that cannot be written
+    (
+        folder / "opencode.db-shm"
+    ).mkdir()  # as good as a directory that cannot be written
     before = {name: (folder / name).read_bytes() for name in names}
     assert titles(folder) == {"ses_0001": title}
     assert {name: (folder / name).read_bytes() for name in names} == before
@@ -140,7 +158,9 @@ def test_a_database_whose_pages_are_damaged_gives_what_is_left_and_a_problem(
     many = [session(n, user(n, "x" * 3000)) for n in range(1, 40)]
     path = sqlite_store(tmp_path / "opencode.db", *many)
     with sqlite3.connect(path) as db:
-        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'message'").fetchone()
+        (page,) = db.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'message'"
+        ).fetchone()
     db.close()
     raw = bytearray(path.read_bytes())
     raw[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
@@ -156,7 +176,9 @@ def test_a_database_whose_pages_are_damaged_gives_what_is_left_and_a_problem(
 
 def test_stores_are_found_by_what_they_are(tmp_path: Path) -> None:
     sqlite_store(tmp_path / "a" / "backup.db", hello(1))
-    sqlite_store(tmp_path / ".local" / "share" / "opencode" / "opencode-dev.db", hello(2))
+    sqlite_store(
+        tmp_path / ".local" / "share" / "opencode" / "opencode-dev.db", hello(2)
+    )
     tree_store(tmp_path / "b" / "opencode", hello(3))
     old_tree_store(tmp_path / "c" / "opencode", hello(4))
     with sqlite3.connect(tmp_path / "other.db") as db:
@@ -180,7 +202,9 @@ def test_stores_are_found_by_what_they_are(tmp_path: Path) -> None:
     assert [store.path for store in find(tmp_path / "linked" / "backup.db")]
 
 
-def test_older_stores_of_a_data_directory_add_what_the_newer_ones_lack(tmp_path: Path) -> None:
+def test_older_stores_of_a_data_directory_add_what_the_newer_ones_lack(
+    tmp_path: Path,
+) -> None:
     newest = hello(1)
     newest["info"]["title"] = "newest"
     sqlite_store(tmp_path / "opencode.db", newest)
@@ -194,18 +218,28 @@ def test_older_stores_of_a_data_directory_add_what_the_newer_ones_lack(tmp_path:
     assert set(titles(tmp_path / "storage")) == {"ses_0002"}
 
 
-def test_a_database_copied_for_another_channel_adds_what_is_newer_there(tmp_path: Path) -> None:
+def test_a_database_copied_for_another_channel_adds_what_is_newer_there(
+    tmp_path: Path,
+) -> None:
     def used(number: int, time: int, title: str) -> dict:
         item = hello(number)
         item["info"] |= {"title": title, "time": {"created": 1, "updated": time}}
         return item
 
-    sqlite_store(tmp_path / "opencode-dev.db", used(1, 5, "stale"), used(2, 9, "went on in dev"))
-    sqlite_store(tmp_path / "opencode.db", used(1, 5, "here"), used(2, 7, "stale"), hello(3))
+    sqlite_store(
+        tmp_path / "opencode-dev.db", used(1, 5, "stale"), used(2, 9, "went on in dev")
+    )
+    sqlite_store(
+        tmp_path / "opencode.db", used(1, 5, "here"), used(2, 7, "stale"), hello(3)
+    )
     sqlite_store(tmp_path / "opencode-next.db", hello(4))
-    (tmp_path / "opencode-local.db").write_text("damaged, and no reason to lose anything else")
+    (tmp_path / "opencode-local.db").write_text(
+        "damaged, and no reason to lose anything else"
+    )
     tree_store(tmp_path, hello(1), hello(5))
-    stores = [store for store in find(tmp_path) if store.path.name != "opencode-local.db"]
+    stores = [
+        store for store in find(tmp_path) if store.path.name != "opencode-local.db"
+    ]
     found = [item for store in stores for item in store.read()]
     assert sorted(getattr(item, "title", repr(item)) for item in found) == [
         "Session 3", "Session 4", "Session 5", "here", "went on in dev",
@@ -225,9 +259,15 @@ def test_what_is_not_there_or_not_known_is_an_error(tmp_path: Path) -> None:
         ({"HOME": "/h"}, ["/h/.local/share/opencode"]),
         ({"USERPROFILE": "/u"}, ["/u/.local/share/opencode"]),
         ({"HOME": "/h", "XDG_DATA_HOME": "/x"}, ["/x/opencode"]),
-        ({"HOME": "/h", "OPENCODE_DB": "/d/my.db"}, ["/h/.local/share/opencode", "/d/my.db"]),
+        (
+            {"HOME": "/h", "OPENCODE_DB": "/d/my.db"},
+            ["/h/.local/share/opencode", "/d/my.db"],
+        ),
         ({"XDG_DATA_HOME": "/x", "OPENCODE_DB": "my.db"}, ["/x/opencode"]),
-        ({"XDG_DATA_HOME": "/x", "OPENCODE_DB": "mine"}, ["/x/opencode", "/x/opencode/mine"]),
+        (
+            {"XDG_DATA_HOME": "/x", "OPENCODE_DB": "mine"},
+            ["/x/opencode", "/x/opencode/mine"],
+        ),
         ({"XDG_DATA_HOME": "/x", "OPENCODE_DB": ":memory:"}, ["/x/opencode"]),
         (
             {"HOME": "/h", "OPENCODE_DB": "/h/.local/share/opencode/a.db"},

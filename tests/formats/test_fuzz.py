@@ -20,7 +20,9 @@ def fuzzing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("fuzzing")
-def test_no_mutant_of_a_store_ends_an_import_or_harms_a_neighbour(tmp_path: Path) -> None:
+def test_no_mutant_of_a_store_ends_an_import_or_harms_a_neighbour(
+    tmp_path: Path,
+) -> None:
     from fuzzing.trial import prepare, samples, trial
 
     made = prepare(samples(), tmp_path / "samples")
@@ -35,8 +37,17 @@ def test_no_mutant_of_a_store_ends_an_import_or_harms_a_neighbour(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_the_fuzzer_says_how_to_repeat_a_run_and_finds_a_reader_that_fails(tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "scripts" / "fuzz"), "--seed", "5", "--mutants", "3"]
+def test_the_fuzzer_says_how_to_repeat_a_run_and_finds_a_reader_that_fails(
+    tmp_path: Path,
+) -> None:
+    command = [
+        sys.executable,
+        str(ROOT / "scripts" / "fuzz"),
+        "--seed",
+        "5",
+        "--mutants",
+        "3",
+    ]
     done = subprocess.run(
         [*command, "--format", "jsonl"], capture_output=True, text=True, check=False,
         env={"PATH": "", "HOME": str(tmp_path), "SESSIONDB_FIXTURES": str(tmp_path)},

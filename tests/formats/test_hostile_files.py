@@ -55,7 +55,8 @@ def log_with(change: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
     records = [json.loads(line) for line in log().splitlines()]
     first = records[0]["session_id"]
     return b"".join(
-        json.dumps(change(r) if r["session_id"] == first else r).encode() + b"\n" for r in records
+        json.dumps(change(r) if r["session_id"] == first else r).encode() + b"\n"
+        for r in records
     )
 
 
@@ -81,7 +82,9 @@ def test_a_packed_log_of_several_members_is_read_and_a_cut_one_up_to_the_cut(
     (theirs / "bundle.jsonl.gz").write_bytes(packed)
     assert not problems_of(read_into(store, theirs))
     (theirs / "bundle.jsonl.gz").write_bytes(packed[:-20])
-    (problem,) = [p for p in problems_of(read_into(store, theirs)) if "damaged" in p.why]
+    (problem,) = [
+        p for p in problems_of(read_into(store, theirs)) if "damaged" in p.why
+    ]
     assert problem.source.endswith("bundle.jsonl.gz")
 
 
@@ -118,7 +121,9 @@ def test_a_line_that_is_too_long_is_left_out_and_the_next_one_read(
 ) -> None:
     monkeypatch.setattr(lines, "MAX_LINE", 1 << 20)
     first, *rest = log().splitlines(keepends=True)
-    (theirs / "bundle.jsonl").write_bytes(first + b"y" * (3 << 20) + b"\n" + b"".join(rest))
+    (theirs / "bundle.jsonl").write_bytes(
+        first + b"y" * (3 << 20) + b"\n" + b"".join(rest)
+    )
     results = read_into(store, theirs)
     (problem,) = problems_of(results)
     assert (problem.line, "longer than" in problem.why) == (2, True)
@@ -129,7 +134,9 @@ def test_a_line_that_is_too_long_is_left_out_and_the_next_one_read(
     b'{"$map":[1]}', b'{"$map":[[1,2,3]]}', b'{"$map":["ab"]}', b'{"$map":7}', b'{"$map":[[[],1]]}',
     b'{"$blob":[]}', b'{"$bytes":{}}', b'{"$str":"/w=="}', b'{"$float":1}',
 ])  # fmt: skip
-def test_a_value_that_no_log_has_costs_its_line(theirs: Path, store: Store, line: bytes) -> None:
+def test_a_value_that_no_log_has_costs_its_line(
+    theirs: Path, store: Store, line: bytes
+) -> None:
     (theirs / "bundle.jsonl").write_bytes(log() + line + b"\n")
     results = read_into(store, theirs)
     (problem,) = problems_of(results)
@@ -185,7 +192,9 @@ def test_a_session_under_an_id_that_names_another_one_is_refused(
 
 
 @pytest.mark.parametrize("encoding", ["UTF-16le", "UTF-16be"])
-@pytest.mark.parametrize("sample", ["opencode 1.18, a database", "opencode 2, a database"])
+@pytest.mark.parametrize(
+    "sample", ["opencode 1.18, a database", "opencode 2, a database"]
+)
 def test_a_database_in_utf_16_says_the_same(
     tmp_path: Path, store: Store, sample: str, encoding: str
 ) -> None:
@@ -210,9 +219,13 @@ def test_a_database_in_utf_16_says_the_same(
 def test_an_error_that_sqlite_cannot_put_into_utf_8_is_a_problem(
     theirs: Path, store: Store
 ) -> None:
-    path = sqlite_store(theirs / "opencode.db", session(1, user(1, "x"), assistant(2, text("y"))))
+    path = sqlite_store(
+        theirs / "opencode.db", session(1, user(1, "x"), assistant(2, text("y")))
+    )
     raw = path.read_bytes()
-    path.write_bytes(raw.replace(b"CREATE TABLE message", b"CREATE TABL\xff message", 1))
+    path.write_bytes(
+        raw.replace(b"CREATE TABLE message", b"CREATE TABL\xff message", 1)
+    )
     with sqlite3.connect(path) as db, pytest.raises(UnicodeDecodeError):
         db.execute("SELECT * FROM message")
     db.close()
@@ -248,7 +261,9 @@ def test_numbers_that_would_spoil_sums_and_orders_stay_in_the_record(
     tmp_path: Path, store: Store
 ) -> None:
     far = {"created": 1 << 60, "completed": 1 << 61}
-    item = session(1, user(1, "x"), assistant(2, text("y"), cost=1e300, time=far), time=far)
+    item = session(
+        1, user(1, "x"), assistant(2, text("y"), cost=1e300, time=far), time=far
+    )
     item["messages"][1]["info"]["tokens"]["input"] = 1 << 62
     tree_store(tmp_path / "theirs", item)
     assert not problems_of(read_into(store, tmp_path / "theirs"))
@@ -268,8 +283,15 @@ def test_messages_of_a_log_that_are_their_own_ancestors_are_not_linked(
     """A lost line makes its children follow the message before, which may follow them."""
     records = [json.loads(line) for line in log().splitlines()]
     sid = records[0]["session_id"]
-    names = [r["message_id"] for r in records if r["session_id"] == sid and "parent_id" in r]
-    above = {names[0]: names[1], names[1]: "lost", names[2]: names[3], names[3]: names[2]}
+    names = [
+        r["message_id"] for r in records if r["session_id"] == sid and "parent_id" in r
+    ]
+    above = {
+        names[0]: names[1],
+        names[1]: "lost",
+        names[2]: names[3],
+        names[3]: names[2],
+    }
     for record in records:
         if record["session_id"] == sid and "parent_id" in record:
             record["parent_id"] = above.get(record["message_id"], record["parent_id"])

@@ -30,7 +30,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The pages of a session that means harm, by level of detail."""
-    with Store.open(tmp_path_factory.mktemp("hostile") / "s.db", durability="normal") as store:
+    with Store.open(
+        tmp_path_factory.mktemp("hostile") / "s.db", durability="normal"
+    ) as store:
         name = nasty(store)
         return {level: exported(store, "html", name, detail=level) for level in DETAILS}
 
@@ -42,7 +44,9 @@ def test_a_page_is_only_what_we_wrote_whatever_was_said(
     found = read_html(hostile[detail])
     assert {tag for tag, _ in found.seen} <= TAGS
     for tag, attributes in found.seen:
-        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+        assert not [
+            name for name in attributes if name.startswith("on") or name == "style"
+        ]
         for name in ("src", "href", "action", "data", "srcset", "background", "poster"):
             value = attributes.get(name)
             if value is not None:
@@ -54,8 +58,12 @@ def test_a_page_is_only_what_we_wrote_whatever_was_said(
     assert len(ids) == len(set(ids))
 
 
-def test_no_page_asks_anybody_for_anything(store: Store, hostile: dict[str, str]) -> None:
-    assert [meta for meta in read_html(hostile["brief"]).of("meta") if "http-equiv" in meta]
+def test_no_page_asks_anybody_for_anything(
+    store: Store, hostile: dict[str, str]
+) -> None:
+    assert [
+        meta for meta in read_html(hostile["brief"]).of("meta") if "http-equiv" in meta
+    ]
     page = exported(store, "html", story(store))
     found = read_html(page)
     rules = [meta["content"] for meta in found.of("meta") if "http-equiv" in meta]
@@ -75,7 +83,8 @@ def test_what_hides_or_reorders_is_shown(hostile: dict[str, str]) -> None:
     )
     said = read_html(page).text
     assert all(
-        shown in said for shown in (r"\x1b[31mred", r"\u202eevil", r"\ud83d", "漢字", "שלום")
+        shown in said
+        for shown in (r"\x1b[31mred", r"\u202eevil", r"\ud83d", "漢字", "שלום")
     )
 
 
@@ -109,7 +118,10 @@ PIECES = [
 def test_whatever_is_put_together_is_no_markup(said: str) -> None:
     found = read_html(prose(said))
     assert {tag for tag, _ in found.seen} <= TAGS - {"img", "style", "meta"}
-    assert all(re.match(r"https?:|mailto:", str(a.get("href", "https:"))) for a in found.of("a"))
+    assert all(
+        re.match(r"https?:|mailto:", str(a.get("href", "https:")))
+        for a in found.of("a")
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,9 +152,17 @@ def test_brief_normal_and_full_show_more_and_more(store: Store) -> None:
         for detail in ("brief", "normal", "full")
     )
     for said in (brief, normal, full):
-        assert all(part in said for part in ("Fix ", "Fixed the ", "pytest", "exit 3", "failed"))
-    assert not any(part in brief for part in ("exclusive", "look first", "line 1", "about the"))
-    assert all(part in normal for part in ("exclusive", "look first", "line 40\n… 960 more lines"))
+        assert all(
+            part in said
+            for part in ("Fix ", "Fixed the ", "pytest", "exit 3", "failed")
+        )
+    assert not any(
+        part in brief for part in ("exclusive", "look first", "line 1", "about the")
+    )
+    assert all(
+        part in normal
+        for part in ("exclusive", "look first", "line 40\n… 960 more lines")
+    )
     assert "line 1000" not in normal
     assert "line 1000" in full
     assert "left out" not in full
@@ -159,7 +179,9 @@ def test_a_page_says_what_one_asks_first(store: Store) -> None:
     assert "5 messages, 2 prompts, 4 tool calls (1 failed)" in facts
     free = store.create_session(title="Free")
     store.append(free, user("hello"))
-    assert "Cost unknown" in re.sub(r"\s+", " ", read_html(exported(store, "html", free.id)).text)
+    assert "Cost unknown" in re.sub(
+        r"\s+", " ", read_html(exported(store, "html", free.id)).text
+    )
 
 
 def test_many_prompts_have_a_table(store: Store) -> None:
@@ -186,11 +208,23 @@ def test_diffs_and_code_are_coloured(store: Store) -> None:
     [
         ({"file_path": "a.py", "old_string": "x", "new_string": "y"}, {}),
         ({"path": "a.py", "edits": [{"oldText": "x", "newText": "y"}]}, {}),
-        ({"command": "str_replace", "path": "a.py", "old_str": "x", "new_str": "y"}, {}),
+        (
+            {"command": "str_replace", "path": "a.py", "old_str": "x", "new_str": "y"},
+            {},
+        ),
         ("*** Begin Patch\n*** Update File: a.py\n@@\n-x\n+y\n*** End Patch", {}),
-        ({"input": "*** Begin Patch\n*** Update File: a.py\n-x\n+y\n*** End Patch"}, {}),
-        ({"command": ["apply_patch", "*** Begin Patch\n@@\n-x\n+y\n*** End Patch"]}, {}),
-        ({"path": "a.py"}, {"details": {"diff": "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-x\n+y\n"}}),
+        (
+            {"input": "*** Begin Patch\n*** Update File: a.py\n-x\n+y\n*** End Patch"},
+            {},
+        ),
+        (
+            {"command": ["apply_patch", "*** Begin Patch\n@@\n-x\n+y\n*** End Patch"]},
+            {},
+        ),
+        (
+            {"path": "a.py"},
+            {"details": {"diff": "--- a.py\n+++ a.py\n@@ -1 +1 @@\n-x\n+y\n"}},
+        ),
     ],
 )
 def test_an_edit_is_a_diff_whoever_made_it(
@@ -216,7 +250,9 @@ def test_images_of_harmless_kinds_are_inside_and_others_are_told(store: Store) -
     result = {"content": [{"type": "image", "data": encoded, "mimeType": "image/png"}]}
     store.append(name, assistant(tool("look", {}, output="", result=result)))
     page = read_html(exported(store, "html", name))
-    assert [image["src"] for image in page.of("img")] == [f"data:image/png;base64,{encoded}"] * 3
+    assert [image["src"] for image in page.of("img")] == [
+        f"data:image/png;base64,{encoded}"
+    ] * 3
     assert page.text.count("is not in this page") == 3
 
 
@@ -225,7 +261,9 @@ def test_what_is_left_out_is_told(store: Store) -> None:
     first = store.append(name, user("one"))
     store.append(name, user("another way"))
     store.set_leaf(name, first)
-    store.append(name, user(file(mime="image/svg+xml", content=b"<svg/>", filename="c.svg")))
+    store.append(
+        name, user(file(mime="image/svg+xml", content=b"<svg/>", filename="c.svg"))
+    )
     found = []
     to = writer("html")
     for item in to.write([store.export(name, **to.READ)], detail="normal"):
@@ -233,7 +271,10 @@ def test_what_is_left_out_is_told(store: Store) -> None:
             found.append(item.why)
         else:
             assert "".join(item.chunks)
-    assert found == ["1 message off the live path", "the image c.svg (image/svg+xml, 6 B)"]
+    assert found == [
+        "1 message off the live path",
+        "the image c.svg (image/svg+xml, 6 B)",
+    ]
 
 
 def test_a_subagent_stands_where_its_call_stands(store: Store) -> None:
@@ -243,24 +284,36 @@ def test_a_subagent_stands_where_its_call_stands(store: Store) -> None:
     )
     store.append(name, assistant(text("There are three.")))
     helper = store.create_session(
-        title="Count them", parent=name, parent_message=asked, call_id="t1", relation="subagent"
+        title="Count them",
+        parent=name,
+        parent_message=asked,
+        call_id="t1",
+        relation="subagent",
     ).id
     store.append(helper, user("count"), time=None)
     store.append(helper, assistant("One, two, three."), cost=0.5)
     fork = store.fork(name, title="Another way").id
     page = exported(store, "html", name, helper, fork, together=True)
     read_html(page)
-    assert page.index("count") < page.index("One, two, three.") < page.index("There are three.")
+    assert (
+        page.index("count")
+        < page.index("One, two, three.")
+        < page.index("There are three.")
+    )
     assert page.index("There are three.") < page.index("Another way")
     assert "$0.50 of subagents" in page
     to = writer("html")
     exports = (store.export(item, **to.READ) for item in (name, helper, fork))
     made = to.write(exports, detail="brief")
-    names = [item.name for item in made if isinstance(item, Document) and list(item.chunks)]
+    names = [
+        item.name for item in made if isinstance(item, Document) and list(item.chunks)
+    ]
     assert names == [f"{name}.html", f"{fork}.html"]
 
 
-def test_the_same_session_is_the_same_page(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_session_is_the_same_page(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = story(store)
     first = exported(store, "html", name)
     monkeypatch.setenv("TZ", "Asia/Tokyo")
@@ -272,14 +325,20 @@ def test_secrets_can_be_taken_out(store: Store) -> None:
     secret = "ghp_" + "a1" * 18
     name = store.create_session(title=secret).id
     store.append(name, user(f"use {secret}"))
-    store.append(name, assistant(tool("bash", {"command": f"TOKEN={secret} x"}, output=secret)))
-    store.set_diffs(name, [FileDiff("a", 0, f"--- a\n+++ a\n@@ -1 +1 @@\n-x\n+{secret}\n", 1, 1)])
+    store.append(
+        name, assistant(tool("bash", {"command": f"TOKEN={secret} x"}, output=secret))
+    )
+    store.set_diffs(
+        name, [FileDiff("a", 0, f"--- a\n+++ a\n@@ -1 +1 @@\n-x\n+{secret}\n", 1, 1)]
+    )
     store.label(name, 1, secret)
     fork = store.fork(name, title="of a secret").id
     for form in ("html", "markdown"):
         for session in (name, fork):
             assert secret in exported(store, form, session, detail="full")
-            assert secret not in exported(store, form, session, detail="full", redact=True)
+            assert secret not in exported(
+                store, form, session, detail="full", redact=True
+            )
 
 
 def test_without_the_extra_it_says_what_is_missing(store: Store) -> None:

@@ -12,7 +12,9 @@ from sessiondb.maintenance import check
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "JSONL.md"
 
 
-def test_the_example_of_the_page_is_read_and_written_to_the_letter(tmp_path: Path) -> None:
+def test_the_example_of_the_page_is_read_and_written_to_the_letter(
+    tmp_path: Path,
+) -> None:
     example = re.search(r"```jsonl\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert example is not None
     path = tmp_path / "example.jsonl"

@@ -32,7 +32,9 @@ def story(store: Store) -> list[str]:
     top = store.create_session(title="Fix the parser").id
     store.append(top, user("Fix the off-by-one"))
     call = tool("bash", {"command": "ls"}, call_id="c1", output="x" * 6000)
-    store.append(top, assistant("Done.", call), cost=0.5, model="m", tokens={"input": 3})
+    store.append(
+        top, assistant("Done.", call), cost=0.5, model="m", tokens={"input": 3}
+    )
     helper = store.create_session(parent=top, call_id="c1").id
     store.append(helper, user("Where is the lexer?"))
     fork = store.fork(top).id
@@ -47,7 +49,9 @@ def write(path: Path, content: str) -> Path:
     return path
 
 
-def test_children_that_come_before_their_parents_are_linked(opened: Opened, tmp_path: Path) -> None:
+def test_children_that_come_before_their_parents_are_linked(
+    opened: Opened, tmp_path: Path
+) -> None:
     here, there = opened("a"), opened("b")
     for name in reversed(story(here)):
         read_into(there, write(tmp_path / f"{name}.jsonl", log(here, name)))
@@ -64,7 +68,9 @@ def test_a_fork_alone_owns_what_it_inherited(opened: Opened, tmp_path: Path) -> 
     assert check(there) == []
 
 
-def test_a_bundle_keeps_each_blob_once_and_parents_first(opened: Opened, tmp_path: Path) -> None:
+def test_a_bundle_keeps_each_blob_once_and_parents_first(
+    opened: Opened, tmp_path: Path
+) -> None:
     here = opened("a")
     names = story(here)
     records = [json.loads(line) for line in bundle(here, names).splitlines()]
@@ -74,7 +80,9 @@ def test_a_bundle_keeps_each_blob_once_and_parents_first(opened: Opened, tmp_pat
     assert {x.stored.id for x in list(store.read())[:1]} == {names[0]}
 
 
-def test_what_goes_on_elsewhere_is_brought_along(opened: Opened, tmp_path: Path) -> None:
+def test_what_goes_on_elsewhere_is_brought_along(
+    opened: Opened, tmp_path: Path
+) -> None:
     here, there = opened("a"), opened("b")
     top = story(here)[0]
     path = tmp_path / "s.jsonl"
@@ -97,10 +105,16 @@ def test_branches_of_two_sides_are_both_kept_and_the_leaf_stays_here(
     there.append(top, user("From there"))
     assert outcomes(read_into(there, write(path, log(here, top)))) == ["updated"]
     assert [m.text for m in there.messages(top)][-1] == "From there"
-    assert {m.text for m in there.messages(top, branches=True)} >= {"From here", "From there"}
+    assert {m.text for m in there.messages(top, branches=True)} >= {
+        "From here",
+        "From there",
+    }
     assert check(there) == []
     assert outcomes(read_into(here, write(path, log(there, top)))) == ["updated"]
-    assert [m.text for m in here.messages(top, branches=True)][-2:] == ["From here", "From there"]
+    assert [m.text for m in here.messages(top, branches=True)][-2:] == [
+        "From here",
+        "From there",
+    ]
 
 
 def test_an_open_message_is_finished_by_the_other_side_and_never_opens_again(
@@ -120,7 +134,9 @@ def test_an_open_message_is_finished_by_the_other_side_and_never_opens_again(
     assert there.messages(top)[0].time_completed is not None
 
 
-def test_what_was_removed_here_comes_back_only_when_asked(opened: Opened, tmp_path: Path) -> None:
+def test_what_was_removed_here_comes_back_only_when_asked(
+    opened: Opened, tmp_path: Path
+) -> None:
     here = opened("a")
     names = story(here)
     path = write(tmp_path / "all.jsonl", bundle(here, names))
@@ -265,7 +281,9 @@ def test_prompts_come_along_and_belong_to_their_session_again(
     assert [(x.text, x.time_created) for x in there.prompts()] == [
         ("typed, never sent", 1_700_000_000_005)
     ]
-    lines = path.read_text().replace('"source":"sessiondb","directory', '"source":"","directory')
+    lines = path.read_text().replace(
+        '"source":"sessiondb","directory', '"source":"","directory'
+    )
     *problems, done = read_into(opened("c"), write(tmp_path / "odd.jsonl", lines))
     assert [x.line for x in problems] == [2]
     assert done.outcome == "imported"
@@ -281,7 +299,9 @@ def test_a_packed_log_is_read(opened: Opened, tmp_path: Path) -> None:
     assert outcomes(read_into(there, path)) == ["imported"]
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", ".hidden", "a/b", "x" * 256, "é b"])
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", ".hidden", "a/b", "x" * 256, "é b"]
+)
 def test_the_name_of_a_file_stays_in_its_folder(name: str) -> None:
     found = jsonl.file_name(name)
     assert "/" not in found

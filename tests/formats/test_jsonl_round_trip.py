@@ -31,7 +31,9 @@ from sessiondb.formats.jsonl.values import line_of, record_of
 from sessiondb.maintenance import check
 
 # Characters that break naive writers: controls, separators, surrogates alone and as a pair.
-_characters = 'ab {}"\\$\0\n\r\t\x1b\x7f\x85\u2028\u2029\u202e\ufeff\ud83d\ude00\U0001f600\u00e9'
+_characters = (
+    'ab {}"\\$\0\n\r\t\x1b\x7f\x85\u2028\u2029\u202e\ufeff\ud83d\ude00\U0001f600\u00e9'
+)
 nasty = st.text(st.sampled_from(_characters), max_size=12)
 # JSON cannot tell a pair of surrogates from the character they make: refused, and tested elsewhere.
 nasty_json = nasty.filter(lambda value: "\ud83d\ude00" not in value)
@@ -46,13 +48,20 @@ scalars = st.one_of(
 keys = st.sampled_from(["a", "$bytes", "$", "x y", "\ud83d\ude00"])
 values = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3)
+    ),
     max_leaves=6,
 )
 data = st.dictionaries(keys, values, max_size=3)
 plain = st.recursive(
-    st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | nasty_json,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(nasty_json, inner, max_size=2),
+    st.none()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | nasty_json,
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(nasty_json, inner, max_size=2)
+    ),
     max_leaves=4,
 )
 
@@ -68,7 +77,9 @@ def same(a: Any, b: Any) -> bool:
 
 
 @given(data)
-def test_a_line_holds_any_value_exactly_and_no_control_character(record: dict[str, Any]) -> None:
+def test_a_line_holds_any_value_exactly_and_no_control_character(
+    record: dict[str, Any],
+) -> None:
     line = line_of(record, lambda _: None)
     assert line.endswith("\n")
     assert len((line + "x").splitlines()) == 2
@@ -90,9 +101,15 @@ def parts(draw: st.DrawFn) -> PartDraft:  # noqa: PLR0911  one for each kind
     if kind == 2:
         done = draw(st.sampled_from(["output", "error"]))
         path = words.replace("\ude00", "")  # what is repeated may make a pair, too
-        return tool("edit", {"path": path}, call_id="w", title="T", **{done: words}, **more)
+        return tool(
+            "edit", {"path": path}, call_id="w", title="T", **{done: words}, **more
+        )
     if kind == 3:
-        return file(mime="image/png", content=draw(st.sampled_from([b"", b"\xff" * 5000])), **more)
+        return file(
+            mime="image/png",
+            content=draw(st.sampled_from([b"", b"\xff" * 5000])),
+            **more,
+        )
     if kind == 4:
         return part("never-seen", text=words or None, **more)
     if kind == 5:
@@ -105,18 +122,32 @@ def fill(draw: st.DrawFn, store: Store, name: str) -> None:
     ids = [message.id for message in store.messages(name, branches=True)]
     for _ in range(draw(st.integers(0, 4))):
         content = draw(st.lists(parts(), max_size=3))
-        role = draw(st.sampled_from([user, assistant, system, "context", "cancelled", "odd"]))
+        role = draw(
+            st.sampled_from([user, assistant, system, "context", "cancelled", "odd"])
+        )
         more = draw(data)
         draft = event(role, *content) if isinstance(role, str) else role(*content)
-        draft = type(draft)(**{**{n: getattr(draft, n) for n in draft.__slots__}, "data": more})
-        after = {"after": draw(st.sampled_from([None, *ids]))} if draw(st.booleans()) else {}
+        draft = type(draft)(
+            **{**{n: getattr(draft, n) for n in draft.__slots__}, "data": more}
+        )
+        after = (
+            {"after": draw(st.sampled_from([None, *ids]))}
+            if draw(st.booleans())
+            else {}
+        )
         spent: dict[str, Any] = {}
         if draw(st.booleans()):
-            spent = {"cost": draw(st.floats(0, 9)), "tokens": {"input": 5}, "model": "m"}
+            spent = {
+                "cost": draw(st.floats(0, 9)),
+                "tokens": {"input": 5},
+                "model": "m",
+            }
         is_open = draw(st.integers(0, 5)) == 0
         ids.append(store.append(name, draft, open=is_open, **after, **spent).id)
     if ids and draw(st.booleans()):
-        store.label(name, draw(st.sampled_from(ids)), draw(st.sampled_from(["one", "two"])))
+        store.label(
+            name, draw(st.sampled_from(ids)), draw(st.sampled_from(["one", "two"]))
+        )
     if draw(st.integers(0, 3)) == 0:
         store.set_leaf(name, draw(st.sampled_from([None, *ids])))
 
@@ -134,7 +165,9 @@ def decorate(draw: st.DrawFn, store: Store, name: str) -> None:
     store.set_share(name, "https://example.org/s", secret="hidden")
     store.set_revert(name, {"message_id": "m"})
     said = draw(nasty) * draw(st.sampled_from([1, 800]))
-    store.add_prompt(said + "?", session=name, directory=draw(st.sampled_from([None, "/tmp"])))
+    store.add_prompt(
+        said + "?", session=name, directory=draw(st.sampled_from([None, "/tmp"]))
+    )
     store.add_prompt("typed, never sent", session=name, time=1_700_000_000_005)
     if draw(st.booleans()):
         store.archive(name)
@@ -157,7 +190,9 @@ def families(draw: st.DrawFn, store: Store) -> list[str]:
     return names
 
 
-@settings(max_examples=10, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(
+    max_examples=10, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
+)
 @given(st.data())
 def test_a_family_is_the_same_rows_in_another_database(choose: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:

@@ -93,7 +93,11 @@ def test_two_people_merge_one_session_with_git(
             run_git(bob, "pull", "-q", "--no-rebase", "--no-edit", "origin", "main")
             done = sync(other)
             assert done.problems == []
-            assert sorted(x.outcome for x in done.read) == ["imported", "unchanged", "updated"]
+            assert sorted(x.outcome for x in done.read) == [
+                "imported",
+                "unchanged",
+                "updated",
+            ]
             texts = {m.text for m in other.messages(name, branches=True)}
             assert texts == {"start", "from ada", "from bob"}
             assert other.messages(name)[-1].text == "from bob"
@@ -155,7 +159,9 @@ def test_what_no_longer_holds_is_not_kept_in_a_file(ours: Store) -> None:
     assert len(file_of(ours, name).read_bytes()) < 3 * len(log(ours, name))
 
 
-def test_a_file_that_nobody_changed_is_not_read_and_costs_next_to_nothing(ours: Store) -> None:
+def test_a_file_that_nobody_changed_is_not_read_and_costs_next_to_nothing(
+    ours: Store,
+) -> None:
     for number in range(60):
         name = ours.create_session(title=f"T{number}").id
         ours.append(name, assistant(*["x" * 900] * 30))
@@ -206,7 +212,9 @@ def test_what_could_not_be_read_stays_in_the_file_and_is_told_each_time(
     assert sync(ours).written == []
 
 
-def test_a_link_in_the_folder_is_neither_read_nor_written(ours: Store, tmp_path: Path) -> None:
+def test_a_link_in_the_folder_is_neither_read_nor_written(
+    ours: Store, tmp_path: Path
+) -> None:
     name = ours.create_session(title="T").id
     sync(ours)
     elsewhere = tmp_path / "elsewhere"
@@ -215,7 +223,10 @@ def test_a_link_in_the_folder_is_neither_read_nor_written(ours: Store, tmp_path:
     before = elsewhere.read_bytes()
     ours.append(name, user("one"))
     done = sync(ours)
-    assert (done.written, [x.source for x in done.problems]) == ([], [str(file_of(ours, name))])
+    assert (done.written, [x.source for x in done.problems]) == (
+        [],
+        [str(file_of(ours, name))],
+    )
     assert elsewhere.read_bytes() == before
 
 
@@ -246,16 +257,28 @@ def test_what_one_typed_does_not_go_to_the_team(ours: Store) -> None:
 def told(store: Store) -> dict[str, Any]:
     """What two databases agree on, whatever the order in which it came to them."""
     found = {}
-    for session in store.sessions(project=ALL, empty=True, subagents=True, archived=True):
+    for session in store.sessions(
+        project=ALL, empty=True, subagents=True, archived=True
+    ):
         messages = store.messages(session.id, branches=True)
         ids = {message.seq: message.id for message in messages}
-        tree = sorted((m.id, ids.get(m.parent_seq or 0), m.text, m.cost) for m in messages)
+        tree = sorted(
+            (m.id, ids.get(m.parent_seq or 0), m.text, m.cost) for m in messages
+        )
         names = sorted((x.label, ids[x.seq]) for x in store.labels(session.id))
-        facts = (session.title, session.revision, session.cost, session.parent_id, session.relation)
+        facts = (
+            session.title,
+            session.revision,
+            session.cost,
+            session.parent_id,
+            session.relation,
+        )
         found[session.id] = (*facts, ids.get(session.leaf_seq or 0), tree, names)
         if session.parent_id and session.relation == "fork":
             above = store.messages(session.parent_id, branches=True)
-            found[f"{session.id} began"] = [m.id for m in above if m.seq == session.parent_seq]
+            found[f"{session.id} began"] = [
+                m.id for m in above if m.seq == session.parent_seq
+            ]
     return found
 
 
@@ -290,7 +313,9 @@ def test_two_clones_come_to_the_same_and_then_to_rest(
                 store.append(shared, assistant("y" * 5000, call), cost=1.0, model="m")
                 store.label(shared, store.messages(shared)[-1].id, who)
                 store.append(store.fork(shared).id, user(f"{who} has another idea"))
-                store.create_session(parent=shared, call_id=who, title=f"{who}'s helper")
+                store.create_session(
+                    parent=shared, call_id=who, title=f"{who}'s helper"
+                )
                 sync(store)
             assert handed_over(bob, ada).problems == []
             assert handed_over(ada, bob).problems == []

@@ -10,20 +10,38 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from transcripts import XSS, Strict, exported, nasty, read_html, story
 
-from sessiondb import ALL, MessageDraft, Store, assistant, event, text, tool, tool_result, user
+from sessiondb import (
+    ALL,
+    MessageDraft,
+    Store,
+    assistant,
+    event,
+    text,
+    tool,
+    tool_result,
+    user,
+)
 from sessiondb.formats import find, writer
 from sessiondb.formats.markdown.prose import fenced, prose
 
 RealStore = Callable[[str], Path]
 #: The most trusting reader there is: it passes HTML and follows every link.
-READER = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough")
+READER = (
+    MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough")
+)
 READER.validateLink = lambda _: True  # type: ignore[method-assign, assignment]
 #: What a reader makes of Markdown, and what is ours besides.
 TAGS = set(
     "h1 h2 h3 h4 h5 h6 p ul ol li a em strong s code pre blockquote hr br table thead tbody tr th "
     "td details summary b".split()
 )
-OURS = {"a": {"id"}, "code": {"class"}, "ol": {"start"}, "th": {"style"}, "td": {"style"}}
+OURS = {
+    "a": {"id"},
+    "code": {"class"},
+    "ol": {"start"},
+    "th": {"style"},
+    "td": {"style"},
+}
 
 
 @pytest.fixture
@@ -38,7 +56,9 @@ def rendered(markdown: str) -> Strict:
     for tag, attributes in found.seen:
         assert tag in TAGS, tag
         href = attributes.pop("href", None)
-        assert href is None or re.match(r"https?://|mailto:|#s\d+-m\d+$", href, re.IGNORECASE), href
+        assert href is None or re.match(
+            r"https?://|mailto:|#s\d+-m\d+$", href, re.IGNORECASE
+        ), href
         attributes.pop("title", None)
         assert attributes.keys() <= OURS.get(tag, set()), (tag, attributes)
     return found
@@ -90,7 +110,9 @@ def test_what_means_no_harm_is_left_as_it_is(said: str) -> None:
 
 
 def test_generic_types_in_code_can_be_read() -> None:
-    assert rendered(prose("use `Vec<String>` here")).text.strip() == "use Vec<String> here"
+    assert (
+        rendered(prose("use `Vec<String>` here")).text.strip() == "use Vec<String> here"
+    )
 
 
 def test_a_fence_is_longer_than_any_in_what_it_holds() -> None:
@@ -106,12 +128,15 @@ def test_a_megabyte_of_fences_and_ticks_takes_no_time(bad: str) -> None:
 
 def test_a_session_reads_well_as_plain_text(store: Store) -> None:
     out = exported(store, "markdown", story(store))
-    assert out.startswith("# Fix the \\*parser\\*\n\n- **Agent:** sessiondb\n- **Model:** large\n")
+    assert out.startswith(
+        "# Fix the \\*parser\\*\n\n- **Agent:** sessiondb\n- **Model:** large\n"
+    )
     assert "- **Cost:** $0.25\n" in out
     assert "## Prompt · 20" in out
     assert "\nFix `lexer.py`\n" in out
     assert (
-        "<details><summary>! <b>bash</b> pytest · exit 3</summary>\n\n```bash\npytest\n```" in out
+        "<details><summary>! <b>bash</b> pytest · exit 3</summary>\n\n```bash\npytest\n```"
+        in out
     )
     assert "*… 960 more lines left out*" in out
     assert "<summary>✗ <b>read</b> gone.py · failed</summary>" in out
@@ -160,18 +185,24 @@ def test_a_long_session_is_written_piece_by_piece(store: Store) -> None:
     with store.effects() as fx:
         for number in range(120):
             fx.append(name, user(text(f"{number} " + "x" * 10_000)))
-    document = next(iter(writer("markdown").write([store.export(name)], detail="normal")))
+    document = next(
+        iter(writer("markdown").write([store.export(name)], detail="normal"))
+    )
     sizes = [len(chunk) for chunk in document.chunks]  # type: ignore[union-attr]
     assert sum(sizes) > 1_200_000
     assert max(sizes) < 100_000
 
 
 @pytest.mark.parametrize("kind", ["opencode-1.18.33", "opencode-2.0.15"])
-def test_real_sessions_can_be_sent(store: Store, real_store: RealStore, kind: str) -> None:
+def test_real_sessions_can_be_sent(
+    store: Store, real_store: RealStore, kind: str
+) -> None:
     for found in find(real_store(kind) / "data"):
         for _ in store.ingest(found.read()):
             pass
-    names = [session.id for session in store.sessions(project=ALL, subagents=True, limit=100)]
+    names = [
+        session.id for session in store.sessions(project=ALL, subagents=True, limit=100)
+    ]
     assert names
     for name in names:
         rendered(exported(store, "markdown", name, detail="full"))

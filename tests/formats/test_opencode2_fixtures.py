@@ -49,11 +49,15 @@ def drafts_of(found: Found, item: dict[str, Any]) -> list[MessageDraft]:
     return [m.draft for m in found[item["tool_session_id"]][1]]
 
 
-def parts_of(drafts: list[MessageDraft], kind: str, role: str = "assistant") -> list[Any]:
+def parts_of(
+    drafts: list[MessageDraft], kind: str, role: str = "assistant"
+) -> list[Any]:
     return [p for d in drafts if d.role == role for p in d.parts if p.type == kind]
 
 
-def test_every_session_is_found_with_its_title_and_place(folder: Path, found: Found) -> None:
+def test_every_session_is_found_with_its_title_and_place(
+    folder: Path, found: Found
+) -> None:
     truth = {item["tool_session_id"]: item["store"] for item in expected(folder)}
     assert {name: source.title for name, (source, _) in found.items()} == {
         name: store["title"] for name, store in truth.items()
@@ -64,7 +68,9 @@ def test_every_session_is_found_with_its_title_and_place(folder: Path, found: Fo
         assert source.version == truth[name]["version"]
 
 
-def test_cost_and_tokens_add_up_to_what_the_session_says(folder: Path, found: Found) -> None:
+def test_cost_and_tokens_add_up_to_what_the_session_says(
+    folder: Path, found: Found
+) -> None:
     for item in expected(folder):
         drafts = drafts_of(found, item)
         if item["store"].get("only_in_v1_tables"):
@@ -77,7 +83,9 @@ def test_cost_and_tokens_add_up_to_what_the_session_says(folder: Path, found: Fo
             assert sum(counts) == item["store"]["message_token_sum"].get(kind, 0)
 
 
-def test_an_import_costs_what_opencode_says_it_cost(folder: Path, tmp_path: Path) -> None:
+def test_an_import_costs_what_opencode_says_it_cost(
+    folder: Path, tmp_path: Path
+) -> None:
     with Store.open(tmp_path / "own.db", durability="normal") as store:
         done = [r for s in find(folder / "data") for r in store.ingest(s.read())]
         ids = {r.source_id: r.id for r in done}  # type: ignore[union-attr]
@@ -124,13 +132,19 @@ def test_prompts_answers_and_reasoning_are_exact(folder: Path, found: Found) -> 
         for prompt in item["user_prompts"]:
             quoted = prompt["text"].replace('"', '\\"')
             assert any(prompt["text"] in said or quoted in said for said in prompts)
-        for kind, part_type in (("assistant_texts", "text"), ("reasoning", "reasoning")):
+        for kind, part_type in (
+            ("assistant_texts", "text"),
+            ("reasoning", "reasoning"),
+        ):
             texts = [p.text for p in parts_of(drafts, part_type)]
             hashes = {hashlib.sha256(text.encode()).hexdigest() for text in texts}
             assert {a["sha256"] for a in item[kind] if a["found_in_store"]} <= hashes
         title = found[item["tool_session_id"]][0].title
         everything = title + json.dumps(
-            [[d.error, d.data, [(p.text, p.data, p.input) for p in d.parts]] for d in drafts],
+            [
+                [d.error, d.data, [(p.text, p.data, p.input) for p in d.parts]]
+                for d in drafts
+            ],
             ensure_ascii=False,
             default=repr,
         )
@@ -177,12 +191,16 @@ def test_parents_and_forks_are_known(folder: Path, found: Found) -> None:
                 [m.draft for m in found[parent][1]], "tool")}  # fmt: skip
 
 
-def test_a_fork_shares_with_its_original_what_it_took_over(folder: Path, tmp_path: Path) -> None:
+def test_a_fork_shares_with_its_original_what_it_took_over(
+    folder: Path, tmp_path: Path
+) -> None:
     with Store.open(tmp_path / "sessions.db", durability="normal") as store:
         for place in find(folder / "data"):
             list(store.ingest(place.read()))
         hidden: Any = {"archived": True, "subagents": True, "limit": 100}
-        forks = [s for s in store.sessions(project=ALL, **hidden) if s.relation == "fork"]
+        forks = [
+            s for s in store.sessions(project=ALL, **hidden) if s.relation == "fork"
+        ]
         assert forks
         for fork in forks:
             assert fork.parent_id is not None
@@ -196,7 +214,9 @@ def test_a_fork_shares_with_its_original_what_it_took_over(folder: Path, tmp_pat
 
 
 def test_whole_outputs_come_along(folder: Path, found: Found) -> None:
-    files = (p for p in (folder / "data").rglob("*") if p.is_file() and p.suffix != ".db")
+    files = (
+        p for p in (folder / "data").rglob("*") if p.is_file() and p.suffix != ".db"
+    )
     (large,) = [p for p in files if p.stat().st_size > 10**5]
     kept = [
         part.data["output_file"]["content"]
@@ -208,7 +228,9 @@ def test_whole_outputs_come_along(folder: Path, found: Found) -> None:
     assert set(kept) == {large.read_bytes()}
 
 
-def test_reading_a_database_and_its_log_changes_no_byte_of_them(real_store: RealStore) -> None:
+def test_reading_a_database_and_its_log_changes_no_byte_of_them(
+    real_store: RealStore,
+) -> None:
     folder = real_store("opencode-2.0.15") / "data-wal"
     files = [path for path in folder.iterdir() if not path.name.endswith("-shm")]
     before = {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in files}
@@ -216,4 +238,6 @@ def test_reading_a_database_and_its_log_changes_no_byte_of_them(real_store: Real
     (source,) = store.read()
     assert isinstance(source, SourceSession)
     assert len(list(source.messages)) > 1
-    assert {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in files} == before
+    assert {
+        path: (path.stat().st_size, path.stat().st_mtime_ns) for path in files
+    } == before

@@ -27,7 +27,16 @@ from opencode2_store import (
     tokens,
 )
 from opencode_reading import drafts, one, problems_in, read
-from opencode_store import PROJECT, T0, WORKTREE, assistant, session, sqlite_store, text, user
+from opencode_store import (
+    PROJECT,
+    T0,
+    WORKTREE,
+    assistant,
+    session,
+    sqlite_store,
+    text,
+    user,
+)
 
 from sessiondb import Store
 from sessiondb.formats import find
@@ -46,7 +55,9 @@ def test_every_record_of_version_2_is_exported_as_it_was(tmp_path: Path) -> None
     assert export_json(source, drafts(source)) == item
 
 
-def test_records_of_version_2_come_back_from_the_database_as_they_were(tmp_path: Path) -> None:
+def test_records_of_version_2_come_back_from_the_database_as_they_were(
+    tmp_path: Path,
+) -> None:
     item = everything2()
     (found,) = find(sqlite2_store(tmp_path / "opencode.db", item))
     with Store.open(tmp_path / "own.db", durability="normal") as store:
@@ -57,7 +68,11 @@ def test_records_of_version_2_come_back_from_the_database_as_they_were(tmp_path:
 
 def test_a_session_of_version_2_has_its_own_fields(tmp_path: Path) -> None:
     source = one(sqlite2_store(tmp_path / "opencode.db", everything2()))
-    assert (source.title, source.version, source.agent) == ("Session 1", "2.0.15", "plan")
+    assert (source.title, source.version, source.agent) == (
+        "Session 1",
+        "2.0.15",
+        "plan",
+    )
     assert (source.provider_id, source.model_id) == ("acme", "large")
     assert (source.directory, source.worktree) == (f"{WORKTREE}/src", WORKTREE)
     assert (source.time_created, source.time_archived) == (T0, T0 + 3)
@@ -65,7 +80,9 @@ def test_a_session_of_version_2_has_its_own_fields(tmp_path: Path) -> None:
     assert source.revert["messageID"] == "msg_0002"
 
 
-def test_messages_of_version_2_have_the_roles_and_kinds_of_all_sessions(tmp_path: Path) -> None:
+def test_messages_of_version_2_have_the_roles_and_kinds_of_all_sessions(
+    tmp_path: Path,
+) -> None:
     found = drafts(one(sqlite2_store(tmp_path / "opencode.db", everything2())))
     assert [draft.kind or draft.role for draft in found] == [
         "system", "user", "assistant", "idle", "custom_message", "custom_message", "shell",
@@ -80,14 +97,21 @@ def test_messages_of_version_2_have_the_roles_and_kinds_of_all_sessions(tmp_path
     assert (shell.parts[0].status, shell.time_completed) == ("completed", T0 + 8)
     assert [part.text for part in summary.parts] == ["Sum", "[User]: x"]
     assert (summary.cost, summary.model_id) == (0.5, "large")
-    assert (kinds["mode_change"].agent, kinds["model_change"].model_id) == ("plan", "large")
+    assert (kinds["mode_change"].agent, kinds["model_change"].model_id) == (
+        "plan",
+        "large",
+    )
     assert kinds["compaction_failed"].error["type"] == "compaction.failed"
     assert kinds["assistant"].finish == "cancelled"
     assert kinds["hologram"].data == {"type": "hologram", "depth": 3}
 
 
 def test_calls_of_version_2_have_input_result_and_outcome(tmp_path: Path) -> None:
-    aborted = {"status": "error", "input": {}, "error": {"type": "aborted", "message": "x"}}
+    aborted = {
+        "status": "error",
+        "input": {},
+        "error": {"type": "aborted", "message": "x"},
+    }
     migrated = called("bash", "call_3", resulted({}, "a"))
     del migrated["time"]["ran"]
     content = (
@@ -100,16 +124,28 @@ def test_calls_of_version_2_have_input_result_and_outcome(tmp_path: Path) -> Non
     item = session2(1, asked(0, "Do it"), answered(1, *content))
     source = one(sqlite2_store(tmp_path / "opencode.db", item))
     first, second, third, fourth, fifth = drafts(source)[-1].parts
-    assert (first.tool, first.call_id, first.input) == ("shell", "call_1", {"command": "ls"})
-    assert (first.text, first.status, first.time_started) == ("a\n\nb", "completed", T0 + 2)
+    assert (first.tool, first.call_id, first.input) == (
+        "shell",
+        "call_1",
+        {"command": "ls"},
+    )
+    assert (first.text, first.status, first.time_started) == (
+        "a\n\nb",
+        "completed",
+        T0 + 2,
+    )
     assert (second.status, second.outcome, second.text) == ("error", "interrupted", "x")
     assert (third.time_started, third.time_ended) == (T0 + 1, T0 + 9)
     assert (fourth.status, fourth.input, fifth.status) == ("pending", '{"pa', "running")
     assert export_json(source, drafts(source)) == item
 
 
-def test_messages_stand_in_the_order_of_seq_whatever_their_times_say(tmp_path: Path) -> None:
-    item = session2(1, {**asked(9, "First"), "seq": 4}, {**asked(1, "Second"), "seq": 7})
+def test_messages_stand_in_the_order_of_seq_whatever_their_times_say(
+    tmp_path: Path,
+) -> None:
+    item = session2(
+        1, {**asked(9, "First"), "seq": 4}, {**asked(1, "Second"), "seq": 7}
+    )
     source = one(sqlite2_store(tmp_path / "opencode.db", item))
     assert [draft.parts[0].text for draft in drafts(source)] == ["First", "Second"]
 
@@ -126,7 +162,9 @@ def test_what_is_not_finished_is_open_and_is_not_exported(tmp_path: Path) -> Non
     assert [m["id"] for m in export_json(source, found)["messages"]] == ["msg_0000"]
 
 
-def test_a_title_that_cost_something_is_an_event_of_kind_usage_in_front(tmp_path: Path) -> None:
+def test_a_title_that_cost_something_is_an_event_of_kind_usage_in_front(
+    tmp_path: Path,
+) -> None:
     item = session2(1, asked(0, "Do it"), answered(1))
     item["info"] |= {"cost": 0.75, "tokens": tokens(15, 2, 0, 7, 0)}
     path = sqlite2_store(tmp_path / "opencode.db", item)
@@ -155,9 +193,16 @@ def test_a_fork_of_version_2_knows_its_copies_by_seq(tmp_path: Path) -> None:
     assert not problems
     assert list(found) == ["ses_0001", "ses_0002", "ses_0003"]
     assert [found[name].relation for name in found] == [None, "fork", "fork"]
-    assert [found[name].parent_message for name in found] == [None, "msg_0002", "msg_02f_1"]
+    assert [found[name].parent_message for name in found] == [
+        None,
+        "msg_0002",
+        "msg_02f_1",
+    ]
     copies = [m for m in found["ses_0003"].messages if isinstance(m, SourceMessage)]
-    assert [m.copied_from for m in copies] == [("ses_0002", "msg_02f_0"), ("ses_0002", "msg_02f_1")]
+    assert [m.copied_from for m in copies] == [
+        ("ses_0002", "msg_02f_0"),
+        ("ses_0002", "msg_02f_1"),
+    ]
     assert [m.usage_id for m in copies] == ["msg_0000", "msg_0001"]
     with Store.open(tmp_path / "own.db", durability="normal") as store:
         ids = {done.source_id: done.id for done in store.ingest(one_store(path))}
@@ -172,11 +217,17 @@ def test_a_fork_whose_original_lost_the_boundary_knows_its_copies_by_their_ids(
     fork = forked2(original, 2, 3, asked(3, "Else"))
     original["messages"].pop()
     found, _ = read(sqlite2_store(tmp_path / "opencode.db", original, fork))
-    copied = [m.copied_from for m in found["ses_0002"].messages if isinstance(m, SourceMessage)]
+    copied = [
+        m.copied_from
+        for m in found["ses_0002"].messages
+        if isinstance(m, SourceMessage)
+    ]
     assert copied == [("ses_0001", "msg_0000"), ("ses_0001", "msg_0001"), None, None]
 
 
-def test_a_fork_that_version_1_made_is_recognised_in_the_tables_of_2(tmp_path: Path) -> None:
+def test_a_fork_that_version_1_made_is_recognised_in_the_tables_of_2(
+    tmp_path: Path,
+) -> None:
     original = session2(1, asked(0, "One"), answered(1), asked(2, "Two"))
     copy = json.loads(json.dumps(original["messages"][:2]))
     for number, record in enumerate(copy):
@@ -190,7 +241,9 @@ def test_a_fork_that_version_1_made_is_recognised_in_the_tables_of_2(tmp_path: P
 
 def test_a_subagent_of_version_2_knows_the_call_that_started_it(tmp_path: Path) -> None:
     state = resulted({"prompt": "Count"}, "3", sessionID="ses_0002")
-    parent = session2(1, asked(0, "Ask"), answered(1, called("subagent", "call_1", state)))
+    parent = session2(
+        1, asked(0, "Ask"), answered(1, called("subagent", "call_1", state))
+    )
     child = session2(2, asked(2, "Count"), parentID="ses_0001")
     found, _ = read(sqlite2_store(tmp_path / "opencode.db", child, parent))
     assert list(found) == ["ses_0001", "ses_0002"]
@@ -227,7 +280,9 @@ def test_the_whole_output_of_a_cut_command_comes_along(tmp_path: Path) -> None:
     file.write_bytes(b"everything")
     saved = f"part\n[full output saved to /elsewhere/shell/{PROJECT}/sh_1.out]"
     output = {"output": "x", "truncated": True}
-    shell = message("shell", 2, shellID="sh_1", command="ls", status="exited", output=output)
+    shell = message(
+        "shell", 2, shellID="sh_1", command="ls", status="exited", output=output
+    )
     outside = "[full output saved to /etc/shell/../passwd]"
     item = session2(
         1,
@@ -250,7 +305,8 @@ def test_a_file_of_both_generations_is_read_newer_first(tmp_path: Path) -> None:
     late = session(2, user(5, "Later"), assistant(6, text("Done")), parentID="ses_0001")
     sqlite_store(path, stale, late)
     sqlite2_store(
-        path, session2(1, asked(0, "Do it"), answered(1, {"type": "text", "text": "New"}))
+        path,
+        session2(1, asked(0, "Do it"), answered(1, {"type": "text", "text": "New"})),
     )
     found, problems = read(path)
     assert not problems
@@ -260,7 +316,9 @@ def test_a_file_of_both_generations_is_read_newer_first(tmp_path: Path) -> None:
     assert drafts(found["ses_0002"])[1].turn_id == "msg_0005"
 
 
-def test_a_session_is_read_from_a_log_that_was_never_written_back(tmp_path: Path) -> None:
+def test_a_session_is_read_from_a_log_that_was_never_written_back(
+    tmp_path: Path,
+) -> None:
     path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "Do it")))
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA journal_mode = WAL")
@@ -273,8 +331,14 @@ def test_a_session_is_read_from_a_log_that_was_never_written_back(tmp_path: Path
 @pytest.mark.parametrize(
     ("damage", "why"),
     [
-        ("UPDATE session_message SET data = '{' WHERE seq = 1", "message 'msg_0001' is not JSON"),
-        ("UPDATE session_message SET data = '[]' WHERE seq = 1", "is not a JSON object"),
+        (
+            "UPDATE session_message SET data = '{' WHERE seq = 1",
+            "message 'msg_0001' is not JSON",
+        ),
+        (
+            "UPDATE session_message SET data = '[]' WHERE seq = 1",
+            "is not a JSON object",
+        ),
         ("UPDATE session_message SET type = '' WHERE seq = 1", "has no usable id"),
         ("UPDATE session_message SET id = '' WHERE seq = 1", "has no usable id"),
     ],
@@ -293,7 +357,9 @@ def test_a_damaged_message_is_a_problem_and_the_rest_is_read(
 
 
 def test_a_change_of_a_session_of_version_2_changes_its_digest(tmp_path: Path) -> None:
-    path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "One")), session2(2))
+    path = sqlite2_store(
+        tmp_path / "opencode.db", session2(1, asked(0, "One")), session2(2)
+    )
     before = {name: source.digest for name, source in read(path)[0].items()}
     with sqlite3.connect(path) as db:
         insert(db, "session_message", message_row("ses_0001", 5, asked(1, "More")))
@@ -303,8 +369,12 @@ def test_a_change_of_a_session_of_version_2_changes_its_digest(tmp_path: Path) -
     assert before["ses_0002"] == after["ses_0002"]
 
 
-def test_an_answer_that_was_open_is_completed_by_the_next_import(tmp_path: Path) -> None:
-    half = answered(1, {"type": "text", "text": ""}, cost=0, tokens=tokens(0, 0, 0, 0, 0))
+def test_an_answer_that_was_open_is_completed_by_the_next_import(
+    tmp_path: Path,
+) -> None:
+    half = answered(
+        1, {"type": "text", "text": ""}, cost=0, tokens=tokens(0, 0, 0, 0, 0)
+    )
     del half["time"]["completed"]
     path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "One"), half))
     with Store.open(tmp_path / "own.db", durability="normal") as store:
@@ -325,10 +395,15 @@ def test_an_answer_that_was_open_is_completed_by_the_next_import(tmp_path: Path)
 
 def test_an_event_of_version_2_says_what_a_model_is_sent(tmp_path: Path) -> None:
     with Store.open(tmp_path / "own.db", durability="normal") as store:
-        (done,) = store.ingest(one_store(sqlite2_store(tmp_path / "o.db", everything2())))
+        (done,) = store.ingest(
+            one_store(sqlite2_store(tmp_path / "o.db", everything2()))
+        )
         context = store.context(done.id)
         assert context.summary == "Sum\n[User]: x"
-        assert (context.mode, context.models["default"].model_id) == ("plan", MODEL["id"])
+        assert (context.mode, context.models["default"].model_id) == (
+            "plan",
+            MODEL["id"],
+        )
 
 
 RECORDS = [*everything2()["messages"], everything2()["info"]]

@@ -37,14 +37,24 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def test_a_session_of_version_1_becomes_what_the_upgrade_makes_of_it(
     store: Store, tmp_path: Path
 ) -> None:
-    attached = {"type": "file", "mime": "image/png", "url": "data:image/png;base64,AAE="}
+    attached = {
+        "type": "file",
+        "mime": "image/png",
+        "url": "data:image/png;base64,AAE=",
+    }
     prompt = user(0, "Do it")
     prompt["parts"] += [
         {**attached, "id": "prt_a"},
         {"id": "prt_b", "type": "text", "text": "Put in", "synthetic": True},
     ]
     cleared = {"start": T0, "end": T0 + 1, "compacted": T0 + 2}
-    state = {"status": "completed", "input": {}, "output": "x", "title": "", "metadata": {"a": 1}}
+    state = {
+        "status": "completed",
+        "input": {},
+        "output": "x",
+        "title": "",
+        "metadata": {"a": 1},
+    }
     answer = assistant(
         1,
         {"type": "step-start", "snapshot": "aa"},
@@ -56,7 +66,12 @@ def test_a_session_of_version_1_becomes_what_the_upgrade_makes_of_it(
     )
     compaction = user(2, "")
     compaction["parts"] = [
-        {"id": "prt_c", "type": "compaction", "auto": False, "tail_start_id": "msg_0000"}
+        {
+            "id": "prt_c",
+            "type": "compaction",
+            "auto": False,
+            "tail_start_id": "msg_0000",
+        }
     ]
     summary = assistant(3, text_1("Sum"), summary=True)
     rules = [{"permission": "edit", "pattern": "*", "action": "ask"}]
@@ -72,8 +87,14 @@ def test_a_session_of_version_1_becomes_what_the_upgrade_makes_of_it(
     assert second["snapshot"] == {"start": "aa", "end": "bb", "files": ["a", "b"]}
     assert second["error"] == {"type": "provider.error", "message": "No"}
     assert second["content"][0]["state"]["metadata"] == {"a": 1}
-    assert second["content"][1]["state"]["content"][0]["text"].startswith("[Old tool result")
-    assert (third["id"], third["type"], third["summary"]) == ("msg_0002", "compaction", "Sum")
+    assert second["content"][1]["state"]["content"][0]["text"].startswith(
+        "[Old tool result"
+    )
+    assert (third["id"], third["type"], third["summary"]) == (
+        "msg_0002",
+        "compaction",
+        "Sum",
+    )
     assert (third["reason"], third["recent"]) == ("manual", "[User]: Do it")
     assert document["info"]["permissions"] == [
         {"action": "edit", "resource": "*", "effect": "ask"}
@@ -95,7 +116,10 @@ def test_the_upgrade_of_a_real_store_is_what_we_make_of_it(
                 continue  # written after the upgrade
             document, _ = one_written("opencode2", export)
             made = [_without_times(record) for record in document["messages"]]
-            assert made == [_without_times(record) for record in truth["messages"]][: len(made)]
+            assert (
+                made
+                == [_without_times(record) for record in truth["messages"]][: len(made)]
+            )
 
 
 def _without_times(record: dict[str, Any]) -> dict[str, Any]:
@@ -107,8 +131,12 @@ def _without_times(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_a_session_of_version_2_becomes_a_tree_of_version_1(store: Store, tmp_path: Path) -> None:
-    state = resulted({"path": "a"}, "x", {"type": "file", "uri": "data:,", "mime": "text/plain"})
+def test_a_session_of_version_2_becomes_a_tree_of_version_1(
+    store: Store, tmp_path: Path
+) -> None:
+    state = resulted(
+        {"path": "a"}, "x", {"type": "file", "uri": "data:,", "mime": "text/plain"}
+    )
     item = session2(
         1,
         asked(0, "Do it"),
@@ -126,7 +154,9 @@ def test_a_session_of_version_2_becomes_a_tree_of_version_1(store: Store, tmp_pa
     assert not problems
     source = found["ses_0001"]
     prompt, answer = drafts(source)
-    assert source.permission == [{"permission": "edit", "pattern": "*", "action": "ask"}]
+    assert source.permission == [
+        {"permission": "edit", "pattern": "*", "action": "ask"}
+    ]
     assert prompt.model_id == "large"
     assert [part.type for part in answer.parts] == [
         "step-start", "tool", "text", "step-finish", "patch",
@@ -137,8 +167,12 @@ def test_a_session_of_version_2_becomes_a_tree_of_version_1(store: Store, tmp_pa
 
 def test_a_tree_is_written_as_it_was_read(store: Store, tmp_path: Path) -> None:
     item = everything()
-    item["todo"] = [{"content": "Ship", "status": "pending", "priority": "high", "id": "1"}]
-    item["diff"] = [{"file": "a", "before": "", "after": "x", "additions": 1, "deletions": 0}]
+    item["todo"] = [
+        {"content": "Ship", "status": "pending", "priority": "high", "id": "1"}
+    ]
+    item["diff"] = [
+        {"file": "a", "before": "", "after": "x", "additions": 1, "deletions": 0}
+    ]
     item["share"] = {"id": "1", "secret": "s3cret", "url": "https://opncd.ai/s/1"}
     root = tree_store(tmp_path / "data", item)
     ids = brought_in(store, root)
@@ -148,11 +182,18 @@ def test_a_tree_is_written_as_it_was_read(store: Store, tmp_path: Path) -> None:
     assert contents(tmp_path / "out" / "storage", project) == contents(root, project)
 
 
-def test_diffs_that_were_set_here_are_those_of_the_tree(store: Store, tmp_path: Path) -> None:
+def test_diffs_that_were_set_here_are_those_of_the_tree(
+    store: Store, tmp_path: Path
+) -> None:
     item = session(1, user(0, "Hi"))
-    item["diff"] = [{"file": "a", "additions": 1, "deletions": 0, "more": 2}, {"file": "b"}]
+    item["diff"] = [
+        {"file": "a", "additions": 1, "deletions": 0, "more": 2},
+        {"file": "b"},
+    ]
     (name,) = brought_in(store, tree_store(tmp_path / "data", item)).values()
-    store.set_diffs(name, [sdb.FileDiff("b", additions=3), sdb.FileDiff("c", patch="@@")])
+    store.set_diffs(
+        name, [sdb.FileDiff("b", additions=3), sdb.FileDiff("c", patch="@@")]
+    )
     into_folder(tmp_path / "out", store.export(name))
     file = tmp_path / "out" / "storage" / "session_diff" / "ses_0001.json"
     assert json.loads(file.read_text()) == [
@@ -161,8 +202,13 @@ def test_diffs_that_were_set_here_are_those_of_the_tree(store: Store, tmp_path: 
 
 
 def contents(root: Path, *without: Path) -> dict[str, Any]:
-    files = (path for path in root.rglob("*.json") if path.relative_to(root) not in without)
-    return {str(p.relative_to(root)): json.loads(p.read_text(encoding="utf-8")) for p in files}
+    files = (
+        path for path in root.rglob("*.json") if path.relative_to(root) not in without
+    )
+    return {
+        str(p.relative_to(root)): json.loads(p.read_text(encoding="utf-8"))
+        for p in files
+    }
 
 
 def test_a_real_tree_is_written_as_it_was_read(
@@ -175,12 +221,16 @@ def test_a_real_tree_is_written_as_it_was_read(
     (root,) = data.rglob("storage")
     made, truth = contents(tmp_path / "out" / "storage"), contents(root)
     known = ("session/", "message/", "part/", "session_diff/")
-    assert {k for k in truth if k.startswith(known)} == {k for k in made if k.startswith(known)}
+    assert {k for k in truth if k.startswith(known)} == {
+        k for k in made if k.startswith(known)
+    }
     assert {k: v for k, v in made.items() if k.startswith(known)} == {
         k: v for k, v in truth.items() if k.startswith(known)
     }
     (output,) = data.rglob("tool-output/*")
-    assert (tmp_path / "out" / "tool-output" / output.name).read_bytes() == output.read_bytes()
+    assert (
+        tmp_path / "out" / "tool-output" / output.name
+    ).read_bytes() == output.read_bytes()
 
 
 def test_a_session_of_our_own_is_read_again_from_the_tree_it_was_written_to(

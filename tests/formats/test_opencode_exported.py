@@ -33,11 +33,15 @@ def written(path: Path, item: dict[str, Any], **how: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize("how", [{"indent": 2}, {"separators": (",", ":")}, {"indent": "\t"}])
+@pytest.mark.parametrize(
+    "how", [{"indent": 2}, {"separators": (",", ":")}, {"indent": "\t"}]
+)
 def test_an_export_of_version_1_is_read_as_it_was(how: Any, tmp_path: Path) -> None:
     item = everything()
     source = one(written(tmp_path / "export.out", item, **how))
-    assert export_json(source, drafts(source)) == {key: item[key] for key in ("info", "messages")}
+    assert export_json(source, drafts(source)) == {
+        key: item[key] for key in ("info", "messages")
+    }
     assert drafts(source) == drafts(source)
 
 
@@ -48,7 +52,9 @@ def test_an_export_of_version_2_is_read_as_it_was(tmp_path: Path) -> None:
     assert (source.directory, source.worktree) == (f"{WORKTREE}/src", WORKTREE)
 
 
-def test_exports_are_found_in_a_folder_by_their_ending_and_beginning(tmp_path: Path) -> None:
+def test_exports_are_found_in_a_folder_by_their_ending_and_beginning(
+    tmp_path: Path,
+) -> None:
     written(tmp_path / "a.json", session(1, user(0, "One")))
     written(tmp_path / "b.json", session2(2, asked(1, "Two")))
     (tmp_path / "c.json").write_text('{"messages": []}')
@@ -62,12 +68,18 @@ def test_a_database_is_never_taken_for_an_export(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     with sqlite3.connect(path) as db:
         db.execute("CREATE TABLE t (x)")
-        assert list(find(path)) == []  # the audit of all tests sees whether it was opened
+        assert (
+            list(find(path)) == []
+        )  # the audit of all tests sees whether it was opened
     db.close()
 
 
-def test_an_export_that_breaks_off_gives_what_stands_before_the_break(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.json", session(1, user(0, "One"), user(1, "Two")), indent=1)
+def test_an_export_that_breaks_off_gives_what_stands_before_the_break(
+    tmp_path: Path,
+) -> None:
+    path = written(
+        tmp_path / "a.json", session(1, user(0, "One"), user(1, "Two")), indent=1
+    )
     whole = path.read_text(encoding="utf-8")
     path.write_text(whole[: whole.index('"Two"')], encoding="utf-8")
     found, problems = read(path)
@@ -75,9 +87,15 @@ def test_an_export_that_breaks_off_gives_what_stands_before_the_break(tmp_path: 
     assert "breaks off after 1 messages" in problems[0].why
 
 
-def test_odd_messages_of_an_export_are_problems_and_the_rest_is_read(tmp_path: Path) -> None:
+def test_odd_messages_of_an_export_are_problems_and_the_rest_is_read(
+    tmp_path: Path,
+) -> None:
     item = session(1, user(0, "One"), assistant(1, text("Two")))
-    item["messages"] += [7, {"info": 5}, {"info": {"id": "msg_9", "role": None}, "parts": 3}]
+    item["messages"] += [
+        7,
+        {"info": 5},
+        {"info": {"id": "msg_9", "role": None}, "parts": 3},
+    ]
     source = one(written(tmp_path / "a.json", item))
     assert [draft.id for draft in drafts(source)] == ["msg_0000", "msg_0001"]
     assert len(problems_in(source)) == 3
@@ -118,7 +136,9 @@ def test_an_export_without_an_id_is_a_problem(tmp_path: Path) -> None:
     assert "no usable id" in problems[0].why
 
 
-def test_the_export_of_a_fork_names_its_original_and_counts_its_own(tmp_path: Path) -> None:
+def test_the_export_of_a_fork_names_its_original_and_counts_its_own(
+    tmp_path: Path,
+) -> None:
     original = session2(1, asked(0, "One"), answered(1), asked(2, "Two"))
     fork = forked2(original, 2, 2, asked(9, "Else"), answered(10))
     fork["info"] |= {"cost": 0.5, "tokens": tokens(15, 2, 0, 0, 0)}
@@ -131,7 +151,9 @@ def test_the_export_of_a_fork_names_its_original_and_counts_its_own(tmp_path: Pa
     assert one(written(tmp_path / "a.json", fork)).parent_message is None
 
 
-def test_an_export_that_comes_back_extends_the_session_it_came_from(tmp_path: Path) -> None:
+def test_an_export_that_comes_back_extends_the_session_it_came_from(
+    tmp_path: Path,
+) -> None:
     original = session(1, user(0, "One"), assistant(1, text("Two")))
     fork = forked(original, 2, 2, user(5, "Else"))
     path = sqlite_store(tmp_path / "opencode.db", original, fork)
@@ -143,7 +165,12 @@ def test_an_export_that_comes_back_extends_the_session_it_came_from(tmp_path: Pa
         (file,) = find(written(tmp_path / "a.json", fork))
         (again,) = store.ingest(file.read())
         assert (again.outcome, again.id) == ("updated", done["ses_0002"].id)
-        assert [m.text for m in store.messages(again.id)] == ["One", "Two", "Else", "And more"]
+        assert [m.text for m in store.messages(again.id)] == [
+            "One",
+            "Two",
+            "Else",
+            "And more",
+        ]
         session_again = store.session(again.id)
         assert (session_again.relation, session_again.cost) == ("fork", None)
         (once_more,) = store.ingest(file.read())

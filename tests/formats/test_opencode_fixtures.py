@@ -16,7 +16,12 @@ from sessiondb.formats.opencode import export_json, session_diff
 from sessiondb.model import MessageDraft, Problem, SourceMessage, SourceSession
 
 RealStore = Callable[[str], Path]
-STORES = ("opencode-1.18.33", "opencode-migrated-1.2.27", "opencode-1.1.65", "opencode-0.5.29")
+STORES = (
+    "opencode-1.18.33",
+    "opencode-migrated-1.2.27",
+    "opencode-1.1.65",
+    "opencode-0.5.29",
+)
 TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
 
 
@@ -41,17 +46,25 @@ def expected(folder: Path) -> Iterator[dict[str, Any]]:
     return (item for item in truth["sessions"] if item.get("tool_session_id"))
 
 
-def parts_of(messages: list[SourceMessage], kind: str, role: str = "assistant") -> list[Any]:
+def parts_of(
+    messages: list[SourceMessage], kind: str, role: str = "assistant"
+) -> list[Any]:
     drafts = [m.draft for m in messages if m.draft.role == role]
     return [part for draft in drafts for part in draft.parts if part.type == kind]
 
 
 def test_every_session_of_a_real_store_is_found_with_its_title(folder: Path) -> None:
     found = sessions(folder)
-    titles = {item["tool_session_id"]: item["store"]["title"] for item in expected(folder)}
+    titles = {
+        item["tool_session_id"]: item["store"]["title"] for item in expected(folder)
+    }
     assert {name: session.title for name, (session, _) in found.items()} == titles
-    assert {session.directory for session, _ in found.values()} == {"/home/dev/projects/acme"}
-    assert {session.worktree for session, _ in found.values()} == {"/home/dev/projects/acme"}
+    assert {session.directory for session, _ in found.values()} == {
+        "/home/dev/projects/acme"
+    }
+    assert {session.worktree for session, _ in found.values()} == {
+        "/home/dev/projects/acme"
+    }
 
 
 def test_cost_and_tokens_of_a_real_store_add_up(folder: Path) -> None:
@@ -79,7 +92,9 @@ def test_records_of_a_real_store_are_all_there_once(folder: Path) -> None:
                     counts[f"tool:{part.tool}:{part.status}"] += 1
         wanted = item["store"]["record_counts"]
         assert counts == {key: wanted[key] for key in wanted if key in counts}
-        assert {key for key in wanted if key.startswith(("tool:", "message:user"))} <= set(counts)
+        assert {
+            key for key in wanted if key.startswith(("tool:", "message:user"))
+        } <= set(counts)
 
 
 def test_prompts_answers_and_reasoning_of_a_real_store_are_exact(folder: Path) -> None:
@@ -90,7 +105,10 @@ def test_prompts_answers_and_reasoning_of_a_real_store_are_exact(folder: Path) -
         for prompt in item["user_prompts"]:
             assert any(prompt["text"].replace('"', '\\"') in text or prompt["text"] in text
                        for text in prompts)  # fmt: skip
-        for kind, part_type in (("assistant_texts", "text"), ("reasoning", "reasoning")):
+        for kind, part_type in (
+            ("assistant_texts", "text"),
+            ("reasoning", "reasoning"),
+        ):
             texts = [p.text for p in parts_of(messages, part_type)]
             hashes = {hashlib.sha256(text.encode()).hexdigest() for text in texts}
             for answer in item[kind]:
@@ -150,12 +168,17 @@ def test_parents_and_forks_of_a_real_store_are_known(folder: Path) -> None:
         else:
             assert session.relation == "subagent"
             assert not copied
-            assert session.call_id in {p.call_id for p in parts_of(found[parent][1], "tool")}
+            assert session.call_id in {
+                p.call_id for p in parts_of(found[parent][1], "tool")
+            }
 
 
-def test_the_tree_and_the_database_made_from_it_give_the_same(real_store: RealStore) -> None:
+def test_the_tree_and_the_database_made_from_it_give_the_same(
+    real_store: RealStore,
+) -> None:
     tree, database = (
-        sessions(real_store(name)) for name in ("opencode-1.1.65", "opencode-migrated-1.2.27")
+        sessions(real_store(name))
+        for name in ("opencode-1.1.65", "opencode-migrated-1.2.27")
     )
     assert tree.keys() == database.keys()
     for name, (session, messages) in tree.items():
@@ -167,8 +190,18 @@ def test_the_tree_and_the_database_made_from_it_give_the_same(real_store: RealSt
 
 
 def _core(draft: MessageDraft) -> tuple[Any, ...]:
-    parts = [(p.id, p.type, p.text, p.input, p.time_started, p.time_ended) for p in draft.parts]
-    return (draft.id, draft.turn_id, draft.cost, draft.tokens, draft.time_created, parts)
+    parts = [
+        (p.id, p.type, p.text, p.input, p.time_started, p.time_ended)
+        for p in draft.parts
+    ]
+    return (
+        draft.id,
+        draft.turn_id,
+        draft.cost,
+        draft.tokens,
+        draft.time_created,
+        parts,
+    )
 
 
 def test_records_of_version_0_5_keep_everything(real_store: RealStore) -> None:
@@ -179,7 +212,12 @@ def test_records_of_version_0_5_keep_everything(real_store: RealStore) -> None:
         drafts = [m.draft for m in session.messages if isinstance(m, SourceMessage)]
         exported = export_json(session, drafts)
         for entry in exported["messages"]:
-            file = store.path / "message" / session.source_id / f"{entry['info']['id']}.json"
+            file = (
+                store.path
+                / "message"
+                / session.source_id
+                / f"{entry['info']['id']}.json"
+            )
             record = json.loads(file.read_text(encoding="utf-8"))
             assert {key: entry["info"][key] for key in record} == record
             for part in entry["parts"]:
@@ -188,7 +226,9 @@ def test_records_of_version_0_5_keep_everything(real_store: RealStore) -> None:
                 assert part == json.loads(file.read_text(encoding="utf-8"))
 
 
-def test_session_diffs_of_a_real_tree_can_be_written_again(real_store: RealStore) -> None:
+def test_session_diffs_of_a_real_tree_can_be_written_again(
+    real_store: RealStore,
+) -> None:
     folder = real_store("opencode-1.1.65")
     (store,) = find(folder)
     for session in store.read():

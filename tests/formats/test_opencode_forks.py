@@ -41,7 +41,9 @@ def original(turns: int = 3, number: int = 1) -> dict:
 
 
 @pytest.mark.parametrize("write", [sqlite_store, tree_store])
-def test_a_fork_names_its_original_and_the_last_message_it_copied(write, tmp_path: Path) -> None:
+def test_a_fork_names_its_original_and_the_last_message_it_copied(
+    write, tmp_path: Path
+) -> None:
     first = original()
     fork = forked(first, 2, 4, user(900, "Something else"))
     place = tmp_path / "opencode.db" if write is sqlite_store else tmp_path
@@ -80,7 +82,9 @@ def test_of_two_equal_beginnings_the_title_decides(tmp_path: Path) -> None:
     of_first = forked(first, 3, 2, user(910, "C"))
     of_one = forked(one, 4, 2, user(920, "D"), title="Plan (fork #2)")
     untitled = forked(one, 5, 2, user(930, "E"), title="Renamed")
-    found = read(sqlite_store(tmp_path / "opencode.db", first, one, of_first, of_one, untitled))
+    found = read(
+        sqlite_store(tmp_path / "opencode.db", first, one, of_first, of_one, untitled)
+    )
     parents = {name: source.parent_source_id for name, source in found.items()}
     assert parents["ses_0003"] == "ses_0001"
     assert parents["ses_0004"] == "ses_0002"
@@ -93,25 +97,31 @@ def test_the_copy_ends_where_original_and_fork_differ(tmp_path: Path) -> None:
     first["messages"][3]["parts"][0]["text"] = "Rewritten later"
     found = read(sqlite_store(tmp_path / "opencode.db", first, fork))
     assert found["ses_0002"].parent_message == "msg_0010"
-    assert [m.copied_from is not None for m in messages(found["ses_0002"])] == [True] * 3 + [
-        False
-    ] * 3
+    assert [m.copied_from is not None for m in messages(found["ses_0002"])] == [
+        True
+    ] * 3 + [False] * 3
 
 
-def test_an_output_cleared_in_the_original_is_still_the_same_output(tmp_path: Path) -> None:
+def test_an_output_cleared_in_the_original_is_still_the_same_output(
+    tmp_path: Path,
+) -> None:
     call = tool("bash", "call_1", done({"command": "ls"}, "a\nb"))
     first = session(1, user(0, "List"), assistant(1, call))
     fork = forked(first, 2, 2)
     call["state"]["time"]["compacted"] = T0 + 99
     assert (
-        read(sqlite_store(tmp_path / "opencode.db", first, fork))["ses_0002"].parent_message
+        read(sqlite_store(tmp_path / "opencode.db", first, fork))[
+            "ses_0002"
+        ].parent_message
         == "msg_0001"
     )
 
 
 def test_cost_tells_two_sessions_of_the_same_millisecond_apart(tmp_path: Path) -> None:
     first = session(1, user(0, "Hi"), assistant(1, text("Hello"), cost=1))
-    other = session(2, user(0, "Hi", "msg_a"), assistant(1, text("Hello"), name="msg_b", cost=2))
+    other = session(
+        2, user(0, "Hi", "msg_a"), assistant(1, text("Hello"), name="msg_b", cost=2)
+    )
     found = read(sqlite_store(tmp_path / "opencode.db", first, other))
     assert found["ses_0002"].parent_message == "msg_0000"
 

@@ -24,7 +24,15 @@ from opencode2_store import (
     sqlite2_store,
 )
 from opencode_reading import drafts, one, read
-from opencode_store import assistant, everything, forked, session, sqlite_store, text, user
+from opencode_store import (
+    assistant,
+    everything,
+    forked,
+    session,
+    sqlite_store,
+    text,
+    user,
+)
 from opencode_writing import brought_in, written
 
 from sessiondb import Store
@@ -50,7 +58,9 @@ KINDS = {
         everything(),
         [FORKED, forked(FORKED, 3, 2)],
     ),
-    "2": Kind(sqlite2_store, export2_json, everything2(), [FORKED2, forked2(FORKED2, 3, 2)]),
+    "2": Kind(
+        sqlite2_store, export2_json, everything2(), [FORKED2, forked2(FORKED2, 3, 2)]
+    ),
 }
 ODD = [
     None, "", "{", "[]", "null", "7", '{"role":7}', '{"content":[7]}', '{"time":{"created":1e400}}',
@@ -119,7 +129,13 @@ def test_columns_that_a_release_lacks_or_adds_are_no_problem(
         for table in {table for table, _ in tables(db)}:
             db.execute(f"ALTER TABLE {table} ADD COLUMN later TEXT DEFAULT 'new'")
         sessions = "session" if generation == "1" else "session_v2"
-        for column in ("share_url", "summary_diffs", "revert", "permission", "time_archived"):
+        for column in (
+            "share_url",
+            "summary_diffs",
+            "revert",
+            "permission",
+            "time_archived",
+        ):
             db.execute(f"ALTER TABLE {sessions} DROP COLUMN {column}")
     db.close()
     found, problems = read(path)
@@ -131,7 +147,9 @@ def test_columns_that_a_release_lacks_or_adds_are_no_problem(
 
 
 @pytest.mark.parametrize("generation", KINDS)
-def test_what_json_cannot_say_is_written_as_null_and_told(generation: str, tmp_path: Path) -> None:
+def test_what_json_cannot_say_is_written_as_null_and_told(
+    generation: str, tmp_path: Path
+) -> None:
     kind = KINDS[generation]
     path = kind.write(tmp_path / "opencode.db", *kind.others)
     table = "session" if generation == "1" else "session_v2"
@@ -146,7 +164,9 @@ def test_what_json_cannot_say_is_written_as_null_and_told(generation: str, tmp_p
             documents, losses = written(form, store.export(ids["ses_0002"]))
             info = next(d.get("info", d) for d in documents if "title" in str(d))
             assert (info["id"], info["projectID"]) == ("ses_0002", None)
-            assert "what JSON cannot say: it is written as null" in {loss.why for loss in losses}
+            assert "what JSON cannot say: it is written as null" in {
+                loss.why for loss in losses
+            }
 
 
 WRITE = """
@@ -162,10 +182,17 @@ os._exit(0)
 """
 
 
-@pytest.mark.parametrize("tail", [b"", b"\0" * 3000, b"\xff" * 5000], ids=["cut", "zeros", "noise"])
+@pytest.mark.parametrize(
+    "tail", [b"", b"\0" * 3000, b"\xff" * 5000], ids=["cut", "zeros", "noise"]
+)
 def test_a_log_that_is_torn_is_read_up_to_the_tear(tail: bytes, tmp_path: Path) -> None:
     path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "One")))
-    command = [sys.executable, "-c", WRITE, str(path)]  # it dies without closing the database
+    command = [
+        sys.executable,
+        "-c",
+        WRITE,
+        str(path),
+    ]  # it dies without closing the database
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     first, second = map(int, done.stdout.split())
     log = path.with_name("opencode.db-wal")

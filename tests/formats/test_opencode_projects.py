@@ -48,7 +48,10 @@ def put(path: Path, value: Any) -> None:
 
 
 def talk(number: int = 1, **info: Any) -> dict[str, Any]:
-    said = [user(1, "Hello", f"msg_{number}a"), assistant(2, text("Hi"), name=f"msg_{number}b")]
+    said = [
+        user(1, "Hello", f"msg_{number}a"),
+        assistant(2, text("Hi"), name=f"msg_{number}b"),
+    ]
     return session(number, *said, **info)
 
 
@@ -77,7 +80,9 @@ def files(root: Path) -> dict[str, Any]:
 
 def round_trip(store: Store, root: Path, out: Path) -> None:
     brought_in(store, root)
-    exports = [store.export(item.id) for item in store.sessions(project=ALL, archived=True)]
+    exports = [
+        store.export(item.id) for item in store.sessions(project=ALL, archived=True)
+    ]
     assert into_folder(out, *exports) == []
     assert files(out / "storage") == files(root)
 
@@ -85,13 +90,19 @@ def round_trip(store: Store, root: Path, out: Path) -> None:
 def test_what_is_known_of_a_project_is_in_its_row(store: Store, tree: Path) -> None:
     brought_in(store, tree)
     (project,) = store.projects()
-    assert (project.worktree, project.vcs, project.name) == (WORKTREE, "git", "The Shop")
+    assert (project.worktree, project.vcs, project.name) == (
+        WORKTREE,
+        "git",
+        "The Shop",
+    )
     assert (project.time_created, project.time_initialized) == (T0 - 5000, T0 - 4000)
     assert project.permission == APPROVED
     kept = {key: RECORD[key] for key in RECORD if key not in ("id", "worktree", "vcs")}
     assert project.metadata == {"opencode": kept}
     with closing(sqlite3.connect(store.path)) as db:
-        found = db.execute("SELECT directory, kind FROM project_directory ORDER BY rid").fetchall()
+        found = db.execute(
+            "SELECT directory, kind FROM project_directory ORDER BY rid"
+        ).fetchall()
     boxes = [(path, "sandbox") for path in RECORD["sandboxes"]]
     assert found == [(WORKTREE, "worktree"), *boxes]
 
@@ -107,26 +118,37 @@ def test_of_two_stores_the_earliest_time_and_the_name_that_is_given_hold(
 ) -> None:
     brought_in(store, tree)
     other = tree_store(tmp_path / "other", talk(2))
-    put(other / "project" / f"{PROJECT}.json", {**RECORD, "name": None, "time": {"created": T0}})
+    put(
+        other / "project" / f"{PROJECT}.json",
+        {**RECORD, "name": None, "time": {"created": T0}},
+    )
     brought_in(store, other)
     (project,) = store.projects()
     assert (project.name, project.time_created) == ("The Shop", T0 - 5000)
 
 
-def test_a_sandbox_that_is_a_project_of_its_own_stays_one(store: Store, tree: Path) -> None:
+def test_a_sandbox_that_is_a_project_of_its_own_stays_one(
+    store: Store, tree: Path
+) -> None:
     store.create_session(directory=RECORD["sandboxes"][0])
     brought_in(store, tree)
     found = store.sessions(project=RECORD["sandboxes"][0], empty=True, archived=True)
     assert [item.source for item in found] == ["sessiondb"]
 
 
-@pytest.mark.parametrize("value", [7, "x", [], {"time": 5, "name": {}, "sandboxes": [1, "a"]}])
-def test_an_odd_record_of_a_project_costs_no_session(store: Store, tree: Path, value: Any) -> None:
+@pytest.mark.parametrize(
+    "value", [7, "x", [], {"time": 5, "name": {}, "sandboxes": [1, "a"]}]
+)
+def test_an_odd_record_of_a_project_costs_no_session(
+    store: Store, tree: Path, value: Any
+) -> None:
     put(tree / "project" / f"{PROJECT}.json", value)
     put(tree / "permission" / f"{PROJECT}.json", value)
     sessions, _ = read(tree)
     found = list(store.ingest(sessions.values()))
-    assert [item.source_id for item in found if isinstance(item, Imported)] == ["ses_0001"]
+    assert [item.source_id for item in found if isinstance(item, Imported)] == [
+        "ses_0001"
+    ]
     assert [item.message_count for item in store.sessions(project=ALL)] == [2]
 
 
@@ -136,7 +158,9 @@ def test_a_database_tells_of_its_projects_too(store: Store, tmp_path: Path) -> N
         db.execute("ALTER TABLE project ADD COLUMN icon_color text")
         db.execute("ALTER TABLE project ADD COLUMN time_initialized integer")
         db.execute("CREATE TABLE permission (project_id text PRIMARY KEY, data text)")
-        db.execute("INSERT INTO permission VALUES (?, ?)", (PROJECT, json.dumps(APPROVED)))
+        db.execute(
+            "INSERT INTO permission VALUES (?, ?)", (PROJECT, json.dumps(APPROVED))
+        )
         db.execute(
             "UPDATE project SET name = 'The Shop', icon_color = 'pink', time_created = ?,"
             " time_initialized = ?",
@@ -192,7 +216,9 @@ def test_sessions_that_lie_flat_are_found(store: Store, tree: Path) -> None:
     assert (project.worktree, project.name) == (WORKTREE, "The Shop")
 
 
-def test_a_project_id_that_is_a_path_leads_nowhere(store: Store, tmp_path: Path) -> None:
+def test_a_project_id_that_is_a_path_leads_nowhere(
+    store: Store, tmp_path: Path
+) -> None:
     root = tree_store(tmp_path / "data")
     put(tmp_path / "secret.json", {"name": "Secret", "worktree": "/secret"})
     item = talk(projectID="../../../secret")
@@ -207,7 +233,9 @@ def test_the_project_of_a_real_tree_is_written_as_it_was(
 ) -> None:
     data = real_store("opencode-1.1.65/data")
     brought_in(store, data)
-    into_folder(tmp_path, *(store.export(item.id) for item in store.sessions(project=ALL)))
+    into_folder(
+        tmp_path, *(store.export(item.id) for item in store.sessions(project=ALL))
+    )
     (read,) = data.rglob("storage/project/*.json")
     (made,) = tmp_path.rglob("storage/project/*.json")
     assert json.loads(made.read_text()) == json.loads(read.read_text())

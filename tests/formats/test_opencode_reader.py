@@ -37,7 +37,9 @@ def test_a_session_outside_of_a_repository_has_no_worktree(tmp_path: Path) -> No
 
 
 def test_version_0_5_says_in_its_answers_where_it_was(tmp_path: Path) -> None:
-    source = one(old_tree_store(tmp_path, session(1, user(0, "Hi"), assistant(1, text("Hello")))))
+    source = one(
+        old_tree_store(tmp_path, session(1, user(0, "Hi"), assistant(1, text("Hello"))))
+    )
     assert (source.directory, source.worktree) == ("/home/ann/shop", "/home/ann/shop")
     answer = drafts(source)[1]
     assert (answer.agent, answer.turn_id) == ("build", None)
@@ -62,11 +64,19 @@ def test_a_subagent_names_the_call_that_started_it(write: Any, tmp_path: Path) -
     assert sessions["ses_0003"].call_id is None
 
 
-def test_sessions_that_are_each_others_parents_are_cut_and_reported(tmp_path: Path) -> None:
-    ring = [session(n, user(n, "Hi"), parentID=f"ses_{n % 3 + 1:04d}") for n in (1, 2, 3)]
+def test_sessions_that_are_each_others_parents_are_cut_and_reported(
+    tmp_path: Path,
+) -> None:
+    ring = [
+        session(n, user(n, "Hi"), parentID=f"ses_{n % 3 + 1:04d}") for n in (1, 2, 3)
+    ]
     sessions, problems = read(sqlite_store(tmp_path / "opencode.db", *ring))
     assert len(sessions) == 3
-    assert [source.parent_source_id is None for source in sessions.values()] == [True, False, False]
+    assert [source.parent_source_id is None for source in sessions.values()] == [
+        True,
+        False,
+        False,
+    ]
     assert len(problems) == 1
     assert "its own ancestor" in problems[0].why
 
@@ -79,10 +89,17 @@ def test_messages_are_ordered_by_time_and_parts_by_their_place_in_a_wrapped_cloc
     answer["parts"][0]["id"], answer["parts"][1]["id"] = f"prt_{early}", f"prt_{late}"
     item = session(1, user(0, "Hi"), answer, user(2, "Again", f"msg_{late}"))
     for number, path in enumerate(
-        (sqlite_store(tmp_path / "opencode.db", item), tree_store(tmp_path / "tree", item))
+        (
+            sqlite_store(tmp_path / "opencode.db", item),
+            tree_store(tmp_path / "tree", item),
+        )
     ):
         found = drafts(one(path))
-        assert [draft.id for draft in found] == ["msg_0000", f"msg_{early}", f"msg_{late}"], number
+        assert [draft.id for draft in found] == [
+            "msg_0000",
+            f"msg_{early}",
+            f"msg_{late}",
+        ], number
         assert [part.text for part in found[1].parts] == ["one", "two"]
     assert unwrapped(["prt_b", "prt_a"]) == ["prt_b", "prt_a"]
 
@@ -145,7 +162,10 @@ def test_a_cut_output_comes_along_only_from_inside_the_store(tmp_path: Path) -> 
         str(data / "auth.json"),
         17,
     ]
-    parts = [tool("bash", f"c{n}", done({}, "…", outputPath=path)) for n, path in enumerate(named)]
+    parts = [
+        tool("bash", f"c{n}", done({}, "…", outputPath=path))
+        for n, path in enumerate(named)
+    ]
     item = session(1, assistant(1, *parts))
     source = one(sqlite_store(data / "opencode.db", item))
     (draft,) = drafts(source)
@@ -160,7 +180,10 @@ ODD = {
     "no object": ("[1]", "is not a JSON object"),
     "NaN": ('{"role":"user","type":"text","cost":NaN}', "NaN"),
     "huge": ('{"role":"user","type":"text","n":99999999999999999999}', "64 bits"),
-    "deep": ('{"role":"user","type":"text","n":' + "[" * 500 + "]" * 500 + "}", "nested"),
+    "deep": (
+        '{"role":"user","type":"text","n":' + "[" * 500 + "]" * 500 + "}",
+        "nested",
+    ),
     "very deep": ("[" * 100_000, "nested"),
     "nothing": ('{"n":1}', "has no"),
     "wrong role": ('{"role":1,"type":1}', "has no"),
@@ -178,7 +201,9 @@ def test_an_odd_record_is_a_problem_and_the_rest_goes_on(
     path = sqlite_store(tmp_path / "opencode.db", item)
     name = "msg_0001" if table == "message" else "prt_00010000"
     with sqlite3.connect(path) as db:
-        db.execute(f"UPDATE {table} SET data = CAST(? AS TEXT) WHERE id = ?", (content, name))
+        db.execute(
+            f"UPDATE {table} SET data = CAST(? AS TEXT) WHERE id = ?", (content, name)
+        )
     db.close()
     tree = tree_store(tmp_path / "tree", item)
     (file,) = tree.glob(f"{table}/*/{name}.json")
@@ -187,7 +212,9 @@ def test_an_odd_record_is_a_problem_and_the_rest_goes_on(
         source = one(place)
         ids = [draft.id for draft in drafts(source)]
         assert ids == (
-            ["msg_0000", "msg_0002"] if table == "message" else ["msg_0000", "msg_0001", "msg_0002"]
+            ["msg_0000", "msg_0002"]
+            if table == "message"
+            else ["msg_0000", "msg_0001", "msg_0002"]
         )
         if table == "part":
             assert [part.text for part in drafts(source)[1].parts] == ["B"]
@@ -235,7 +262,9 @@ def test_an_odd_session_is_a_problem_and_the_others_are_read(tmp_path: Path) -> 
     path = sqlite_store(tmp_path / "opencode.db", *items)
     with sqlite3.connect(path) as db:
         db.execute("UPDATE session SET id = '' WHERE id = 'ses_0001'")
-        db.execute("UPDATE session SET permission = '[', metadata = '7' WHERE id = 'ses_0002'")
+        db.execute(
+            "UPDATE session SET permission = '[', metadata = '7' WHERE id = 'ses_0002'"
+        )
     db.close()
     sessions, problems = read(path)
     assert list(sessions) == ["ses_0002"]

@@ -26,7 +26,15 @@ from opencode_store import (
 
 from sessiondb.formats.opencode import convert, export_json, session_diff
 from sessiondb.formats.opencode.export import message_info, part_json, session_info
-from sessiondb.model import Message, MessageDraft, Part, PartDraft, SourceSession, Todo, Tokens
+from sessiondb.model import (
+    Message,
+    MessageDraft,
+    Part,
+    PartDraft,
+    SourceSession,
+    Todo,
+    Tokens,
+)
 from sessiondb.model.draft import NO_INPUT
 
 
@@ -34,12 +42,20 @@ def test_a_prompt_and_its_answer_become_columns(tmp_path: Path) -> None:
     item = session(1, user(0, "Do it"), assistant(1, text("Done")))
     prompt, answer = drafts(one(sqlite_store(tmp_path / "opencode.db", item)))
     assert (prompt.role, prompt.id, prompt.turn_id) == ("user", "msg_0000", "msg_0000")
-    assert (prompt.provider_id, prompt.model_id, prompt.agent) == ("acme", "large", "build")
+    assert (prompt.provider_id, prompt.model_id, prompt.agent) == (
+        "acme",
+        "large",
+        "build",
+    )
     assert (prompt.time_created, prompt.time_completed) == (T0, T0)
-    assert [(p.type, p.text, p.id) for p in prompt.parts] == [("text", "Do it", "prt_00000000")]
+    assert [(p.type, p.text, p.id) for p in prompt.parts] == [
+        ("text", "Do it", "prt_00000000")
+    ]
     assert (answer.role, answer.turn_id, answer.kind) == ("assistant", "msg_0000", None)
     assert (answer.cost, answer.finish) == (0.25, "stop")
-    assert answer.tokens == Tokens(input=10, output=2, reasoning=0, cache_read=5, cache_write=0)
+    assert answer.tokens == Tokens(
+        input=10, output=2, reasoning=0, cache_read=5, cache_write=0
+    )
     assert (answer.time_created, answer.time_completed) == (T0 + 1, T0 + 6)
     assert answer.data == {
         "mode": "build",
@@ -72,13 +88,21 @@ def test_calls_have_their_input_result_and_outcome(tmp_path: Path) -> None:
 
 
 def test_an_abort_a_summary_and_a_strange_finish_are_told_apart(tmp_path: Path) -> None:
-    aborted, summary = drafts(one(sqlite_store(tmp_path / "opencode.db", everything())))[3:]
+    aborted, summary = drafts(
+        one(sqlite_store(tmp_path / "opencode.db", everything()))
+    )[3:]
     assert aborted.finish == "stop"
     assert aborted.error["name"] == "MessageAbortedError"
-    assert (summary.role, summary.kind, summary.finish) == ("assistant", "compaction", "other")
+    assert (summary.role, summary.kind, summary.finish) == (
+        "assistant",
+        "compaction",
+        "other",
+    )
     cut = assistant(1, error={"name": "MessageAbortedError", "data": {}})
     del cut["info"]["finish"]
-    (draft,) = drafts(one(sqlite_store(tmp_path / "b" / "opencode.db", session(1, cut))))
+    (draft,) = drafts(
+        one(sqlite_store(tmp_path / "b" / "opencode.db", session(1, cut)))
+    )
     assert draft.finish == "cancelled"
     assert "finish" not in (message_info(draft, "ses_0001") or {})
 
@@ -100,7 +124,9 @@ def test_every_record_is_exported_as_it_was(kind: str, tmp_path: Path) -> None:
         source = one(tree_store(tmp_path, item))
     else:
         source = one(sqlite_store(tmp_path / "opencode.db", item, version=kind))
-    assert export_json(source, drafts(source)) == {key: item[key] for key in ("info", "messages")}
+    assert export_json(source, drafts(source)) == {
+        key: item[key] for key in ("info", "messages")
+    }
 
 
 def test_records_read_back_from_the_database_are_exported_alike(tmp_path: Path) -> None:
@@ -125,7 +151,9 @@ def _stored(draft: MessageDraft, seq: int) -> Message:
 
 def _stored_part(draft: PartDraft, idx: int) -> Part:
     arguments = None if draft.input is NO_INPUT else json.dumps(draft.input)
-    known = {name: getattr(draft, name) for name in PartDraft.__slots__ if name != "input"}
+    known = {
+        name: getattr(draft, name) for name in PartDraft.__slots__ if name != "input"
+    }
     return Part(**{**known, "idx": idx, "input_json": arguments, "inherited": False})
 
 
@@ -135,7 +163,10 @@ def test_a_session_has_its_own_fields_and_what_lies_beside_it(tmp_path: Path) ->
     item["share"] = {"id": "1", "secret": "s3cret", "url": "https://opncd.ai/s/1"}
     source = one(sqlite_store(tmp_path / "opencode.db", item))
     assert source.worktree == "/home/ann/shop"
-    assert (source.vcs, source.root_commit) == ("git", "0123456789abcdef0123456789abcdef01234567")
+    assert (source.vcs, source.root_commit) == (
+        "git",
+        "0123456789abcdef0123456789abcdef01234567",
+    )
     assert source.todos == (Todo("Ship", "pending", "high"),)
     assert source.metadata == {"share": item["share"]}
     assert source.share_url == "https://opncd.ai/s/1"
@@ -178,7 +209,12 @@ def test_values_of_another_type_are_kept_and_written_again(tmp_path: Path) -> No
     )  # fmt: skip
     del answer["info"]["tokens"]
     item = session(
-        1, prompt, answer, title="a\0b", permission={"edit": "ask"}, time={"created": T0}
+        1,
+        prompt,
+        answer,
+        title="a\0b",
+        permission={"edit": "ask"},
+        time={"created": T0},
     )
     item["info"]["time"]["archived"] = -1.5
     source = one(tree_store(tmp_path, item))
@@ -200,7 +236,9 @@ RECORDS = [
 
 
 @given(st.data())
-def test_a_record_is_written_as_it_was_whatever_stands_in_it(data: st.DataObject) -> None:
+def test_a_record_is_written_as_it_was_whatever_stands_in_it(
+    data: st.DataObject,
+) -> None:
     record, given_record = changed_anywhere(data, RECORDS, keep=("role", "type"))
     if "slug" in record:
         fields = convert.session_fields(record, "ses_1")

@@ -48,7 +48,9 @@ class Real:
 
 def documents(store: Store, form: str = "opencode") -> dict[str, Any]:
     exports = (store.export(session.id) for session in sessions_of(store))
-    found = (d for d in writer(form).write(exports, detail="full") if isinstance(d, Document))
+    found = (
+        d for d in writer(form).write(exports, detail="full") if isinstance(d, Document)
+    )
     values = (json.loads("".join(document.chunks)) for document in found)
     return {value["info"]["id"]: value for value in values}
 
@@ -74,7 +76,11 @@ def real(
         brought_in(store, folder / below)
         found = documents(store)
         yield Real(
-            folder, store, "2.0.15" in name, found, {item["info"]["id"]: item for item in truths}
+            folder,
+            store,
+            "2.0.15" in name,
+            found,
+            {item["info"]["id"]: item for item in truths},
         )
 
 
@@ -87,14 +93,20 @@ def written_to(folder: Path, real: Real) -> Path:
 
 def test_a_session_is_exported_as_opencode_exports_it(real: Real) -> None:
     assert {name: real.written[name] for name in real.truths} == real.truths
-    unsettled = {"ses_e061d2785ffenPMbPyWcHGQUYd"}  # its server was killed after the reports
+    unsettled = {
+        "ses_e061d2785ffenPMbPyWcHGQUYd"
+    }  # its server was killed after the reports
     assert not real.truths or set(real.written) - set(real.truths) <= unsettled
 
 
-def test_a_session_of_version_2_is_the_same_where_version_2_is_asked_for(real: Real) -> None:
+def test_a_session_of_version_2_is_the_same_where_version_2_is_asked_for(
+    real: Real,
+) -> None:
     made = documents(real.store, "opencode2")
     assert made.keys() == real.written.keys()
-    second = {name: item for name, item in real.written.items() if "location" in item["info"]}
+    second = {
+        name: item for name, item in real.written.items() if "location" in item["info"]
+    }
     assert {name: made[name] for name in second} == second
     assert bool(second) == real.second
     assert all("location" in item["info"] for item in made.values())
@@ -111,12 +123,21 @@ def test_an_export_is_an_import_in_a_database_that_never_saw_the_store(
             assert session.source_id is not None
             again = fresh.session(ids[session.source_id])
             assert again.id == session.id
-            assert [getattr(again, f) for f in SAME] == [getattr(session, f) for f in SAME]
-            if session.model_source != "derived":  # an export leaves unfinished answers out
+            assert [getattr(again, f) for f in SAME] == [
+                getattr(session, f) for f in SAME
+            ]
+            if (
+                session.model_source != "derived"
+            ):  # an export leaves unfinished answers out
                 assert again.model_id == session.model_id
             if session.relation == "subagent":
-                assert (again.relation, again.parent_id) == ("subagent", session.parent_id)
-        ingested(fresh, out)  # a fork that was read before its original has its place now
+                assert (again.relation, again.parent_id) == (
+                    "subagent",
+                    session.parent_id,
+                )
+        ingested(
+            fresh, out
+        )  # a fork that was read before its original has its place now
         assert {item.outcome for item in ingested(fresh, out)} == {"unchanged"}
         assert documents(fresh) == real.written
 
@@ -130,7 +151,15 @@ def ingested(store: Store, path: Path) -> list[Imported]:
 def test_an_export_that_comes_back_changes_nothing(real: Real, tmp_path: Path) -> None:
     def facts() -> list[tuple[Any, ...]]:
         return [
-            (s.id, s.relation, s.parent_id, s.message_count, s.cost, s.cost_inherited, s.tokens)
+            (
+                s.id,
+                s.relation,
+                s.parent_id,
+                s.message_count,
+                s.cost,
+                s.cost_inherited,
+                s.tokens,
+            )
             for s in sessions_of(real.store)
         ]
 
@@ -141,7 +170,9 @@ def test_an_export_that_comes_back_changes_nothing(real: Real, tmp_path: Path) -
     assert documents(real.store) == real.written
 
 
-def test_a_store_written_as_a_tree_is_read_as_the_same_sessions(real: Real, tmp_path: Path) -> None:
+def test_a_store_written_as_a_tree_is_read_as_the_same_sessions(
+    real: Real, tmp_path: Path
+) -> None:
     names = [session.id for session in sessions_of(real.store)]
     into_folder(tmp_path / "tree", *(real.store.export(name) for name in names))
     first = (real.store.export(name) for name in names)

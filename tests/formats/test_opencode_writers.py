@@ -33,9 +33,13 @@ def test_every_writer_of_opencode_is_known_by_its_name() -> None:
         writer("opencode3")
 
 
-def test_a_session_goes_back_in_the_generation_it_came_from(store: Store, tmp_path: Path) -> None:
+def test_a_session_goes_back_in_the_generation_it_came_from(
+    store: Store, tmp_path: Path
+) -> None:
     first, second = everything(), everything2()
-    ids = brought_in(store, sqlite_store(tmp_path / "a" / "opencode.db", first, version="1.2"))
+    ids = brought_in(
+        store, sqlite_store(tmp_path / "a" / "opencode.db", first, version="1.2")
+    )
     assert one_written("opencode", store.export(ids["ses_0001"]))[0] == first
     store.delete(ids["ses_0001"])
     with Store.open(tmp_path / "other.db", durability="normal") as other:
@@ -62,13 +66,26 @@ def test_a_session_of_our_own_becomes_one_of_version_1(store: Store) -> None:
     assert prompt["info"]["model"] == {"providerID": "acme", "modelID": "large"}
     assert prompt["parts"][1]["url"] == "data:image/png;base64,AAE="
     assert answer["info"]["parentID"] == prompt["info"]["id"]
-    assert [p["type"] for p in answer["parts"]] == ["reasoning", "text", "tool", "tool", "tool"]
+    assert [p["type"] for p in answer["parts"]] == [
+        "reasoning",
+        "text",
+        "tool",
+        "tool",
+        "tool",
+    ]
     done, failed, denied = (p["state"] for p in answer["parts"][2:])
-    assert (done["status"], done["output"], done["input"]) == ("completed", "x\0", {"path": "a"})
+    assert (done["status"], done["output"], done["input"]) == (
+        "completed",
+        "x\0",
+        {"path": "a"},
+    )
     assert (failed["status"], failed["error"]) == ("error", "No such file")
     assert (failed["input"], denied["status"]) == ({"value": ["a"]}, "error")
     assert asked_for["parts"][0]["type"] == "compaction"
-    assert (summary["info"]["summary"], summary["parts"][0]["text"]) == (True, "A summary.")
+    assert (summary["info"]["summary"], summary["parts"][0]["text"]) == (
+        True,
+        "A summary.",
+    )
     assert cut["info"]["error"]["name"] == "MessageAbortedError"
     assert losses == {
         "role system: it became a synthetic prompt", "role event: it became a synthetic prompt",
@@ -87,7 +104,11 @@ def test_a_session_of_our_own_becomes_one_of_version_2(store: Store) -> None:
         "system", "user", "assistant", "synthetic", "compaction", "user", "assistant", "assistant",
     ]  # fmt: skip
     _, prompt, answer, _, summary, *_, cut = records
-    assert prompt["files"][0] | {"source": 0} == {"data": "AAE=", "mime": "image/png", "source": 0}
+    assert prompt["files"][0] | {"source": 0} == {
+        "data": "AAE=",
+        "mime": "image/png",
+        "source": 0,
+    }
     assert [piece["type"] for piece in answer["content"]] == [
         "reasoning", "text", "tool", "tool", "tool",
     ]  # fmt: skip
@@ -102,10 +123,15 @@ def test_a_session_of_our_own_becomes_one_of_version_2(store: Store) -> None:
 def test_what_is_open_is_no_answer_of_version_2(store: Store) -> None:
     handle = store.create_session(title="Open")
     store.append(handle, sdb.user("Go"))
-    store.append(handle, sdb.assistant(sdb.tool("ls", {}, call_id="call_1")), finish="stop")
+    store.append(
+        handle, sdb.assistant(sdb.tool("ls", {}, call_id="call_1")), finish="stop"
+    )
     store.append(handle, sdb.assistant("Half"), open=True)
     document, losses = one_written("opencode2", store.export(handle.id))
-    assert document["messages"][1]["content"][0]["state"]["error"]["type"] == "tool.interrupted"
+    assert (
+        document["messages"][1]["content"][0]["state"]["error"]["type"]
+        == "tool.interrupted"
+    )
     assert len(document["messages"]) == 2
     assert losses == {
         "that call call_1 is open: it is written as interrupted", "a message that never ended",
@@ -121,16 +147,22 @@ def test_results_that_say_what_their_call_says_are_no_loss(store: Store) -> None
     store.append(handle, MessageDraft("tool", (sdb.tool_result("call_9", "b"),)))
     for form in ("opencode", "opencode2"):
         _, losses = written(form, store.export(handle.id))
-        assert [loss.why for loss in losses if "result" in loss.why] == ["a result of call call_9"]
+        assert [loss.why for loss in losses if "result" in loss.why] == [
+            "a result of call call_9"
+        ]
         assert all(loss.message_id for loss in losses if "result" in loss.why)
 
 
-def test_times_that_step_back_do_not_change_the_order_in_version_1(store: Store) -> None:
+def test_times_that_step_back_do_not_change_the_order_in_version_1(
+    store: Store,
+) -> None:
     handle = store.create_session(title="Clocks")
     for number in (3, 1, 2):
         store.append(handle, sdb.user(str(number)), time=T0 + number)
     document, losses = one_written("opencode", store.export(handle.id))
-    places = [(e["info"]["time"]["created"], e["info"]["id"]) for e in document["messages"]]
+    places = [
+        (e["info"]["time"]["created"], e["info"]["id"]) for e in document["messages"]
+    ]
     assert places == sorted(places)
     assert [e["parts"][0]["text"] for e in document["messages"]] == ["3", "1", "2"]
     assert losses == {"its time, moved so that the order stays"}
@@ -172,19 +204,27 @@ def test_a_fork_of_ours_of_a_session_of_version_1_keeps_its_records(
     prompt, copy, own = document["messages"]
     assert not set(ids_in(document)) & set(ids_in(item))
     assert copy["info"]["parentID"] == prompt["info"]["id"]
-    given = {k: v for k, v in answer["info"].items() if k not in ("id", "sessionID", "parentID")}
+    given = {
+        k: v
+        for k, v in answer["info"].items()
+        if k not in ("id", "sessionID", "parentID")
+    }
     assert {key: copy["info"][key] for key in given} == given
     assert [part["type"] for part in copy["parts"]] == ["text", "step-finish"]
     assert {part["messageID"] for part in copy["parts"]} == {copy["info"]["id"]}
     assert own["parts"][0]["text"] == "Else"
 
 
-def test_a_session_that_went_on_here_is_written_as_one(store: Store, tmp_path: Path) -> None:
+def test_a_session_that_went_on_here_is_written_as_one(
+    store: Store, tmp_path: Path
+) -> None:
     first = sqlite_store(tmp_path / "a" / "opencode.db", session(1, user(0, "One")))
     second = sqlite2_store(tmp_path / "b" / "opencode.db", session2(2, asked(0, "One")))
     for path, name in ((first, "ses_0001"), (second, "ses_0002")):
         own = brought_in(store, path)[name]
-        store.append(own, sdb.assistant("Two"), finish="stop", provider="acme", model="large")
+        store.append(
+            own, sdb.assistant("Two"), finish="stop", provider="acme", model="large"
+        )
         document, _ = one_written("opencode", store.export(own))
         assert document["info"]["id"] == name
         mine = document["messages"][-1]
@@ -192,15 +232,26 @@ def test_a_session_that_went_on_here_is_written_as_one(store: Store, tmp_path: P
         assert "Two" in json.dumps(mine)
 
 
-def test_subagents_name_the_parent_that_was_written(store: Store, tmp_path: Path) -> None:
-    parent = brought_in(store, sqlite_store(tmp_path / "opencode.db", session(1, user(0, "One"))))
-    child = store.create_session(parent=parent["ses_0001"], relation="subagent", title="Helper")
+def test_subagents_name_the_parent_that_was_written(
+    store: Store, tmp_path: Path
+) -> None:
+    parent = brought_in(
+        store, sqlite_store(tmp_path / "opencode.db", session(1, user(0, "One")))
+    )
+    child = store.create_session(
+        parent=parent["ses_0001"], relation="subagent", title="Helper"
+    )
     store.append(child, sdb.user("Count"))
     grandchild = store.create_session(parent=child, relation="subagent", title="Deeper")
     store.append(grandchild, sdb.user("Count more"))
     for form in ("opencode", "opencode2"):
-        documents, _ = written(form, store.export(child.id), store.export(grandchild.id))
-        assert [document["info"]["parentID"] for document in documents] == ["ses_0001", child.id]
+        documents, _ = written(
+            form, store.export(child.id), store.export(grandchild.id)
+        )
+        assert [document["info"]["parentID"] for document in documents] == [
+            "ses_0001",
+            child.id,
+        ]
 
 
 def test_other_programs_ids_become_ids_that_opencode_takes(store: Store) -> None:
@@ -212,7 +263,11 @@ def test_other_programs_ids_become_ids_that_opencode_takes(store: Store) -> None
     assert all(name.startswith("msg_") and len(name) == 30 for name in names)
     assert names == sorted(names)
     assert document["messages"][1]["info"]["parentID"] == names[0]
-    assert minted("msg_", T0, 1, "a") == minted("msg_", T0, 1, "a") != minted("msg_", T0, 1, "b")
+    assert (
+        minted("msg_", T0, 1, "a")
+        == minted("msg_", T0, 1, "a")
+        != minted("msg_", T0, 1, "b")
+    )
 
 
 def test_labels_todos_and_diffs_are_told_as_lost(store: Store) -> None:
@@ -231,9 +286,13 @@ def test_what_ends_a_turn_and_what_changes_the_model_is_kept_where_there_is_a_pl
     handle = store.create_session(title="Ends")
     store.append(handle, sdb.user("Go"))
     calls = [sdb.tool("ls", {"path": name}, call_id=name) for name in "ab"]
-    store.append(handle, sdb.assistant(*calls), finish="tool-calls", provider="acme", model="s")
+    store.append(
+        handle, sdb.assistant(*calls), finish="tool-calls", provider="acme", model="s"
+    )
     for name in "ba":
-        store.append(handle, MessageDraft("tool", (sdb.tool_result(name, f"in {name}"),)))
+        store.append(
+            handle, MessageDraft("tool", (sdb.tool_result(name, f"in {name}"),))
+        )
     store.append(handle, sdb.event("model_change"), provider="acme", model="large")
     store.append(handle, sdb.event("mode_change"), agent="plan")
     for kind in ("cancelled", "failed", "rules"):
@@ -254,14 +313,22 @@ def test_what_ends_a_turn_and_what_changes_the_model_is_kept_where_there_is_a_pl
 
 
 @pytest.mark.parametrize("form", ["opencode", "opencode2", "opencode-tree"])
-def test_odd_details_of_a_part_are_no_reason_to_write_nothing(form: str, store: Store) -> None:
+def test_odd_details_of_a_part_are_no_reason_to_write_nothing(
+    form: str, store: Store
+) -> None:
     handle = store.create_session(title="Odd")
     store.append(handle, sdb.user("Go"))
     odd = [
         sdb.part("patch", hash="a", files=None),
         sdb.part("step-finish", cost="much", tokens=7),
         sdb.tool("ls", {}, call_id="c", output="x", state="gone"),
-        sdb.tool("ls", {}, call_id="d", output="x", state={"content": ["y"], "metadata": b"z"}),
+        sdb.tool(
+            "ls",
+            {},
+            call_id="d",
+            output="x",
+            state={"content": ["y"], "metadata": b"z"},
+        ),
         sdb.part("file", url=7, mime=None),
     ]
     store.append(handle, sdb.assistant(*odd), finish="stop")
@@ -272,7 +339,9 @@ def test_odd_details_of_a_part_are_no_reason_to_write_nothing(form: str, store: 
 def test_no_name_of_a_session_leads_out_of_the_folder_it_is_written_to(
     store: Store, tmp_path: Path
 ) -> None:
-    path = sqlite_store(tmp_path / "opencode.db", session(1, user(0, "Hi"), id="..", projectID="."))
+    path = sqlite_store(
+        tmp_path / "opencode.db", session(1, user(0, "Hi"), id="..", projectID=".")
+    )
     ids = brought_in(store, path)
     for form in ("opencode", "opencode-tree"):
         for document in writer(form).write([store.export(ids[".."])], detail="full"):
@@ -309,7 +378,9 @@ def test_what_shares_nothing_with_the_session_it_names_is_left_alone(
     store: Store, tmp_path: Path
 ) -> None:
     handle = talk(store)
-    path = sqlite_store(tmp_path / "opencode.db", session(1, user(0, "Other"), id=handle.id))
+    path = sqlite_store(
+        tmp_path / "opencode.db", session(1, user(0, "Other"), id=handle.id)
+    )
     (found,) = find(path)
     (done,) = store.ingest(found.read())
     assert (done.outcome, done.id) == ("diverged", handle.id)

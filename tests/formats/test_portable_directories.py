@@ -42,12 +42,16 @@ def ada(git: str, tmp_path: Path) -> Path:
 
 def scattered(store: Store, tmp_path: Path) -> Made:
     """Make a family whose members were held in different places."""
-    made = {"root": store.create_session(title="root", directory=str(tmp_path / "ada")).id}
+    made = {
+        "root": store.create_session(title="root", directory=str(tmp_path / "ada")).id
+    }
     store.append(made["root"], user("start"))
     for name, where in (
         ("below", "ada/src"), ("linked", "linked/src"), ("elsewhere", "elsewhere"), ("gone", "no"),
     ):  # fmt: skip
-        made[name] = store.fork(made["root"], title=name, directory=str(tmp_path / where)).id
+        made[name] = store.fork(
+            made["root"], title=name, directory=str(tmp_path / where)
+        ).id
     helper = store.create_session(
         parent=made["root"], title="helper", directory=str(tmp_path / "elsewhere")
     )
@@ -83,10 +87,14 @@ def test_every_session_that_sync_writes_is_read_by_the_other_clone(
             assert (done.problems, done.written) == ([], [])
             assert {x.id for x in done.read} == set(made.values())
             for name, below in EXPECTED.items():
-                assert other.session(made[name]).directory == str(bob / below).rstrip("/")
+                assert other.session(made[name]).directory == str(bob / below).rstrip(
+                    "/"
+                )
             assert len(other.projects()) == 1
             assert len(other.sessions(project=str(bob), subagents=True).items) == 6
-        assert store.session(made["linked"]).directory == str(tmp_path / "linked" / "src")
+        assert store.session(made["linked"]).directory == str(
+            tmp_path / "linked" / "src"
+        )
         assert sync(store).written == []
 
 

@@ -38,11 +38,16 @@ class Bundles:
         self.store.delete(name, keep_forks=keep_forks)
 
     def restore(self, path: Path) -> None:
-        assert set(outcomes(read_into(self.store, path, restore=True))) <= {"imported", "unchanged"}
+        assert set(outcomes(read_into(self.store, path, restore=True))) <= {
+            "imported",
+            "unchanged",
+        }
 
 
 def everything(store: Store) -> dict[str, str]:
-    found = store.sessions(project=ALL, subagents=True, archived=True, empty=True, limit=1000)
+    found = store.sessions(
+        project=ALL, subagents=True, archived=True, empty=True, limit=1000
+    )
     return {session.id: log(store, session.id) for session in found}
 
 

@@ -47,7 +47,9 @@ def at_rest(ada: Clone, bob: Clone) -> None:
     assert sync(ada.store).written == sync(bob.store).written == []
 
 
-def test_a_deletion_reaches_the_other_clone_and_the_log_keeps_everything(shared: Two) -> None:
+def test_a_deletion_reaches_the_other_clone_and_the_log_keeps_everything(
+    shared: Two,
+) -> None:
     ada, bob, session = shared
     ada.store.delete(session)
     exchanged(bob, ada)
@@ -77,7 +79,9 @@ def test_who_goes_on_with_a_session_keeps_it_for_all(shared: Two) -> None:
 
 
 @pytest.mark.parametrize("synced_before", [False, True])
-def test_an_edit_that_the_deletion_had_not_seen_keeps_it(shared: Two, synced_before: bool) -> None:
+def test_an_edit_that_the_deletion_had_not_seen_keeps_it(
+    shared: Two, synced_before: bool
+) -> None:
     ada, bob, session = shared
     bob.store.set_title(session, "Edited")
     bob.store.archive(session)
@@ -89,7 +93,9 @@ def test_an_edit_that_the_deletion_had_not_seen_keeps_it(shared: Two, synced_bef
     assert ada.store.session(session).time_archived is not None
 
 
-def test_a_fork_that_the_deletion_had_not_seen_stays_without_its_parent(shared: Two) -> None:
+def test_a_fork_that_the_deletion_had_not_seen_stays_without_its_parent(
+    shared: Two,
+) -> None:
     ada, bob, session = shared
     fork = bob.store.fork(session).id
     helper = bob.store.create_session(parent=fork, title="helper").id
@@ -122,7 +128,9 @@ def test_a_clone_that_never_had_it_does_not_get_a_deleted_session(
         assert (state(store), done.written, done.problems) == ({}, [], [])
 
 
-def test_the_command_says_what_others_removed(shared: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_says_what_others_removed(
+    shared: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ada, bob, session = shared
     ada.store.delete(session)
     synced(ada)

@@ -91,14 +91,19 @@ def nasty(store: Store) -> str:
         for number, bad in enumerate(XSS):
             fx.append(
                 session,
-                user(text(bad), file("https://evil.example/x.png", mime="image/png", filename=bad)),
+                user(
+                    text(bad),
+                    file("https://evil.example/x.png", mime="image/png", filename=bad),
+                ),
             )
             call = tool(
                 bad[:200], {"command": bad, "path": bad, "n": number, bad[:50]: [bad]}, call_id=f"c{number}",
                 output=bad, title=bad[:300] if number % 2 else None,
             )  # fmt: skip
             edit = tool(
-                "edit", {"filePath": bad, "oldString": bad, "newString": bad + "\nnew"}, output="ok"
+                "edit",
+                {"filePath": bad, "oldString": bad, "newString": bad + "\nnew"},
+                output="ok",
             )
             fx.append(
                 session,
@@ -106,7 +111,10 @@ def nasty(store: Store) -> str:
                 model=bad[:99],
                 agent="a<b>",
             )
-            fx.append(session, event(("compaction", "odd<b>", "context")[number % 3], text(bad)))
+            fx.append(
+                session,
+                event(("compaction", "odd<b>", "context")[number % 3], text(bad)),
+            )
         fx.append(session, system(text("\n".join(XSS))))
         fx.append(
             session,
@@ -115,7 +123,9 @@ def nasty(store: Store) -> str:
         )
         fx.append(
             session,
-            assistant(tool("bash", {"command": "yes"}, output=f"yes <b>{'y' * 72}\n" * 12_500)),
+            assistant(
+                tool("bash", {"command": "yes"}, output=f"yes <b>{'y' * 72}\n" * 12_500)
+            ),
         )
         fx.append(
             session,
@@ -126,7 +136,8 @@ def nasty(store: Store) -> str:
         )
         fx.set_todos(session, [Todo(XSS[1], "in<b>")])
         fx.set_diffs(
-            session, [FileDiff(XSS[2], 0, "--- a\n+++ b\n@@ -1 +1 @@\n-<b>\n+</pre>\n", 1, 1)]
+            session,
+            [FileDiff(XSS[2], 0, "--- a\n+++ b\n@@ -1 +1 @@\n-<b>\n+</pre>\n", 1, 1)],
         )
         fx.label(session, 1, "l<b>")
     return session.id
@@ -137,7 +148,10 @@ def story(store: Store) -> str:
     session = store.create_session(title="Fix the *parser*")
     store.append(
         session,
-        user(text("Fix `lexer.py`"), file(mime="image/png", content=PNG, filename="shot.png")),
+        user(
+            text("Fix `lexer.py`"),
+            file(mime="image/png", content=PNG, filename="shot.png"),
+        ),
     )
     store.append(session, assistant(
         reasoning("The bound is exclusive."), text("I look first."),
@@ -156,7 +170,9 @@ def story(store: Store) -> str:
 def exported(store: Store, form: str, *ids: str, **how: object) -> str:
     """Return what the writer makes of sessions, in one file, and check how it is told."""
     return "".join(
-        chunk for document in _documents(store, form, ids, how) for chunk in document.chunks
+        chunk
+        for document in _documents(store, form, ids, how)
+        for chunk in document.chunks
     )
 
 

@@ -70,8 +70,12 @@ def lost(golden: dict[str, Any]) -> Callable[[dict[str, Any], Path], list[str]]:
     def find(before: dict[str, Any], path: Path) -> list[str]:
         after, missing = golden["rows"](path), []
         for table in before.keys() - {"meta", "alembic_version"}:
-            places = [after[table]["columns"].index(name) for name in before[table]["columns"]]
-            if [[row[i] for i in places] for row in after[table]["rows"]] != before[table]["rows"]:
+            places = [
+                after[table]["columns"].index(name) for name in before[table]["columns"]
+            ]
+            if [[row[i] for i in places] for row in after[table]["rows"]] != before[
+                table
+            ]["rows"]:
                 missing.append(table)
         return missing
 
@@ -79,7 +83,9 @@ def lost(golden: dict[str, Any]) -> Callable[[dict[str, Any], Path], list[str]]:
 
 
 @pytest.fixture(scope="session")
-def remember(golden: dict[str, Any], lost: Lost) -> Callable[[Path], Callable[[Path], list[str]]]:
+def remember(
+    golden: dict[str, Any], lost: Lost
+) -> Callable[[Path], Callable[[Path], list[str]]]:
     """Note every row of a file; return what names the tables of another one that lost some."""
     return lambda path: partial(lost, golden["rows"](path))
 
@@ -164,7 +170,10 @@ def _build(folder: Path, revision: str, migrations: Path) -> Release:
     _append(package / "schema" / "views.py", SHOWN)
 
     if revision == LAST:
-        _append(package / "schema" / "tables.py", f"from sqlalchemy import DefaultClause\n{NAMED}")
+        _append(
+            package / "schema" / "tables.py",
+            f"from sqlalchemy import DefaultClause\n{NAMED}",
+        )
         _edit(ddl, "^MIN_(READER|WRITER) = .*", rf'MIN_\1 = "{released}"')
     return Release(folder)
 

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from sessiondb import ALL, Store
-from sessiondb.engine import migrate
-from sessiondb.engine.chain import Chain
+from sessiondb.engine.sqlite import migrations
+from sessiondb.engine.sqlite.chain import Chain
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 #: From the first schema to the present one.
-FILES = sorted(GOLDEN.glob("*.db"), key=lambda path: int(path.stem.removeprefix("schema-")))
+FILES = sorted(
+    GOLDEN.glob("*.db"), key=lambda path: int(path.stem.removeprefix("schema-"))
+)
 
 
 @pytest.fixture(params=FILES, ids=lambda path: path.stem)
@@ -27,27 +29,29 @@ def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_there_is_a_golden_file_of_each_schema() -> None:
-    assert [migrate.current(path) for path in FILES] == [p.revision for p in Chain.of().after(None)]
+    assert [migrations.current(path) for path in FILES] == [
+        p.revision for p in Chain.of().after(None)
+    ]
 
 
 def test_a_golden_file_is_migrated_and_every_row_is_what_was_written(
     copy: Path, lost: Callable[[dict[str, Any], Path], list[str]]
 ) -> None:
-    migrate.upgrade(copy)
+    migrations.upgrade(copy)
     assert lost(json.loads(copy.with_suffix(".json").read_text())["tables"], copy) == []
 
 
 def test_a_golden_file_says_through_the_api_what_it_said_when_it_was_made(
     copy: Path, golden: dict[str, Any]
 ) -> None:
-    migrate.upgrade(copy)
+    migrations.upgrade(copy)
     with Store.open(copy) as store:
         written = json.loads(copy.with_suffix(".json").read_text())
         assert golden["sessions"](store) == written["sessions"]
 
 
 def test_a_golden_file_is_searched_forked_and_written(copy: Path) -> None:
-    migrate.upgrade(copy)
+    migrations.upgrade(copy)
     with Store.open(copy) as store:
         (hit, *_) = store.search("loop", project=ALL)
         fork = store.fork(hit.session.id)

@@ -13,7 +13,7 @@ import pytest
 from later_releases import LAST, NEXT
 
 from sessiondb import ALL, SchemaVersionError, Store, assistant, tool, user
-from sessiondb.engine import migrate
+from sessiondb.engine.sqlite import migrations
 
 Remember = Callable[[Path], Callable[[Path], list[str]]]
 Whole = Callable[[Path], object]
@@ -52,7 +52,7 @@ def demand(path: Path, key: str) -> None:
 @pytest.fixture
 def newer(old: Path, later: list[Path]) -> Path:
     """A file that a newer release migrated, additively."""
-    migrate.upgrade(old, NEXT, versions=later)
+    migrations.upgrade(old, NEXT, versions=later)
     return old
 
 
@@ -60,9 +60,11 @@ def test_a_newer_release_migrates_additively_when_it_opens_the_file(
     old: Path, release: Releases, remember: Remember
 ) -> None:
     lost = remember(old)
-    result = release(NEXT).run("import sys, sessiondb; sessiondb.Store.open(sys.argv[1])", old)
+    result = release(NEXT).run(
+        "import sys, sessiondb; sessiondb.Store.open(sys.argv[1])", old
+    )
     assert result.returncode == 0, result.stderr
-    assert migrate.current(old) == NEXT
+    assert migrations.current(old) == NEXT
     assert lost(old) == []
 
 
@@ -78,14 +80,16 @@ def test_two_releases_write_to_one_file_in_turn(old: Path, release: Releases) ->
             store.delete(store.fork(session))
             assert store.search("written by another release").items
             store.delete(session)
-    assert migrate.current(old) == NEXT
+    assert migrations.current(old) == NEXT
 
 
-def test_an_open_store_goes_on_after_an_additive_migration(old: Path, later: list[Path]) -> None:
+def test_an_open_store_goes_on_after_an_additive_migration(
+    old: Path, later: list[Path]
+) -> None:
     with Store.open(old) as store:
         session = store.create_session(title="Before", directory="/home/ada/parser")
         store.append(session, user("one"))
-        migrate.upgrade(old, NEXT, versions=later)
+        migrations.upgrade(old, NEXT, versions=later)
         store.append(session, user("two"))
         store.set_title(session, "After")
         assert [m.parts[0].text for m in store.messages(session.id)] == ["one", "two"]
@@ -98,7 +102,7 @@ def test_an_open_store_writes_nothing_once_a_migration_forbids_it(
     with Store.open(old) as store:
         session = store.create_session(title="Before", directory="/home/ada/parser")
         store.append(session, user("one"))
-        migrate.upgrade(old, LAST, versions=later)
+        migrations.upgrade(old, LAST, versions=later)
         before = whole(old)
         for _ in range(2):
             with pytest.raises(SchemaVersionError, match=f"schema {int(LAST)}"):
@@ -107,7 +111,9 @@ def test_an_open_store_writes_nothing_once_a_migration_forbids_it(
         assert whole(old) == before
 
 
-def test_a_file_that_only_newer_releases_may_write_can_be_read(newer: Path, whole: Whole) -> None:
+def test_a_file_that_only_newer_releases_may_write_can_be_read(
+    newer: Path, whole: Whole
+) -> None:
     demand(newer, "min_writer")
     before = whole(newer)
     with Store.open(newer) as store:
@@ -141,7 +147,7 @@ def test_a_migration_that_is_not_additive_waits_for_a_person(
     assert result.stdout.startswith(f"6 `sessiondb --db {old} migrate` "), result.stderr
     assert old.read_bytes() == before
     upgrade = (
-        "import sys\nfrom pathlib import Path\nfrom sessiondb.engine.migrate import upgrade\n"
+        "import sys\nfrom pathlib import Path\nfrom sessiondb.engine.sqlite.migrations import upgrade\n"
         "print(upgrade(Path(sys.argv[1])))"
     )
     backup = Path(release(LAST).run(upgrade, old).stdout.strip())
@@ -155,7 +161,7 @@ def test_a_migration_that_is_not_additive_waits_for_a_person(
 def test_the_backup_is_a_store_that_the_old_release_opens(
     old: Path, later: list[Path], tmp_path: Path
 ) -> None:
-    backup = migrate.upgrade(old, versions=later)
+    backup = migrations.upgrade(old, versions=later)
     assert backup is not None
     with Store.open(shutil.copy(backup, tmp_path / "restored.db")) as store:
         session = store.create_session(title="Again", directory="/home/ada/parser")

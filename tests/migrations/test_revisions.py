@@ -29,7 +29,9 @@ class Project:
 
     def edit(self, file: str, pattern: str, replacement: str) -> None:
         path = self.folder / "src" / "sessiondb" / "schema" / file
-        text, count = re.subn(pattern, replacement, path.read_text(), count=1, flags=re.MULTILINE)
+        text, count = re.subn(
+            pattern, replacement, path.read_text(), count=1, flags=re.MULTILINE
+        )
         assert count, f"{pattern} is not in {file}"
         path.write_text(text)
 
@@ -75,10 +77,15 @@ def test_a_change_without_a_migration_fails_the_check(project: Project) -> None:
     project.run("alembic", "revision", "--autogenerate", "-m", "a view only")
     (project.migrations()[-1]).unlink()
     project.edit("views.py", "s.priority, ", "")
-    assert "ALTER TABLE session ADD COLUMN priority" in project.run("alembic", "check").stdout
+    assert (
+        "ALTER TABLE session ADD COLUMN priority"
+        in project.run("alembic", "check").stdout
+    )
 
 
-def test_a_revision_is_numbered_after_its_schema_and_waits_for_its_ddl(project: Project) -> None:
+def test_a_revision_is_numbered_after_its_schema_and_waits_for_its_ddl(
+    project: Project,
+) -> None:
     result = project.run("alembic", "revision", "-m", "sessions have a colour")
     assert result.returncode == 0, result.stderr
     script = project.migrations()[-1]
@@ -102,7 +109,9 @@ def test_what_sqlite_cannot_alter_is_refused_in_one_line(project: Project) -> No
 def test_a_second_migration_needs_no_change_of_another_test(project: Project) -> None:
     project.add_a_column()
     project.show_it_in_a_view()
-    result = project.run("alembic", "revision", "--autogenerate", "-m", "sessions have a priority")
+    result = project.run(
+        "alembic", "revision", "--autogenerate", "-m", "sessions have a priority"
+    )
     assert result.returncode == 0, result.stdout + result.stderr
     assert "ADDITIVE = True" in project.migrations()[-1].read_text()
 
@@ -120,7 +129,9 @@ def test_a_second_migration_needs_no_change_of_another_test(project: Project) ->
     assert tested.returncode == 0, tested.stdout[-3000:]
 
 
-def test_the_golden_file_of_a_schema_is_not_replaced_by_accident(project: Project) -> None:
+def test_the_golden_file_of_a_schema_is_not_replaced_by_accident(
+    project: Project,
+) -> None:
     file = project.folder / "tests" / "golden" / f"schema-{VERSION}.db"
     before = file.read_bytes()
     result = project.run("scripts/golden.py")

@@ -16,7 +16,7 @@ from alembic.config import main
 from later_releases import LAST, NEXT
 
 from sessiondb import ALL, Store
-from sessiondb.engine import migrate
+from sessiondb.engine.sqlite import migrations
 from sessiondb.location import state_directory
 from sessiondb.schema.ddl import APPLICATION_ID, HEAD, MIN_READER, MIN_WRITER, VERSION
 
@@ -36,7 +36,9 @@ def fresh(tmp_path: Path) -> Path:
 
 
 def difference(fresh: list[str], migrated: list[str]) -> str:
-    return "\n".join(difflib.unified_diff(fresh, migrated, "fresh", "migrated", lineterm="", n=0))
+    return "\n".join(
+        difflib.unified_diff(fresh, migrated, "fresh", "migrated", lineterm="", n=0)
+    )
 
 
 def alembic(path: Path, *command: str) -> None:
@@ -46,10 +48,20 @@ def alembic(path: Path, *command: str) -> None:
 
 def facts(path: Path) -> dict[str, object]:
     with closing(sqlite3.connect(path)) as connection:
-        pragmas = ("application_id", "user_version", "journal_mode", "page_size", "auto_vacuum")
-        found = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas}
+        pragmas = (
+            "application_id",
+            "user_version",
+            "journal_mode",
+            "page_size",
+            "auto_vacuum",
+        )
+        found = {
+            name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas
+        }
         meta = dict(connection.execute("SELECT key, value FROM meta").fetchall())
-        revision = connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
+        revision = connection.execute(
+            "SELECT version_num FROM alembic_version"
+        ).fetchone()[0]
     assert len(str(meta.pop("database_uuid"))) == 36
     mode = stat.S_IMODE(path.stat().st_mode)
     return {**found, "meta": meta, "revision": revision, "mode": mode}
@@ -80,7 +92,7 @@ def test_the_library_makes_the_same_schema_as_the_alembic_command(
     fresh: Path, tmp_path: Path, schema: Schema
 ) -> None:
     path = tmp_path / "migrated.db"
-    assert migrate.upgrade(path) is None
+    assert migrations.upgrade(path) is None
     assert difference(schema(fresh), schema(path)) == ""
     assert facts(path) == facts(fresh)
     with Store.open(path) as store:
@@ -89,12 +101,16 @@ def test_the_library_makes_the_same_schema_as_the_alembic_command(
 
 @pytest.mark.parametrize("revision", [NEXT, LAST])
 def test_a_later_release_makes_the_same_schema_in_all_three_ways(
-    revision: str, release: Callable[[str], object], old: Path, tmp_path: Path, schema: Schema
+    revision: str,
+    release: Callable[[str], object],
+    old: Path,
+    tmp_path: Path,
+    schema: Schema,
 ) -> None:
     fresh, migrated = tmp_path / "fresh.db", tmp_path / "migrated.db"
     code = (
         "import sys\nfrom pathlib import Path\n"
-        "from sessiondb import Store\nfrom sessiondb.engine.migrate import upgrade\n"
+        "from sessiondb import Store\nfrom sessiondb.engine.sqlite.migrations import upgrade\n"
         "fresh, migrated, old = map(Path, sys.argv[1:])\n"
         "Store.open(fresh).close()\nupgrade(migrated)\nupgrade(old)\nStore.open(old).close()"
     )
@@ -126,11 +142,15 @@ def test_the_alembic_command_says_in_one_line_what_it_does_not_do(
         assert len(store.sessions(project=ALL)) == 4
 
 
-@pytest.mark.parametrize("scheme", ["db={}", "url=sqlite:///{}", "url=sqlite+aiosqlite:///{}"])
+@pytest.mark.parametrize(
+    "scheme", ["db={}", "url=sqlite:///{}", "url=sqlite+aiosqlite:///{}"]
+)
 def test_a_path_and_a_url_name_the_same_database(tmp_path: Path, scheme: str) -> None:
     path = tmp_path / "named.db"
-    main(["-c", str(ROOT / "alembic.ini"), "-x", scheme.format(path), "upgrade", "head"])
-    assert migrate.current(path) == HEAD
+    main(
+        ["-c", str(ROOT / "alembic.ini"), "-x", scheme.format(path), "upgrade", "head"]
+    )
+    assert migrations.current(path) == HEAD
 
 
 @pytest.mark.parametrize(
@@ -165,8 +185,8 @@ def test_without_a_database_the_alembic_command_uses_that_of_the_environment(
     path = tmp_path / "named.db"
     monkeypatch.setenv("SESSIONDB_PATH", str(path))
     main(["-c", str(ROOT / "alembic.ini"), "upgrade", "head"])
-    assert migrate.current(path) == HEAD
+    assert migrations.current(path) == HEAD
     assert capsys.readouterr().err == f"database: {path}\n"
     main(["-c", str(ROOT / "alembic.ini"), "downgrade", "base"])
-    assert migrate.current(path) is None
+    assert migrations.current(path) is None
     assert len(list((state_directory() / "backups").glob("named.db.*"))) == 1

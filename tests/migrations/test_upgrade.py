@@ -18,7 +18,7 @@ import pytest
 from later_releases import LAST, NEXT
 
 from sessiondb import ALL, Store
-from sessiondb.engine import migrate
+from sessiondb.engine.sqlite import migrations
 from sessiondb.errors import (
     BusyError,
     ConflictError,
@@ -51,7 +51,9 @@ def migration(folder: Path, *statements: str, additive: bool = False) -> list[Pa
     """Write a migration that runs *statements* of Python and return its folder as *versions*."""
     folder.mkdir()
     body = "\n".join(f"    {statement}" for statement in statements)
-    text = MIGRATION.format(head=HEAD, next=NEXT, version=VERSION + 1, additive=additive, body=body)
+    text = MIGRATION.format(
+        head=HEAD, next=NEXT, version=VERSION + 1, additive=additive, body=body
+    )
     (folder / SCRIPT).write_text(text)
     return [folder]
 
@@ -65,7 +67,9 @@ def found(path: Path, word: str) -> int:
     search = "SELECT count(*) FROM part_search WHERE part_search MATCH ?"
     with closing(sqlite3.connect(path)) as connection:
         for table in ("part_search", "session_search", "prompt_search"):
-            connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")
+            connection.execute(
+                f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"
+            )
         return int(connection.execute(search, (word,)).fetchone()[0])
 
 
@@ -78,18 +82,20 @@ def test_an_upgrade_keeps_every_value_of_every_row_and_the_search(
     ask(old, "UPDATE project SET name = worktree")
     lost, hits = remember(old), found(old, "loop")
     assert hits > 0
-    assert [step[0] for step in migrate.pending(old, versions=later)] == [NEXT, LAST]
-    migrate.upgrade(old, versions=later)
-    assert migrate.current(old) == LAST
-    assert migrate.pending(old, versions=later) == []
+    assert [step[0] for step in migrations.pending(old, versions=later)] == [NEXT, LAST]
+    migrations.upgrade(old, versions=later)
+    assert migrations.current(old) == LAST
+    assert migrations.pending(old, versions=later) == []
     assert lost(old) == []
     assert found(old, "loop") == hits
     assert ask(old, "SELECT pinned FROM session_list") == [(None,)] * 6
     assert ask(old, "PRAGMA foreign_key_check") == []
 
 
-def test_what_is_pending_says_whether_it_waits_for_a_person(old: Path, later: list[Path]) -> None:
-    assert migrate.pending(old, versions=later) == [
+def test_what_is_pending_says_whether_it_waits_for_a_person(
+    old: Path, later: list[Path]
+) -> None:
+    assert migrations.pending(old, versions=later) == [
         (NEXT, "sessions can be pinned", True),
         (LAST, "every project has a name", False),
     ]
@@ -99,15 +105,15 @@ def test_only_a_migration_that_is_not_additive_makes_a_backup(
     old: Path, later: list[Path], tmp_path: Path, whole: Whole
 ) -> None:
     backups = tmp_path / "state" / "backups"
-    assert migrate.upgrade(old, NEXT, versions=later, backups=backups) is None
+    assert migrations.upgrade(old, NEXT, versions=later, backups=backups) is None
     before = whole(old)
-    backup = migrate.upgrade(old, versions=later, backups=backups)
+    backup = migrations.upgrade(old, versions=later, backups=backups)
     assert backup is not None
     assert list(backups.iterdir()) == [backup]
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     assert stat.S_IMODE(backups.stat().st_mode) == 0o700
     assert whole(backup) == before
-    assert migrate.current(backup) == NEXT
+    assert migrations.current(backup) == NEXT
 
 
 def test_a_persons_own_index_view_and_table_survive_a_table_that_is_built_again(
@@ -115,18 +121,25 @@ def test_a_persons_own_index_view_and_table_survive_a_table_that_is_built_again(
 ) -> None:
     ask(old, "CREATE INDEX mine ON project (vcs)")
     ask(old, "CREATE VIEW roots AS SELECT worktree FROM project")
-    ask(old, "CREATE TABLE notes (project TEXT REFERENCES project (id) ON DELETE CASCADE)")
+    ask(
+        old,
+        "CREATE TABLE notes (project TEXT REFERENCES project (id) ON DELETE CASCADE)",
+    )
     ask(old, "INSERT INTO notes SELECT id FROM project")
-    migrate.upgrade(old, versions=later)
-    assert ask(old, "SELECT tbl_name FROM sqlite_schema WHERE name = 'mine'") == [("project",)]
+    migrations.upgrade(old, versions=later)
+    assert ask(old, "SELECT tbl_name FROM sqlite_schema WHERE name = 'mine'") == [
+        ("project",)
+    ]
     assert len(ask(old, "SELECT * FROM roots")) == 2
     assert len(ask(old, "SELECT * FROM notes JOIN project ON id = project")) == 2
 
 
-def test_an_upgrade_takes_up_what_is_still_in_the_wal(old: Path, later: list[Path]) -> None:
+def test_an_upgrade_takes_up_what_is_still_in_the_wal(
+    old: Path, later: list[Path]
+) -> None:
     with Store.open(old) as store:
         session = store.create_session(title="Just now", directory="/home/ada/parser")
-        migrate.upgrade(old, versions=later)
+        migrations.upgrade(old, versions=later)
         assert store.session(session.id).title == "Just now"
     assert ask(old, "SELECT title FROM session ORDER BY id LIMIT 1") == [("Just now",)]
 
@@ -140,12 +153,12 @@ def test_each_step_down_on_a_copy_gives_the_rows_and_the_schema_of_before(
     lost = remember(old)
     stages = {HEAD: schema(old)}
     for revision in (NEXT, LAST):
-        migrate.upgrade(old, revision, versions=later)
+        migrations.upgrade(old, revision, versions=later)
         stages[revision] = schema(old)
     copy = Path(shutil.copy(old, tmp_path / "copy.db"))
     for revision in (NEXT, HEAD):
-        migrate.downgrade(copy, "-1", versions=later)
-        assert migrate.current(copy) == revision
+        migrations.downgrade(copy, "-1", versions=later)
+        assert migrations.current(copy) == revision
         assert schema(copy) == stages[revision]
     assert lost(copy) == []
     assert dict(ask(copy, "SELECT key, value FROM meta"))["min_writer"] == MIN_WRITER
@@ -154,22 +167,26 @@ def test_each_step_down_on_a_copy_gives_the_rows_and_the_schema_of_before(
     assert schema(old) == stages[LAST]
 
 
-def test_the_last_step_down_refuses_while_there_are_sessions(old: Path, whole: Whole) -> None:
+def test_the_last_step_down_refuses_while_there_are_sessions(
+    old: Path, whole: Whole
+) -> None:
     before = whole(old)
     with pytest.raises(ConflictError, match="6 sessions would be lost"):
-        migrate.downgrade(old, "base")
+        migrations.downgrade(old, "base")
     assert whole(old) == before
     assert list(old.parent.glob("*schema*")) == []
 
 
-def test_without_sessions_the_last_step_down_is_a_file_to_begin_with(tmp_path: Path) -> None:
+def test_without_sessions_the_last_step_down_is_a_file_to_begin_with(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "sessions.db"
     Store.open(path).close()
-    migrate.downgrade(path, "base")
-    assert migrate.current(path) is None
+    migrations.downgrade(path, "base")
+    assert migrations.current(path) is None
     with Store.open(path) as store:
         store.create_session(title="Again")
-    assert migrate.current(path) == HEAD
+    assert migrations.current(path) == HEAD
 
 
 # -- nothing lost -------------------------------------------------------------
@@ -196,7 +213,7 @@ def test_a_migration_that_loses_something_is_undone(
     before = whole(old)
     versions = migration(tmp_path / "versions", f"op.execute({statement!r})")
     with pytest.raises((ConflictError, UntrustedDatabaseError), match=why):
-        migrate.upgrade(old, versions=versions)
+        migrations.upgrade(old, versions=versions)
     assert whole(old) == before
     assert list(tmp_path.glob("*schema*")) == []
 
@@ -206,7 +223,7 @@ def test_a_migration_may_change_the_rows_it_declares(old: Path, tmp_path: Path) 
     versions = migration(tmp_path / "versions", *statements)
     script = tmp_path / "versions" / SCRIPT
     script.write_text(f"{script.read_text()}CHANGED = ('todo',)\n")
-    migrate.upgrade(old, versions=versions)
+    migrations.upgrade(old, versions=versions)
     assert ask(old, "SELECT * FROM todo") == []
 
 
@@ -214,23 +231,25 @@ def test_rows_that_lost_their_parent_before_do_not_stand_in_the_way(
     old: Path, later: list[Path]
 ) -> None:
     ask(old, "DELETE FROM message WHERE rid = 1")
-    migrate.upgrade(old, versions=later)
-    assert migrate.current(old) == LAST
+    migrations.upgrade(old, versions=later)
+    assert migrations.current(old) == LAST
 
 
-def test_an_additive_migration_that_touches_search_is_refused(old: Path, tmp_path: Path) -> None:
+def test_an_additive_migration_that_touches_search_is_refused(
+    old: Path, tmp_path: Path
+) -> None:
     versions = migration(tmp_path / "versions", "pass", additive=True)
     script = tmp_path / "versions" / SCRIPT
     script.write_text(f"{script.read_text()}DERIVED = ()\n")
     with pytest.raises(InvalidInputError, match="search is not additive"):
-        migrate.upgrade(old, versions=versions)
-    assert migrate.current(old) == HEAD
+        migrations.upgrade(old, versions=versions)
+    assert migrations.current(old) == HEAD
 
 
 # -- interrupted, at once, in the way -------------------------------------------
 
 UPGRADE = (
-    "import sys\nfrom pathlib import Path\nfrom sessiondb.engine.migrate import upgrade\n"
+    "import sys\nfrom pathlib import Path\nfrom sessiondb.engine.sqlite.migrations import upgrade\n"
     "upgrade(Path(sys.argv[1]), versions=[Path(sys.argv[2])])"
 )
 
@@ -252,59 +271,71 @@ def test_killed_in_the_middle_the_old_version_is_whole(
     assert whole(old) == before
     with Store.open(old) as store:
         assert len(store.sessions(project=ALL)) == 4
-    migrate.upgrade(old, versions=later)
-    assert migrate.current(old) == LAST
+    migrations.upgrade(old, versions=later)
+    assert migrations.current(old) == LAST
 
 
-def test_two_processes_that_migrate_at_once_migrate_once(old: Path, later: list[Path]) -> None:
+def test_two_processes_that_migrate_at_once_migrate_once(
+    old: Path, later: list[Path]
+) -> None:
     command = [sys.executable, "-W", "error", "-c", UPGRADE, str(old), str(later[0])]
     running = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(60) for process in running] == [0, 0]
-    assert migrate.current(old) == LAST
+    assert migrations.current(old) == LAST
     assert len(list(old.parent.glob(f"*schema{VERSION}-*"))) == 1
 
 
 def test_threads_migrate_their_files_at_once(tmp_path: Path, later: list[Path]) -> None:
     paths = [tmp_path / f"{number}.db" for number in range(4)]
     threads = [
-        threading.Thread(target=migrate.upgrade, args=(path,), kwargs={"versions": later})
+        threading.Thread(
+            target=migrations.upgrade, args=(path,), kwargs={"versions": later}
+        )
         for path in paths
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [migrate.current(path) for path in paths] == [LAST] * 4
+    assert [migrations.current(path) for path in paths] == [LAST] * 4
 
 
-def test_a_writer_in_the_way_is_busy_after_the_timeout(old: Path, later: list[Path]) -> None:
+def test_a_writer_in_the_way_is_busy_after_the_timeout(
+    old: Path, later: list[Path]
+) -> None:
     with closing(sqlite3.connect(old, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("BEGIN IMMEDIATE")
         with pytest.raises(BusyError):
-            migrate.upgrade(old, versions=later, busy_timeout=0.05)
-    migrate.upgrade(old, versions=later, busy_timeout=0.05)
+            migrations.upgrade(old, versions=later, busy_timeout=0.05)
+    migrations.upgrade(old, versions=later, busy_timeout=0.05)
 
 
 # -- not ours -------------------------------------------------------------------
 
 
-def test_a_file_of_another_program_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_file_of_another_program_is_refused_and_stays_as_it_is(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "other.db"
     ask(path, "PRAGMA application_id=42")
     before = path.read_bytes()
-    for call in (migrate.current, migrate.pending, migrate.upgrade):
+    for call in (migrations.current, migrations.pending, migrations.upgrade):
         with pytest.raises(NotADatabaseError):
             call(path)
     with pytest.raises(NotADatabaseError):
-        migrate.downgrade(path, "base")
+        migrations.downgrade(path, "base")
     assert path.read_bytes() == before
     assert not list(tmp_path.glob("other.db-*"))
 
 
 def test_a_missing_file_is_not_found_and_not_made(tmp_path: Path) -> None:
     path = tmp_path / "missing.db"
-    for call in (migrate.current, migrate.pending, lambda path: migrate.downgrade(path, "base")):
+    for call in (
+        migrations.current,
+        migrations.pending,
+        lambda path: migrations.downgrade(path, "base"),
+    ):
         with pytest.raises(NotFoundError):
             call(path)
     assert list(tmp_path.iterdir()) == []
@@ -322,31 +353,41 @@ def test_a_file_with_a_planted_trigger_or_a_changed_view_is_not_migrated(
         path = Path(shutil.copy(old, tmp_path / f"{number}.db"))
         ask(path, planted)
         with pytest.raises(UntrustedDatabaseError):
-            migrate.upgrade(path, versions=later)
-        assert migrate.current(path) == HEAD
+            migrations.upgrade(path, versions=later)
+        assert migrations.current(path) == HEAD
 
 
-def test_a_file_that_contradicts_itself_is_refused(old: Path, later: list[Path]) -> None:
+def test_a_file_that_contradicts_itself_is_refused(
+    old: Path, later: list[Path]
+) -> None:
     ask(old, f"PRAGMA user_version={VERSION + 1}")
-    with pytest.raises(UntrustedDatabaseError, match=f"revision {HEAD} and schema {VERSION + 1}"):
-        migrate.upgrade(old, versions=later)
+    with pytest.raises(
+        UntrustedDatabaseError, match=f"revision {HEAD} and schema {VERSION + 1}"
+    ):
+        migrations.upgrade(old, versions=later)
 
 
-def test_a_target_that_does_not_exist_is_bad_input(old: Path, later: list[Path]) -> None:
+def test_a_target_that_does_not_exist_is_bad_input(
+    old: Path, later: list[Path]
+) -> None:
     with pytest.raises(InvalidInputError, match="9999"):
-        migrate.upgrade(old, "9999", versions=later)
+        migrations.upgrade(old, "9999", versions=later)
 
 
 def test_a_newer_file_is_left_alone_if_this_release_may_write_it_and_refused_if_not(
     old: Path, later: list[Path]
 ) -> None:
-    migrate.upgrade(old, NEXT, versions=later)
-    assert migrate.pending(old) == []
-    assert migrate.upgrade(old) is None
-    assert migrate.current(old) == NEXT
-    migrate.upgrade(old, versions=later)
+    migrations.upgrade(old, NEXT, versions=later)
+    assert migrations.pending(old) == []
+    assert migrations.upgrade(old) is None
+    assert migrations.current(old) == NEXT
+    migrations.upgrade(old, versions=later)
     before = old.read_bytes()
-    for call in (migrate.pending, migrate.upgrade, lambda path: migrate.downgrade(path, "-1")):
+    for call in (
+        migrations.pending,
+        migrations.upgrade,
+        lambda path: migrations.downgrade(path, "-1"),
+    ):
         with pytest.raises(SchemaVersionError):
             call(old)
     assert old.read_bytes() == before

@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from sessiondb import Store
-from sessiondb.model import Imported, MessageDraft, Problem, SourceMessage, SourceSession, Tokens
+from sessiondb.model import (
+    Imported,
+    MessageDraft,
+    Problem,
+    SourceMessage,
+    SourceSession,
+    Tokens,
+)
 from sessiondb.model.draft import PartDraft, text
 
 SOURCE = "elsewhere"
@@ -37,19 +44,26 @@ def said(
 
 
 def session_of(
-    source_id: str, *messages: SourceMessage | Problem, digest: str | None = None, **fields: Any
+    source_id: str,
+    *messages: SourceMessage | Problem,
+    digest: str | None = None,
+    **fields: Any,
 ) -> SourceSession:
     """A session of the source; its digest is that of its content unless given."""
     fields.setdefault("time_created", T0)
     fields.setdefault("directory", "/elsewhere/project")
     digest = digest or repr((messages, sorted(fields.items(), key=str)))
-    return SourceSession(SOURCE, source_id, "/elsewhere/store", digest, messages, **fields)
+    return SourceSession(
+        SOURCE, source_id, "/elsewhere/store", digest, messages, **fields
+    )
 
 
 def take_in(store: Store, *found: SourceSession, **how: Any) -> list[Imported]:
     """Import sessions and return what became of each; there must be no problem."""
     results = list(store.ingest(found, **how))
-    assert all(isinstance(item, Imported) and not item.problems for item in results), results
+    assert all(isinstance(item, Imported) and not item.problems for item in results), (
+        results
+    )
     return [item for item in results if isinstance(item, Imported)]
 
 

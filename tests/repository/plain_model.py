@@ -90,7 +90,9 @@ class Model:
                 names = [(session.root, row.seq, row.id)]
                 names += [row.key] if row.key is not None else []
                 together = [(session, row)]
-                for members in {id(group[n]): group[n] for n in names if n in group}.values():
+                for members in {
+                    id(group[n]): group[n] for n in names if n in group
+                }.values():
                     together += members
                 for member_session, member in together:
                     group[member_session.root, member.seq, member.id] = together
@@ -121,7 +123,9 @@ class Model:
         """Note that a session went on here."""
         session.detached = session.detached or session.source_id is not None
 
-    def fork(self, session: Kept, new: str, time: int, leaf: int | None, whole: bool) -> Kept:
+    def fork(
+        self, session: Kept, new: str, time: int, leaf: int | None, whole: bool
+    ) -> Kept:
         """Copy a session."""
         seqs = list(session.rows) if whole else session.path(leaf)
         rows = {seq: replace(session.rows[seq], is_open=False) for seq in seqs}
@@ -133,7 +137,9 @@ class Model:
     def truncate(self, session: Kept, after: int | None) -> None:
         """Remove what follows a message."""
         going = session.under(after)
-        session.rows = {seq: row for seq, row in session.rows.items() if seq not in going}
+        session.rows = {
+            seq: row for seq, row in session.rows.items() if seq not in going
+        }
         if session.leaf in going:
             session.leaf = after
         if going:
@@ -162,7 +168,9 @@ class Model:
         """Return the session that a foreign one became."""
         if source_id is None:
             return None
-        return next((s for s in self.sessions.values() if s.source_id == source_id), None)
+        return next(
+            (s for s in self.sessions.values() if s.source_id == source_id), None
+        )
 
     def outcome(self, item: Foreign, restore: bool, as_fork: bool) -> str:
         """Return what an import has to say of a session."""
@@ -186,7 +194,9 @@ class Model:
             fork = Kept(new, item.time, session.id, "fork", root, item.id, item.parent)
             session = self.sessions[new] = fork
         elif session is None:
-            session = Kept(new, item.time, None, item.relation, new, item.id, item.parent)
+            session = Kept(
+                new, item.time, None, item.relation, new, item.id, item.parent
+            )
             self.sessions[new] = session
             self._find_parent(session)
             self._adopt(session)
@@ -205,7 +215,11 @@ class Model:
     def _adopt(self, session: Kept) -> None:
         for child in list(self.sessions.values()):
             waits = child.parent is None and child.parent_source == session.source_id
-            if waits and child is not session and child.id not in self._ancestors(session):
+            if (
+                waits
+                and child is not session
+                and child.id not in self._ancestors(session)
+            ):
                 self._link(child, session)
                 if child.source_id is not None and not child.detached:
                     self.noted[child.source_id] = None
@@ -226,7 +240,12 @@ class Model:
                 row = session.rows[session.last] = replace(told, seq=session.last)
             elif row.key != told.key:
                 self._rename(row, told.key)
-            row.parent, row.text, row.cost, row.key = before, told.text, told.cost, told.key
+            row.parent, row.text, row.cost, row.key = (
+                before,
+                told.text,
+                told.cost,
+                told.key,
+            )
             before = row.seq
         session.leaf = before
 

@@ -12,7 +12,9 @@ from sqlalchemy.exc import OperationalError
 from sessiondb import AsyncStore, Store, StoreClosedError, assistant, tool, user
 
 #: `read_past_damage` is for a person who waits: it copies a file in the caller's thread.
-NAMES = {name for name in vars(Store) if not name.startswith("_")} - {"read_past_damage"}
+NAMES = {name for name in vars(Store) if not name.startswith("_")} - {
+    "read_past_damage"
+}
 
 
 def test_both_facades_have_the_same_names() -> None:
@@ -23,7 +25,9 @@ async def test_an_async_connection_reads_and_cannot_write(tmp_path: Path) -> Non
     async with AsyncStore.open(tmp_path / "sessions.db", durability="normal") as store:
         session = await store.create_session(title="Asked")
         async with store.connection() as connection:
-            rows = (await connection.execute(sql("SELECT id, title FROM session"))).all()
+            rows = (
+                await connection.execute(sql("SELECT id, title FROM session"))
+            ).all()
             assert rows == [(session.id, "Asked")]
             with pytest.raises(OperationalError, match="readonly"):
                 await connection.execute(sql("DELETE FROM session"))

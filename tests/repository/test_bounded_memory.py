@@ -18,13 +18,18 @@ MESSAGES = 64
 #: What a connection may keep of the file, and a page of messages, twice.
 BOUND = 32 * 1024
 
-NUMBERS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count) "
+NUMBERS = (
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :count) "
+)
 LARGE = (
-    NUMBERS + "INSERT INTO blob (hash, size, encoding, data) SELECT lower(hex(randomblob(32))), "
+    NUMBERS
+    + "INSERT INTO blob (hash, size, encoding, data) SELECT lower(hex(randomblob(32))), "
     "1048576, 'utf-8', CAST(hex(randomblob(524288)) AS BLOB) FROM n WHERE :session <> ''",
-    NUMBERS + "INSERT INTO message (session_id, seq, id, parent_seq, role, time_created, "
+    NUMBERS
+    + "INSERT INTO message (session_id, seq, id, parent_seq, role, time_created, "
     "time_completed) SELECT :session, i + 1, 'm' || i, i, 'assistant', 1, 1 FROM n",
-    NUMBERS + "INSERT INTO part (session_id, seq, idx, id, type, text_blob, time_created, "
+    NUMBERS
+    + "INSERT INTO part (session_id, seq, idx, id, type, text_blob, time_created, "
     "time_updated) SELECT :session, i + 1, 0, 'p' || i, 'text', (SELECT hash FROM blob WHERE rid = i), "
     "1, 1 FROM n",
     "UPDATE session SET leaf_seq = :count + 1, last_seq = :count + 1, message_count = :count + 1 WHERE id = :session",
@@ -62,7 +67,9 @@ store.close()
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="the peak of a process is read from /proc"
+)
 def test_a_large_session_is_never_whole_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "large.db"
     with Store.open(path, durability="normal") as store:

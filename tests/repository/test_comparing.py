@@ -27,7 +27,9 @@ def copied(name: str, of: str) -> SourceMessage:
     return said(name, of, usage_id=of)
 
 
-def test_a_cost_at_the_start_of_the_original_hides_nothing_that_is_shared(store: Store) -> None:
+def test_a_cost_at_the_start_of_the_original_hides_nothing_that_is_shared(
+    store: Store,
+) -> None:
     original = session_of("o", usage("title"), said("a"), said("b"), said("c"))
     fork = session_of(
         "f", copied("a2", "a"), copied("b2", "b"), said("d"),
@@ -58,7 +60,9 @@ def test_messages_that_are_only_numbered_alike_are_not_shared(store: Store) -> N
     assert told(store.compare(ids[0], ids[2]))[0] == []
 
 
-def test_copies_are_shared_whether_or_not_their_families_are_linked(store: Store) -> None:
+def test_copies_are_shared_whether_or_not_their_families_are_linked(
+    store: Store,
+) -> None:
     original = session_of("o", said("a"), said("b"))
     copy = session_of("f", copied("a2", "a"), copied("b2", "b"))
     first, second = (item.id for item in take_in(store, original, copy))
@@ -70,16 +74,24 @@ _RUNS = itertools.count()
 lengths = st.integers(0, 4)
 
 
-@given(shared=lengths, more=st.tuples(lengths, lengths), costs=st.lists(st.booleans(), max_size=8))
+@given(
+    shared=lengths,
+    more=st.tuples(lengths, lengths),
+    costs=st.lists(st.booleans(), max_size=8),
+)
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_costs_anywhere_move_no_message_from_one_list_to_another(
     store: Store, shared: int, more: tuple[int, int], costs: list[bool]
 ) -> None:
     name = f"run{next(_RUNS)}"
     begun = [said(f"{name}-{n}", f"{n}") for n in range(shared)]
-    again = [said(f"{name}-{n}-again", f"{n}", usage_id=f"{name}-{n}") for n in range(shared)]
+    again = [
+        said(f"{name}-{n}-again", f"{n}", usage_id=f"{name}-{n}") for n in range(shared)
+    ]
     own_a = [said(f"{name}-a{n}", f"a{n}") for n in range(more[0])]
     own_b = [said(f"{name}-b{n}", f"b{n}") for n in range(more[1])]
 
@@ -88,11 +100,15 @@ def test_costs_anywhere_move_no_message_from_one_list_to_another(
         if wanted:
             messages.insert(min(place, len(messages)), usage(f"{name}-u{place}"))
     original = session_of(f"{name}-o", *messages)
-    fork = session_of(f"{name}-f", *again, *own_b, relation="fork", parent_source_id=f"{name}-o")
+    fork = session_of(
+        f"{name}-f", *again, *own_b, relation="fork", parent_source_id=f"{name}-o"
+    )
     first, second = (item.id for item in take_in(store, original, fork))
 
     common, only_a, only_b = told(store.compare(first, second))
     assert common == [f"{n}" for n in range(shared)]
-    assert [word for word in only_a if "-u" not in word] == [f"a{n}" for n in range(more[0])]
+    assert [word for word in only_a if "-u" not in word] == [
+        f"a{n}" for n in range(more[0])
+    ]
     assert only_b == [f"b{n}" for n in range(more[1])]
     assert len(only_a) == more[0] + sum(costs)

@@ -32,13 +32,17 @@ def spent(store: Store, tmp_path: Path) -> dict[str, str]:
         one = fx.create_session(title="one", directory=str(folders[0]), agent="build")
         fx.append(one, user("ask"))
         calls = (tool("bash", {}, output="x"), tool("edit", {}, output="y"))
-        fx.append(one, assistant("a", *calls), model="big", cost=1.0, tokens={"input": 10})
+        fx.append(
+            one, assistant("a", *calls), model="big", cost=1.0, tokens={"input": 10}
+        )
         fx.append(one, assistant("b", calls[0]), model="small", cost=0.5, agent="plan")
         helper = fx.create_session(parent=one, directory=str(folders[0]))
         fx.append(helper, assistant("c"), model="small", cost=0.25)
         two = fx.create_session(title="two", directory=str(folders[1]))
         fx.append(two, assistant("d"), model="big", cost=2.0, tokens={"output": 5})
-        fx.append(two, assistant("e"), model="free", tokens={"input": 100, "cache_read": 1000})
+        fx.append(
+            two, assistant("e"), model="free", tokens={"input": 100, "cache_read": 1000}
+        )
     fork = store.fork(one)
     store.append(fork, assistant("f"), model="big", cost=4.0)
     made = {"one": one, "helper": helper, "two": two, "fork": fork}
@@ -48,7 +52,9 @@ def spent(store: Store, tmp_path: Path) -> dict[str, str]:
 def test_each_dimension_groups_what_it_names(
     store: Store, spent: dict[str, str], tmp_path: Path
 ) -> None:
-    take_in(store, session_of("s", said("m", cost=8.0, at=1, model_id="big"), agent="build"))
+    take_in(
+        store, session_of("s", said("m", cost=8.0, at=1, model_id="big"), agent="build")
+    )
     assert costs(store) == {(): 15.75}
     assert costs(store, "model") == {"big": 15.0, "free": None, "small": 0.75}
     assert costs(store, "source") == {"elsewhere": 8.0, "sessiondb": 7.75}
@@ -57,7 +63,10 @@ def test_each_dimension_groups_what_it_names(
     found = costs(store, "project")
     assert {name: found[name] for name in projects} == projects
     assert costs(store, "session") == {
-        **{spent[n]: c for n, c in {"one": 1.5, "helper": 0.25, "two": 2.0, "fork": 4.0}.items()},
+        **{
+            spent[n]: c
+            for n, c in {"one": 1.5, "helper": 0.25, "two": 2.0, "fork": 4.0}.items()
+        },
         store.session("s").id: 8.0,
     }
     assert costs(store, "model", "source") == {
@@ -66,7 +75,9 @@ def test_each_dimension_groups_what_it_names(
     }  # fmt: skip
 
 
-def test_a_tool_counts_the_answers_it_took_part_in(store: Store, spent: dict[str, str]) -> None:
+def test_a_tool_counts_the_answers_it_took_part_in(
+    store: Store, spent: dict[str, str]
+) -> None:
     assert costs(store, "tool") == {None: 6.25, "bash": 1.5, "edit": 1.0}
 
 
@@ -79,7 +90,11 @@ def test_days_weeks_and_months_are_those_of_the_clock_on_the_wall(store: Store) 
     days = {f"2026-11-{day:02}": 1.0 for day in (1, 2, 8, 9)}
     assert costs(store, "day") == days
     # 2 November 2026 is a Monday.
-    assert costs(store, "week") == {"2026-10-26": 1.0, "2026-11-02": 2.0, "2026-11-09": 1.0}
+    assert costs(store, "week") == {
+        "2026-10-26": 1.0,
+        "2026-11-02": 2.0,
+        "2026-11-09": 1.0,
+    }
     assert costs(store, "month") == {"2026-11": 4.0}
 
 
@@ -98,7 +113,9 @@ def test_unknown_cost_is_none_and_never_nothing(store: Store) -> None:
     assert store.session(store.create_session()).cost is None
 
 
-def test_prices_estimate_only_what_has_no_cost(store: Store, spent: dict[str, str]) -> None:
+def test_prices_estimate_only_what_has_no_cost(
+    store: Store, spent: dict[str, str]
+) -> None:
     prices = {"free": {"input": 2.0}, "big": {"input": 1000.0, "output": 1000.0}}
     rows = {row.key["model"]: row for row in store.usage(by=("model",), prices=prices)}
     assert (rows["free"].cost, rows["free"].cost_estimated) == (None, 100 * 2.0 / 1e6)
@@ -132,7 +149,9 @@ def test_filters_narrow_what_is_counted(
     assert total(until=T0 + 5) is None
 
 
-def test_sessions_and_messages_are_counted_once_each(store: Store, spent: dict[str, str]) -> None:
+def test_sessions_and_messages_are_counted_once_each(
+    store: Store, spent: dict[str, str]
+) -> None:
     rows = {row.key["model"]: row for row in store.usage(by=("model",))}
     assert (rows["big"].sessions, rows["big"].messages) == (3, 3)
     (total,) = store.usage(by=())

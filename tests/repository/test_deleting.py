@@ -38,7 +38,9 @@ def family(store: Store) -> dict[str, str]:
     with store.effects() as fx:
         root = fx.create_session(title="root")
         fx.append(root, user("findable"))
-        fx.append(root, assistant("answer", tool("bash", {}, output="y" * 2000)), cost=1.0)
+        fx.append(
+            root, assistant("answer", tool("bash", {}, output="y" * 2000)), cost=1.0
+        )
         helper = fx.create_session(title="helper", parent=root)
         fx.append(helper, assistant("helped"), cost=2.0)
         fork = fx.fork(root)
@@ -62,10 +64,14 @@ def test_the_plan_names_what_goes_and_what_is_detached(
     assert {item.id for item in kept.sessions} == {family["root"], family["helper"]}
     assert [item.id for item in kept.detached] == [family["fork"]]
     assert (kept.messages, kept.parts) == (3, 4)
-    assert len(store.sessions(project=ALL, subagents=True)) == 5, "a plan changes nothing"
+    assert len(store.sessions(project=ALL, subagents=True)) == 5, (
+        "a plan changes nothing"
+    )
 
 
-def test_a_deleted_session_is_gone_everywhere_at_once(store: Store, family: dict[str, str]) -> None:
+def test_a_deleted_session_is_gone_everywhere_at_once(
+    store: Store, family: dict[str, str]
+) -> None:
     other = store.create_session(title="other")
     store.append(other, user("findable"))
     fork, inner = family["fork"], family["inner"]
@@ -84,30 +90,45 @@ def test_a_deleted_session_is_gone_everywhere_at_once(store: Store, family: dict
         with pytest.raises(NotFoundError):
             read(inner)
     assert len(store.tree(family["root"]).children) == 1
-    assert not gone.intersection(hit.session.id for hit in store.search("findable within deeper"))
+    assert not gone.intersection(
+        hit.session.id for hit in store.search("findable within deeper")
+    )
     assert not store.search("forked")
     (usage,) = store.usage(by=())
     assert usage.cost == 3.0
     for view in ("session_list", "session_tree"):
-        assert not gone.intersection(name for (name,) in rows(store, f"SELECT id FROM {view}"))
+        assert not gone.intersection(
+            name for (name,) in rows(store, f"SELECT id FROM {view}")
+        )
     for view in ("transcript", "tool_call"):
         found = rows(store, f"SELECT session_id FROM {view}")
         assert found
         assert not gone.intersection(name for (name,) in found)
     assert rows(store, "SELECT sum(cost) FROM usage_by_day") == [(3.0,)]
     assert rows(store, "SELECT sum(cost) FROM usage_by_model") == [(3.0,)]
-    assert rows(store, "SELECT count(*) FROM part WHERE text_blob IS NOT NULL") == blob, "not yet"
+    assert (
+        rows(store, "SELECT count(*) FROM part WHERE text_blob IS NOT NULL") == blob
+    ), "not yet"
     assert check(store) == []
 
 
-def test_forks_can_be_kept_with_their_subagents(store: Store, family: dict[str, str]) -> None:
+def test_forks_can_be_kept_with_their_subagents(
+    store: Store, family: dict[str, str]
+) -> None:
     store.delete(family["root"], keep_forks=True)
     fork = store.session(family["fork"])
-    assert (fork.parent_id, fork.relation, fork.root_id) == (None, "fork", family["root"])
+    assert (fork.parent_id, fork.relation, fork.root_id) == (
+        None,
+        "fork",
+        family["root"],
+    )
     assert store.session(family["inner"]).parent_id == fork.id
     assert store.session(family["deep"]).parent_id == fork.id
     tree = store.tree(family["deep"])
-    assert {child.session.id for child in tree.children} == {family["inner"], family["deep"]}
+    assert {child.session.id for child in tree.children} == {
+        family["inner"],
+        family["deep"],
+    }
     assert tree.session.id == fork.id
     # What was counted in the root is counted in the fork now, and found there.
     assert fork.cost == 5.0
@@ -125,12 +146,16 @@ def test_the_reaper_leaves_no_row_and_no_blob_of_what_was_deleted(
     store.set_diffs(family["root"], [FileDiff("a", before=b"b" * 9, after=b"a" * 9)])
     store.set_todos(family["root"], ["x"])
     store.label(family["root"], 1, "l")
-    store.append(family["root"], assistant(part("file", content=b"c" * 5000), blob="d" * 3000))
+    store.append(
+        family["root"], assistant(part("file", content=b"c" * 5000), blob="d" * 3000)
+    )
     store.append(family["root"], assistant(tool("write", {"content": "e" * 4000})))
     assert count(store, "blob") == 6
     store.delete(family["root"])
     store.reap()
-    tables = "session message part blob todo file_diff label part_search_docsize".split()
+    tables = (
+        "session message part blob todo file_diff label part_search_docsize".split()
+    )
     assert {table: count(store, table) for table in tables} == dict.fromkeys(tables, 0)
     assert check(store) == []
 
@@ -169,13 +194,21 @@ def test_removing_happens_in_small_transactions(
         sizes = []
         tables = ("part", "message", "file_diff", "blob", "session")
         while watch.execute("SELECT count(*) FROM session").fetchone()[0]:
-            before = [watch.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables]
-            freed = watch.execute("SELECT coalesce(sum(size), 0) FROM blob").fetchone()[0]
+            before = [
+                watch.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables
+            ]
+            freed = watch.execute("SELECT coalesce(sum(size), 0) FROM blob").fetchone()[
+                0
+            ]
             unit, step = store._core.unit(), deleting.Reap()
             unit.effects.append(step)
             store._core.commit(unit)
-            after = [watch.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables]
-            freed -= watch.execute("SELECT coalesce(sum(size), 0) FROM blob").fetchone()[0]
+            after = [
+                watch.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables
+            ]
+            freed -= watch.execute(
+                "SELECT coalesce(sum(size), 0) FROM blob"
+            ).fetchone()[0]
             assert sum(before[:3]) - sum(after[:3]) <= 50
             assert freed <= 100_000
             sizes.append(freed)
@@ -215,7 +248,11 @@ def test_a_removal_that_was_killed_half_way_goes_on(tmp_path: Path) -> None:
         assert [hit.session.id for hit in store.search("word")] == [kept.id]
         assert check(store) == []
         store.reap()
-        assert [count(store, table) for table in ("session", "part", "blob")] == [1, 1, 0]
+        assert [count(store, table) for table in ("session", "part", "blob")] == [
+            1,
+            1,
+            0,
+        ]
         assert check(store) == []
 
 
@@ -235,7 +272,9 @@ def test_plain_sql_deletes_a_session_with_everything_and_search_stays_valid(
     store: Store, family: dict[str, str], sqlite3_shell: str
 ) -> None:
     store.label(family["fork"], 1, "l")
-    sql = f"PRAGMA foreign_keys = ON; DELETE FROM session WHERE id = '{family['fork']}';"
+    sql = (
+        f"PRAGMA foreign_keys = ON; DELETE FROM session WHERE id = '{family['fork']}';"
+    )
     subprocess.run([sqlite3_shell, store.path], input=sql, text=True, check=True)
     left = {item.id for item in store.sessions(project=ALL, subagents=True)}
     assert left == {family["root"], family["helper"]}
@@ -253,7 +292,9 @@ def test_what_a_delete_in_the_shell_leaves_is_named_by_check(
     assert [finding.check for finding in check(store)] == ["blobs"]
 
 
-def test_a_deleted_import_leaves_a_tombstone_of_each_session_that_went(store: Store) -> None:
+def test_a_deleted_import_leaves_a_tombstone_of_each_session_that_went(
+    store: Store,
+) -> None:
     parent = session_of("p", said("a"))
     child = session_of("c", said("b"), parent_source_id="p", relation="subagent")
     take_in(store, parent, child)

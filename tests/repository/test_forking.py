@@ -26,7 +26,10 @@ def words(store: Store, session: object) -> list[str]:
 
 def content(message: Message) -> tuple[object, ...]:
     """What a copy has in common with its original."""
-    parts = [(p.id, p.type, p.tool, p.status, p.text, p.input_json, p.data) for p in message.parts]
+    parts = [
+        (p.id, p.type, p.tool, p.status, p.text, p.input_json, p.data)
+        for p in message.parts
+    ]
     return (message.seq, message.id, message.parent_seq, message.turn_id, message.role,
             message.cost, message.time_created, message.data, parts)  # fmt: skip
 
@@ -35,7 +38,9 @@ def content(message: Message) -> tuple[object, ...]:
 def plan(store: Store) -> str:
     """A session of four messages and a branch: 1 2 3 4, and 5 after 2."""
     with store.effects() as fx:
-        session = fx.create_session(title="Plan", agent="build", provider="p", model="m")
+        session = fx.create_session(
+            title="Plan", agent="build", provider="p", model="m"
+        )
         fx.append(session, user("one"))
         done = tool("bash", {"cmd": "ls"}, call_id="c", output="x" * 3000)
         fx.append(session, assistant("two", done), cost=0.5, tokens={"input": 7})
@@ -46,7 +51,9 @@ def plan(store: Store) -> str:
     return session.id
 
 
-def test_a_fork_copies_the_path_with_ids_seqs_times_and_content(store: Store, plan: str) -> None:
+def test_a_fork_copies_the_path_with_ids_seqs_times_and_content(
+    store: Store, plan: str
+) -> None:
     fork = store.fork(plan)
     original = store.messages(plan)
     copies = store.messages(fork)
@@ -89,12 +96,16 @@ def test_a_whole_fork_has_all_branches(store: Store, plan: str) -> None:
     assert len(store.messages(part, branches=True)) == 3
 
 
-def test_a_fork_takes_todos_settings_diffs_and_labels_along(store: Store, plan: str) -> None:
+def test_a_fork_takes_todos_settings_diffs_and_labels_along(
+    store: Store, plan: str
+) -> None:
     store.set_todos(plan, [Todo("write", "done", "high", "t1"), "test"])
     store.set_permission(plan, {"bash": "ask"})
     store.set_metadata(plan, {"theme": "dark"})
     store.set_share(plan, "https://example.org/s", secret="hush")
-    store.set_diffs(plan, [FileDiff("a.py", 2, before=b"a", after=b"b"), FileDiff("b.py", 4)])
+    store.set_diffs(
+        plan, [FileDiff("a.py", 2, before=b"a", after=b"b"), FileDiff("b.py", 4)]
+    )
     store.label(plan, 2, "kept")
     store.label(plan, 4, "behind the cut")
     fork = store.fork(plan, at=3)
@@ -106,14 +117,18 @@ def test_a_fork_takes_todos_settings_diffs_and_labels_along(store: Store, plan: 
     assert [(item.seq, item.label) for item in store.labels(fork)] == [(2, "kept")]
 
 
-def test_what_is_open_is_closed_in_the_copy_and_stays_open_in_the_original(store: Store) -> None:
+def test_what_is_open_is_closed_in_the_copy_and_stays_open_in_the_original(
+    store: Store,
+) -> None:
     session = store.create_session()
     calls = (tool("a", {}, call_id="1"), tool("b", {}, call_id="2", status="running"))
     message = store.append(session, assistant("so", *calls), open=True)
     fork = store.fork(session)
     (copy,) = store.messages(fork)
     assert (copy.finish, copy.time_completed is not None) == ("cancelled", True)
-    assert [(p.status, p.outcome) for p in copy.parts[1:]] == [("error", "interrupted")] * 2
+    assert [(p.status, p.outcome) for p in copy.parts[1:]] == [
+        ("error", "interrupted")
+    ] * 2
     assert all(p.time_ended for p in copy.parts[1:])
     (original,) = store.messages(session)
     assert (original.finish, original.time_completed) == (None, None)
@@ -136,7 +151,11 @@ def test_a_call_whose_result_lies_behind_the_cut_loses_it(store: Store) -> None:
     assert [m.parts[0].status for m in store.messages(whole)[:2]] == ["completed"] * 2
     cut = store.fork(session, at=3)
     one, two, node = (item.parts[0] for item in store.messages(cut))
-    assert (one.status, one.text, node.text) == ("completed", "first " * 400, "first " * 400)
+    assert (one.status, one.text, node.text) == (
+        "completed",
+        "first " * 400,
+        "first " * 400,
+    )
     assert (two.status, two.outcome, two.text) == ("error", "interrupted", None)
     assert check(store) == []
 
@@ -146,7 +165,9 @@ def test_a_call_id_that_is_used_again_loses_only_its_own_result(store: Store) ->
     for output in ("one", "two"):
         store.append(session, assistant(tool("a", {}, call_id="call_0")))
         store.append(session, result("call_0", output))
-    first, _, last = (item.parts[0] for item in store.messages(store.fork(session, at=3)))
+    first, _, last = (
+        item.parts[0] for item in store.messages(store.fork(session, at=3))
+    )
     assert (first.status, first.text) == ("completed", "one")
     assert (last.status, last.outcome, last.text) == ("error", "interrupted", None)
 
@@ -225,7 +246,9 @@ def test_a_fork_stays_whole_when_its_parent_changes_or_goes(
         # A person may detach by hand, as one statement.
         with closing(sqlite3.connect(store.path, isolation_level=None)) as shell:
             shell.execute("PRAGMA foreign_keys = ON")
-            shell.execute("UPDATE session SET parent_id = NULL WHERE id = ?", (fork.id,))
+            shell.execute(
+                "UPDATE session SET parent_id = NULL WHERE id = ?", (fork.id,)
+            )
             shell.execute("DELETE FROM session WHERE id = ?", (plan,))
     else:
         store.delete(plan, keep_forks=True)
@@ -256,7 +279,9 @@ def test_blobs_are_shared(store: Store) -> None:
     assert size()[1] < pages * 1.35
 
 
-def test_the_same_fork_asked_for_again_is_the_same_fork(store: Store, plan: str) -> None:
+def test_the_same_fork_asked_for_again_is_the_same_fork(
+    store: Store, plan: str
+) -> None:
     one = store.fork(plan, at=2, id="ses_mine")
     store.append(one, user("later"))
     assert store.fork(plan, at=2, id="ses_mine") == one
@@ -311,7 +336,10 @@ def test_comparing_says_what_is_shared_and_what_is_not(store: Store, plan: str) 
     assert [item.text for item in found.only_b] == ["another"]
     sibling = store.fork(plan, at=3)
     between = store.compare(fork, sibling)
-    assert ([m.seq for m in between.common], [m.seq for m in between.only_b]) == ([1, 2], [3])
+    assert ([m.seq for m in between.common], [m.seq for m in between.only_b]) == (
+        [1, 2],
+        [3],
+    )
     store.delete(plan, keep_forks=True)
     store.reap()
     assert [item.seq for item in store.compare(fork, sibling).common] == [1, 2]
@@ -324,4 +352,6 @@ def test_an_original_that_is_named_by_prefix_is_found(store: Store, plan: str) -
     assert store.session(store.fork(plan[-6:])).parent_id == plan
     session = store.create_session(title="long")
     store.append(session, assistant(text("x"), tool("a", {"b": 1}, output="ok")))
-    assert store.session(store.fork(store.session(session).slug)).parent_id == session.id
+    assert (
+        store.session(store.fork(store.session(session).slug)).parent_id == session.id
+    )

@@ -16,13 +16,13 @@ from processes import run
 
 from sessiondb import ALL, Store, ids, tool, user
 from sessiondb.effects import ingest
+from sessiondb.importing.importer import MAX_BYTES, MAX_RECORDS
 from sessiondb.maintenance import check
 from sessiondb.model import (
     Imported,
     Problem,
     SourceMessage,
 )
-from sessiondb.opened.importing import MAX_BYTES, MAX_RECORDS
 
 
 def texts(store: Store, name: str, **how: Any) -> list[str]:
@@ -32,7 +32,9 @@ def texts(store: Store, name: str, **how: Any) -> list[str]:
 def test_children_that_come_first_are_linked_by_the_import_that_brings_their_parent(
     store: Store,
 ) -> None:
-    deep = session_of("deep", said("d", cost=4.0), parent_source_id="child", relation="subagent")
+    deep = session_of(
+        "deep", said("d", cost=4.0), parent_source_id="child", relation="subagent"
+    )
     child = session_of(
         "child", said("c", cost=2.0), parent_source_id="top", relation="subagent",
         parent_message="a2", call_id="call",
@@ -49,13 +51,18 @@ def test_children_that_come_first_are_linked_by_the_import_that_brings_their_par
     assert store.session("child").parent_id == root
     # Where a child was cut is known when it is read the next time.
     take_in(store, child)
-    assert (store.session("child").parent_seq, store.session("child").call_id) == (2, "call")
+    assert (store.session("child").parent_seq, store.session("child").call_id) == (
+        2,
+        "call",
+    )
     assert outcomes(take_in(store, deep, child, top)) == ["unchanged"] * 3
     assert store.usage(by=())[0].cost == 7.0
     assert check(store) == []
 
 
-def test_children_and_parent_of_one_import_are_linked_in_any_order(store: Store) -> None:
+def test_children_and_parent_of_one_import_are_linked_in_any_order(
+    store: Store,
+) -> None:
     child = session_of("c", said("x"), said("y"), parent_source_id="p", relation="fork")
     take_in(store, child, session_of("p", said("a")))
     assert store.session("c").parent_id == store.session("p").id
@@ -95,13 +102,22 @@ def test_a_chain_of_parents_is_never_too_long_to_be_deleted(
 ) -> None:
     monkeypatch.setattr(ingest, "MAX_CHAIN", 20)
     told = [
-        session_of(f"{n}", said("a"), parent_source_id=f"{n - 1}" if n else None, relation="fork")
+        session_of(
+            f"{n}",
+            said("a"),
+            parent_source_id=f"{n - 1}" if n else None,
+            relation="fork",
+        )
         for n in range(50)
     ]
     results = list(store.ingest(told[::-1] if upwards else told))
     assert any(isinstance(item, Problem) for item in results)
     assert len([item for item in results if isinstance(item, Imported)]) == len(told)
-    tops = [item for item in store.sessions(project=ALL, limit=100) if item.parent_id is None]
+    tops = [
+        item
+        for item in store.sessions(project=ALL, limit=100)
+        if item.parent_id is None
+    ]
     assert len(tops) == 3
     with closing(sqlite3.connect(store.path, isolation_level=None)) as shell:
         shell.execute("PRAGMA foreign_keys = ON")
@@ -109,18 +125,27 @@ def test_a_chain_of_parents_is_never_too_long_to_be_deleted(
         assert shell.execute("SELECT count(*) FROM session").fetchone() == (0,)
 
 
-def test_a_copy_that_is_recognised_is_counted_once_in_either_order(tmp_path: Path) -> None:
+def test_a_copy_that_is_recognised_is_counted_once_in_either_order(
+    tmp_path: Path,
+) -> None:
     original = session_of("o", said("m", cost=3.0, tokens=4))
-    copy = session_of("c", said("n", cost=3.0, tokens=4, usage_id="m"), time_created=T0 + 9)
+    copy = session_of(
+        "c", said("n", cost=3.0, tokens=4, usage_id="m"), time_created=T0 + 9
+    )
     for number, order in enumerate(((original, copy), (copy, original))):
         with Store.open(tmp_path / f"{number}.db", durability="normal") as store:
             take_in(store, *order)
             assert store.session("o").cost == 3.0
-            assert (store.session("c").cost, store.session("c").cost_inherited) == (None, 3.0)
+            assert (store.session("c").cost, store.session("c").cost_inherited) == (
+                None,
+                3.0,
+            )
             assert check(store) == []
 
 
-def test_a_transaction_holds_a_bounded_number_of_records_and_bytes(store: Store) -> None:
+def test_a_transaction_holds_a_bounded_number_of_records_and_bytes(
+    store: Store,
+) -> None:
     with closing(sqlite3.connect(store.path)) as watch:
         told: dict[str, int] = {"records": 0, "bytes": 0}
 
@@ -132,7 +157,9 @@ def test_a_transaction_holds_a_bounded_number_of_records_and_bytes(store: Store)
             for number in range(400):
                 size = 700_000 if number >= 390 else 10
                 words = f"{number:<{size}}"
-                yield said(f"m{number}", at=number, parts=(tool("t", {}, output=words),) * 2)
+                yield said(
+                    f"m{number}", at=number, parts=(tool("t", {}, output=words),) * 2
+                )
                 told["records"] += 3
                 told["bytes"] += size if size > 10 else 0
                 count = "SELECT (SELECT count(*) FROM message) + (SELECT count(*) FROM part)"
@@ -175,7 +202,9 @@ def test_an_import_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Store.open(path, durability="normal") as store:
         # A younger copy of the same answers, which does not own them any more half-way.
-        copy = session_of("copy", *(message(n, "c") for n in range(300)), time_created=T0 + 9)
+        copy = session_of(
+            "copy", *(message(n, "c") for n in range(300)), time_created=T0 + 9
+        )
         take_in(store, copy)
     done = run(INTERRUPTED, path, PYTHONPATH=str(Path(__file__).parent))
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -191,7 +220,9 @@ def test_an_import_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         assert check(store) == []
 
 
-def test_a_session_that_is_deleted_while_it_is_imported_hinders_nobody(store: Store) -> None:
+def test_a_session_that_is_deleted_while_it_is_imported_hinders_nobody(
+    store: Store,
+) -> None:
     def messages() -> Iterator[SourceMessage]:
         for number in range(600):
             if number == 400:
@@ -207,7 +238,9 @@ def test_a_session_that_is_deleted_while_it_is_imported_hinders_nobody(store: St
 
 
 def test_two_imports_of_the_same_at_once_write_it_once(store: Store) -> None:
-    told = session_of("s", *(said(f"m{number}", at=number) for number in range(600)), digest="1")
+    told = session_of(
+        "s", *(said(f"m{number}", at=number) for number in range(600)), digest="1"
+    )
 
     def interrupted() -> Iterator[SourceMessage]:
         for number, message in enumerate(told.messages):
@@ -220,7 +253,9 @@ def test_two_imports_of_the_same_at_once_write_it_once(store: Store) -> None:
     assert check(store) == []
 
 
-def test_a_session_that_is_being_read_shows_what_it_was_until_it_is_whole(store: Store) -> None:
+def test_a_session_that_is_being_read_shows_what_it_was_until_it_is_whole(
+    store: Store,
+) -> None:
     take_in(store, session_of("s", said("a"), said("b")))
     seen: list[list[str]] = []
 

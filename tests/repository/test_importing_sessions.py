@@ -31,7 +31,15 @@ def everything(store: Store) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(store.path)) as connection:
         return [
             row
-            for table in ("session", "message", "part", "blob", "todo", "file_diff", "label")
+            for table in (
+                "session",
+                "message",
+                "part",
+                "blob",
+                "todo",
+                "file_diff",
+                "label",
+            )
             for row in connection.execute(f"SELECT * FROM {table} ORDER BY rid")
         ]
 
@@ -70,7 +78,9 @@ def test_an_imported_id_is_the_same_on_every_machine(store: Store) -> None:
 def test_new_records_are_added_and_only_they(store: Store) -> None:
     take_in(store, session_of("s", said("a"), said("b")))
     before = store.messages("s")
-    assert outcomes(take_in(store, session_of("s", said("a"), said("b"), said("c")))) == ["updated"]
+    assert outcomes(
+        take_in(store, session_of("s", said("a"), said("b"), said("c")))
+    ) == ["updated"]
     assert store.messages("s")[:2] == before
     assert texts(store, "s") == ["a", "b", "c"]
 
@@ -78,7 +88,9 @@ def test_new_records_are_added_and_only_they(store: Store) -> None:
 def test_changed_records_are_changed_in_place(store: Store) -> None:
     take_in(store, session_of("s", said("a"), said("b", "old", cost=1.0), said("c")))
     fork = store.fork(store.session("s").id)
-    changed = session_of("s", said("a"), said("b", "new " * 500, cost=2.0, tokens=5), said("c"))
+    changed = session_of(
+        "s", said("a"), said("b", "new " * 500, cost=2.0, tokens=5), said("c")
+    )
     assert outcomes(take_in(store, changed)) == ["updated"]
     assert texts(store, "s") == ["a", "new " * 500, "c"]
     assert [item.seq for item in store.messages("s")] == [1, 2, 3]
@@ -96,7 +108,9 @@ def test_changed_records_are_changed_in_place(store: Store) -> None:
 
 def test_vanished_records_stay_off_the_live_path(store: Store) -> None:
     take_in(store, session_of("s", said("a"), said("b"), said("c")))
-    assert outcomes(take_in(store, session_of("s", said("a"), said("c")))) == ["updated"]
+    assert outcomes(take_in(store, session_of("s", said("a"), said("c")))) == [
+        "updated"
+    ]
     assert texts(store, "s") == ["a", "c"]
     assert texts(store, "s", branches=True) == ["a", "b", "c"]
     take_in(store, session_of("s", said("a")))
@@ -126,23 +140,33 @@ def test_trees_of_the_source_are_kept_and_say_which_turn(store: Store) -> None:
     assert texts(store, "s") == ["1", "2", "6"]
 
 
-def test_a_parent_that_comes_later_or_never_does_not_break_the_tree(store: Store) -> None:
+def test_a_parent_that_comes_later_or_never_does_not_break_the_tree(
+    store: Store,
+) -> None:
     told = (said("1", parent="3"), said("2", parent="nowhere"), said("3", parent="1"))
     for _ in range(2):
         take_in(store, session_of("s", *told, digest=os.urandom(4).hex()))
-        assert [item.parent_seq for item in store.messages("s", branches=True)] == [None, 1, 1]
+        assert [item.parent_seq for item in store.messages("s", branches=True)] == [
+            None,
+            1,
+            1,
+        ]
     assert check(store) == []
 
 
 def test_a_record_that_comes_twice_counts_once_and_is_a_problem(store: Store) -> None:
-    told = session_of("s", said("a"), said("b", "first"), said("b", "second"), said("c"))
+    told = session_of(
+        "s", said("a"), said("b", "first"), said("b", "second"), said("c")
+    )
     *problems, done = list(store.ingest([told]))
     assert isinstance(done, Imported)
     assert (done.outcome, done.messages, len(problems)) == ("imported", 3, 1)
     assert texts(store, "s") == ["a", "first", "c"]
 
 
-def test_a_record_that_cannot_be_stored_is_a_problem_and_the_rest_is_here(store: Store) -> None:
+def test_a_record_that_cannot_be_stored_is_a_problem_and_the_rest_is_here(
+    store: Store,
+) -> None:
     broken = SourceMessage(replace(said("x").draft, finish="odd"))
     nameless = SourceMessage(replace(said("x").draft, id=None))
     torn = Problem("/elsewhere/store", "torn line", 3)
@@ -160,7 +184,9 @@ def test_a_record_that_cannot_be_stored_is_a_problem_and_the_rest_is_here(store:
 def test_a_result_record_fills_its_call_and_stays_with_it_when_either_changes(
     store: Store,
 ) -> None:
-    def told(cost: float | None = None, output: str = "fine " * 300, at: int = 3) -> SourceSession:
+    def told(
+        cost: float | None = None, output: str = "fine " * 300, at: int = 3
+    ) -> SourceSession:
         call = said("call", at=1, cost=cost, parts=(tool("bash", {}, call_id="c"),))
         result = said("result", role="tool", at=at, parts=(tool_result("c", output),))
         return session_of("s", call, result)
@@ -218,7 +244,12 @@ def test_what_the_source_says_anew_is_taken_over(store: Store) -> None:
     )  # fmt: skip
     assert outcomes(take_in(store, told)) == ["updated"]
     found = store.session("s")
-    assert (found.title, found.version, found.agent, found.model_id) == ("New", "2", "plan", "m")
+    assert (found.title, found.version, found.agent, found.model_id) == (
+        "New",
+        "2",
+        "plan",
+        "m",
+    )
     assert (found.share_url, found.data, found.time_updated) == (
         "https://example.org", {"kept": "whole"}, T0 + 99,
     )  # fmt: skip
@@ -258,7 +289,9 @@ def test_as_fork_brings_the_other_state_and_takes_over_its_name(store: Store) ->
     assert check(store) == []
 
 
-def test_what_was_removed_here_stays_removed_until_it_is_wanted_back(store: Store) -> None:
+def test_what_was_removed_here_stays_removed_until_it_is_wanted_back(
+    store: Store,
+) -> None:
     told = session_of("s", said("a", cost=1.0), said("b", "b" * 3000))
     (done,) = take_in(store, told)
     for reaped in (False, True):
@@ -266,7 +299,9 @@ def test_what_was_removed_here_stays_removed_until_it_is_wanted_back(store: Stor
         if reaped:
             store.reap()
         assert outcomes(take_in(store, told)) == ["deleted"]
-        assert outcomes(take_in(store, told, restore=True, dry_run=True)) == ["imported"]
+        assert outcomes(take_in(store, told, restore=True, dry_run=True)) == [
+            "imported"
+        ]
         assert len(store.sessions(project=ALL)) == 0
         (back,) = take_in(store, told, restore=True)
         assert (back.outcome, back.id, back.messages) == ("imported", done.id, 2)
@@ -278,7 +313,9 @@ def test_what_was_removed_here_stays_removed_until_it_is_wanted_back(store: Stor
 def test_a_family_that_was_removed_comes_back_whole(store: Store) -> None:
     family = (
         session_of("p", said("a", "a" * 2000)),
-        session_of("c", said("b", "b" * 2000), parent_source_id="p", relation="subagent"),
+        session_of(
+            "c", said("b", "b" * 2000), parent_source_id="p", relation="subagent"
+        ),
     )
     take_in(store, *family)
     store.delete(store.session("p").id)
@@ -287,10 +324,14 @@ def test_a_family_that_was_removed_comes_back_whole(store: Store) -> None:
     assert check(store) == []
 
 
-def test_a_restored_name_whose_id_lives_on_here_gets_an_id_of_its_own(store: Store) -> None:
+def test_a_restored_name_whose_id_lives_on_here_gets_an_id_of_its_own(
+    store: Store,
+) -> None:
     (done,) = take_in(store, session_of("s", said("a", cost=1.0)))
     store.append(done.id, user("here"))
-    (fork,) = take_in(store, session_of("s", said("a", cost=1.0), said("b")), as_fork=True)
+    (fork,) = take_in(
+        store, session_of("s", said("a", cost=1.0), said("b")), as_fork=True
+    )
     store.delete(fork.id)
     store.reap()
     (back,) = take_in(store, session_of("s", said("a", cost=1.0)), restore=True)
@@ -304,7 +345,10 @@ def test_a_dry_run_says_what_would_be_and_writes_nothing(store: Store) -> None:
     before = everything(store)
     told = (session_of("s", said("a"), said("b")), session_of("t", said("c")))
     results = take_in(store, *told, dry_run=True)
-    assert [(r.outcome, r.messages) for r in results] == [("updated", 2), ("imported", 1)]
+    assert [(r.outcome, r.messages) for r in results] == [
+        ("updated", 2),
+        ("imported", 1),
+    ]
     assert everything(store) == before
 
 
@@ -316,7 +360,9 @@ def test_what_was_imported_is_what_was_told(store: Store) -> None:
     assert [item.id for item in read] == [draft.id for draft in drafts]
     assert [item.role for item in read] == [draft.role for draft in drafts]
     assert [item.cost for item in read] == [draft.cost for draft in drafts]
-    assert [item.time_created for item in read] == [draft.time_created for draft in drafts]
+    assert [item.time_created for item in read] == [
+        draft.time_created for draft in drafts
+    ]
     assert [[p.type for p in item.parts] for item in read] == [
         [p.type for p in draft.parts] for draft in drafts
     ]

@@ -63,7 +63,9 @@ def test_pages_leave_no_gap_and_repeat_nothing_even_at_equal_times(
             cost = (None, 0.0, 0.5)[number % 3]
             fx.append(handle, assistant("x" * (number % 4)), cost=cost)
     set_clock.now += 5
-    for handle in itertools.islice(store.sessions(project=ALL, order="created"), 0, 23, 5):
+    for handle in itertools.islice(
+        store.sessions(project=ALL, order="created"), 0, 23, 5
+    ):
         store.append(handle, user("again"))
     paged = all_pages(store, limit, order=order)
     whole = store.sessions(project=ALL, order=order, limit=100)
@@ -126,7 +128,9 @@ def test_a_title_is_found_by_its_own_characters_and_not_as_a_pattern(
     assert titles(store, title=part) == [f"at {part} done"]
 
 
-def test_empty_sessions_archived_ones_and_subagents_show_when_asked(store: Store) -> None:
+def test_empty_sessions_archived_ones_and_subagents_show_when_asked(
+    store: Store,
+) -> None:
     plain = talk(store, "plain")
     talk(store, "helper", parent=plain)
     store.archive(talk(store, "old"))
@@ -145,7 +149,9 @@ def test_forks_are_listed_like_any_session(store: Store) -> None:
     assert titles(store) == ["plain (fork #1)", "plain"]
 
 
-def test_messages_parts_and_settlements_move_the_last_use(store: Store, set_clock: Clock) -> None:
+def test_messages_parts_and_settlements_move_the_last_use(
+    store: Store, set_clock: Clock
+) -> None:
     session = talk(store, "x")
 
     def moves(write: Any, *args: Any, **kwargs: Any) -> Any:
@@ -189,7 +195,9 @@ def test_plain_order_by_id_is_newest_first_also_when_the_clock_steps_back(
     with closing(sqlite3.connect(store.path)) as connection:
         rows = connection.execute("SELECT id FROM session ORDER BY id").fetchall()
     assert [name for (name,) in rows] == made[::-1]
-    assert [item.id for item in store.sessions(project=ALL, order="created")] == made[::-1]
+    assert [item.id for item in store.sessions(project=ALL, order="created")] == made[
+        ::-1
+    ]
 
 
 def test_ids_go_on_below_those_of_the_file_that_is_opened(

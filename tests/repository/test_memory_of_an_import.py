@@ -42,7 +42,9 @@ def run(code: str, *words: object) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss is that of Linux")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="the unit of ru_maxrss is that of Linux"
+)
 @pytest.mark.parametrize("kind", ["tree", "database"])
 def test_a_large_record_is_held_less_than_four_times(tmp_path: Path, kind: str) -> None:
     # Twice while it is decoded; as its bytes, and in SQLite's copies of it, while it is indexed.

@@ -24,7 +24,9 @@ from sessiondb.model import MessageDraft, ModelName
 
 def result(*results: tuple[str, str]) -> MessageDraft:
     """Results that are records of their own."""
-    return MessageDraft("tool", tuple(tool_result(call, output) for call, output in results))
+    return MessageDraft(
+        "tool", tuple(tool_result(call, output) for call, output in results)
+    )
 
 
 def talk(store: Store, *messages: MessageDraft) -> str:
@@ -46,7 +48,12 @@ def test_what_was_said_is_sent_and_what_happened_is_not(store: Store) -> None:
         event("custom_message", "for the model"), event("branch_summary", "what the branch did"),
         event("branch_summary"), assistant("answer"), event("failed"),
     )  # fmt: skip
-    assert sent(store, session) == ["ask", "for the model", "what the branch did", "answer"]
+    assert sent(store, session) == [
+        "ask",
+        "for the model",
+        "what the branch did",
+        "answer",
+    ]
     assert store.context(session).problems == ()
 
 
@@ -99,14 +106,19 @@ def test_the_last_session_init_is_a_state(store: Store) -> None:
         event("session_init", task="second"),
     )  # fmt: skip
     assert store.context(session).session_init == {"task": "second"}
-    assert store.context(session, at=2).session_init == {"task": "first", "tools": ["a"]}
+    assert store.context(session, at=2).session_init == {
+        "task": "first",
+        "tools": ["a"],
+    }
     assert store.context(talk(store, user("x"))).session_init == {}
 
 
 def test_a_result_is_sent_once_with_its_call(store: Store) -> None:
     calls = tool("a", {}, call_id="1"), tool("b", {}, call_id="2")
     with_file = MessageDraft("tool", (tool_result("2", "second"), file("x.png")))
-    session = talk(store, user("ask"), assistant(*calls), result(("1", "first")), with_file)
+    session = talk(
+        store, user("ask"), assistant(*calls), result(("1", "first")), with_file
+    )
     store.append(session, result(("1", "first, again")))
     for repair in ("synthesise", "strip", "drop", "none"):
         context = store.context(session, repair=repair)
@@ -124,13 +136,21 @@ def test_a_reset_cuts_everything_before_it(store: Store) -> None:
 
 
 def test_a_compaction_stands_for_what_it_summarises(store: Store) -> None:
-    session = talk(store, user("a"), assistant("b"), event("compaction", "so far"), user("c"))
+    session = talk(
+        store, user("a"), assistant("b"), event("compaction", "so far"), user("c")
+    )
     context = store.context(session)
-    assert ([item.text for item in context.messages], context.summary) == (["c"], "so far")
+    assert ([item.text for item in context.messages], context.summary) == (
+        ["c"],
+        "so far",
+    )
     store.append(session, event("compaction", "later", first_kept_id="none such"))
     store.append(session, user("d"))
     context = store.context(session)
-    assert ([item.text for item in context.messages], context.summary) == (["d"], "later")
+    assert ([item.text for item in context.messages], context.summary) == (
+        ["d"],
+        "later",
+    )
     assert context.problems != ()
 
 
@@ -143,18 +163,30 @@ def test_a_compaction_keeps_the_tail_it_names_also_when_that_begins_with_an_even
     store.append(session, event("compaction", "so far", first_kept_id=first.id))
     store.append(session, user("d"))
     context = store.context(session)
-    assert ([item.text for item in context.messages], context.summary) == (["c", "d"], "so far")
+    assert ([item.text for item in context.messages], context.summary) == (
+        ["c", "d"],
+        "so far",
+    )
     assert context.problems == ()
 
 
-def test_a_compaction_that_was_asked_for_keeps_the_tail_that_was_asked_for(store: Store) -> None:
+def test_a_compaction_that_was_asked_for_keeps_the_tail_that_was_asked_for(
+    store: Store,
+) -> None:
     session = talk(store, user("a"), assistant("b"))
     tail = store.append(session, user("c"))
-    store.append(session, MessageDraft("user", (part("compaction", tail_start_id=tail.id),)))
-    store.append(session, MessageDraft("assistant", (text("so far"),), kind="compaction"))
+    store.append(
+        session, MessageDraft("user", (part("compaction", tail_start_id=tail.id),))
+    )
+    store.append(
+        session, MessageDraft("assistant", (text("so far"),), kind="compaction")
+    )
     store.append(session, user("d"))
     context = store.context(session)
-    assert ([item.text for item in context.messages], context.summary) == (["c", "d"], "so far")
+    assert ([item.text for item in context.messages], context.summary) == (
+        ["c", "d"],
+        "so far",
+    )
 
 
 def test_a_compaction_that_failed_or_is_not_over_cuts_nothing(store: Store) -> None:
@@ -193,21 +225,36 @@ def dangling(store: Store) -> str:
     )  # fmt: skip
 
 
-def test_a_call_without_result_gets_one_that_says_so(store: Store, dangling: str) -> None:
+def test_a_call_without_result_gets_one_that_says_so(
+    store: Store, dangling: str
+) -> None:
     context = store.context(dangling)
     assert len(context.problems) == 3
     _, trying, alone, _ = context.messages
-    states = [(item.status, item.outcome) for item in trying.parts if item.type == "tool"]
-    assert states == [("completed", None), ("error", "interrupted"), ("error", "interrupted")]
+    states = [
+        (item.status, item.outcome) for item in trying.parts if item.type == "tool"
+    ]
+    assert states == [
+        ("completed", None),
+        ("error", "interrupted"),
+        ("error", "interrupted"),
+    ]
     assert all(item.text for item in (*trying.parts, *alone.parts))
     assert trying.parts[1].text == "fine"
     stored = store.messages(dangling)
-    assert [item.status for item in stored[1].parts] == [None, "completed", "pending", "pending"]
+    assert [item.status for item in stored[1].parts] == [
+        None,
+        "completed",
+        "pending",
+        "pending",
+    ]
 
 
 def test_a_call_without_result_can_be_left_out(store: Store, dangling: str) -> None:
     context = store.context(dangling, repair="strip")
-    shapes = [[(i.type, i.call_id) for i in message.parts] for message in context.messages]
+    shapes = [
+        [(i.type, i.call_id) for i in message.parts] for message in context.messages
+    ]
     assert shapes == [
         [("text", None)],
         [("text", None), ("tool", "1")],
@@ -225,7 +272,9 @@ def test_a_message_with_such_a_call_can_be_left_out_with_the_results_it_had(
 def test_nothing_is_repaired_when_nobody_wants_it(store: Store, dangling: str) -> None:
     context = store.context(dangling, repair="none")
     # All but the record of the result that its call shows.
-    assert list(context.messages) == [m for m in store.messages(dangling) if m.role != "tool"]
+    assert list(context.messages) == [
+        m for m in store.messages(dangling) if m.role != "tool"
+    ]
     assert len(context.problems) == 3
     with pytest.raises(InvalidInputError):
         store.context(dangling, repair="guess")

@@ -21,7 +21,13 @@ import pytest
 from foreign_sessions import T0, said, session_of
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 from plain_model import Foreign, Kept, Model, Row
 
 from sessiondb import Store, assistant
@@ -86,7 +92,9 @@ class Counting(RuleBasedStateMachine):
 
     @precondition(some("kept"))
     @rule(which=picks, cost=costs, tokens=counts, is_open=st.booleans())
-    def append(self, which: int, cost: float | None, tokens: int | None, is_open: bool) -> None:
+    def append(
+        self, which: int, cost: float | None, tokens: int | None, is_open: bool
+    ) -> None:
         """A message after the leaf; an open one has no cost yet."""
         session = pick(self.kept.values(), which)
         words = f"word{next(self.numbers)}"
@@ -105,11 +113,17 @@ class Counting(RuleBasedStateMachine):
     @rule(which=picks, cost=costs)
     def finish(self, which: int, cost: float | None) -> None:
         """An open message ends; its copies ended before."""
-        rows = [(s, r) for s in self.kept.values() for r in s.rows.values() if r.is_open]
+        rows = [
+            (s, r) for s in self.kept.values() for r in s.rows.values() if r.is_open
+        ]
         if rows:
             session, row = pick(rows, which)
             self.store.finish(session.id, row.id, cost=cost)
-            row.is_open, row.cost, row.key = False, cost, None if cost is None else row.id
+            row.is_open, row.cost, row.key = (
+                False,
+                cost,
+                None if cost is None else row.id,
+            )
             self.model.use(session)
 
     @precondition(some("filled"))
@@ -129,7 +143,9 @@ class Counting(RuleBasedStateMachine):
         """A fork, also of a fork, at any message of any branch."""
         session = pick(self.filled, which)
         seq = pick(session.rows, at)
-        arguments: dict[str, Any] = {"at": {"at": seq}, "before": {"before": seq}}.get(how, {})
+        arguments: dict[str, Any] = {"at": {"at": seq}, "before": {"before": seq}}.get(
+            how, {}
+        )
         handle = self.store.fork(session.id, whole=how == "whole", **arguments)
         leaf = {"at": seq, "before": session.rows[seq].parent}.get(how, session.leaf)
         time = self.store.session(handle).time_created
@@ -151,7 +167,9 @@ class Counting(RuleBasedStateMachine):
         session = pick(self.kept.values(), which)
         plan = self.store.plan_delete(session.id, keep_forks=keep_forks)
         self.store.delete(session.id, keep_forks=keep_forks)
-        assert {item.id for item in plan.sessions} == self.model.delete(session, keep_forks)
+        assert {item.id for item in plan.sessions} == self.model.delete(
+            session, keep_forks
+        )
 
     @rule()
     def reap(self) -> None:
@@ -160,13 +178,19 @@ class Counting(RuleBasedStateMachine):
 
     # -- from elsewhere --------------------------------------------------------
 
-    @rule(time=st.integers(0, 3), parent=picks, relation=st.sampled_from(["fork", "subagent"]))
+    @rule(
+        time=st.integers(0, 3),
+        parent=picks,
+        relation=st.sampled_from(["fork", "subagent"]),
+    )
     def begin_elsewhere(self, time: int, parent: int, relation: str) -> None:
         """The other program begins a session; its parent may be one that it begins later."""
         name = f"s{len(self.foreign)}"
         above = [None, None, *self.foreign, f"s{len(self.foreign) + 1}"]
         chosen = pick(above, parent)
-        self.foreign[name] = Foreign(name, T0 + time, chosen, relation if chosen else None)
+        self.foreign[name] = Foreign(
+            name, T0 + time, chosen, relation if chosen else None
+        )
 
     @precondition(some("foreign"))
     @rule(which=picks, time=st.integers(0, 3), length=picks)
@@ -175,7 +199,8 @@ class Counting(RuleBasedStateMachine):
         original = pick(self.foreign.values(), which)
         name = f"s{len(self.foreign)}"
         copies = [
-            replace(row, id=f"{name}-{row.id}") for row in original.messages[: length % 4 + 1]
+            replace(row, id=f"{name}-{row.id}")
+            for row in original.messages[: length % 4 + 1]
         ]
         self.foreign[name] = Foreign(name, T0 + time, original.id, "fork", copies)
 
@@ -190,12 +215,18 @@ class Counting(RuleBasedStateMachine):
 
     @precondition(some("foreign"))
     @rule(which=picks, at=picks, cost=costs, tokens=counts)
-    def change_elsewhere(self, which: int, at: int, cost: float | None, tokens: int | None) -> None:
+    def change_elsewhere(
+        self, which: int, at: int, cost: float | None, tokens: int | None
+    ) -> None:
         """The other program corrects a message."""
         session = pick(self.foreign.values(), which)
         if session.messages:
             row = pick(session.messages, at)
-            row.text, row.cost, row.key = f"word{next(self.numbers)}", cost, (row.key[0], tokens)
+            row.text, row.cost, row.key = (
+                f"word{next(self.numbers)}",
+                cost,
+                (row.key[0], tokens),
+            )
             session.version += 1
 
     @precondition(some("foreign"))
@@ -206,35 +237,50 @@ class Counting(RuleBasedStateMachine):
         place = at % (len(session.messages) + 1)
         if insert:
             name = f"m{next(self.numbers)}"
-            session.messages.insert(place, Row(name, 0, None, f"word{name}", 1.0, (name, None)))
+            session.messages.insert(
+                place, Row(name, 0, None, f"word{name}", 1.0, (name, None))
+            )
         else:
             del session.messages[place : place + 1]
         session.version += 1
 
     @precondition(some("foreign"))
     @rule(
-        order=st.lists(picks, min_size=1, max_size=4), restore=st.booleans(), as_fork=st.booleans()
+        order=st.lists(picks, min_size=1, max_size=4),
+        restore=st.booleans(),
+        as_fork=st.booleans(),
     )
     def take_in(self, order: list[int], restore: bool, as_fork: bool) -> None:
         """Import some sessions, in any order."""
-        items = [self.foreign[n] for n in dict.fromkeys(pick(self.foreign, i) for i in order)]
+        items = [
+            self.foreign[n] for n in dict.fromkeys(pick(self.foreign, i) for i in order)
+        ]
         seen_before = [self.model.outcome(item, restore, as_fork) for item in items]
         told = map(self._told, items)
         found = self.store.ingest(told, restore=restore, as_fork=as_fork)
         # A circle of parents is a problem, and no obstacle.
         by_name = {item.source_id: item for item in found if isinstance(item, Imported)}
         for item, before in zip(items, seen_before, strict=True):
-            result, expected = by_name[item.id], self.model.outcome(item, restore, as_fork)
+            result, expected = (
+                by_name[item.id],
+                self.model.outcome(item, restore, as_fork),
+            )
             forked = expected == "imported as fork"
             # "updated" where nothing changed is "unchanged"; what is still being written when a
             # session is looked up may change what there is to do with it.
-            assert result.outcome in {"updated" if forked else expected, before, "unchanged"}
+            assert result.outcome in {
+                "updated" if forked else expected,
+                before,
+                "unchanged",
+            }
             if expected not in ("deleted", "unchanged", "diverged"):
                 self.model.take_in(item, result.id, as_fork=forked)
 
     def _told(self, item: Foreign) -> Any:
         messages = [
-            said(row.id, row.text, cost=row.cost, tokens=row.key[1], usage_id=row.key[0])
+            said(
+                row.id, row.text, cost=row.cost, tokens=row.key[1], usage_id=row.key[0]
+            )
             for row in item.messages
         ]
         return session_of(
@@ -250,7 +296,9 @@ class Counting(RuleBasedStateMachine):
         if not hasattr(self, "model"):
             return
         counted = self.model.counted()
-        with closing(sqlite3.connect(self.store.path, isolation_level=None)) as connection:
+        with closing(
+            sqlite3.connect(self.store.path, isolation_level=None)
+        ) as connection:
             assert self._rows(connection) == {
                 (
                     s.id,
@@ -304,7 +352,9 @@ class Counting(RuleBasedStateMachine):
             assert stored.cost == (sum(known) if known else None)
             path = session.path(session.leaf)
             read = self.store.messages(session.id)
-            assert [(m.seq, m.text) for m in read] == [(s, session.rows[s].text) for s in path]
+            assert [(m.seq, m.text) for m in read] == [
+                (s, session.rows[s].text) for s in path
+            ]
         (row,) = self.store.usage(by=()) or [None]
         assert (row.cost if row else None) == (total or None)
 

@@ -81,10 +81,18 @@ def test_every_order_of_a_list_comes_from_an_index(
 
 @pytest.mark.parametrize(
     "filters",
-    [{"source": "sessiondb"}, {"agent": "build"}, {"title": "t"}, {"since": 1}, {"until": 1 << 50}],
+    [
+        {"source": "sessiondb"},
+        {"agent": "build"},
+        {"title": "t"},
+        {"since": 1},
+        {"until": 1 << 50},
+    ],
 )
 @pytest.mark.parametrize("order", ["used", "created"])
-def test_filters_keep_the_order_of_the_index(listed: Store, filters: Any, order: str) -> None:
+def test_filters_keep_the_order_of_the_index(
+    listed: Store, filters: Any, order: str
+) -> None:
     plan = list_plan(listed, project=ALL, order=order, **filters)
     assert SORTED_BY_HAND not in plan
     assert f"ix_session_listed_{order}" in plan
@@ -93,7 +101,9 @@ def test_filters_keep_the_order_of_the_index(listed: Store, filters: Any, order:
 def test_the_pages_of_a_session_are_range_scans(listed: Store) -> None:
     session = listed.sessions(project=ALL).items[0]
     for number in range(30):
-        listed.append(session, assistant(f"{number}", tool("a", {}, call_id=f"c{number}")))
+        listed.append(
+            session, assistant(f"{number}", tool("a", {}, call_id=f"c{number}"))
+        )
     reads: dict[str, Callable[[], Any]] = {
         "all": lambda: listed.messages(session),
         "tail": lambda: listed.messages(session, last=5),
@@ -107,7 +117,11 @@ def test_the_pages_of_a_session_are_range_scans(listed: Store) -> None:
     for name, read in reads.items():
         for sql, plan in plans(listed, read).items():
             lines = plan.splitlines()
-            assert SORTED_BY_HAND not in lines or "FROM session" in sql, (name, sql, plan)
+            assert SORTED_BY_HAND not in lines or "FROM session" in sql, (
+                name,
+                sql,
+                plan,
+            )
             scans = [line for line in lines if line.strip().startswith("SCAN ")]
             assert all("VIRTUAL TABLE" in line for line in scans), (name, sql, plan)
             if "json_each" in sql:
@@ -131,7 +145,11 @@ def fill(store: Store, parent: str, number: int) -> None:
     """Put subagents in front of everything, as only a very busy parent would."""
     with closing(sqlite3.connect(store.path)) as connection, connection:
         names = [row[1] for row in connection.execute("PRAGMA table_info(session)")][1:]
-        kept = [name for name in names if name not in ("id", "slug", "parent_id", "relation")]
+        kept = [
+            name
+            for name in names
+            if name not in ("id", "slug", "parent_id", "relation")
+        ]
         connection.execute(
             f"INSERT INTO session (id, slug, parent_id, relation, {', '.join(kept)}) "
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) "
@@ -165,7 +183,9 @@ def test_a_list_behind_many_subagents_costs_what_it_costs_without(
     assert work() <= alone * 1.3
 
 
-def test_the_last_messages_cost_the_same_in_a_session_of_any_length(listed: Store) -> None:
+def test_the_last_messages_cost_the_same_in_a_session_of_any_length(
+    listed: Store,
+) -> None:
     session = listed.create_session()
 
     def work(number: int) -> int:
@@ -193,7 +213,9 @@ def test_a_search_matches_by_one_walk_and_never_row_by_row(
     for sql in walks:
         first, *others = made[sql].splitlines()
         assert first.startswith("SCAN f VIRTUAL TABLE INDEX"), made[sql]
-        assert not any("VIRTUAL TABLE INDEX" in line and "part" in line for line in others)
+        assert not any(
+            "VIRTUAL TABLE INDEX" in line and "part" in line for line in others
+        )
         # FTS5 writes "=" where it is asked for one row; then it matches anew for each.
         assert "=" not in first
         assert SORTED_BY_HAND not in made[sql]
@@ -218,12 +240,18 @@ def test_searching_by_rank_costs_the_same_however_many_older_matches_there_are(
     assert work(2100) * 1.1 >= work(2000)
 
 
-def test_a_look_at_the_feed_is_two_index_seeks_and_walks_no_messages(listed: Store) -> None:
+def test_a_look_at_the_feed_is_two_index_seeks_and_walks_no_messages(
+    listed: Store,
+) -> None:
     feed = listed.changes(since=0, poll=0)
     made = plans(listed, lambda: next(feed))
     (plan,) = [plan for sql, plan in made.items() if "deletion" in sql]
     assert "MERGE (UNION ALL)" in plan
-    for index in ("ix_session_change (change>?)", "ix_message_open", "ix_part_unsettled"):
+    for index in (
+        "ix_session_change (change>?)",
+        "ix_message_open",
+        "ix_part_unsettled",
+    ):
         assert index in plan
     assert "SEARCH deletion USING INDEX" in plan
     assert "SCAN" not in plan

@@ -67,7 +67,10 @@ def test_an_import_that_inserted_in_the_middle_reads_in_the_order_of_its_tree(
 ) -> None:
     path = [1, 5, 2, 3, 6, 4]
     assert seqs(store.messages(inserted)) == path
-    assert words(store.messages(inserted))[1::3] == ["between a and b", "between c and d"]
+    assert words(store.messages(inserted))[1::3] == [
+        "between a and b",
+        "between c and d",
+    ]
     assert seqs(list(store.walk(inserted, page=2))) == path
     for last in range(1, 8):
         assert seqs(store.messages(inserted, last=last)) == path[-last:]
@@ -76,7 +79,9 @@ def test_an_import_that_inserted_in_the_middle_reads_in_the_order_of_its_tree(
             assert seqs(found) == path[max(0, place - last) : place]
 
 
-def test_a_range_is_cut_by_after_and_before_both_exclusive(store: Store, branched: str) -> None:
+def test_a_range_is_cut_by_after_and_before_both_exclusive(
+    store: Store, branched: str
+) -> None:
     assert seqs(store.messages(branched, after=1)) == [2, 5, 6]
     assert seqs(store.messages(branched, before=5)) == [1, 2]
     assert seqs(store.messages(branched, after=1, before=6)) == [2, 5]
@@ -108,32 +113,45 @@ def test_pages_put_together_are_the_whole_session(data: st.DataObject) -> None:
         everything = seqs(store.messages(session, branches=True))
         assert seqs(list(store.walk(session, page=size, branches=True))) == everything
         forward: list[int] = []
-        while page := seqs(store.messages(session, limit=size, after=(forward or [None])[-1])):
+        while page := seqs(
+            store.messages(session, limit=size, after=(forward or [None])[-1])
+        ):
             forward += page
         assert forward == whole
         backward: list[int] = []
-        while page := seqs(store.messages(session, last=size, before=(backward or [None])[0])):
+        while page := seqs(
+            store.messages(session, last=size, before=(backward or [None])[0])
+        ):
             backward = page + backward
         assert backward == whole
 
 
-def test_a_message_is_found_by_id_by_seq_and_by_label(store: Store, branched: str) -> None:
+def test_a_message_is_found_by_id_by_seq_and_by_label(
+    store: Store, branched: str
+) -> None:
     off = store.message(branched, 3)
     assert off.text == "m3"
     assert store.message(branched, off.id) == off
     store.label(branched, 3, "good idea")
     assert store.message(branched, "good idea") == off
-    assert [(item.seq, item.label) for item in store.labels(branched)] == [(3, "good idea")]
+    assert [(item.seq, item.label) for item in store.labels(branched)] == [
+        (3, "good idea")
+    ]
     for nothing in ("no such", 99, "3", "0"):
         with pytest.raises(NotFoundError):
             store.message(branched, nothing)
 
 
-def test_a_label_moves_to_the_message_that_got_it_last(store: Store, branched: str) -> None:
+def test_a_label_moves_to_the_message_that_got_it_last(
+    store: Store, branched: str
+) -> None:
     store.label(branched, 3, "here")
     store.label(branched, 3, "also")
     store.label(branched, 5, "here")
-    assert [(item.seq, item.label) for item in store.labels(branched)] == [(3, "also"), (5, "here")]
+    assert [(item.seq, item.label) for item in store.labels(branched)] == [
+        (3, "also"),
+        (5, "here"),
+    ]
     store.label(branched, 3, None)
     assert [(item.seq, item.label) for item in store.labels(branched)] == [(5, "here")]
 
@@ -141,7 +159,9 @@ def test_a_label_moves_to_the_message_that_got_it_last(store: Store, branched: s
 def test_large_values_come_back_whole_and_once_as_a_blob(store: Store) -> None:
     session = store.create_session()
     large = "ä" * 5000
-    store.append(session, assistant(text(large), tool("cat", {"of": large}, output=large)))
+    store.append(
+        session, assistant(text(large), tool("cat", {"of": large}, output=large))
+    )
     words_part, call = store.messages(session)[0].parts
     assert words_part.text == call.text == large
     assert call.input == {"of": large}
@@ -183,7 +203,9 @@ def test_the_tree_shows_the_family_and_the_messages_of_the_one_asked_for(
     (copy,) = [child for child in tree.children if child.session.id == fork.id]
     assert [child.session.id for child in copy.children] == [below.id]
     assert tree.messages == ()
-    assert [(n.seq, n.preview) for n in copy.messages] == [(s, f"m{s}") for s in (1, 2, 5, 6)]
+    assert [(n.seq, n.preview) for n in copy.messages] == [
+        (s, f"m{s}") for s in (1, 2, 5, 6)
+    ]
     nodes = store.tree(branched, messages=True).messages
     assert [(n.seq, n.parent_seq, n.on_path) for n in nodes] == [
         (1, None, True), (2, 1, True), (3, 2, False), (4, 3, False), (5, 2, True), (6, 5, True),
@@ -191,7 +213,9 @@ def test_the_tree_shows_the_family_and_the_messages_of_the_one_asked_for(
     assert [n.labels for n in nodes if n.labels] == [("x",)]
 
 
-def test_a_family_as_deep_as_it_may_be_is_shown_and_deeper_is_refused(store: Store) -> None:
+def test_a_family_as_deep_as_it_may_be_is_shown_and_deeper_is_refused(
+    store: Store,
+) -> None:
     session = store.create_session()
     above = store.create_session(parent=session)
     with closing(sqlite3.connect(store.path)) as connection, connection:
@@ -202,7 +226,9 @@ def test_a_family_as_deep_as_it_may_be_is_shown_and_deeper_is_refused(store: Sto
         for number in range(498):
             values["parent_id"], values["rid"] = values["id"], None
             values["id"] = values["slug"] = f"ses_{number:026}"
-            connection.execute(f"INSERT INTO session VALUES ({marks})", list(values.values()))
+            connection.execute(
+                f"INSERT INTO session VALUES ({marks})", list(values.values())
+            )
     above = store.session(values["id"])
     tree, depth = store.tree(above), 1
     while tree.children:
@@ -243,7 +269,9 @@ def test_a_call_id_that_is_used_again_never_mixes_two_results(store: Store) -> N
     assert store.message(session, 2).parts[0].text == "one"
 
 
-def test_walking_goes_on_while_others_write_and_leaves_out_what_was_removed(store: Store) -> None:
+def test_walking_goes_on_while_others_write_and_leaves_out_what_was_removed(
+    store: Store,
+) -> None:
     session = store.create_session()
     with store.effects() as fx:
         for number in range(10):
@@ -257,7 +285,13 @@ def test_walking_goes_on_while_others_write_and_leaves_out_what_was_removed(stor
 
 
 def test_reading_what_is_not_there_is_said(store: Store, branched: str) -> None:
-    for read in (store.messages, store.tree, store.context, store.todos, store.plan_delete):
+    for read in (
+        store.messages,
+        store.tree,
+        store.context,
+        store.todos,
+        store.plan_delete,
+    ):
         with pytest.raises(NotFoundError):
             read("ses_nowhere")
     with pytest.raises(NotFoundError):

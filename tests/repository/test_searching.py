@@ -13,7 +13,17 @@ from hand_clock import Clock
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sessiondb import ALL, Store, assistant, reasoning, system, text, tool, tool_result, user
+from sessiondb import (
+    ALL,
+    Store,
+    assistant,
+    reasoning,
+    system,
+    text,
+    tool,
+    tool_result,
+    user,
+)
 from sessiondb.errors import InvalidInputError
 from sessiondb.maintenance import check
 from sessiondb.model import Hit, MessageDraft, Page, PartDraft
@@ -75,7 +85,9 @@ def all_pages(store: Store, query: str, **how: Any) -> list[Hit]:
         ("this\0that", ["logic"]),
     ],
 )
-def test_a_query_is_words_and_no_syntax(store: Store, query: str, found: list[str] | None) -> None:
+def test_a_query_is_words_and_no_syntax(
+    store: Store, query: str, found: list[str] | None
+) -> None:
     for title, said in {
         "dashed": "a foo-bar thing", "language": "written in C++ mostly",
         "quoted": 'they say "hello" here', "logic": "this AND that",
@@ -98,12 +110,16 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield store
 
 
-@given(query=st.text() | st.text(st.sampled_from('"*:^-+(){}ANDORTNE a\0'), max_size=30))
+@given(
+    query=st.text() | st.text(st.sampled_from('"*:^-+(){}ANDORTNE a\0'), max_size=30)
+)
 @example(query="a " * 5000)
 @example(query='"' * 999 + "a")
 @example(query="\ud800")
 @settings(max_examples=60, deadline=None)
-def test_no_query_raises_anything_but_that_it_has_no_words(searched: Store, query: str) -> None:
+def test_no_query_raises_anything_but_that_it_has_no_words(
+    searched: Store, query: str
+) -> None:
     for order in ("newest", "rank"):
         with suppress(InvalidInputError):
             searched.search(query, order=order)
@@ -166,7 +182,9 @@ def test_pages_stay_what_they_were_while_others_write(
     found: list[Hit] = []
     cursor = None
     for number in range(60):
-        page = store.search("word", order=order, all_hits=all_hits, limit=1, cursor=cursor)
+        page = store.search(
+            "word", order=order, all_hits=all_hits, limit=1, cursor=cursor
+        )
         found += page
         cursor = page.next_cursor
         if cursor is None:
@@ -180,7 +198,9 @@ def test_pages_stay_what_they_were_while_others_write(
     keys = [(hit.session.id, hit.seq) for hit in found]
     assert len(set(keys)) == len(keys)
     # New sessions may be found by their titles; whatever was there is neither moved nor lost.
-    assert [key for key in keys if key[0] in made] == [(h.session.id, h.seq) for h in expected]
+    assert [key for key in keys if key[0] in made] == [
+        (h.session.id, h.seq) for h in expected
+    ]
 
 
 def test_a_page_does_not_skip_what_comes_after_removed_hits(store: Store) -> None:
@@ -199,7 +219,9 @@ def test_the_cursor_of_a_search_stays_short_however_deep_it_is(store: Store) -> 
     for order in ("newest", "time", "rank"):
         cursor = None
         for _ in range(20):
-            cursor = store.search("word", order=order, limit=2, cursor=cursor).next_cursor
+            cursor = store.search(
+                "word", order=order, limit=2, cursor=cursor
+            ).next_cursor
             assert cursor is not None
             assert len(cursor) <= 48
             assert cursor.replace("_", "").replace("-", "").isalnum()
@@ -236,11 +258,15 @@ def test_many_hits_of_one_session_hide_no_other(store: Store) -> None:
     assert titles(store.search("word", limit=1, cursor=page.next_cursor)) == ["rare"]
 
 
-def test_filters_narrow_what_is_found(store: Store, set_clock: Clock, tmp_path: Path) -> None:
+def test_filters_narrow_what_is_found(
+    store: Store, set_clock: Clock, tmp_path: Path
+) -> None:
     start = set_clock.now
     old = talk(store, "old", "word", agent="plan", directory=str(tmp_path))
     set_clock.now += 100
-    parent = talk(store, "new", assistant("word", tool("bash", {}, output="word")), agent="build")
+    parent = talk(
+        store, "new", assistant("word", tool("bash", {}, output="word")), agent="build"
+    )
     talk(store, "helper", "word", parent=parent)
     store.archive(talk(store, "archived", "word"))
     found = {
@@ -263,7 +289,9 @@ def test_filters_narrow_what_is_found(store: Store, set_clock: Clock, tmp_path: 
     assert titles(store.search("word", since=set_clock.now)) == ["word"]
 
 
-def test_orders_are_newest_written_time_and_rank(store: Store, set_clock: Clock) -> None:
+def test_orders_are_newest_written_time_and_rank(
+    store: Store, set_clock: Clock
+) -> None:
     first = talk(store, "first", "other")
     second = talk(store, "second", "word " + "padding " * 40)
     set_clock.now += 100
@@ -293,7 +321,9 @@ def test_the_newest_matches_that_are_ordered_are_those_that_pass_the_filters(
 def test_a_part_of_a_message_with_a_time_of_its_own_has_that_time(store: Store) -> None:
     session, noon = talk(store, "old"), 1_770_000_000_000
     store.append(
-        session, user("word", PartDraft("text", "there", time_created=noon + 3)), time=noon
+        session,
+        user("word", PartDraft("text", "there", time_created=noon + 3)),
+        time=noon,
     )
     times = [part.time_created for part in store.messages(session)[0].parts]
     assert times == [noon, noon + 3]
@@ -322,7 +352,9 @@ def test_an_answer_is_found_when_it_is_complete_and_a_call_when_it_is_settled(
     assert check(store) == []
 
 
-def test_what_a_fork_inherited_is_found_once_and_what_it_took_over_still(store: Store) -> None:
+def test_what_a_fork_inherited_is_found_once_and_what_it_took_over_still(
+    store: Store,
+) -> None:
     original = talk(store, "original", "word", assistant(text("large " * 500)))
     fork = store.fork(original, title="copy")
     deep = store.fork(fork, title="copy of the copy")
@@ -348,21 +380,31 @@ def test_renaming_and_changing_is_followed(store: Store) -> None:
 
 
 def test_the_index_can_be_checked_and_rebuilt_at_any_time(store: Store) -> None:
-    one = talk(store, "one", "word", assistant(tool("b", {"c": "large " * 400}, output="out")))
+    one = talk(
+        store, "one", "word", assistant(tool("b", {"c": "large " * 400}, output="out"))
+    )
     fork = store.fork(one)
     store.append(fork, assistant("half"), open=True)
     store.add_prompt("a prompt", session=one)
     store.delete(talk(store, "two", "word"))
     with closing(sqlite3.connect(store.path, isolation_level=None)) as connection:
         for table in ("part_search", "session_search", "prompt_search"):
-            for command in ("('integrity-check', 1)", "('rebuild', 0)", "('integrity-check', 1)"):
-                connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES {command}")
+            for command in (
+                "('integrity-check', 1)",
+                "('rebuild', 0)",
+                "('integrity-check', 1)",
+            ):
+                connection.execute(
+                    f"INSERT INTO {table} ({table}, rank) VALUES {command}"
+                )
     assert titles(store.search("word")) == ["one"]
     assert titles(store.search("large")) == ["one"]
     assert check(store) == []
 
 
-def test_prompts_are_found_by_their_words_and_paged(store: Store, tmp_path: Path) -> None:
+def test_prompts_are_found_by_their_words_and_paged(
+    store: Store, tmp_path: Path
+) -> None:
     for number in range(5):
         store.add_prompt(f"fix number {number}", directory=str(tmp_path))
     store.add_prompt("write C++ tests")

@@ -35,7 +35,9 @@ def talk(store: Store) -> str:
     with store.effects() as fx:
         session = fx.create_session(title="Build", directory="/", agent="build")
         fx.append(session, user("please"), time=T0)
-        call = tool("bash", {"cmd": "make"}, call_id="c", output="x" * 5000, title="Make")
+        call = tool(
+            "bash", {"cmd": "make"}, call_id="c", output="x" * 5000, title="Make"
+        )
         fx.append(session, assistant("sure", call), model="m", provider="p", cost=0.5,
                   tokens={"input": 3, "cache_read": 4}, time=T0)  # fmt: skip
     return session.id
@@ -57,8 +59,12 @@ def test_transcript_is_a_readable_row_per_part_with_large_values_resolved(
     store: Store, ask: Ask
 ) -> None:
     session = talk(store)
-    rows = ask(f"SELECT * FROM transcript WHERE session_id = '{session}' ORDER BY seq, idx")
-    shown = [(row["seq"], row["role"], row["type"], row["tool"], row["text"]) for row in rows]
+    rows = ask(
+        f"SELECT * FROM transcript WHERE session_id = '{session}' ORDER BY seq, idx"
+    )
+    shown = [
+        (row["seq"], row["role"], row["type"], row["tool"], row["text"]) for row in rows
+    ]
     assert shown == [
         (1, "user", "text", None, "please"),
         (2, "assistant", "text", None, "sure"),
@@ -72,8 +78,13 @@ def test_transcript_and_tool_call_show_results_that_are_records_of_their_own(
     store: Store, ask: Ask
 ) -> None:
     session = store.create_session()
-    store.append(session, assistant(tool("bash", {}, call_id="1"), tool("bash", {}, call_id="2")))
-    store.append(session, MessageDraft("tool", (tool_result("1", "one"), tool_result("2", "two"))))
+    store.append(
+        session, assistant(tool("bash", {}, call_id="1"), tool("bash", {}, call_id="2"))
+    )
+    store.append(
+        session,
+        MessageDraft("tool", (tool_result("1", "one"), tool_result("2", "two"))),
+    )
     rows = ask("SELECT type, text FROM transcript ORDER BY seq, idx")
     assert [row["text"] for row in rows] == ["one", "two", "one", "two"]
     store.append(session, MessageDraft("tool", (tool_result("1", "again"),)))
@@ -91,7 +102,9 @@ def test_results_of_other_branches_and_of_other_calls_are_not_mixed_in(
     for output in ("one", "two"):
         store.append(session, assistant(tool("bash", {}, call_id="call_0")))
         store.append(session, MessageDraft("tool", (tool_result("call_0", output),)))
-    store.append(session, MessageDraft("tool", (tool_result("call_0", "elsewhere"),)), after=3)
+    store.append(
+        session, MessageDraft("tool", (tool_result("call_0", "elsewhere"),)), after=3
+    )
     store.set_leaf(session, 4)
     rows = ask("SELECT text FROM transcript WHERE seq < 5 ORDER BY seq")
     assert [row["text"] for row in rows] == ["one", "one", "two", "two"]
@@ -104,7 +117,9 @@ def test_a_transcript_costs_what_is_shown_and_not_its_square(store: Store) -> No
         sql = f"EXPLAIN QUERY PLAN SELECT * FROM {view} WHERE session_id = '{session}'"
         with closing(sqlite3.connect(store.path)) as connection:
             plan = [row[3] for row in connection.execute(sql)]
-        assert "SEARCH r USING INDEX ix_part_result (session_id=? AND call_id=?)" in plan
+        assert (
+            "SEARCH r USING INDEX ix_part_result (session_id=? AND call_id=?)" in plan
+        )
         scans = {step for step in plan if step.startswith("SCAN")}
         assert scans <= {"SCAN path", "SCAN CONSTANT ROW"}
 
@@ -142,24 +157,35 @@ def test_tool_call_names_the_file_under_whichever_key_the_agent_has_it(
     assert len(ask("SELECT path FROM tool_call")) == len(rows)
 
 
-def test_usage_views_count_once_and_leave_unknown_unknown(store: Store, ask: Ask) -> None:
+def test_usage_views_count_once_and_leave_unknown_unknown(
+    store: Store, ask: Ask
+) -> None:
     session = talk(store)
     store.fork(session)
     take_in(store, session_of("s", said("m", tokens=9, at=86_400_000)))
-    days = ask("SELECT day, source, model_id, messages, cost, tokens_input FROM usage_by_day")
+    days = ask(
+        "SELECT day, source, model_id, messages, cost, tokens_input FROM usage_by_day"
+    )
     assert [tuple(row.values()) for row in days] == [
         ("2023-11-14", "sessiondb", "m", 1, 0.5, 3),
         ("2023-11-15", "elsewhere", None, 1, None, 9),
     ]
-    models = ask("SELECT model_id, sessions, messages, cost FROM usage_by_model ORDER BY 1")
-    assert [tuple(row.values()) for row in models] == [(None, 1, 1, None), ("m", 1, 1, 0.5)]
+    models = ask(
+        "SELECT model_id, sessions, messages, cost FROM usage_by_model ORDER BY 1"
+    )
+    assert [tuple(row.values()) for row in models] == [
+        (None, 1, 1, None),
+        ("m", 1, 1, 0.5),
+    ]
 
 
 def test_session_tree_shows_families_from_the_top(store: Store, ask: Ask) -> None:
     session = talk(store)
     fork = store.fork(session)
     helper = store.create_session(parent=fork, title="helper")
-    rows = ask("SELECT depth, id, title, relation, root_id FROM session_tree ORDER BY path")
+    rows = ask(
+        "SELECT depth, id, title, relation, root_id FROM session_tree ORDER BY path"
+    )
     assert [tuple(row.values()) for row in rows] == [
         (0, session, "Build", None, session),
         (1, fork.id, "  Build (fork #1)", "fork", session),
@@ -169,9 +195,7 @@ def test_session_tree_shows_families_from_the_top(store: Store, ask: Ask) -> Non
 
 def test_no_view_shows_what_was_deleted(store: Store, ask: Ask) -> None:
     store.delete(talk(store))
-    for (
-        view
-    ) in "session_list transcript tool_call usage_by_day usage_by_model session_tree".split():
+    for view in "session_list transcript tool_call usage_by_day usage_by_model session_tree".split():
         assert ask(f"SELECT * FROM {view}") == [], view
 
 

@@ -13,7 +13,10 @@ from sessiondb.maintenance import vacuum
 from sessiondb.repository.sessions import ALL
 
 RANDOM = random.Random(7)
-WORDS = ["".join(RANDOM.choices("etaoinshrdlu", k=RANDOM.randint(2, 10))) for _ in range(5_000)]
+WORDS = [
+    "".join(RANDOM.choices("etaoinshrdlu", k=RANDOM.randint(2, 10)))
+    for _ in range(5_000)
+]
 WEIGHTS = [1 / rank for rank in range(1, 5_001)]
 
 
@@ -25,7 +28,13 @@ def small_rows(store: Store, session: SessionHandle) -> None:
     with store.effects() as fx:
         for number in range(300):
             fx.append(session, user(f"ok {number}"))
-            fx.append(session, assistant("done"), model="large", cost=0.01, tokens={"input": 9})
+            fx.append(
+                session,
+                assistant("done"),
+                model="large",
+                cost=0.01,
+                tokens={"input": 9},
+            )
 
 
 def texts(store: Store, session: SessionHandle) -> None:
@@ -40,13 +49,17 @@ def blobs(store: Store, session: SessionHandle) -> None:
     with store.effects() as fx:
         for _ in range(50):
             output = prose(RANDOM.randint(3_000, 40_000))
-            fx.append(session, assistant(tool("bash", {"command": "ls"}, output=output)))
+            fx.append(
+                session, assistant(tool("bash", {"command": "ls"}, output=output))
+            )
 
 
 KINDS = [small_rows, texts, blobs]
 
 
-@pytest.mark.parametrize("kinds", [*([kind] for kind in KINDS), KINDS], ids=lambda k: k[0].__name__)
+@pytest.mark.parametrize(
+    "kinds", [*([kind] for kind in KINDS), KINDS], ids=lambda k: k[0].__name__
+)
 def test_a_plan_says_what_a_removal_gives_back(
     tmp_path: Path, kinds: list[Callable[[Store, SessionHandle], None]]
 ) -> None:
@@ -77,7 +90,9 @@ def test_what_forks_share_is_freed_with_the_last_of_them(tmp_path: Path) -> None
         assert store.freed_bytes([session, fork]) > alone
         assert store.freed_bytes([]) == 0
         page = store.sessions(project=ALL, order="size")
-        assert dict(zip((s.id for s in page), page.sizes, strict=True))[session.id] == kept
+        assert (
+            dict(zip((s.id for s in page), page.sizes, strict=True))[session.id] == kept
+        )
 
 
 @pytest.mark.parametrize("kind", [texts, blobs], ids=lambda kind: kind.__name__)
@@ -96,7 +111,10 @@ def test_what_a_fork_that_stays_takes_over_in_search_is_not_freed(
         store.delete(session, keep_forks=True)
         vacuum(store)
         freed = before - store.path.stat().st_size
-        assert abs(said - freed) <= 0.2 * freed + 4 * 4096, (said, freed)  # pages of few rows
+        assert abs(said - freed) <= 0.2 * freed + 4 * 4096, (
+            said,
+            freed,
+        )  # pages of few rows
         assert together > said + freed
 
 

@@ -13,7 +13,9 @@ from sessiondb import Store, user
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
-@pytest.mark.parametrize("how", [Path.read_bytes, lambda p: os.close(os.open(p, os.O_RDONLY))])
+@pytest.mark.parametrize(
+    "how", [Path.read_bytes, lambda p: os.close(os.open(p, os.O_RDONLY))]
+)
 def test_opening_a_database_that_is_in_use_is_seen(
     tmp_path: Path, suffix: str, how: Callable[[Path], object]
 ) -> None:

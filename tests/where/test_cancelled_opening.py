@@ -18,12 +18,15 @@ from typing import Any
 import pytest
 
 from sessiondb import ALL, AsyncStore, CorruptionError, Store
-from sessiondb.effects import registry
-from sessiondb.engine.files import creation_lock
-from sessiondb.opened import core
+from sessiondb.database import core
+from sessiondb.engine.sqlite.files import creation_lock
+from sessiondb.writer import registry
 
 #: When an opening is cancelled: after turns of the loop, or a share of the time that it takes.
-MOMENTS = [*(("turns", n) for n in range(4)), *(("share", n / 10) for n in range(1, 12))]
+MOMENTS = [
+    *(("turns", n) for n in range(4)),
+    *(("share", n / 10) for n in range(1, 12)),
+]
 
 
 @pytest.fixture
@@ -36,7 +39,11 @@ def database(tmp_path: Path) -> Path:
 
 def left_open(path: Path) -> list[object]:
     """Return what this process still has of the file."""
-    own = [thread for thread in threading.enumerate() if thread.name.startswith("sessiondb")]
+    own = [
+        thread
+        for thread in threading.enumerate()
+        if thread.name.startswith("sessiondb")
+    ]
     writers = [w for w in registry._writers.values() if w.path == path]
     return [*own, *writers, *(c for c in core._open if c.path == path)]
 
@@ -95,7 +102,9 @@ async def nothing_is_left(path: Path) -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_a_cancelled_opening_of_a_new_file_leaves_nothing_open(tmp_path: Path) -> None:
+async def test_a_cancelled_opening_of_a_new_file_leaves_nothing_open(
+    tmp_path: Path,
+) -> None:
     made = (tmp_path / f"{number}.db" for number in count())
 
     async def fresh(_: Path) -> None:
@@ -120,7 +129,9 @@ async def test_a_cancelled_opening_of_a_database_in_memory_leaves_no_folder(
         await asyncio.sleep(0.005)
 
 
-async def test_a_timeout_ends_an_opening_that_waits_for_another_process(tmp_path: Path) -> None:
+async def test_a_timeout_ends_an_opening_that_waits_for_another_process(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "sessions.db"
     with creation_lock(path, 1):
         began = time.monotonic()

@@ -53,7 +53,9 @@ def workers() -> Iterator[list[subprocess.Popen[str]]]:
         assert errors == ""
 
 
-def _play(workers: list[subprocess.Popen[str]], place: Path, *, local: bool) -> list[str]:
+def _play(
+    workers: list[subprocess.Popen[str]], place: Path, *, local: bool
+) -> list[str]:
     for worker in workers:
         assert worker.stdin is not None
         worker.stdin.write(f"{place}\t{'local' if local else ''}\n")

@@ -20,11 +20,13 @@ import pytest
 from processes import run, said
 
 from sessiondb import ALL, AsyncStore, Store, ids, user
-from sessiondb.effects.handles import SessionHandle
 from sessiondb.errors import StoreClosedError
 from sessiondb.model import Message
+from sessiondb.model.handles import SessionHandle
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork(2) on this system")
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="no fork(2) on this system"
+)
 
 
 @pytest.fixture
@@ -57,14 +59,19 @@ def _child(work: Callable[[], object]) -> int:
 
 
 def _wait(pid: int) -> None:
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, "see the output of the child"
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, (
+        "see the output of the child"
+    )
 
 
 def _texts(path: Path) -> list[str | None]:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     with Store.open(path) as store:
-        return [message.text for message in store.messages(store.sessions(project=ALL).items[0])]
+        return [
+            message.text
+            for message in store.messages(store.sessions(project=ALL).items[0])
+        ]
 
 
 def test_a_child_cannot_use_what_it_inherited_and_the_parent_goes_on(
@@ -83,7 +90,8 @@ def test_a_child_cannot_use_what_it_inherited_and_the_parent_goes_on(
             lambda: store.stream(session).__enter__(),
             lambda: store.lease(session).__enter__(),
             lambda: (
-                unit.__enter__().append(session, user("no")) and unit.__exit__(None, None, None)
+                unit.__enter__().append(session, user("no"))
+                and unit.__exit__(None, None, None)
             ),
         ]
         for use in uses:
@@ -117,7 +125,9 @@ def test_a_child_may_open_its_own_store_and_outlive_the_parents(
     assert _texts(store.path) == ["before", "child 1", "parent 1", "child 2"]
 
 
-def test_forked_workers_write_beside_their_parent(store: Store, session: SessionHandle) -> None:
+def test_forked_workers_write_beside_their_parent(
+    store: Store, session: SessionHandle
+) -> None:
     def work(name: str) -> None:
         with Store.open(store.path, durability="normal") as own:
             for number in range(10):
@@ -137,7 +147,9 @@ def test_forked_children_mint_other_ids_than_their_parent(tmp_path: Path) -> Non
     ids.new_session_id()  # what a child inherits is in use already
 
     def mint(name: str) -> None:
-        made = [make() for make in (ids.new_session_id, ids.new_part_id) for _ in range(50)]
+        made = [
+            make() for make in (ids.new_session_id, ids.new_part_id) for _ in range(50)
+        ]
         (tmp_path / name).write_text("\n".join(made))
 
     pids = [_child(lambda name=name: mint(name)) for name in "ab"]
@@ -190,7 +202,9 @@ def test_a_child_may_not_open_what_its_parent_was_reading(
     assert _texts(store.path) == ["before", "child"]
 
 
-def test_a_child_may_open_what_its_parent_follows(store: Store, session: SessionHandle) -> None:
+def test_a_child_may_open_what_its_parent_follows(
+    store: Store, session: SessionHandle
+) -> None:
     feed = store.changes(since=0)
     assert next(feed).session_id == session.id
     _wait(_child(lambda: Store.open(store.path).append(session, user("child"))))
@@ -251,6 +265,8 @@ def test_a_child_that_exits_as_programs_do_harms_nothing(tmp_path: Path) -> None
     done = run(code, path, flags=("-X", "dev"))
     warned = [line for line in done.stderr.splitlines() if "use of fork()" not in line]
     assert said(done) == ""
-    assert not [line for line in warned if line.startswith(("Exception", "Traceback"))], done.stderr
+    assert not [
+        line for line in warned if line.startswith(("Exception", "Traceback"))
+    ], done.stderr
     assert "ResourceWarning" not in done.stderr
     assert _texts(path) == ["before", "after 0", "child", "after 1"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sessiondb import ALL, AsyncStore, Store, user
-from sessiondb.engine import files
+from sessiondb.engine.sqlite import files
 
 
 @pytest.fixture
@@ -46,7 +46,10 @@ def _use(path: Path) -> None:
         store.append(session, user("Hello"))
         with store.stream(session) as out:
             out.text().add("streamed")
-        assert [message.text for message in store.messages(session)] == ["Hello", "streamed"]
+        assert [message.text for message in store.messages(session)] == [
+            "Hello",
+            "streamed",
+        ]
         assert not path.with_name(f"{path.name}-wal").exists()
 
 
@@ -70,7 +73,9 @@ async def test_an_async_store_warns_too(mounts: Path, share: Path) -> None:
     assert _journal(share / "sessions.db") == "delete"
 
 
-def test_a_database_that_was_copied_there_gives_up_its_wal(mounts: Path, share: Path) -> None:
+def test_a_database_that_was_copied_there_gives_up_its_wal(
+    mounts: Path, share: Path
+) -> None:
     path = share / "sessions.db"
     with Store.open(path) as store:
         store.append(store.create_session(title="local"), user("Hello"))
@@ -92,7 +97,9 @@ def test_one_that_was_copied_back_has_it_again(mounts: Path, share: Path) -> Non
     assert _journal(path) == "wal"
 
 
-def test_a_local_one_on_the_way_to_a_share_is_left_alone(mounts: Path, share: Path) -> None:
+def test_a_local_one_on_the_way_to_a_share_is_left_alone(
+    mounts: Path, share: Path
+) -> None:
     _mount(mounts, share.with_name("share-of-others"), "nfs4")
     _mount(mounts, share, "nfs4")
     (share / "local").mkdir()

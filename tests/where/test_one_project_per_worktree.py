@@ -74,10 +74,13 @@ def test_relink_onto_a_directory_with_sessions_shows_those_of_both(
     assert titles(store, new) == ["after", *shown]
 
 
-def test_relink_moves_nothing_whose_path_only_looks_alike(store: Store, tmp_path: Path) -> None:
+def test_relink_moves_nothing_whose_path_only_looks_alike(
+    store: Store, tmp_path: Path
+) -> None:
     inside = begin(store, folder(tmp_path / "a_b" / "sub"), "inside")
     others = [
-        begin(store, folder(tmp_path / name / "sub"), name) for name in ("A_B", "axb", "a_bc")
+        begin(store, folder(tmp_path / name / "sub"), name)
+        for name in ("A_B", "axb", "a_bc")
     ]
     store.relink(str(tmp_path / "a_b"), str(tmp_path / "new"))
     assert store.session(inside).directory == str(tmp_path / "new" / "sub")
@@ -87,13 +90,20 @@ def test_relink_moves_nothing_whose_path_only_looks_alike(store: Store, tmp_path
         store.relink("/" + "_" * 60_000, str(tmp_path / "new"))
 
 
-def test_merged_projects_keep_unique_slugs_and_what_each_knew(store: Store, tmp_path: Path) -> None:
+def test_merged_projects_keep_unique_slugs_and_what_each_knew(
+    store: Store, tmp_path: Path
+) -> None:
     old, new = folder(tmp_path / "old"), folder(tmp_path / "new")
     one, two = begin(store, old, "one"), begin(store, new, "two")
     with sqlite3.connect(store.path) as shell:
         shell.execute("UPDATE session SET slug = 'same-slug'")
-        facts = [("/old", '{"a": 1, "b": 1}', '["rule"]', 5), ("/new", '{"b": 2}', None, None)]
-        for (ending, metadata, rule, first), session in zip(facts, (one, two), strict=True):
+        facts = [
+            ("/old", '{"a": 1, "b": 1}', '["rule"]', 5),
+            ("/new", '{"b": 2}', None, None),
+        ]
+        for (ending, metadata, rule, first), session in zip(
+            facts, (one, two), strict=True
+        ):
             shell.execute(
                 "UPDATE project SET name = ?, metadata = ?, permission = ?, time_initialized = ? "
                 "WHERE id = (SELECT project_id FROM session WHERE id = ?)",
@@ -108,14 +118,20 @@ def test_merged_projects_keep_unique_slugs_and_what_each_knew(store: Store, tmp_
     (project,) = store.projects()
     assert (project.name, project.metadata) == ("/new", {"a": 1, "b": 2})
     with sqlite3.connect(store.path) as shell:
-        row = shell.execute("SELECT permission, time_initialized FROM project").fetchone()
-        kept = shell.execute("SELECT directory, kind FROM project_directory ORDER BY 1").fetchall()
+        row = shell.execute(
+            "SELECT permission, time_initialized FROM project"
+        ).fetchone()
+        kept = shell.execute(
+            "SELECT directory, kind FROM project_directory ORDER BY 1"
+        ).fetchall()
     shell.close()
     assert row == ('["rule"]', 5)
     assert kept == [(str(new), "worktree"), (str(old), "former")]
 
 
-def test_relink_there_and_back_again_is_what_it_was(store: Store, tmp_path: Path) -> None:
+def test_relink_there_and_back_again_is_what_it_was(
+    store: Store, tmp_path: Path
+) -> None:
     old, new = folder(tmp_path / "old"), tmp_path / "new"
     before = begin(store, old, "one")
     store.relink(str(old), str(new))
@@ -124,7 +140,9 @@ def test_relink_there_and_back_again_is_what_it_was(store: Store, tmp_path: Path
     assert store.session(before).directory == str(old)
 
 
-def test_relink_of_a_folder_above_projects_keeps_them_apart(store: Store, tmp_path: Path) -> None:
+def test_relink_of_a_folder_above_projects_keeps_them_apart(
+    store: Store, tmp_path: Path
+) -> None:
     for name in ("a", "b"):
         begin(store, folder(tmp_path / "work" / name), name)
     begin(store, folder(tmp_path / "kept" / "b"), "was there")
@@ -134,13 +152,19 @@ def test_relink_of_a_folder_above_projects_keeps_them_apart(store: Store, tmp_pa
     assert sorted(worktrees(store)) == [str(tmp_path / "kept" / name) for name in "ab"]
 
 
-def test_relink_into_a_repository_joins_its_project(store: Store, tmp_path: Path, run: Git) -> None:
+def test_relink_into_a_repository_joins_its_project(
+    store: Store, tmp_path: Path, run: Git
+) -> None:
     repository = folder(tmp_path / "repository")
     run(repository, "init", "-q")
     begin(store, folder(tmp_path / "old"), "old")
     begin(store, repository, "repository")
     store.relink(str(tmp_path / "old"), str(folder(repository / "sub")))
-    assert titles(store, repository) == titles(store, repository / "sub") == ["old", "repository"]
+    assert (
+        titles(store, repository)
+        == titles(store, repository / "sub")
+        == ["old", "repository"]
+    )
     assert worktrees(store) == [str(repository)]
 
 
@@ -150,7 +174,10 @@ def shared_worktree(store: Store, tmp_path: Path) -> Path:
     begin(store, one, "one")
     begin(store, two, "two")
     with sqlite3.connect(store.path) as shell:
-        for table, column in (("project", "worktree"), ("project_directory", "directory")):
+        for table, column in (
+            ("project", "worktree"),
+            ("project_directory", "directory"),
+        ):
             shell.execute(f"UPDATE {table} SET {column} = ?", (str(one),))
     shell.close()
     return one
@@ -181,7 +208,9 @@ def test_processes_that_move_folders_to_one_place_leave_one_project(
         begin(store, folder(tmp_path / name), name)
     context = multiprocessing.get_context("spawn")
     processes = [
-        context.Process(target=relinking, args=(str(store.path), str(tmp_path / n), str(new)))
+        context.Process(
+            target=relinking, args=(str(store.path), str(tmp_path / n), str(new))
+        )
         for n in names
     ]
     for process in processes:
@@ -198,7 +227,9 @@ def test_one_worktree_spelled_in_two_ways_is_one_project(store: Store) -> None:
 
     from sessiondb.model import SourceSession
 
-    item = SourceSession("other", "1", "x", "d", (), directory="/gone/app", worktree="/gone/app")
+    item = SourceSession(
+        "other", "1", "x", "d", (), directory="/gone/app", worktree="/gone/app"
+    )
     both = [item, replace(item, source_id="2", worktree="/gone/./app/")]
     assert [x.outcome for x in store.ingest(both)] == ["imported"] * 2  # type: ignore[union-attr]
     assert worktrees(store) == ["/gone/app"]
@@ -273,7 +304,9 @@ def test_git_is_started_once_for_a_worktree_and_not_for_each_write(
     for number in range(5):
         begin(store, app, str(number))
     assert len(asked) == 1  # there is no commit yet
-    started(["git", "-C", str(app), "commit", "-q", "--allow-empty", "-m", "1"], check=True)
+    started(
+        ["git", "-C", str(app), "commit", "-q", "--allow-empty", "-m", "1"], check=True
+    )
     for number in range(5):
         begin(store, app, str(number))
         titles(store, app)

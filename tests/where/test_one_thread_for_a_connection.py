@@ -13,9 +13,9 @@ from processes import run, said
 from sqlalchemy import text as sql
 
 from sessiondb import ALL, AsyncStore, BusyError, user
+from sessiondb.database.executor import SerialExecutor
 from sessiondb.engine.sql import Statement
 from sessiondb.model import Problem, SourceSession
-from sessiondb.opened.executor import SerialExecutor
 from sessiondb.repository import Read
 
 # In a child, because what it looks for ends the interpreter (a negative return code).
@@ -57,7 +57,9 @@ _CANCEL = """
 
 
 @pytest.mark.parametrize("poll", [0, 0.001])
-def test_hundreds_of_cancelled_followers_end_no_interpreter(poll: float, tmp_path: Path) -> None:
+def test_hundreds_of_cancelled_followers_end_no_interpreter(
+    poll: float, tmp_path: Path
+) -> None:
     done = run(_CANCEL, tmp_path / "s.db", poll, 60, flags=("-X", "dev"))
     assert (done.returncode, done.stderr) == (0, "")
     assert said(done) == "True"
@@ -101,7 +103,9 @@ async def test_an_import_reads_from_its_first_record_to_its_end_in_one_thread(
     assert threading.current_thread() not in first | second
 
 
-async def test_an_executor_does_in_order_what_it_was_asked_and_ends_with_the_last_of_it() -> None:
+async def test_an_executor_does_in_order_what_it_was_asked_and_ends_with_the_last_of_it() -> (
+    None
+):
     done: list[object] = []
     executor = SerialExecutor("tests", last=lambda: done.append("last"))
     calls = [executor.call(lambda n=n: done.append(n)) for n in range(3)]

@@ -41,7 +41,9 @@ def test_everything_that_a_store_makes_is_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("umask")
-def test_the_database_of_this_machine_is_private_with_all_folders_above_it(home: Path) -> None:
+def test_the_database_of_this_machine_is_private_with_all_folders_above_it(
+    home: Path,
+) -> None:
     with Store.open(scope="global") as store:
         store.create_session()
         assert home in store.path.parents
@@ -56,7 +58,9 @@ def test_a_project_local_database_is_private(tmp_path: Path) -> None:
     with Store.open(scope="local", cwd=tmp_path) as store:
         store.create_session()
         files = _modes(store.path.parent)
-        assert {mode for name, mode in files.items() if name.startswith("sessions.db")} == {0o600}
+        assert {
+            mode for name, mode in files.items() if name.startswith("sessions.db")
+        } == {0o600}
         assert _mode(store.path.parent) == 0o700
 
 

@@ -67,7 +67,9 @@ def _as_nobody(work: Callable[[], object], *owned: Path) -> None:
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, "see the output of the child"
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0, (
+        "see the output of the child"
+    )
 
 
 def _reads(store: Store) -> None:
@@ -107,7 +109,10 @@ def test_a_store_opened_for_reading_reads_and_never_writes(path: Path) -> None:
         for write in _writes():
             with pytest.raises(ReadOnlyError, match="read-only"):
                 write(store)
-        with store.connection() as connection, pytest.raises(Exception, match="readonly"):
+        with (
+            store.connection() as connection,
+            pytest.raises(Exception, match="readonly"),
+        ):
             connection.exec_driver_sql("DELETE FROM session")
     assert path.read_bytes() == before
 
@@ -170,7 +175,9 @@ def test_a_file_of_mode_0400_is_read_and_says_so_when_written(path: Path) -> Non
     _as_nobody(work, path)
 
 
-def test_in_a_folder_that_cannot_be_written_a_database_is_read_as_it_lies(path: Path) -> None:
+def test_in_a_folder_that_cannot_be_written_a_database_is_read_as_it_lies(
+    path: Path,
+) -> None:
     def work() -> None:
         with Store.open(path, read_only=True) as store:
             _reads(store)
@@ -191,13 +198,17 @@ def test_in_a_folder_that_cannot_be_written_a_database_is_read_as_it_lies(path: 
     assert path.read_bytes() == before
 
 
-def test_there_a_wal_that_holds_the_newest_is_never_left_out(path: Path, folder: Path) -> None:
+def test_there_a_wal_that_holds_the_newest_is_never_left_out(
+    path: Path, folder: Path
+) -> None:
     place = folder / "place"
     place.mkdir()
     with Store.open(path) as store:
         store.append(store.create_session(title="newest"), user("only in the -wal"))
         for suffix in ("", "-wal"):
-            subprocess.run(["cp", f"{path}{suffix}", place / f"sessions.db{suffix}"], check=True)
+            subprocess.run(
+                ["cp", f"{path}{suffix}", place / f"sessions.db{suffix}"], check=True
+            )
             (place / f"sessions.db{suffix}").chmod(0o644)
     place.chmod(0o555)
 
@@ -209,7 +220,10 @@ def test_there_a_wal_that_holds_the_newest_is_never_left_out(path: Path, folder:
     _as_nobody(work)
     place.chmod(0o755)
     with Store.open(place / "sessions.db", read_only=True) as store:
-        assert {session.title for session in store.sessions(project=ALL)} == {"kept", "newest"}
+        assert {session.title for session in store.sessions(project=ALL)} == {
+            "kept",
+            "newest",
+        }
 
 
 def test_a_folder_that_cannot_be_entered_is_a_storage_error(path: Path) -> None:

@@ -37,7 +37,9 @@ def _titles(store: Store) -> list[str]:
     return [session.title for session in store.sessions(project=ALL)]
 
 
-def test_nothing_is_written_to_the_file_that_replaced_ours(store: Store, other: Path) -> None:
+def test_nothing_is_written_to_the_file_that_replaced_ours(
+    store: Store, other: Path
+) -> None:
     brought = other.read_bytes()
     os.replace(other, store.path)
     with pytest.raises(DatabaseReplacedError, match="replaced") as raised:
@@ -49,7 +51,9 @@ def test_nothing_is_written_to_the_file_that_replaced_ours(store: Store, other: 
     assert store.path.read_bytes() == brought
 
 
-def test_what_replaced_ours_is_whole_when_it_is_opened_next(store: Store, other: Path) -> None:
+def test_what_replaced_ours_is_whole_when_it_is_opened_next(
+    store: Store, other: Path
+) -> None:
     os.replace(other, store.path)
     store.close()
     with Store.open(store.path) as again:
@@ -59,7 +63,9 @@ def test_what_replaced_ours_is_whole_when_it_is_opened_next(store: Store, other:
         assert _titles(again) == ["more", "other"]
 
 
-def test_the_new_file_is_not_opened_beside_the_old_one(store: Store, other: Path) -> None:
+def test_the_new_file_is_not_opened_beside_the_old_one(
+    store: Store, other: Path
+) -> None:
     brought = other.read_bytes()
     os.replace(other, store.path)
     with pytest.raises(DatabaseReplacedError, match="replaced"):
@@ -86,7 +92,9 @@ def test_another_process_finds_the_new_file_whole_once_ours_was_refused(
     store.close()
 
 
-@pytest.mark.parametrize("remove", [Path.unlink, lambda path: path.rename(path.with_suffix(".x"))])
+@pytest.mark.parametrize(
+    "remove", [Path.unlink, lambda path: path.rename(path.with_suffix(".x"))]
+)
 def test_a_database_that_was_removed_is_not_made_again_behind_its_store(
     store: Store, remove: Callable[[Path], object]
 ) -> None:

@@ -49,7 +49,9 @@ def _titles(store: Store, project: object = ALL) -> list[str]:
     return [session.title for session in store.sessions(project=project, empty=True)]
 
 
-def test_a_database_that_was_not_accepted_is_neither_read_nor_written(brought: Path) -> None:
+def test_a_database_that_was_not_accepted_is_neither_read_nor_written(
+    brought: Path,
+) -> None:
     before = _files(brought.parent)
     with Store.open() as store:
         assert store.location.kind == "global"
@@ -62,8 +64,12 @@ def test_a_database_that_was_not_accepted_is_neither_read_nor_written(brought: P
     assert _files(brought.parent) == before
 
 
-@pytest.mark.parametrize("words", [["list"], ["search", "planted"], ["list", "--json"], ["path"]])
-def test_a_command_says_so_in_one_line_on_stderr(brought: Path, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["list"], ["search", "planted"], ["list", "--json"], ["path"]]
+)
+def test_a_command_says_so_in_one_line_on_stderr(
+    brought: Path, words: list[str]
+) -> None:
     before = _files(brought.parent)
     ran = CliRunner().invoke(app, words)
     assert ran.exit_code == 0
@@ -90,12 +96,18 @@ def test_an_accepted_one_is_used_and_a_planted_trigger_is_refused_all_the_same(
 
 
 @pytest.mark.parametrize("what", ["sessions.db", "sessions.db-wal", ".sessiondb"])
-def test_no_link_leads_out_of_the_project(project: Path, tmp_path: Path, what: str) -> None:
+def test_no_link_leads_out_of_the_project(
+    project: Path, tmp_path: Path, what: str
+) -> None:
     elsewhere = tmp_path / "elsewhere"
     init_local(project)
     with Store.open() as store:
         store.create_session(title="mine")
-    link = project / ".sessiondb" if what == ".sessiondb" else project / ".sessiondb" / what
+    link = (
+        project / ".sessiondb"
+        if what == ".sessiondb"
+        else project / ".sessiondb" / what
+    )
     if link.exists():
         link.rename(elsewhere)
     else:
@@ -106,7 +118,9 @@ def test_no_link_leads_out_of_the_project(project: Path, tmp_path: Path, what: s
         Store.open(scope="local")
     with pytest.raises(NotADatabaseError, match="link"):
         Store.open(project / ".sessiondb" / "sessions.db")
-    assert before == (elsewhere.read_bytes() if elsewhere.is_file() else _files(elsewhere))
+    assert before == (
+        elsewhere.read_bytes() if elsewhere.is_file() else _files(elsewhere)
+    )
 
 
 def test_directories_are_stored_relative_and_come_along_when_the_folder_moves(
@@ -116,12 +130,16 @@ def test_directories_are_stored_relative_and_come_along_when_the_folder_moves(
     with Store.open(source="agent") as store:
         store.append(store.create_session(title="root"), user("at the root"))
         store.append(store.create_session(title="src", directory="src"), user("below"))
-        store.append(store.create_session(title="out", directory=str(tmp_path)), user("outside"))
+        store.append(
+            store.create_session(title="out", directory=str(tmp_path)), user("outside")
+        )
         store.add_prompt("a line", directory="src")
     with closing(sqlite3.connect(project / ".sessiondb" / "sessions.db")) as connection:
         stored = dict(connection.execute("SELECT title, directory FROM session"))
         assert stored == {"root": ".", "src": "src", "out": str(tmp_path)}
-        worktree = connection.execute("SELECT worktree FROM project ORDER BY rowid").fetchone()
+        worktree = connection.execute(
+            "SELECT worktree FROM project ORDER BY rowid"
+        ).fetchone()
         assert worktree == (".",)
         assert connection.execute("SELECT directory FROM prompt").fetchone() == ("src",)
 
@@ -133,8 +151,14 @@ def test_directories_are_stored_relative_and_come_along_when_the_folder_moves(
     assert Store.open().location.kind == "global"
     trust.accept(moved / ".sessiondb" / "sessions.db")
     with Store.open() as store:
-        found = {session.title: session.directory for session in store.sessions(project=ALL)}
-        assert found == {"root": str(moved), "src": str(moved / "src"), "out": str(tmp_path)}
+        found = {
+            session.title: session.directory for session in store.sessions(project=ALL)
+        }
+        assert found == {
+            "root": str(moved),
+            "src": str(moved / "src"),
+            "out": str(tmp_path),
+        }
         assert sorted(_titles(store, HERE)) == ["root", "src"]
         assert {item.worktree for item in store.projects()} >= {str(moved)}
         store.append(store.create_session(title="after"), user("the same project"))
@@ -166,7 +190,9 @@ def run(git: str) -> Git:
     import subprocess
 
     def run(*words: str, at: Path) -> str:
-        done = subprocess.run([git, *words], cwd=at, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            [git, *words], cwd=at, check=True, capture_output=True, text=True
+        )
         return done.stdout
 
     return run
@@ -217,7 +243,9 @@ def test_a_repository_that_moved_is_adopted_and_nothing_is_removed(
     assert sorted(_titles(store, str(moved))) == ["after", "before"]
     rows = store.connection()
     with rows:
-        known = rows.exec_driver_sql("SELECT directory, kind FROM project_directory").fetchall()
+        known = rows.exec_driver_sql(
+            "SELECT directory, kind FROM project_directory"
+        ).fetchall()
     assert set(known) == {(str(repository), "worktree"), (str(moved), "worktree")}
 
 
@@ -236,11 +264,19 @@ def test_a_folder_that_moved_and_is_not_the_same_is_not_adopted(
     before = _begin(store, repository, "before")
     moved = repository.rename(tmp_path / "moved")
     if change == "remote":
-        run("remote", "set-url", "origin", "https://example.org/eve/repository", at=moved)
+        run(
+            "remote",
+            "set-url",
+            "origin",
+            "https://example.org/eve/repository",
+            at=moved,
+        )
     elif change == "commit":
         run("checkout", "-q", "--orphan", "other", at=moved)
         run("commit", "-q", "--allow-empty", "-m", "another first", at=moved)
-        run("branch", "-D", "master", at=moved) if "master" in run("branch", at=moved) else None
+        run("branch", "-D", "master", at=moved) if "master" in run(
+            "branch", at=moved
+        ) else None
     else:
         shutil.rmtree(moved / ".git")
         run("init", "-q", at=moved)
@@ -270,7 +306,9 @@ def test_relink_moves_a_project_by_hand_with_all_that_is_below_it(
     (new / "src").mkdir(parents=True)
     assert store.relink(str(repository), str(new)).moved == 2
     assert sorted(_titles(store, str(new))) == ["root", "src"]
-    places = {session.title: session.directory for session in store.sessions(project=ALL)}
+    places = {
+        session.title: session.directory for session in store.sessions(project=ALL)
+    }
     assert places["src"] == str(new / "src")
     assert places["a neighbour by name"] == str(tmp_path / "repository-2")
     assert _begin(store, new, "after") == before

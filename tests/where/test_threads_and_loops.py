@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sessiondb import ALL, AsyncStore, Store, user
-from sessiondb.effects.handles import SessionHandle
 from sessiondb.errors import StoreClosedError
+from sessiondb.model.handles import SessionHandle
 
 THREADS, EACH = 8, 15
 
@@ -41,7 +41,9 @@ def test_one_store_is_written_and_read_from_many_threads(path: Path) -> None:
         assert sorted(seen) == sorted(text for texts in written for text in texts)
         for name in range(THREADS):
             of_one = [text for text in seen if text.startswith(f"{name} ")]
-            assert of_one == written[name], "what a thread wrote stands in the order it wrote it"
+            assert of_one == written[name], (
+                "what a thread wrote stands in the order it wrote it"
+            )
 
 
 def test_a_store_is_opened_in_one_thread_and_closed_in_another(path: Path) -> None:
@@ -55,7 +57,9 @@ def test_a_store_is_opened_in_one_thread_and_closed_in_another(path: Path) -> No
     store.close()
 
 
-def test_threads_that_work_while_a_store_closes_get_an_error_and_no_hang(path: Path) -> None:
+def test_threads_that_work_while_a_store_closes_get_an_error_and_no_hang(
+    path: Path,
+) -> None:
     store = Store.open(path, durability="normal")
     session = store.create_session()
 
@@ -98,10 +102,15 @@ def test_two_loops_in_two_threads_share_one_async_store(path: Path) -> None:
         results = [pool.submit(work, name) for name in ("first", "second")]
         failed = [result.exception() for result in results]
     # A lease is for one stream at a time: one of the two may have found it taken.
-    assert [type(error).__name__ for error in failed if error] in ([], ["LeaseHeldError"])
+    assert [type(error).__name__ for error in failed if error] in (
+        [],
+        ["LeaseHeldError"],
+    )
     with Store.open(path) as reader:
         texts = {message.text for message in reader.messages(session.id)}
-    assert {f"{name} {number}" for name in ("first", "second") for number in range(EACH)} <= texts
+    assert {
+        f"{name} {number}" for name in ("first", "second") for number in range(EACH)
+    } <= texts
     asyncio.run(store.close())
 
 
@@ -128,7 +137,9 @@ def test_a_loop_that_ends_in_the_middle_costs_the_other_nothing(path: Path) -> N
     session = SessionHandle(asyncio.run(_only_session(store)))
 
     async def abandon() -> None:
-        writes = [store.append(session, user(f"abandoned {number}")) for number in range(10)]
+        writes = [
+            store.append(session, user(f"abandoned {number}")) for number in range(10)
+        ]
         reads = [store.messages(session) for _ in range(10)]
         tasks = [asyncio.ensure_future(call) for call in (*writes, *reads)]
         await asyncio.sleep(0)
@@ -149,7 +160,11 @@ def test_both_facades_on_one_file_share_the_writer(path: Path) -> None:
             for number in range(EACH):
                 await store.append(session, user(f"async {number}"))
                 await asyncio.to_thread(sync.append, session, user(f"sync {number}"))
-            assert len(sync.messages(session)) == len(await store.messages(session)) == 2 * EACH
+            assert (
+                len(sync.messages(session))
+                == len(await store.messages(session))
+                == 2 * EACH
+            )
 
     with Store.open(path, durability="normal") as sync:
         asyncio.run(beside(sync))

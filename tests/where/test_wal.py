@@ -54,7 +54,10 @@ def test_a_reader_in_an_old_snapshot_delays_it_and_breaks_nothing(path: Path) ->
             before = reading.exec_driver_sql("SELECT count(*) FROM message").scalar()
             for _ in range(12):
                 store.append(session, user(os.urandom(250_000).hex()))
-            assert reading.exec_driver_sql("SELECT count(*) FROM message").scalar() == before
+            assert (
+                reading.exec_driver_sql("SELECT count(*) FROM message").scalar()
+                == before
+            )
             assert _size(path) > 4 * MEGABYTE
         store.append(session, user("last"))
         assert _size(path) <= MEGABYTE
@@ -82,10 +85,15 @@ def test_nothing_but_the_database_and_its_lock_remains_after_the_last_one_closed
 ) -> None:
     with Store.open(path) as one, Store.open(path) as two:
         one.append(two.create_session(), user("Hello"))
-    assert {file.name for file in path.parent.iterdir()} == {"sessions.db", "sessions.db.lock"}
+    assert {file.name for file in path.parent.iterdir()} == {
+        "sessions.db",
+        "sessions.db.lock",
+    }
 
 
-def test_what_a_crash_left_in_it_is_there_at_the_next_start(path: Path, tmp_path: Path) -> None:
+def test_what_a_crash_left_in_it_is_there_at_the_next_start(
+    path: Path, tmp_path: Path
+) -> None:
     crashed = tmp_path / "crashed.db"
     with Store.open(path) as store:
         session = store.create_session()
@@ -94,7 +102,9 @@ def test_what_a_crash_left_in_it_is_there_at_the_next_start(path: Path, tmp_path
             subprocess.run(["cp", f"{path}{suffix}", f"{crashed}{suffix}"], check=True)
     assert _size(crashed) > 0
     with Store.open(crashed) as store:
-        assert [message.text for message in store.messages(session.id)] == ["acknowledged"]
+        assert [message.text for message in store.messages(session.id)] == [
+            "acknowledged"
+        ]
 
 
 @pytest.mark.parametrize(("durability", "level"), [("full", 2), ("normal", 1)])

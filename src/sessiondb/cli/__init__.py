@@ -18,7 +18,9 @@ def main() -> NoReturn:
         import click  # noqa: F401
         import rich  # noqa: F401
     except ModuleNotFoundError as error:
-        _report_missing(f"{error.name} is missing", "run `pip install 'sessiondb[cli]'`")
+        _report_missing(
+            f"{error.name} is missing", "run `pip install 'sessiondb[cli]'`"
+        )
     from sessiondb.cli.app import app
 
     app.main()
@@ -30,7 +32,12 @@ def _report_missing(message: str, hint: str) -> NoReturn:
         sys.exit(f"sessiondb: {message}; {hint}")
     import json
 
-    error = {"type": "MissingExtraError", "message": message, "hint": hint, "exit_code": 1}
+    error = {
+        "type": "MissingExtraError",
+        "message": message,
+        "hint": hint,
+        "exit_code": 1,
+    }
     sys.exit(json.dumps({"error": error}))
 
 

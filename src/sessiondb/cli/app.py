@@ -72,7 +72,9 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "doctor": ("upkeep", "Versions, settings, sizes; paste it into a report."),
     },
 }
-COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+COMMANDS = {
+    name: entry for section in SECTIONS.values() for name, entry in section.items()
+}
 
 _EPILOG = """\
 \b
@@ -107,30 +109,45 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command in *args*; raises `click.UsageError` with the nearest names."""
         name = args[0]
-        if name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
+        if (
+            name not in COMMANDS
+            and not name.startswith("-")
+            and not ctx.resilient_parsing
+        ):
             from difflib import get_close_matches
 
             near = get_close_matches(name[:64], COMMANDS)
             ctx.fail(
-                f"no command {abridged(name)}" + (f"; is it {' or '.join(near)}?" if near else "")
+                f"no command {abridged(name)}"
+                + (f"; is it {' or '.join(near)}?" if near else "")
             )
         if name in COMMANDS and (options := ctx.find_object(Options)) is not None:
             options.command = name
         return super().resolve_command(ctx, args)
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[CompletionItem]:
         """Return commands and options that begin so; no command's module is loaded for it."""
         from click.shell_completion import CompletionItem
 
         names = [name for name in COMMANDS if name.startswith(incomplete)]
         options = click.Command.shell_complete(self, ctx, incomplete)
-        return [CompletionItem(name, help=COMMANDS[name][1]) for name in names] + options
+        return [
+            CompletionItem(name, help=COMMANDS[name][1]) for name in names
+        ] + options
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
         """Write the commands in their sections."""
         for title, section in SECTIONS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, entry[1]) for name, entry in section.items()])
+                formatter.write_dl(
+                    [(name, entry[1]) for name, entry in section.items()]
+                )
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:
         """Run the command line *args* (default: the process's) and exit."""
@@ -206,15 +223,26 @@ def _silence() -> int:
 )
 @click.option("--db", type=PATH, metavar="PATH", help="Use this database.")
 @click.option("--local", is_flag=True, help="Use this project's own database.")
-@click.option("--global", "global_", is_flag=True, help="Use the database of this machine.")
 @click.option(
-    "--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True
+    "--global", "global_", is_flag=True, help="Use the database of this machine."
+)
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
 )
 @click.option("-v", "--verbose", is_flag=True, help="Show where an error comes from.")
 @click.version_option(__version__, message="sessiondb %(version)s")
 @click.pass_obj
 def app(
-    options: Options, *, db: str | None, local: bool, global_: bool, color: str, verbose: bool
+    options: Options,
+    *,
+    db: str | None,
+    local: bool,
+    global_: bool,
+    color: str,
+    verbose: bool,
 ) -> None:
     """Find, read, fork, move and cost the sessions of your coding agents."""
     options.verbose, options.color = verbose, color
@@ -222,4 +250,7 @@ def app(
     chosen = [name for name, is_given in given.items() if is_given]
     if len(chosen) > 1:
         raise click.UsageError(f"{' and '.join(chosen)} exclude each other")
-    options.db, options.scope = db, "local" if local else "global" if global_ else "auto"
+    options.db, options.scope = (
+        db,
+        "local" if local else "global" if global_ else "auto",
+    )

@@ -87,12 +87,14 @@ def sessions(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
 
 def _rows(ctx: click.Context, incomplete: str) -> Iterator[tuple[list[str], str]]:
     """Yield the names of sessions and their titles."""
-    from sessiondb.engine.connection import connect
+    from sessiondb.engine.sqlite.connection import connect
 
     path = _database(ctx)
     if path is None or not path.is_file():
         return
-    with contextlib.closing(connect(path, mode="ro", busy_timeout=PATIENCE)) as connection:
+    with contextlib.closing(
+        connect(path, mode="ro", busy_timeout=PATIENCE)
+    ) as connection:
         if incomplete:
             begins = re.sub(r"([\\%_])", r"\\\1", incomplete) + "%"
             rows = connection.execute(_NAMED, {"begins": begins, "offered": OFFERED})
@@ -106,6 +108,12 @@ def _database(ctx: click.Context) -> Path | None:
     from sessiondb.location.database import resolve
 
     before = ctx.find_root().params
-    named = "local" if before.get("local") else "global" if before.get("global_") else "auto"
+    named = (
+        "local"
+        if before.get("local")
+        else "global"
+        if before.get("global_")
+        else "auto"
+    )
     scope = cast("location.Scope", named)
     return resolve(before.get("db"), scope=scope).path

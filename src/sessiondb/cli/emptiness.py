@@ -32,7 +32,9 @@ def no_sessions(store: Store, where: Where) -> str:
     place = "in any project" if where.everywhere else f"in {where.project or here()}"
     more = "" if where.everywhere else f"{command('list', '-a')} lists every project"
     if where.filtered and _any_session(store):
-        return " · ".join(filter(None, (f"no session {place} matches these filters", more)))
+        return " · ".join(
+            filter(None, (f"no session {place} matches these filters", more))
+        )
     more = f"{more}, " if more else ""
     return f"no sessions {place} · {more}{command('import')} imports them"
 
@@ -40,7 +42,9 @@ def no_sessions(store: Store, where: Where) -> str:
 def _any_session(store: Store) -> bool:
     from sessiondb.repository.sessions import ALL
 
-    return bool(store.sessions(project=ALL, archived=True, subagents=True, limit=1).items)
+    return bool(
+        store.sessions(project=ALL, archived=True, subagents=True, limit=1).items
+    )
 
 
 def unknown_names(store: Store, where: Where) -> Iterator[str]:

@@ -20,7 +20,12 @@ from sessiondb.cli.rm import chosen
 from sessiondb.cli.text import count
 from sessiondb.engine import outputs
 from sessiondb.engine.outputs import check_place
-from sessiondb.errors import UNREADABLE, ConflictError, CorruptionError, InvalidInputError
+from sessiondb.errors import (
+    UNREADABLE,
+    ConflictError,
+    CorruptionError,
+    InvalidInputError,
+)
 
 if TYPE_CHECKING:
     from sessiondb.formats import Writer
@@ -43,8 +48,12 @@ HELD_CHARACTERS = 16_000_000
               help="Default, and -: stdout.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--with-children", is_flag=True, help="Their forks and subagents too.")
-@click.option("--detail", metavar="D", help="Of markdown and html: brief, normal or full.")
-@click.option("--redact", is_flag=True, help="Without what looks like a key or a password.")
+@click.option(
+    "--detail", metavar="D", help="Of markdown and html: brief, normal or full."
+)
+@click.option(
+    "--redact", is_flag=True, help="Without what looks like a key or a password."
+)
 @click.pass_obj
 def export_command(
     options: Options,
@@ -70,7 +79,9 @@ def export_command(
     if refs and where != shared.Where():
         raise click.UsageError("give sessions or filters, not both")
     if not refs and not where.narrows:
-        raise click.UsageError("name the sessions to export, or filters that choose them")
+        raise click.UsageError(
+            "name the sessions to export, or filters that choose them"
+        )
     to = writer(form)
     if detail is not None and detail not in to.DETAILS:
         raise click.UsageError(f"--detail of {form} is one of {', '.join(to.DETAILS)}")
@@ -85,7 +96,9 @@ def export_command(
 
         name = terminal()
         named = (store.session(ref, terminal=name) for ref in refs)
-        sessions = parents_first(store, named if refs else chosen(store, where), with_children)
+        sessions = parents_first(
+            store, named if refs else chosen(store, where), with_children
+        )
         if not refs:
             _say_what_is_left(store, where, {session.id for session in sessions})
         together = to.TOGETHER and (target is None or file is not None)
@@ -96,8 +109,12 @@ def export_command(
         # No bar where the documents themselves are shown.
         quiet = target is None and sys.stdout.isatty()
         found = readable if form != "jsonl" else portable_in(readable, target)
-        with contextlib.closing(counted(found, "export", len(sessions), quiet=quiet)) as shown:
-            documents = to.write(shown, detail=detail or to.DETAILS[0], together=together)
+        with contextlib.closing(
+            counted(found, "export", len(sessions), quiet=quiet)
+        ) as shown:
+            documents = to.write(
+                shown, detail=detail or to.DETAILS[0], together=together
+            )
             if target is None:
                 _to_one(documents, sys.stdout.buffer)
             elif file is None or several:
@@ -135,7 +152,9 @@ class Readable:
     others are written. ``left_out`` holds the ids of those.
     """
 
-    def __init__(self, store: Store, sessions: Iterable[Session], to: Writer, redact: bool) -> None:
+    def __init__(
+        self, store: Store, sessions: Iterable[Session], to: Writer, redact: bool
+    ) -> None:
         self._store, self._sessions = store, sessions
         self._to, self._redact = to, redact
         self.left_out: list[str] = []
@@ -168,7 +187,9 @@ class Readable:
         held: list[Message] = []
         size = 0
         for message in export.messages:
-            size += 1_000 + sum(len(part.text or part.input_json or "") for part in message.parts)
+            size += 1_000 + sum(
+                len(part.text or part.input_json or "") for part in message.parts
+            )
             if size <= HELD_CHARACTERS:
                 held.append(message)
         if size <= HELD_CHARACTERS:
@@ -185,13 +206,18 @@ def _to_one(documents: Iterable[Any], out: IO[bytes]) -> None:
             _tell(item)
             continue
         if names and not item.name.endswith(".jsonl"):
-            raise InvalidInputError("this format makes several files", hint="add -o DIR/")
+            raise InvalidInputError(
+                "this format makes several files", hint="add -o DIR/"
+            )
         names.add(item.name)
         _copy(item, out)
 
 
 def _to_file(documents: Iterable[Any], path: Path, replace: bool) -> None:
-    with outputs.writing(path, replace=replace) as file, outputs.packed(file, path) as out:
+    with (
+        outputs.writing(path, replace=replace) as file,
+        outputs.packed(file, path) as out,
+    ):
         _to_one(documents, out)
 
 
@@ -204,7 +230,10 @@ def _to_folder(documents: Iterable[Any], path: Path, force: bool) -> int:
             if isinstance(item, Loss):
                 _tell(item)
                 continue
-            with folder.writing(item.name) as file, outputs.packed(file, Path(item.name)) as out:
+            with (
+                folder.writing(item.name) as file,
+                outputs.packed(file, Path(item.name)) as out,
+            ):
                 _copy(item, out)
         taken = folder.taken()
         replace = not taken or may_replace(taken, force)
@@ -218,7 +247,8 @@ def may_replace(taken: list[Path], force: bool) -> bool:
         return True
     exist = "exist" if more else "exists"
     raise ConflictError(
-        f"{taken[0]}{more} already {exist}", hint="name another file, or add --force to replace it"
+        f"{taken[0]}{more} already {exist}",
+        hint="name another file, or add --force to replace it",
     )
 
 

@@ -25,10 +25,21 @@ if TYPE_CHECKING:
 
 _PATH_HINT = "check the path, its owner and its mode"
 _FULL_HINT = "free some disk space and try again"
-_OS_HINTS = {errno.ENOSPC: _FULL_HINT, errno.EDQUOT: _FULL_HINT, errno.EFBIG: _FULL_HINT}
+_OS_HINTS = {
+    errno.ENOSPC: _FULL_HINT,
+    errno.EDQUOT: _FULL_HINT,
+    errno.EFBIG: _FULL_HINT,
+}
 
 #: Options that go before the command, with the number of their values.
-_BEFORE = {"--db": 1, "--local": 0, "--global": 0, "--color": 1, "-v": 0, "--verbose": 0}
+_BEFORE = {
+    "--db": 1,
+    "--local": 0,
+    "--global": 0,
+    "--color": 1,
+    "-v": 0,
+    "--verbose": 0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +99,9 @@ def explain(error: BaseException, options: Options) -> Failure:
         candidates = error.sessions if isinstance(error, AmbiguousIdError) else ()
         found = type(error).__name__, str(error.args[0]), hint, error.exit_code
         return _bounded(Failure(*found, candidates), options)
-    if isinstance(error, click.NoSuchOption) and (moved := _moved(error.option_name, options)):
+    if isinstance(error, click.NoSuchOption) and (
+        moved := _moved(error.option_name, options)
+    ):
         what = f"{error.option_name} goes before the command"
         return _bounded(Failure("UsageError", what, moved, error.exit_code), options)
     if isinstance(error, click.ClickException):
@@ -111,7 +124,7 @@ def _translated(error: BaseException) -> BaseException:
     """Return our error for an error of SQLite; any other as it is."""
     driver = sys.modules.get("sqlite3")
     if driver is not None and isinstance(error, driver.Error):
-        from sessiondb.engine.failures import translate
+        from sessiondb.engine.sqlite.failures import translate
 
         return translate(error)
     return error
@@ -168,7 +181,9 @@ def _help(options: Options) -> str:
 
 def _bounded(failure: Failure, options: Options) -> Failure:
     """Return *failure* with a short message, its commands with the database that was given."""
-    hint = failure.hint and shortened(hints.with_database(failure.hint, options.database))
+    hint = failure.hint and shortened(
+        hints.with_database(failure.hint, options.database)
+    )
     return replace(failure, message=shortened(failure.message), hint=hint)
 
 

@@ -10,7 +10,14 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, find, find_message, open_store, remember, terminal
+from sessiondb.cli.opening import (
+    Options,
+    find,
+    find_message,
+    open_store,
+    remember,
+    terminal,
+)
 from sessiondb.cli.text import ago, clock, count, cut, money, one_line, short_id
 from sessiondb.cli.transcript import preview
 
@@ -23,7 +30,9 @@ if TYPE_CHECKING:
 @click.option("--at", metavar="M", help="The last message to keep: id, seq or label.")
 @click.option("--before", metavar="M", help="The first message to leave out.")
 @click.option("--title", metavar="T", help="Its title.")
-@click.option("--directory", type=shared.PATH, metavar="DIR", help="The directory it works in.")
+@click.option(
+    "--directory", type=shared.PATH, metavar="DIR", help="The directory it works in."
+)
 @shared.as_json
 @click.pass_obj
 def fork_command(
@@ -86,7 +95,11 @@ def _nodes(root: Tree) -> list[tuple[Tree, str, str]]:
         for child in reversed(node.children):
             last = child is node.children[-1]
             pending.append(
-                (child, indent + ("└─ " if last else "├─ "), indent + ("   " if last else "│  "))
+                (
+                    child,
+                    indent + ("└─ " if last else "├─ "),
+                    indent + ("   " if last else "│  "),
+                )
             )
     return nodes
 
@@ -114,8 +127,15 @@ def _drawn(root: Tree, asked: Session) -> Iterator[str]:
         s = node.session
         this = s.id == asked.id and len(nodes) > 1
         relation = f"{s.relation}" if s.relation else ""
-        relation += f" at #{s.parent_seq}" if relation and s.parent_seq is not None else ""
-        facts = [relation, count(s.message_count, "message"), money(s.cost), ago(s.time_updated)]
+        relation += (
+            f" at #{s.parent_seq}" if relation and s.parent_seq is not None else ""
+        )
+        facts = [
+            relation,
+            count(s.message_count, "message"),
+            money(s.cost),
+            ago(s.time_updated),
+        ]
         told = f"({', '.join(filter(None, facts))})" + ("  ← this one" if this else "")
         start, title = f"{branch}{short_id(s.id)}  ", one_line(s.title) or "–"
         if shown.terminal:
@@ -168,7 +188,9 @@ def _parted(first: Session, second: Session, result: Comparison) -> Iterator[str
         yield shown.style(f"{mark * 3} {name} {alone}", bold=True)
         for message in messages:
             line = f"{mark} {_summary(message)}"
-            yield shown.style(cut(line, shown.width) if shown.terminal else line, fg=color)
+            yield shown.style(
+                cut(line, shown.width) if shown.terminal else line, fg=color
+            )
 
 
 def _summary(message: Message) -> str:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 @click.option("--jsonl", "--json", "as_jsonl", is_flag=True,
               help="Records of our own log, one a line.")  # fmt: skip
 @click.pass_obj
-def tail_command(options: Options, *, ref: str | None, last: int, as_jsonl: bool) -> None:
+def tail_command(
+    options: Options, *, ref: str | None, last: int, as_jsonl: bool
+) -> None:
     """Follow a session (default: the last one used here) until it is removed, or Ctrl-C.
 
     A message is shown when it is finished; --jsonl reports each step.
@@ -61,14 +63,18 @@ def follow(
 
 def _newest(store: Store) -> int:
     with store.connection() as connection:
-        found = connection.exec_driver_sql("SELECT value FROM meta WHERE key = 'change'")
+        found = connection.exec_driver_sql(
+            "SELECT value FROM meta WHERE key = 'change'"
+        )
         return int(found.scalar_one())
 
 
 def _touched(store: Store, change: Change, first: int) -> list[Message]:
     """Return the messages that a change may have touched, from seq *first* on."""
     try:
-        found = store.messages(change.session_id, branches=True, after=change.since_seq or None)
+        found = store.messages(
+            change.session_id, branches=True, after=change.since_seq or None
+        )
     except NotFoundError:  # nothing was there before, or it is gone
         found = store.messages(change.session_id, branches=True)
     return [message for message in found if message.seq >= first]
@@ -97,7 +103,9 @@ class _Text:
             if message.id in self._shown or message.time_completed is None:
                 continue
             self._shown.add(message.id)
-            for line in message_lines(message, self._screen, full=False, results=self._results):
+            for line in message_lines(
+                message, self._screen, full=False, results=self._results
+            ):
                 yield line + "\n"
 
 

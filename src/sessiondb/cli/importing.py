@@ -52,7 +52,9 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """Return the complete report."""
-        found = [{"source": p.source, "line": p.line, "why": p.why} for p in self.problems]
+        found = [
+            {"source": p.source, "line": p.line, "why": p.why} for p in self.problems
+        ]
         counts = {name: self.outcomes[name] for name in OUTCOMES}
         return {**counts, "sessions": self.sessions, "problems": found}
 
@@ -62,7 +64,9 @@ class Report:
 @click.option("--from", "formats", metavar="F", multiple=True,
               help="Only stores of this format: opencode or jsonl.",
               shell_complete=shared.one_of("FORMATS"))  # fmt: skip
-@click.option("--project", type=shared.PATH, metavar="DIR", help="Only of the project of DIR.")
+@click.option(
+    "--project", type=shared.PATH, metavar="DIR", help="Only of the project of DIR."
+)
 @click.option("--restore", is_flag=True, help="Bring removed sessions back.")
 @click.option("--as-fork", is_flag=True, help="Bring what diverged as forks.")
 @click.option("--watch", is_flag=True, help="Go on with what changes, until Ctrl-C.")
@@ -98,7 +102,7 @@ def import_command(
         root = project and project_at(project).root
         take = partial(store.ingest, project_root=root, as_fork=as_fork)
         if watch:
-            from sessiondb.cli.watching import Changes, follow
+            from sessiondb.cli.import_watch import Changes, follow
 
             # Before anything is read: a file written during the import has changed after it.
             changes = Changes(places, formats)
@@ -108,7 +112,11 @@ def import_command(
             report.add(result)
         _show(report, sources.stores, dry_run, as_json)
         of_one_project = root is not None or store.location.kind == "local"
-        if of_one_project and sources.stores and not (report.outcomes or report.problems):
+        if (
+            of_one_project
+            and sources.stores
+            and not (report.outcomes or report.problems)
+        ):
             say("none of the sessions there belongs to this project")
             say(f"  {command('--global', 'import', *paths)} imports all of them")
         if watch:
@@ -140,9 +148,16 @@ def _is_there(place: Path) -> bool:
     try:
         place.stat()
     except ValueError as error:
-        raise InvalidInputError(f"PATH is not a path: {abridged(str(place))}") from error
+        raise InvalidInputError(
+            f"PATH is not a path: {abridged(str(place))}"
+        ) from error
     except OSError as error:
-        return error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
+        return error.errno not in (
+            errno.ENOENT,
+            errno.ENOTDIR,
+            errno.ELOOP,
+            errno.ENAMETOOLONG,
+        )
     return True
 
 
@@ -152,7 +167,9 @@ def _nothing_at(place: Path) -> Problem:
 
     agents = agents_at(place)
     why = "no sessions of a known agent are here"
-    return Problem(str(place), f"{', '.join(agents)}: not supported yet" if agents else why)
+    return Problem(
+        str(place), f"{', '.join(agents)}: not supported yet" if agents else why
+    )
 
 
 class Sources:
@@ -210,19 +227,31 @@ def _show(report: Report, stores: int, dry_run: bool, as_json: bool) -> None:
     if as_json:
         output.write_json(report.as_json())
     else:
-        found = [f"{report.outcomes[name]} {name}" for name in OUTCOMES if report.outcomes[name]]
+        found = [
+            f"{report.outcomes[name]} {name}"
+            for name in OUTCOMES
+            if report.outcomes[name]
+        ]
         done = "would be " if dry_run and found else ""
-        output.write(f"{done}{', '.join(found) or 'no sessions'} · {count(stores, 'store')}\n")
+        output.write(
+            f"{done}{', '.join(found) or 'no sessions'} · {count(stores, 'store')}\n"
+        )
     if report.outcomes["deleted"]:
-        say(f"{report.outcomes['deleted']} were removed here before; --restore restores them")
+        say(
+            f"{report.outcomes['deleted']} were removed here before; --restore restores them"
+        )
     if report.outcomes["diverged"]:
-        say(f"{report.outcomes['diverged']} were continued here; --as-fork imports their new state")
+        say(
+            f"{report.outcomes['diverged']} were continued here; --as-fork imports their new state"
+        )
     if report.problems and not as_json:
         say(f"{count(len(report.problems), 'problem')}, all else was imported:")
         for p in report.problems[:SHOWN_PROBLEMS]:
             say(f"  {problem_line(p)}")
         if len(report.problems) > SHOWN_PROBLEMS:
-            say(f"  … {len(report.problems) - SHOWN_PROBLEMS} more (--json has them all)")
+            say(
+                f"  … {len(report.problems) - SHOWN_PROBLEMS} more (--json has them all)"
+            )
 
 
 def problem_line(problem: Problem) -> str:

@@ -46,7 +46,9 @@ def list_command(
     messages, cost, title, directory; with --sort size also the bytes.
     """
     with open_store(options) as store:
-        page = store.sessions(**where.filters(), order=sort, limit=limit or 50, cursor=cursor)
+        page = store.sessions(
+            **where.filters(), order=sort, limit=limit or 50, cursor=cursor
+        )
         nothing = None if page.items else no_sessions(store, where)
     if as_json:
         output.write_json({"sessions": _as_json(page), "next_cursor": page.next_cursor})
@@ -73,7 +75,10 @@ def _as_json(page: Page[Session]) -> list[dict[str, Any]]:
     found = map(session_json, page)
     if not page.sizes:
         return list(found)
-    return [{**item, "bytes": number} for item, number in zip(found, page.sizes, strict=True)]
+    return [
+        {**item, "bytes": number}
+        for item, number in zip(found, page.sizes, strict=True)
+    ]
 
 
 def _table(page: Page[Session], projects: bool, sort: str) -> Iterator[str]:
@@ -95,7 +100,11 @@ def _table(page: Page[Session], projects: bool, sort: str) -> Iterator[str]:
 
 def _title(session: Session) -> str:
     marks = f"({session.relation}) " if session.relation else ""
-    return marks + ("(archived) " if session.time_archived else "") + (session.title or "–")
+    return (
+        marks
+        + ("(archived) " if session.time_archived else "")
+        + (session.title or "–")
+    )
 
 
 def _say_what_is_left(page: Page[Session], where: shared.Where, as_json: bool) -> None:
@@ -131,12 +140,16 @@ def prompts_command(
     with open_store(options) as store:
         page = store.prompts(query, **where.filters(), limit=limit or 50, cursor=cursor)
     if as_json:
-        output.write_json({"prompts": list(map(asdict, page)), "next_cursor": page.next_cursor})
+        output.write_json(
+            {"prompts": list(map(asdict, page)), "next_cursor": page.next_cursor}
+        )
     elif output.screen().terminal and page.items:
         output.page(_prompt_table(page))
     else:
         for p in page:
-            output.write_tsv(iso(p.time_created), p.source, p.session_id, p.directory, p.text)
+            output.write_tsv(
+                iso(p.time_created), p.source, p.session_id, p.directory, p.text
+            )
     if not page.items:
         more = "" if where.everywhere else " here · -a for every project"
         say(f"no prompts{more}")
@@ -151,4 +164,6 @@ def prompts_command(
 
 def _prompt_table(page: Page[Prompt]) -> Iterator[str]:
     rows = [[ago(p.time_created), p.source, p.text] for p in page]
-    return output.table(["TYPED", "SOURCE", "PROMPT"], rows, right="TYPED", spare="SOURCE")
+    return output.table(
+        ["TYPED", "SOURCE", "PROMPT"], rows, right="TYPED", spare="SOURCE"
+    )

@@ -58,7 +58,9 @@ def archive_command(options: Options, *, refs: tuple[str, ...], as_json: bool) -
 @click.argument("refs", type=shared.REF, metavar="REF...", nargs=-1, required=True)
 @shared.as_json
 @click.pass_obj
-def unarchive_command(options: Options, *, refs: tuple[str, ...], as_json: bool) -> None:
+def unarchive_command(
+    options: Options, *, refs: tuple[str, ...], as_json: bool
+) -> None:
     """Show archived sessions in lists and searches again."""
     _set_archived(options, refs, as_json, archived=False)
 
@@ -80,4 +82,6 @@ def _set_archived(
     if as_json:
         output.write_json({"sessions": list(map(session_json, after))})
     else:
-        say(f"{'archived' if archived else 'unarchived'} {count(len(after), 'session')}")
+        say(
+            f"{'archived' if archived else 'unarchived'} {count(len(after), 'session')}"
+        )

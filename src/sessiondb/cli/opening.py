@@ -17,7 +17,7 @@ from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError
 from sessiondb.hints import command, with_database
 
 if TYPE_CHECKING:
-    from sessiondb.engine.salvage import ReadableCopy
+    from sessiondb.engine.sqlite.salvage import ReadableCopy
     from sessiondb.model import Message, Session
     from sessiondb.store import Store
 
@@ -68,7 +68,9 @@ class Options:
             elif without is None or not word.startswith(f"{without}="):
                 kept.append(word)
         if sum(map(len, kept)) > MAX_TYPED:
-            return command(self.command, "--help") if self.command else command("--help")
+            return (
+                command(self.command, "--help") if self.command else command("--help")
+            )
         end = kept.index("--") if "--" in kept else len(kept)
         return command(*kept[:end], *more, *kept[end:])
 
@@ -105,12 +107,17 @@ def open_store(options: Options, *, writing: bool = False) -> Store:
     create = writing or options.db is None
     try:
         store = Store.open(
-            options.db, scope=options.scope, create=create, durability=load_config().durability
+            options.db,
+            scope=options.scope,
+            create=create,
+            durability=load_config().durability,
         )
     except ReadOnlyError:
         if writing:
             raise
-        store = Store.open(options.db, scope=options.scope, create=False, read_only=True)
+        store = Store.open(
+            options.db, scope=options.scope, create=False, read_only=True
+        )
     if store.location.notice:
         say(store.location.notice)
     if not writing:
@@ -122,7 +129,9 @@ def _say_damage(options: Options, copy: ReadableCopy) -> None:
     """Say what is missing from what follows; the command exits with 4 then."""
     options.damaged = True
     lost = ", ".join(f"{number:,} of {table}" for table, number in copy.lost.items())
-    say(f"the file is damaged; rows that cannot be read: {lost or 'none, only its indexes'}")
+    say(
+        f"the file is damaged; rows that cannot be read: {lost or 'none, only its indexes'}"
+    )
 
 
 def terminal() -> str | None:
@@ -131,7 +140,9 @@ def terminal() -> str | None:
     A program that runs us through pipes has none, so it never moves a person's ``@``.
     """
     for descriptor in (0, 1, 2):
-        with contextlib.suppress(OSError, AttributeError):  # not every system has terminals
+        with contextlib.suppress(
+            OSError, AttributeError
+        ):  # not every system has terminals
             # The session leader distinguishes two terminals that got the same name in turn.
             leader = os.getsid(0) if hasattr(os, "getsid") else 0
             return f"{os.ttyname(descriptor)}:{leader}"

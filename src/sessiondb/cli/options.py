@@ -21,9 +21,15 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
-_as_jsonl = click.option("--jsonl", "as_jsonl", is_flag=True, help="One JSON object a line.")
-_limit = click.option("--limit", type=click.IntRange(1, 10_000), metavar="N", help="At most N.")
-_cursor = click.option("--cursor", metavar="C", help="Continue after the page that named C.")
+_as_jsonl = click.option(
+    "--jsonl", "as_jsonl", is_flag=True, help="One JSON object a line."
+)
+_limit = click.option(
+    "--limit", type=click.IntRange(1, 10_000), metavar="N", help="At most N."
+)
+_cursor = click.option(
+    "--cursor", metavar="C", help="Continue after the page that named C."
+)
 PATH = paths.PATH
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
@@ -93,13 +99,17 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
     def __init__(self, *, end: bool = False) -> None:
         self._end = end
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
         """Return the Unix ms that *value* means in the local time zone; usage error if none."""
         try:
             return int(self._read(str(value).strip().lower()).timestamp() * 1000)
         except (ValueError, OverflowError, OSError):
             self.fail(
-                f"{abridged(value)} is not a time; try today, 7d, 12h or 2026-11-01", param, ctx
+                f"{abridged(value)} is not a time; try today, 7d, 12h or 2026-11-01",
+                param,
+                ctx,
             )
 
     def _read(self, text: str) -> datetime:
@@ -156,15 +166,23 @@ class Where:
 
 
 _FILTERS = {
-    "everywhere": click.option("-a", "--all", "everywhere", is_flag=True, help="Every project."),
-    "project": click.option("--project", type=PATH, metavar="DIR", help="The project of DIR."),
+    "everywhere": click.option(
+        "-a", "--all", "everywhere", is_flag=True, help="Every project."
+    ),
+    "project": click.option(
+        "--project", type=PATH, metavar="DIR", help="The project of DIR."
+    ),
     "source": click.option("--source", metavar="S", help="Sessions of this program."),
     "agent": click.option("--agent", metavar="A", help="Sessions of this agent."),
     "since": click.option(
-        "--since", type=Moment(), help="Not before T: today, yesterday, 7d, 12h, 2026-11[-01]."
+        "--since",
+        type=Moment(),
+        help="Not before T: today, yesterday, 7d, 12h, 2026-11[-01].",
     ),
     "until": click.option(
-        "--until", type=Moment(end=True), help="Not after T; a day or month is included."
+        "--until",
+        type=Moment(end=True),
+        help="Not after T; a day or month is included.",
     ),
     "title": click.option("--title", metavar="TEXT", help="With TEXT in the title."),
     "archived": click.option("--archived", is_flag=True, help="Archived ones too."),

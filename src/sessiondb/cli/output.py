@@ -40,7 +40,11 @@ class Screen:
     def style(self, text: str, **how: Any) -> str:
         """Return *text* in the style that `click.style` knows, where there is colour."""
         # Without a style it would still end in the sequence that resets one.
-        return click.style(text, **how) if self.color and text and any(how.values()) else text
+        return (
+            click.style(text, **how)
+            if self.color and text and any(how.values())
+            else text
+        )
 
     def rows(self, text: str, indent: str = "", **how: Any) -> Iterator[str]:
         """Yield a line after *indent*, on a terminal in as many rows as it takes."""
@@ -59,7 +63,9 @@ def screen() -> Screen:
     terminal = sys.stdout.isatty()
     options = click.get_current_context().find_object(Options) or Options()
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    color = options.color == "always" or (options.color == "auto" and terminal and not plain)
+    color = options.color == "always" or (
+        options.color == "auto" and terminal and not plain
+    )
     columns, lines = shutil.get_terminal_size()
     return Screen(terminal, color, columns, lines)
 
@@ -123,7 +129,9 @@ def _finite(value: Any) -> Any:
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+    return (
+        [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+    )
 
 
 def write_json(value: Any) -> None:
@@ -142,7 +150,9 @@ def write_jsonl(values: Iterable[Any]) -> None:
         write_json(value)
 
 
-def write_json_stream(fields: Mapping[str, Any], name: str, values: Iterable[Any]) -> None:
+def write_json_stream(
+    fields: Mapping[str, Any], name: str, values: Iterable[Any]
+) -> None:
     """Write one JSON object with *fields* and the list *name*, item by item as they come."""
     head = dumps(fields)[:-1] + (", " if fields else "")
     write_array(values, f"{head}{dumps(name)}: ", "}")
@@ -184,7 +194,9 @@ def table(
         yield line if number else shown.style(line, bold=True)
 
 
-def _widths(columns: Mapping[str, Sequence[str]], fixed: list[str], room: int) -> dict[str, int]:
+def _widths(
+    columns: Mapping[str, Sequence[str]], fixed: list[str], room: int
+) -> dict[str, int]:
     """Return the widths of columns; those of words give way until all fit, as far as they can."""
     from rich.cells import cell_len
 

@@ -22,7 +22,9 @@ class AnyPath(click.Path):
     def __init__(self) -> None:
         super().__init__(readable=False)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
         """Return *value*; usage error if it cannot be a path."""
         try:
             written = os.fsencode(value)

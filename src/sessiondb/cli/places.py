@@ -34,7 +34,9 @@ def path_command(options: Options, *, as_json: bool) -> None:
 
 
 @click.command("init")
-@click.option("--local", "here", is_flag=True, help="For this project, in .sessiondb at its root.")
+@click.option(
+    "--local", "here", is_flag=True, help="For this project, in .sessiondb at its root."
+)
 @shared.as_json
 @click.pass_obj
 def init_command(options: Options, *, here: bool, as_json: bool) -> None:
@@ -70,7 +72,9 @@ def trust_command(directory: str | None, *, revoke: bool) -> None:
         hint = f"{command('init', '--local')} makes one"
         raise NotFoundError(f"no project-local database at {place}", hint=hint)
     if revoke:
-        say(f"{'not trusted any more' if trust.revoke(path) else 'was not trusted'}: {path}")
+        say(
+            f"{'not trusted any more' if trust.revoke(path) else 'was not trusted'}: {path}"
+        )
         return
     trust.accept(path)
     say(f"trusted: {path}")

@@ -75,11 +75,18 @@ class Plan:
 @click.argument("ref", type=shared.REF, required=False)
 @click.option("--in", "into", metavar="TOOL", type=click.Choice(sorted({*COMMANDS, *TARGETS})),
               help="Take it to this program (opencode, opencode2) and continue there.")  # fmt: skip
-@click.option("--print", "printing", is_flag=True, help="Print the commands, run nothing.")
+@click.option(
+    "--print", "printing", is_flag=True, help="Print the commands, run nothing."
+)
 @shared.as_json
 @click.pass_obj
 def resume_command(
-    options: Options, *, ref: str | None, into: str | None, printing: bool, as_json: bool
+    options: Options,
+    *,
+    ref: str | None,
+    into: str | None,
+    printing: bool,
+    as_json: bool,
 ) -> None:
     """Go on with session REF in the program it came from (default: the last one used here).
 
@@ -117,9 +124,13 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
 def _command(session: Session) -> list[str]:
     """Return the plan that continues a session where it came from; raises `InvalidInputError`."""
     name, found = session.source_id, COMMANDS.get(session.source)
-    elsewhere = f"{command('resume', session.id, '--in', 'opencode')} continues it there"
+    elsewhere = (
+        f"{command('resume', session.id, '--in', 'opencode')} continues it there"
+    )
     if name is None or session.time_imported is None:
-        raise InvalidInputError(f"{short_id(session.id)} is in no program but here", hint=elsewhere)
+        raise InvalidInputError(
+            f"{short_id(session.id)} is in no program but here", hint=elsewhere
+        )
     if found is None or name.startswith("-") or "/" in name:
         why = f"{session.source} has no command that continues {abridged(name)}"
         raise InvalidInputError(why, hint=elsewhere)
@@ -144,7 +155,9 @@ def _taken(store: Store, session: Session, form: str) -> Plan:
     taking = ["opencode", "import", file]
     if "location" in info:  # only the second generation has it
         taking = ["opencode", "session", "import", "--directory", where, file]
-    return Plan(session, where, ["opencode", "--session", info["id"]], taking, file, text)
+    return Plan(
+        session, where, ["opencode", "--session", info["id"]], taking, file, text
+    )
 
 
 def _print(plan: Plan, steps: list[list[str]], as_json: bool) -> None:

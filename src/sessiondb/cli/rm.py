@@ -51,7 +51,9 @@ class How:
             hint = "a bundle needs a new file"
             raise ConflictError(f"{self.bundle} already exists", hint=hint)
         if not (self.yes or self.dry_run or sys.stdin.isatty()):
-            raise click.UsageError("not a terminal: pass --yes, or --dry-run to see the plan")
+            raise click.UsageError(
+                "not a terminal: pass --yes, or --dry-run to see the plan"
+            )
 
 
 _OPTIONS = (
@@ -83,7 +85,9 @@ def _removing(function: F) -> F:
 @shared.filters()
 @_removing
 @click.pass_obj
-def rm_command(options: Options, *, refs: tuple[str, ...], where: shared.Where, how: How) -> int:
+def rm_command(
+    options: Options, *, refs: tuple[str, ...], where: shared.Where, how: How
+) -> int:
     """Remove sessions for good: those named, or all that the filters choose.
 
     Forks and subagents go along. The plan is shown first; a terminal is asked
@@ -93,7 +97,9 @@ def rm_command(options: Options, *, refs: tuple[str, ...], where: shared.Where, 
     if refs and where != shared.Where():
         raise click.UsageError("give sessions or filters, not both")
     if not refs and not where.narrows:
-        raise click.UsageError("name the sessions to remove, or filters that choose them")
+        raise click.UsageError(
+            "name the sessions to remove, or filters that choose them"
+        )
     how.check()
     with open_store(options, writing=True) as store:
         removal = _planned(store, refs, where, how.keep_forks)
@@ -102,9 +108,16 @@ def rm_command(options: Options, *, refs: tuple[str, ...], where: shared.Where, 
 
 
 @click.command("prune")
-@click.option("--older-than", type=shared.Moment(), help="Not used since T: 30d, 2026-11-01.")
+@click.option(
+    "--older-than", type=shared.Moment(), help="Not used since T: 30d, 2026-11-01."
+)
 @click.option("--empty", is_flag=True, help="Without any message.")
-@click.option("--keep", type=click.IntRange(1, 10**9), metavar="N", help="All but the N used last.")
+@click.option(
+    "--keep",
+    type=click.IntRange(1, 10**9),
+    metavar="N",
+    help="All but the N used last.",
+)
 @shared.filters()
 @_removing
 @click.pass_obj
@@ -149,7 +162,9 @@ def _say_unknown(store: Store, removal: Removal, where: shared.Where) -> None:
             say(line)
 
 
-def _planned(store: Store, refs: tuple[str, ...], where: shared.Where, keep_forks: bool) -> Removal:
+def _planned(
+    store: Store, refs: tuple[str, ...], where: shared.Where, keep_forks: bool
+) -> Removal:
     from sessiondb.maintenance import Removal
 
     removal = Removal(keep_forks)

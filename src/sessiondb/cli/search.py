@@ -63,7 +63,9 @@ def search_command(
         )  # fmt: skip
         unknown = [] if page.items else list(unknown_names(store, where))
     if as_json:
-        output.write_json({"hits": list(map(hit_json, page)), "next_cursor": page.next_cursor})
+        output.write_json(
+            {"hits": list(map(hit_json, page)), "next_cursor": page.next_cursor}
+        )
     elif as_jsonl:
         output.write_jsonl(map(hit_json, page))
     elif output.screen().terminal:
@@ -72,7 +74,13 @@ def search_command(
         for hit in page:
             s = hit.session
             output.write_tsv(
-                s.id, hit.seq, hit.message_id, iso(s.time_updated), s.source, s.title, hit.snippet
+                s.id,
+                hit.seq,
+                hit.message_id,
+                iso(s.time_updated),
+                s.source,
+                s.title,
+                hit.snippet,
             )
     if unknown:
         say(" · ".join(unknown))

@@ -19,9 +19,13 @@ if TYPE_CHECKING:
 
 @click.command("show")
 @click.argument("ref", type=shared.REF, required=False)
-@click.option("--last", type=click.IntRange(1), metavar="N", help="The last N messages.")
+@click.option(
+    "--last", type=click.IntRange(1), metavar="N", help="The last N messages."
+)
 @click.option("--branches", is_flag=True, help="Messages off the live path too.")
-@click.option("--full", is_flag=True, help="Tool calls and bookkeeping in full, not folded.")
+@click.option(
+    "--full", is_flag=True, help="Tool calls and bookkeeping in full, not folded."
+)
 @shared.as_json_or_jsonl
 @click.pass_obj
 def show_command(
@@ -51,7 +55,9 @@ def show_command(
             fields = {"session": session_json(session)}
             output.write_json_stream(fields, "messages", map(message_json, messages))
         elif as_jsonl:
-            output.write_jsonl(chain([session_json(session)], map(message_json, messages)))
+            output.write_jsonl(
+                chain([session_json(session)], map(message_json, messages))
+            )
         else:
             output.page(_text(session, messages, full))
 

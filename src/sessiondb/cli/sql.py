@@ -39,7 +39,9 @@ _PRAGMAS = frozenset(
     "integrity_check journal_mode page_count page_size pragma_list quick_check table_info "
     "table_list table_xinfo user_version".split()
 )
-_VIEWS = "session_list, transcript, tool_call, usage_by_day, usage_by_model, session_tree"
+_VIEWS = (
+    "session_list, transcript, tool_call, usage_by_day, usage_by_model, session_tree"
+)
 #: Rows that a table on a terminal is measured by.
 _MEASURED = 200
 
@@ -66,12 +68,14 @@ def sql_command(options: Options, *, query: str | None, as_json: bool) -> int:
 def _shell(path: Path) -> int:
     program = shutil.which("sqlite3")
     if program is None:
-        raise NotFoundError("there is no sqlite3 shell here", hint="install it, or give a QUERY")
+        raise NotFoundError(
+            "there is no sqlite3 shell here", hint="install it, or give a QUERY"
+        )
     return subprocess.run([program, "-readonly", str(path)], check=False).returncode  # noqa: S603
 
 
 def _ask(path: Path, query: str, as_json: bool) -> None:
-    from sessiondb.engine.connection import connect
+    from sessiondb.engine.sqlite.connection import connect
 
     with closing(connect(path, mode="ro")) as connection:
         connection.set_authorizer(_authorize)
@@ -79,7 +83,9 @@ def _ask(path: Path, query: str, as_json: bool) -> None:
         try:
             query.encode()
         except UnicodeEncodeError as error:
-            raise InvalidInputError(f"QUERY is not valid Unicode: {abridged(query)}") from error
+            raise InvalidInputError(
+                f"QUERY is not valid Unicode: {abridged(query)}"
+            ) from error
         try:
             cursor = connection.execute(query)
             _write(cursor, as_json)
@@ -92,7 +98,13 @@ def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> i
         return sqlite3.SQLITE_OK
     if action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS:
         # With a value most of these set something; on tables and checks it is what to look at.
-        setting = {"application_id", "encoding", "journal_mode", "page_size", "user_version"}
+        setting = {
+            "application_id",
+            "encoding",
+            "journal_mode",
+            "page_size",
+            "user_version",
+        }
         return sqlite3.SQLITE_DENY if second and first in setting else sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
 
@@ -100,13 +112,21 @@ def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> i
 def _error(error: sqlite3.Error | sqlite3.Warning) -> SessionDBError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY):
-        hint = "write with other commands of sessiondb, which keep the database consistent"
+        hint = (
+            "write with other commands of sessiondb, which keep the database consistent"
+        )
         return ReadOnlyError(f"sql only reads ({error})", hint=hint)
     if code == sqlite3.SQLITE_ERROR:
-        return InvalidInputError(f"SQL: {error}", hint=f"views made for reading: {_VIEWS}")
-    from sessiondb.engine.failures import translate
+        return InvalidInputError(
+            f"SQL: {error}", hint=f"views made for reading: {_VIEWS}"
+        )
+    from sessiondb.engine.sqlite.failures import translate
 
-    return translate(error) if isinstance(error, sqlite3.Error) else SessionDBError(str(error))
+    return (
+        translate(error)
+        if isinstance(error, sqlite3.Error)
+        else SessionDBError(str(error))
+    )
 
 
 def _write(cursor: sqlite3.Cursor, as_json: bool) -> None:
@@ -135,7 +155,9 @@ def _names(cursor: sqlite3.Cursor) -> list[str]:
 def _table(names: list[str], rows: Iterator[tuple[Any, ...]]) -> Iterator[str]:
     """Yield an aligned table of the first rows, and the others as long as there are any."""
     while first := list(islice(rows, _MEASURED)):
-        yield from output.table(names, [[_shown(value) for value in row] for row in first])
+        yield from output.table(
+            names, [[_shown(value) for value in row] for row in first]
+        )
 
 
 def _shown(value: Any) -> str:

@@ -58,16 +58,23 @@ def stats_command(
         unknown = [] if rows else list(unknown_names(store, where))
         left = list(_left_out(store, where, total, rates))
     if as_json:
-        output.write_json({"rows": list(map(_row_json, rows)), "total": _row_json(total)})
+        output.write_json(
+            {"rows": list(map(_row_json, rows)), "total": _row_json(total)}
+        )
     elif output.screen().terminal and rows:
-        output.page(output.table(*_table(keys, rows, total), right=_RIGHT, spare=_SPARE))
+        output.page(
+            output.table(*_table(keys, rows, total), right=_RIGHT, spare=_SPARE)
+        )
     else:
         for row in rows:
             output.write_tsv(*row.key.values(), *_numbers(row))
     if unknown:
         say(" · ".join(unknown))
     elif not rows:
-        say("nothing to count" + ("" if where.everywhere else " here · -a for every project"))
+        say(
+            "nothing to count"
+            + ("" if where.everywhere else " here · -a for every project")
+        )
     for line in left:
         say(line)
 
@@ -85,13 +92,17 @@ def _keys(by: str) -> list[str]:
     return keys
 
 
-def _left_out(store: Store, where: shared.Where, total: UsageRow, rates: Prices) -> Iterator[str]:
+def _left_out(
+    store: Store, where: shared.Where, total: UsageRow, rates: Prices
+) -> Iterator[str]:
     """Yield a line for each of ``--archived`` and ``--subagents`` that would add something."""
     for name in ("archived", "subagents"):
         wider = replace(where, **{name: True})  # type: ignore[arg-type]
         if wider == where:
             continue
-        every = next(iter(store.usage(by=(), prices=rates, **wider.filters())), _NOTHING)
+        every = next(
+            iter(store.usage(by=(), prices=rates, **wider.filters())), _NOTHING
+        )
         if sessions := every.sessions - total.sessions:
             cost = None if every.cost is None else every.cost - (total.cost or 0.0)
             yield f"left out: {count(sessions, 'session')}, {money(cost)} (--{name})"
@@ -130,7 +141,9 @@ _SPARE = "CACHED ANSWERS SESSIONS ESTIMATE OUTPUT INPUT"
 def _table(
     keys: Sequence[str], rows: Sequence[UsageRow], total: UsageRow
 ) -> tuple[list[str], list[list[str]]]:
-    lines = [[*(_key(name, row.key[name]) for name in keys), *_cells(row)] for row in rows]
+    lines = [
+        [*(_key(name, row.key[name]) for name in keys), *_cells(row)] for row in rows
+    ]
     lines.append(["total", *[""] * (len(keys) - 1), *_cells(total)])
     return [*(name.upper() for name in keys), *_HEAD], lines
 

@@ -32,9 +32,17 @@ def sync_command(options: Options, *, as_json: bool) -> int:
         for name in ("imported", "updated", "unchanged", "deleted")
     }
     if as_json:
-        problems = [{"source": p.source, "line": p.line, "why": p.why} for p in done.problems]
-        lists = {"written": done.written, "missing": done.missing, "removed": done.removed}
-        output.write_json({"folder": str(done.folder), **found, **lists, "problems": problems})
+        problems = [
+            {"source": p.source, "line": p.line, "why": p.why} for p in done.problems
+        ]
+        lists = {
+            "written": done.written,
+            "missing": done.missing,
+            "removed": done.removed,
+        }
+        output.write_json(
+            {"folder": str(done.folder), **found, **lists, "problems": problems}
+        )
     else:
         words = [f"{number} {name}" for name, number in found.items() if number]
         said = ", ".join([*words, f"{len(done.written)} written"])

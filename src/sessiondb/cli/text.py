@@ -40,7 +40,9 @@ def visible(text: str) -> str:
 
 def shortened(text: str) -> str:
     """Return *text* without its middle, if it is longer than `MAX_LINE`."""
-    return text if len(text) <= MAX_LINE else f"{text[: MAX_LINE - 300]} … {text[-200:]}"
+    return (
+        text if len(text) <= MAX_LINE else f"{text[: MAX_LINE - 300]} … {text[-200:]}"
+    )
 
 
 def one_line(text: str) -> str:
@@ -58,7 +60,9 @@ def cell(value: Any) -> str:
         return ""
     if isinstance(value, bytes):
         return value.hex()
-    return re.sub(_CELL, lambda match: _ESCAPES.get(match[0]) or _code(match[0]), str(value))
+    return re.sub(
+        _CELL, lambda match: _ESCAPES.get(match[0]) or _code(match[0]), str(value)
+    )
 
 
 def escape_json(text: str) -> str:
@@ -68,7 +72,11 @@ def escape_json(text: str) -> str:
 
 def iso(ms: int | None) -> str:
     """Return Unix ms as UTC, ``2026-11-01T12:30:00.250Z``; unknown is empty."""
-    return _at(ms, "%Y-%m-%dT%H:%M:%S", UTC, f".{ms % 1000:03d}Z") if ms is not None else ""
+    return (
+        _at(ms, "%Y-%m-%dT%H:%M:%S", UTC, f".{ms % 1000:03d}Z")
+        if ms is not None
+        else ""
+    )
 
 
 def clock(ms: int | None) -> str:

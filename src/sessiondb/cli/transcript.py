@@ -45,7 +45,9 @@ def header(session: Session, screen: Screen) -> Iterator[str]:
 def _lineage(session: Session) -> str | None:
     if session.relation is None:
         return None
-    parent = session.parent_id or session.parent_source_id or "a session that is not here"
+    parent = (
+        session.parent_id or session.parent_source_id or "a session that is not here"
+    )
     return f"{session.relation} of {parent}" + (
         f" at #{session.parent_seq}" if session.parent_seq is not None else ""
     )
@@ -53,7 +55,11 @@ def _lineage(session: Session) -> str | None:
 
 def _tokens(session: Session) -> str | None:
     tokens = session.tokens
-    named = [(tokens.input, "in"), (tokens.output, "out"), (tokens.cache_read, "cached")]
+    named = [
+        (tokens.input, "in"),
+        (tokens.output, "out"),
+        (tokens.cache_read, "cached"),
+    ]
     known = [f"{number:,} {word}" for number, word in named if number is not None]
     return f"tokens {', '.join(known)}" if known else None
 
@@ -80,7 +86,9 @@ def _message_head(message: Message, screen: Screen) -> Iterator[str]:
     who = message.role if message.kind is None else f"{message.role} {message.kind}"
     facts = [clock(message.time_created), message.agent, message.model_id]
     facts += [money(message.cost)] if message.cost is not None else []
-    facts += [message.finish] if message.finish not in (None, "stop", "tool-calls") else []
+    facts += (
+        [message.finish] if message.finish not in (None, "stop", "tool-calls") else []
+    )
     facts += ["open"] if message.time_completed is None else []
     facts += ["inherited"] if message.inherited else []
     name = f"#{message.seq} {one_line(who)}"
@@ -92,7 +100,9 @@ def _message_head(message: Message, screen: Screen) -> Iterator[str]:
         yield screen.style("   " + row[3:], dim=True)
 
 
-def _part(part: Part, screen: Screen, full: bool, results: dict[str, int]) -> Iterator[str]:
+def _part(
+    part: Part, screen: Screen, full: bool, results: dict[str, int]
+) -> Iterator[str]:
     if part.type == "text":
         for line in visible((part.text or "").rstrip("\n")).split("\n"):
             yield from screen.rows(line)
@@ -103,7 +113,9 @@ def _part(part: Part, screen: Screen, full: bool, results: dict[str, int]) -> It
         if part.call_id is not None:
             results[part.call_id] = hash(part.text)
         yield from _call(part, screen, full)
-    elif part.type == "tool-result" and results.get(part.call_id or "") == hash(part.text):
+    elif part.type == "tool-result" and results.get(part.call_id or "") == hash(
+        part.text
+    ):
         yield screen.style("(the result shown with its call)", dim=True)
     else:
         yield from _other(part, screen, full)
@@ -148,8 +160,12 @@ def _other(part: Part, screen: Screen, full: bool) -> Iterator[str]:
 
 def _named(part: Part) -> str:
     facts: list[Any] = [part.type, part.tool, part.title]
-    facts += [part.data.get(name) for name in ("name", "filename", "path", "mime", "url")]
-    named = " ".join(str(fact)[:FOLD_WIDTH] for fact in facts if isinstance(fact, str) and fact)
+    facts += [
+        part.data.get(name) for name in ("name", "filename", "path", "mime", "url")
+    ]
+    named = " ".join(
+        str(fact)[:FOLD_WIDTH] for fact in facts if isinstance(fact, str) and fact
+    )
     return f"[{one_line(named)}]"
 
 
@@ -184,6 +200,8 @@ def _folded(text: str, screen: Screen, full: bool, indent: str) -> Iterator[str]
         if full:
             yield from screen.rows(line, indent)
         else:
-            yield screen.row(line if more <= 0 else f"{line[:FOLD_WIDTH]}… (+{more})", indent)
+            yield screen.row(
+                line if more <= 0 else f"{line[:FOLD_WIDTH]}… (+{more})", indent
+            )
     if not full and len(lines) > FOLD_LINES:
         yield f"{indent}… {count(len(lines) - FOLD_LINES, 'more line')} (--full)"

@@ -49,11 +49,11 @@ def _existing(options: Options) -> Path:
 @click.pass_obj
 def migrate_command(options: Options, *, dry_run: bool, as_json: bool) -> None:
     """Bring the database to the schema of this release; a backup is kept first."""
-    from sessiondb.engine import migrate
+    from sessiondb.engine.sqlite import migrations
 
     path = _existing(options)
-    steps = migrate.pending(path)
-    kept = migrate.upgrade(path) if steps and not dry_run else None
+    steps = migrations.pending(path)
+    kept = migrations.upgrade(path) if steps and not dry_run else None
     if as_json:
         found = [step._asdict() for step in steps]
         backup = str(kept) if kept else None
@@ -69,8 +69,12 @@ def migrate_command(options: Options, *, dry_run: bool, as_json: bool) -> None:
 
 
 @click.command("check")
-@click.option("--repair", "repairing", is_flag=True, help="Repair what can be repaired.")
-@click.option("--dry-run", is_flag=True, help="With --repair: show the plan, change nothing.")
+@click.option(
+    "--repair", "repairing", is_flag=True, help="Repair what can be repaired."
+)
+@click.option(
+    "--dry-run", is_flag=True, help="With --repair: show the plan, change nothing."
+)
 @click.option("--yes", is_flag=True, help="With --repair: do not ask.")
 @shared.as_json
 @click.pass_obj
@@ -90,7 +94,9 @@ def check_command(
     if (dry_run or yes) and not repairing:
         raise click.UsageError("--dry-run and --yes belong to --repair")
     if repairing and not (dry_run or yes or sys.stdin.isatty()):
-        raise click.UsageError("not a terminal: pass --yes, or --dry-run to see the plan")
+        raise click.UsageError(
+            "not a terminal: pass --yes, or --dry-run to see the plan"
+        )
     from sessiondb.maintenance import check
 
     _existing(options)
@@ -105,20 +111,32 @@ def check_command(
 
 def _checked(path: Path, findings: list[Finding], as_json: bool) -> int:
     if as_json:
-        output.write_json({"ok": not findings, "findings": [_finding(f) for f in findings]})
+        output.write_json(
+            {"ok": not findings, "findings": [_finding(f) for f in findings]}
+        )
     else:
         for finding in findings:
             output.write_tsv(*_finding(finding).values())
-        say(f"{count(len(findings), 'finding')} in {path}" if findings else "all is well")
+        say(
+            f"{count(len(findings), 'finding')} in {path}"
+            if findings
+            else "all is well"
+        )
         if any(finding.repair for finding in findings):
-            say(f"{command('check', '--repair', '--dry-run')} shows what a repair would do")
+            say(
+                f"{command('check', '--repair', '--dry-run')} shows what a repair would do"
+            )
     return PROBLEMS_FOUND if findings else 0
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
     """Return a finding with the command that does something about it."""
     command = REPAIR if finding.repair else SAVE
-    what = {"check": finding.check, "count": finding.count, "what": one_line(finding.what)}
+    what = {
+        "check": finding.check,
+        "count": finding.count,
+        "what": one_line(finding.what),
+    }
     return {**what, "command": command}
 
 
@@ -135,7 +153,9 @@ def _repair_plan(findings: list[Finding]) -> Iterator[str]:
         yield from (f"  {finding.count:,} {one_line(finding.what)}" for finding in left)
 
 
-def _repair(store: Store, findings: list[Finding], dry_run: bool, yes: bool, as_json: bool) -> int:
+def _repair(
+    store: Store, findings: list[Finding], dry_run: bool, yes: bool, as_json: bool
+) -> int:
     """Ask, repair and report; return the exit code."""
     from sessiondb.maintenance.repair import Repaired, repair, repairable
 
@@ -218,7 +238,9 @@ def vacuum_command(options: Options, *, dry_run: bool, yes: bool, as_json: bool)
             return 1
         if not dry_run:
             wal = store.path.with_name(f"{store.path.name}-wal")
-            with watched(lambda: _bytes(wal), "vacuum", plan.bytes_after, quiet=as_json):
+            with watched(
+                lambda: _bytes(wal), "vacuum", plan.bytes_after, quiet=as_json
+            ):
                 done = vacuum(store)
             say(f"{size(done.bytes_before)} before, {size(done.bytes_after)} now")
             if not done.truncated:
@@ -257,7 +279,9 @@ def doctor_command(options: Options, *, as_json: bool) -> None:
 
     found = location.resolve(options.db, scope=cast("location.Scope", options.scope))
     report = diagnose(found)
-    report["advice"] = [with_database(line, options.database) for line in report["advice"]]
+    report["advice"] = [
+        with_database(line, options.database) for line in report["advice"]
+    ]
     if as_json:
         output.write_json(report)
     else:
@@ -268,7 +292,9 @@ def _report(report: dict[str, Any]) -> Iterator[str]:
     shown = output.screen()
     for name, value in report.items():
         if name == "advice":
-            yield from (shown.style(f"! {one_line(line)}", fg="yellow") for line in value)
+            yield from (
+                shown.style(f"! {one_line(line)}", fg="yellow") for line in value
+            )
         elif not isinstance(value, dict | list):
             yield f"{_label(name)}: {_fact(name, value)}"
         elif value:
@@ -285,7 +311,9 @@ def _facts(name: str, value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         yield from (f"  {one_line(str(item))}" for item in value)
     else:
-        yield from (f"  {_label(key):<20} {_fact(key, fact)}" for key, fact in value.items())
+        yield from (
+            f"  {_label(key):<20} {_fact(key, fact)}" for key, fact in value.items()
+        )
 
 
 def _label(name: str) -> str:

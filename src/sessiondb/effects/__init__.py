@@ -4,13 +4,20 @@ An effect is a small frozen value with a ``verb`` and an ``apply(transaction)``;
 a `Unit` queues them and hands back handles; the `Writer` commits units.
 """
 
-from sessiondb.effects.handles import (
+from sessiondb.effects.unit import Unit
+from sessiondb.model.handles import (
     LEAF,
     MessageHandle,
     OpenedSession,
     PartHandle,
     SessionHandle,
 )
-from sessiondb.effects.unit import Unit
 
-__all__ = ["LEAF", "MessageHandle", "OpenedSession", "PartHandle", "SessionHandle", "Unit"]
+__all__ = [
+    "LEAF",
+    "MessageHandle",
+    "OpenedSession",
+    "PartHandle",
+    "SessionHandle",
+    "Unit",
+]

@@ -14,10 +14,10 @@ from sqlalchemy import select, text
 
 from sessiondb import codec
 from sessiondb.effects.encode import Blob, data_columns, same_json
-from sessiondb.effects.handles import PartKey
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
+from sessiondb.model.handles import PartKey
 from sessiondb.schema import blob, part
 
 #: Of two indexes that fit, the planner prefers the one that gives the order, and then
@@ -70,7 +70,9 @@ _SETTLE = update_of(
 _BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
 
 
-def data_of(tx: Transaction, data: bytes | None, data_blob: str | None) -> dict[str, Any]:
+def data_of(
+    tx: Transaction, data: bytes | None, data_blob: str | None
+) -> dict[str, Any]:
     """Return the decoded data of a stored part; nothing is ``{}``."""
     large = tx.one(_BLOB, hash=data_blob)[0] if data_blob else None
     return codec.unpack_part(data, large)
@@ -146,7 +148,9 @@ class Start:
         if call.status != "pending":
             if same or self.status == "pending":
                 return
-            raise ConflictError(f"call {self.part.name} is {call.status}, with another input")
+            raise ConflictError(
+                f"call {self.part.name} is {call.status}, with another input"
+            )
         tx.insert_blobs(self.blobs)
         if call.input_blob and not same:
             tx.loose.add(call.input_blob)
@@ -196,7 +200,9 @@ class Settle:
                 self.text_blob,
             ):
                 return
-            raise ConflictError(f"call {self.part.name} is settled, with another result")
+            raise ConflictError(
+                f"call {self.part.name} is settled, with another result"
+            )
         packed, data_blob = add_data(tx, call.data, call.data_blob, self.data)
         tx.insert_blobs(self.blobs)
         tx.loose.update(h for h in (call.text_blob, call.data_blob) if h)

@@ -23,9 +23,13 @@ from sessiondb.errors import ConflictError
 from sessiondb.schema import message, part
 
 _NEXT_IDX = Statement(
-    lambda: select(func.coalesce(func.max(part.c.idx), text("-1")) + text("1")).where(*of_message)
+    lambda: select(func.coalesce(func.max(part.c.idx), text("-1")) + text("1")).where(
+        *of_message
+    )
 )
-_RIDS = Statement(lambda: select(part.c.rid).where(*of_message, part.c.indexed == text("0")))
+_RIDS = Statement(
+    lambda: select(part.c.rid).where(*of_message, part.c.indexed == text("0"))
+)
 _OPEN = Statement(
     lambda: select(
         message.c.id,
@@ -47,7 +51,8 @@ _OPEN = Statement(
 )
 _FINISH = update_of(
     message,
-    "finish error usage_key cost time_completed " + " ".join(f"tokens_{name}" for name in TOKENS),
+    "finish error usage_key cost time_completed "
+    + " ".join(f"tokens_{name}" for name in TOKENS),
     message.c.session_id == p("sid"),
     message.c.seq == p("at"),
 )
@@ -69,13 +74,17 @@ class AddPart:
         state = tx.peek(self.session_id)
         seq = seq_of(tx, state.id, self.message)
         if self.own_id or tx.retried:
-            stored = [r for r in tx.run(PARTS, sid=state.id, at=seq) if r[1] == self.row.id]
+            stored = [
+                r for r in tx.run(PARTS, sid=state.id, at=seq) if r[1] == self.row.id
+            ]
             if stored and same_part(tx, state.id, stored[0], self.row, is_open=True):
                 return
             if stored:
                 raise ConflictError(f"part {self.row.id} is there with other content")
         if tx.one(_OPEN, sid=state.id, at=seq)[9] is not None:
-            raise ConflictError(f"message {self.message} is finished; parts go to open messages")
+            raise ConflictError(
+                f"message {self.message} is finished; parts go to open messages"
+            )
         tx.insert_blobs(self.blobs)
         idx = tx.one(_NEXT_IDX, sid=state.id, at=seq)[0]
         insert_part(tx, state.id, seq, idx, self.row, complete=False)
@@ -112,14 +121,20 @@ class Finish:
         usage = tuple(map(_or_stored, (self.cost, *self.tokens), before))
         error = stored[17] if self.error is None else self.error
         if stored[9] is not None:
-            if (stored[10], before) == (self.finish, usage) and same_json(stored[17], error):
+            if (stored[10], before) == (self.finish, usage) and same_json(
+                stored[17], error
+            ):
                 return
-            raise ConflictError(f"message {self.message} is finished, with other values")
+            raise ConflictError(
+                f"message {self.message} is finished, with other values"
+            )
         cost, *tokens = usage
         rest = (cost, tuple(tokens), None, None, stored[8], None, None, None)
         row = MessageRow._make((*stored[:8], *rest))
         key = usage_key(state.source, row.response_id or row.id, row, stored[8])
-        sums = {f"tokens_{name}": value for name, value in zip(TOKENS, tokens, strict=True)}
+        sums = {
+            f"tokens_{name}": value for name, value in zip(TOKENS, tokens, strict=True)
+        }
         tx.run(
             _FINISH,
             sid=state.id,

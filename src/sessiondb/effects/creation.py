@@ -8,11 +8,11 @@ from typing import Any, TypedDict
 
 from sessiondb import ids
 from sessiondb.effects import encode
-from sessiondb.effects.handles import MessageRef, SessionRef, message_key, session_key
 from sessiondb.effects.project import Place
 from sessiondb.effects.session import SHARE, CreateSession
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import bounds
+from sessiondb.model.handles import MessageRef, SessionRef, message_key, session_key
 
 #: Unix milliseconds, or a `datetime` with a time zone.
 Time = int | datetime
@@ -83,10 +83,16 @@ def _lineage(fields: SessionFields) -> dict[str, Any]:
     message = fields.get("parent_message")
     if parent is None:
         if relation or fields.get("call_id") or message is not None:
-            raise InvalidInputError("relation, call_id and parent_message need a parent")
+            raise InvalidInputError(
+                "relation, call_id and parent_message need a parent"
+            )
         return {}
     return {
         "parent_id": session_key(parent, "parent"),
-        "relation": encode.one_of(relation or "subagent", ("fork", "subagent"), "relation"),
-        "parent_message": None if message is None else message_key(message, "parent_message"),
+        "relation": encode.one_of(
+            relation or "subagent", ("fork", "subagent"), "relation"
+        ),
+        "parent_message": None
+        if message is None
+        else message_key(message, "parent_message"),
     }

@@ -21,7 +21,15 @@ from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, insert_text, p, update_of
 from sessiondb.errors import ConflictError
 from sessiondb.model.versions import Version, digest
-from sessiondb.schema import blob, deletion, file_diff, message, part, session, tombstone
+from sessiondb.schema import (
+    blob,
+    deletion,
+    file_diff,
+    message,
+    part,
+    session,
+    tombstone,
+)
 
 REAP_ROWS = 2_000
 REAP_BYTES = 4 * 1024 * 1024
@@ -53,7 +61,10 @@ def _detach() -> Any:
     return (
         update(session)
         .where(session.c.id.in_(select(_ids.c.value)))
-        .values(parent_source_id=func.coalesce(same_source, session.c.parent_id), parent_id=None)
+        .values(
+            parent_source_id=func.coalesce(same_source, session.c.parent_id),
+            parent_id=None,
+        )
     )
 
 
@@ -64,7 +75,9 @@ _IDS = Statement(lambda: select(message.c.id).where(message.c.session_id == p("s
 _TOMBSTONE = ("source", "source_id", "time_deleted", "revision", "seen")
 _STAMP = update_of(session, "change", session.c.id == p("sid"))
 _DELETION = tuple("change session_id revision last_seq".split())
-_REVISION = Statement(lambda: select(session.c.revision).where(session.c.id == p("sid")))
+_REVISION = Statement(
+    lambda: select(session.c.revision).where(session.c.id == p("sid"))
+)
 _FACTS = Statement(
     lambda: select(
         session.c.source,
@@ -97,7 +110,9 @@ def _shared() -> Any:
         other.c.id == message.c.id,
         other.c.inherited == text("1"),
     )
-    return select(message.c.seq, message.c.id, message.c.time_created, message.c.usage_key).where(
+    return select(
+        message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
+    ).where(
         message.c.session_id == p("sid"),
         message.c.inherited == text("0"),
         or_(by_key, by_family),
@@ -106,13 +121,15 @@ def _shared() -> Any:
 
 _SHARED = Statement(_shared)
 _INHERITED = Statement(
-    lambda: select(message.c.seq, message.c.id, message.c.time_created, message.c.usage_key).where(
-        message.c.session_id == p("sid"), message.c.inherited == text("1")
-    )
+    lambda: select(
+        message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
+    ).where(message.c.session_id == p("sid"), message.c.inherited == text("1"))
 )
 
 
-def below(tx: Transaction, session_id: str, keep_forks: bool) -> tuple[list[str], list[str]]:
+def below(
+    tx: Transaction, session_id: str, keep_forks: bool
+) -> tuple[list[str], list[str]]:
     """Return the ids that go (the session first) and the forks that would be detached."""
     going, detached = [session_id], []
     for parent in going:
@@ -172,7 +189,11 @@ class Delete:
     ) -> list[ownership.Lost]:
         """Return what was counted in what goes, and what a detached fork had from above."""
         forks = json.dumps([sid for (sid,) in tx.run(_FORKS, root=root_id).fetchall()])
-        rows = [row for sid in going for row in tx.run(_SHARED, sid=sid, forks=forks).fetchall()]
+        rows = [
+            row
+            for sid in going
+            for row in tx.run(_SHARED, sid=sid, forks=forks).fetchall()
+        ]
         for top in detached:
             for sid in below(tx, top, keep_forks=False)[0]:
                 rows += tx.run(_INHERITED, sid=sid).fetchall()
@@ -243,7 +264,8 @@ def _leaves() -> Any:
     return (
         select(session.c.id)
         .where(
-            session.c.time_deleted.is_not(None), ~exists().where(child.c.parent_id == session.c.id)
+            session.c.time_deleted.is_not(None),
+            ~exists().where(child.c.parent_id == session.c.id),
         )
         .order_by(session.c.time_deleted)
         .limit(1)
@@ -251,7 +273,11 @@ def _leaves() -> Any:
 
 
 _LEAF = Statement(_leaves)
-_text_blob, _input_blob, _data_blob = blob.alias("tb"), blob.alias("ib"), blob.alias("db")
+_text_blob, _input_blob, _data_blob = (
+    blob.alias("tb"),
+    blob.alias("ib"),
+    blob.alias("db"),
+)
 _before, _after = blob.alias("before"), blob.alias("after")
 _PARTS = Statement(
     lambda: (
@@ -307,9 +333,15 @@ _DIFFS = Statement(
 )
 _DATA = Statement(lambda: select(session.c.data_blob).where(session.c.id == p("sid")))
 _rids = func.json_each(p("rids")).table_valued("value")
-_DROP_PARTS = Statement(lambda: delete(part).where(part.c.rid.in_(select(_rids.c.value))))
-_DROP_MESSAGES = Statement(lambda: delete(message).where(message.c.rid.in_(select(_rids.c.value))))
-_DROP_DIFFS = Statement(lambda: delete(file_diff).where(file_diff.c.rid.in_(select(_rids.c.value))))
+_DROP_PARTS = Statement(
+    lambda: delete(part).where(part.c.rid.in_(select(_rids.c.value)))
+)
+_DROP_MESSAGES = Statement(
+    lambda: delete(message).where(message.c.rid.in_(select(_rids.c.value)))
+)
+_DROP_DIFFS = Statement(
+    lambda: delete(file_diff).where(file_diff.c.rid.in_(select(_rids.c.value)))
+)
 _DROP_SESSION = Statement(lambda: delete(session).where(session.c.id == p("sid")))
 _STEPS = ((_PARTS, _DROP_PARTS), (_MESSAGES, _DROP_MESSAGES), (_DIFFS, _DROP_DIFFS))
 

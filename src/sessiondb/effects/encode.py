@@ -55,7 +55,9 @@ class PartRow(NamedTuple):
     @property
     def searchable(self) -> bool:
         """True when there is something in it that search should find."""
-        return bool(self.text or self.text_blob or self.input or self.input_blob or self.title)
+        return bool(
+            self.text or self.text_blob or self.input or self.input_blob or self.title
+        )
 
     @property
     def settled(self) -> bool:
@@ -96,7 +98,9 @@ def string(value: Any, what: str) -> str | None:
 def one_of(value: Any, allowed: tuple[str, ...], what: str) -> str | None:
     """Return *value* if it is None or allowed; raises `InvalidInputError`."""
     if value is not None and value not in allowed:
-        raise InvalidInputError(f"{what} is one of {', '.join(allowed)}, not {abridged(value)}")
+        raise InvalidInputError(
+            f"{what} is one of {', '.join(allowed)}, not {abridged(value)}"
+        )
     return value  # type: ignore[no-any-return]
 
 
@@ -120,7 +124,9 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
             )
         tokens = Tokens(**tokens)
     if not isinstance(tokens, Tokens):
-        raise InvalidInputError(f"tokens must be Tokens or a mapping, not {abridged(tokens)}")
+        raise InvalidInputError(
+            f"tokens must be Tokens or a mapping, not {abridged(tokens)}"
+        )
     named = zip(_TOKENS, tokens.columns(), strict=True)
     return tuple([bounds.tokens(count, name) for name, count in named])
 
@@ -150,12 +156,16 @@ def text_columns(
         text = shown
     # Characters bound the bytes from below: most texts are short and never encoded here.
     long = text is not None and len(text) * 4 >= codec.BLOB_BYTES
-    text_blob = spill(text.encode(), codec.UTF8, blobs) if long and text is not None else None
+    text_blob = (
+        spill(text.encode(), codec.UTF8, blobs) if long and text is not None else None
+    )
     packed, data_blob = data_columns(data, blobs)
     return (None if text_blob else text, text_blob, packed, data_blob)
 
 
-def data_columns(data: Mapping[str, Any], blobs: list[Blob]) -> tuple[bytes | None, str | None]:
+def data_columns(
+    data: Mapping[str, Any], blobs: list[Blob]
+) -> tuple[bytes | None, str | None]:
     """Return (data, data_blob) of a part's data.
 
     The content of a file is a blob by itself, beside the rest. Where that is as
@@ -199,7 +209,9 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
     if draft.type == "tool" and status is None:
         status = "pending"
     return PartRow(
-        ids.new_part_id() if draft.id is None else ids.valid_id(draft.id, "id (of a part)"),
+        ids.new_part_id()
+        if draft.id is None
+        else ids.valid_id(draft.id, "id (of a part)"),
         ids.valid_id(draft.type, "the type of a part"),
         string(draft.tool, "tool"),
         None if draft.call_id is None else string(draft.call_id, "a call id"),
@@ -218,7 +230,12 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
 
 def states_times(draft: PartDraft) -> bool:
     """Return whether a part states any of its `PART_TIMES`, which most do not."""
-    same = draft.time_created is draft.time_updated is draft.time_started is draft.time_ended
+    same = (
+        draft.time_created
+        is draft.time_updated
+        is draft.time_started
+        is draft.time_ended
+    )
     return not same or draft.time_created is not None
 
 
@@ -245,7 +262,9 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
     data = codec.pack_data(draft.data)
     data_blob = spill(data, codec.MSGPACK, blobs)
     return MessageRow(
-        ids.new_message_id() if draft.id is None else ids.valid_id(draft.id, "id (of a message)"),
+        ids.new_message_id()
+        if draft.id is None
+        else ids.valid_id(draft.id, "id (of a message)"),
         None if draft.turn_id is None else ids.valid_id(draft.turn_id, "turn_id"),
         draft.role,
         string(draft.kind, "kind"),
@@ -264,7 +283,9 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
     )
 
 
-def usage_key(source: str, usage_id: str, row: MessageRow, time_created: int) -> str | None:
+def usage_key(
+    source: str, usage_id: str, row: MessageRow, time_created: int
+) -> str | None:
     """Return the key under which a message's cost is counted once; None without usage."""
     if row.cost is None and all(count is None for count in row.tokens):
         return None
@@ -273,4 +294,6 @@ def usage_key(source: str, usage_id: str, row: MessageRow, time_created: int) ->
 
 def same_json(a: str | None, b: str | None) -> bool:
     """Return whether two JSON texts hold the same value."""
-    return a == b or (a is not None and b is not None and json.loads(a) == json.loads(b))
+    return a == b or (
+        a is not None and b is not None and json.loads(a) == json.loads(b)
+    )

@@ -17,7 +17,16 @@ from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Tokens, bounds
 
 _FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
-_ALLOWED = {"turn_id", "agent", "cost", "tokens", "finish", "error", "response_id", *_FIELDS}
+_ALLOWED = {
+    "turn_id",
+    "agent",
+    "cost",
+    "tokens",
+    "finish",
+    "error",
+    "response_id",
+    *_FIELDS,
+}
 
 
 def with_fields(draft: MessageDraft, fields: Mapping[str, Any]) -> MessageDraft:
@@ -38,7 +47,9 @@ def within_bounds(draft: MessageDraft) -> MessageDraft:
     bounds.usd(draft.cost)
     if draft.time_created is draft.time_completed is None:
         return draft
-    dated: MessageDraft = _dated(draft, time_created="time", time_completed="time_completed")
+    dated: MessageDraft = _dated(
+        draft, time_created="time", time_completed="time_completed"
+    )
     return dated
 
 
@@ -82,14 +93,18 @@ def usage(
 def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
     """Return the file_diff columns after session_id; contents become blobs whatever their size."""
     if not isinstance(diff, FileDiff) or not diff.path:
-        raise InvalidInputError(f"a diff is a FileDiff with a path, not {abridged(diff)}")
+        raise InvalidInputError(
+            f"a diff is a FileDiff with a path, not {abridged(diff)}"
+        )
     hashes: list[str | None] = []
     for content in (diff.before, diff.after):
         if content is None:
             hashes.append(None)
             continue
         if not isinstance(content, bytes):
-            raise InvalidInputError(f"the content of a file is bytes, not {abridged(content)}")
+            raise InvalidInputError(
+                f"the content of a file is bytes, not {abridged(content)}"
+            )
         name = codec.digest(content)
         blobs.append(Blob(name, len(content), codec.BINARY, content))
         hashes.append(name)

@@ -12,17 +12,29 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Table, and_, case, exists, func, literal_column, null, or_, select, text
+from sqlalchemy import (
+    Table,
+    and_,
+    case,
+    exists,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    text,
+)
 
-from sessiondb.effects.handles import LEAF, SessionHandle
 from sessiondb.effects.message import MESSAGE, PART, seq_of
 from sessiondb.effects.ownership import derive_model, recount
 from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.session import check_chain, free_slug
 from sessiondb.effects.transaction import Transaction
-from sessiondb.effects.tree import links, path_to
+from sessiondb.effects.tree import links
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import ConflictError
+from sessiondb.model.handles import LEAF, SessionHandle
+from sessiondb.model.paths import path_to
 from sessiondb.places import stored
 from sessiondb.schema import file_diff, label, message, part, session, todo
 
@@ -82,7 +94,9 @@ def _copy_parts() -> Any:
         exists().where(is_result, behind),
         ~exists().where(is_here),
     )
-    unsettled = part.c.status.in_([literal_column("'pending'"), literal_column("'running'")])
+    unsettled = part.c.status.in_(
+        [literal_column("'pending'"), literal_column("'running'")]
+    )
     cut = or_(unsettled, lost)
     return _copy(
         part,
@@ -100,12 +114,20 @@ def _copy_parts() -> Any:
 
 
 _COPY_PARTS = Statement(_copy_parts)
-_TODO = tuple("session_id position id content status priority time_created time_updated".split())
-_COPY_TODOS = Statement(lambda: _copy(todo, _TODO, todo.c.session_id == p("sid"), session_id=_new))
+_TODO = tuple(
+    "session_id position id content status priority time_created time_updated".split()
+)
+_COPY_TODOS = Statement(
+    lambda: _copy(todo, _TODO, todo.c.session_id == p("sid"), session_id=_new)
+)
 _LABEL = ("session_id", "seq", "label")
 _COPY_LABELS = Statement(lambda: _copy(label, _LABEL, _copied(label), session_id=_new))
-_DIFF = tuple("session_id seq path before_blob after_blob patch additions deletions".split())
-_COPY_DIFFS = Statement(lambda: _copy(file_diff, _DIFF, _copied(file_diff), session_id=_new))
+_DIFF = tuple(
+    "session_id seq path before_blob after_blob patch additions deletions".split()
+)
+_COPY_DIFFS = Statement(
+    lambda: _copy(file_diff, _DIFF, _copied(file_diff), session_id=_new)
+)
 _SESSION = tuple(
     "id project_id parent_id relation parent_seq root_id slug title title_source directory version "
     "source agent provider_id model_id model_source leaf_seq last_seq permission metadata "
@@ -143,7 +165,10 @@ _TITLES = Statement(
 )
 _FORK = Statement(
     lambda: select(
-        session.c.parent_id, session.c.relation, session.c.parent_seq, session.c.time_deleted
+        session.c.parent_id,
+        session.c.relation,
+        session.c.parent_seq,
+        session.c.time_deleted,
     ).where(session.c.id == p("sid"))
 )
 
@@ -187,7 +212,12 @@ class Fork:
         kept = list(above) if self.whole else path_to(above, leaf)
         cut = max(kept, default=0)
         off = sorted({seq for seq in above if seq <= cut}.difference(kept))
-        where = {"sid": parent.id, "new": self.handle.id, "cut": cut, "off": json.dumps(off)}
+        where = {
+            "sid": parent.id,
+            "new": self.handle.id,
+            "cut": cut,
+            "off": json.dumps(off),
+        }
         self._session_row(tx, leaf)
         tx.run(_COPY_MESSAGES, **where, now=tx.now)
         tx.run(_COPY_PARTS, **where, now=tx.now)
@@ -235,7 +265,9 @@ class Fork:
             return False
         parent, relation, cut, deleted = row
         if deleted is not None:
-            raise ConflictError(f"session {self.handle.id} was deleted and is still being removed")
+            raise ConflictError(
+                f"session {self.handle.id} was deleted and is still being removed"
+            )
         asked = cut
         if self.at is not LEAF or self.before is not None:
             asked = self._cut(tx, links(tx, self.session_id))

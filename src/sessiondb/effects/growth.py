@@ -29,19 +29,32 @@ _ROW = Statement(
             part.c.data,
             part.c.data_blob,
         )
-        .join(message, and_(message.c.session_id == part.c.session_id, message.c.seq == part.c.seq))
-        .where(part.c.session_id == p("sid"), part.c.id == p("pid"), message.c.id == p("mid"))
+        .join(
+            message,
+            and_(
+                message.c.session_id == part.c.session_id, message.c.seq == part.c.seq
+            ),
+        )
+        .where(
+            part.c.session_id == p("sid"),
+            part.c.id == p("pid"),
+            message.c.id == p("mid"),
+        )
     )
 )
 _GROW = Statement(
     lambda: (
         part.update()
         .where(part.c.rid == p("row"))
-        .values(text=text("coalesce(part.text, '') || :delta"), time_updated=text(":now"))
+        .values(
+            text=text("coalesce(part.text, '') || :delta"), time_updated=text(":now")
+        )
     )
 )
 _SEAL = update_of(
-    part, "text text_blob data data_blob time_updated time_ended", part.c.rid == p("row")
+    part,
+    "text text_blob data data_blob time_updated time_ended",
+    part.c.rid == p("row"),
 )
 
 
@@ -57,13 +70,17 @@ class Growing:
         """Return the stored part; raises `NotFoundError`."""
         found = tx.one(_ROW, sid=self.session_id, mid=self.message_id, pid=self.part_id)
         if found is None:
-            raise NotFoundError(f"part {self.part_id} is not in session {self.session_id}")
+            raise NotFoundError(
+                f"part {self.part_id} is not in session {self.session_id}"
+            )
         return found
 
     def check_open(self, time_completed: int | None) -> None:
         """Raise `ConflictError` for a finished message."""
         if time_completed is not None:
-            raise ConflictError(f"message {self.message_id} was finished by another writer")
+            raise ConflictError(
+                f"message {self.message_id} was finished by another writer"
+            )
 
     def touch(self, tx: Transaction, state: SessionState, seq: int) -> None:
         """Note that the part changed."""
@@ -88,7 +105,9 @@ class Grow:
             return
         self.part.check_open(completed)
         if length != self.at:
-            raise ConflictError(f"part {self.part.part_id} was changed by another writer")
+            raise ConflictError(
+                f"part {self.part.part_id} was changed by another writer"
+            )
         tx.run(_GROW, row=rid, delta=self.delta, now=tx.now)
         self.part.touch(tx, state, seq)
 

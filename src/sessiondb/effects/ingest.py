@@ -78,7 +78,9 @@ _BY_SOURCE = Statement(
     )
 )
 _PARENT = Statement(
-    lambda: select(session.c.parent_id, session.c.root_id).where(session.c.id == p("sid"))
+    lambda: select(session.c.parent_id, session.c.root_id).where(
+        session.c.id == p("sid")
+    )
 )
 _MERGED = (
     "version agent provider_id model_id model_source summary_additions summary_deletions "
@@ -89,7 +91,9 @@ _STORED = Statement(
         session.c.title, session.c.title_source, *(session.c[name] for name in _MERGED)
     ).where(session.c.id == p("sid"))
 )
-_MERGE = update_of(session, "title title_source " + " ".join(_MERGED), session.c.id == p("sid"))
+_MERGE = update_of(
+    session, "title title_source " + " ".join(_MERGED), session.c.id == p("sid")
+)
 _WAITING = Statement(
     lambda: select(
         session.c.id,
@@ -121,7 +125,9 @@ _DETACHED = Statement(
     )
 )
 _LINK = update_of(session, "parent_id relation", session.c.id == p("sid"))
-_CHILDREN = Statement(lambda: select(session.c.id).where(session.c.parent_id == p("sid")))
+_CHILDREN = Statement(
+    lambda: select(session.c.id).where(session.c.parent_id == p("sid"))
+)
 _ROOT = update_of(session, "root_id", session.c.id == p("sid"))
 _TAKEN = Statement(lambda: select(session.c.id).where(session.c.id == p("sid")))
 # An entry without offset is read again, whatever its digest says.
@@ -142,7 +148,9 @@ _UNBURY = Statement(
 )
 _FREE_SOURCE = Statement(
     lambda: (
-        update(session).where(session.c.id == p("sid")).values(source_id=None, time_imported=None)
+        update(session)
+        .where(session.c.id == p("sid"))
+        .values(source_id=None, time_imported=None)
     )
 )
 
@@ -161,7 +169,11 @@ def below(tx: Transaction, session_id: str) -> list[list[str]]:
     """Return a session and its descendants, by level."""
     levels, seen = [[session_id]], {session_id}
     while levels[-1]:
-        found = [row[0] for sid in levels[-1] for row in tx.run(_CHILDREN, sid=sid).fetchall()]
+        found = [
+            row[0]
+            for sid in levels[-1]
+            for row in tx.run(_CHILDREN, sid=sid).fetchall()
+        ]
         levels.append([sid for sid in found if sid not in seen])
         seen.update(found)
     return levels[:-1]
@@ -204,7 +216,9 @@ class OpenImport:
         """Write it."""
         run = self.run
         tx.insert_blobs(self.blobs)
-        undeleted = tx.run(_UNBURY, source=run.source, source_id=run.source_id).rowcount > 0
+        undeleted = (
+            tx.run(_UNBURY, source=run.source, source_id=run.source_id).rowcount > 0
+        )
         if self.supersedes is not None:
             tx.run(_FREE_SOURCE, sid=self.supersedes)
         run.problems.clear()
@@ -265,7 +279,10 @@ class OpenImport:
 
     def _find_parent(self, tx: Transaction) -> None:
         run = self.run
-        if self.parent_source_id is None or tx.one(_PARENT, sid=run.session_id)[0] is not None:
+        if (
+            self.parent_source_id is None
+            or tx.one(_PARENT, sid=run.session_id)[0] is not None
+        ):
             return
         row = tx.one(_BY_SOURCE, source=run.source, source_id=self.parent_source_id)
         if row is not None:
@@ -285,11 +302,15 @@ class OpenImport:
                 # The source says where the child was cut: read it again next time.
                 tx.run(_READ_AGAIN, source=run.source, tail="#" + source_id)
 
-    def _link(self, tx: Transaction, child: str, parent: str, relation: str | None) -> bool:
+    def _link(
+        self, tx: Transaction, child: str, parent: str, relation: str | None
+    ) -> bool:
         """Put a session below another, unless that made a cycle or too long a chain."""
         chain, levels = above(tx, parent), below(tx, child)
         if child in (parent, *chain):
-            self.run.problems.append(f"session {child} is above its parent {parent}: not linked")
+            self.run.problems.append(
+                f"session {child} is above its parent {parent}: not linked"
+            )
             return False
         if len(chain) + len(levels) >= MAX_CHAIN:
             why = f"session {child} would be part of a chain of more than {MAX_CHAIN} parents"
@@ -302,14 +323,17 @@ class OpenImport:
             tx.run(_ROOT, sid=sid, root_id=root_id)
             if sid in tx.states:
                 tx.states[sid].root_id = root_id
-            lost += [ownership.Lost(root_id, *row) for row in tx.run(_KEYED, sid=sid).fetchall()]
+            lost += [
+                ownership.Lost(root_id, *row)
+                for row in tx.run(_KEYED, sid=sid).fetchall()
+            ]
         ownership.recount(tx, ownership.settle(tx, lost))
         self.run.changed = True
         return True
 
 
 _KEYED = Statement(
-    lambda: select(message.c.seq, message.c.id, message.c.time_created, message.c.usage_key).where(
-        message.c.session_id == p("sid"), message.c.usage_key.is_not(None)
-    )
+    lambda: select(
+        message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
+    ).where(message.c.session_id == p("sid"), message.c.usage_key.is_not(None))
 )

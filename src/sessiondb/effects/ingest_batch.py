@@ -35,12 +35,17 @@ MATCH_PARTS = Statement(
 )
 _REPLACE = update_of(
     message,
-    " ".join(name for name in MESSAGE if name not in ("session_id", "seq", "id", "inherited")),
+    " ".join(
+        name for name in MESSAGE if name not in ("session_id", "seq", "id", "inherited")
+    ),
     message.c.session_id == p("sid"),
     message.c.seq == p("at"),
 )
 _RELINK = update_of(
-    message, "parent_seq turn_id", message.c.session_id == p("sid"), message.c.seq == p("at")
+    message,
+    "parent_seq turn_id",
+    message.c.session_id == p("sid"),
+    message.c.seq == p("at"),
 )
 # Forks keep what they copied, but stay copies: what is counted once is found by its key.
 _RENAME_COPIES = update_of(
@@ -58,14 +63,18 @@ SHARED_KEYS = Statement(
     lambda: (
         select(message.c.usage_key)
         .where(
-            message.c.usage_key.in_(select(func.json_each(p("keys")).table_valued("value").c.value))
+            message.c.usage_key.in_(
+                select(func.json_each(p("keys")).table_valued("value").c.value)
+            )
         )
         .group_by(message.c.usage_key)
         .having(func.count() > text("1"))
     )
 )
 _LABELLED = Statement(
-    lambda: select(label.c.seq).where(label.c.session_id == p("sid"), label.c.label == p("name"))
+    lambda: select(label.c.seq).where(
+        label.c.session_id == p("sid"), label.c.label == p("name")
+    )
 )
 
 
@@ -140,7 +149,9 @@ class WriteBatch:
             turn = row.turn_id or row.id
         made = row.time_created
         parts = tuple(_dated(item, made) for item in entry.parts)
-        key = codec.usage_key(run.source, entry.usage_id, row.model_id, made, row.tokens)
+        key = codec.usage_key(
+            run.source, entry.usage_id, row.model_id, made, row.tokens
+        )
         return _Placed(row, parts, parent, turn, key)
 
     def _write(
@@ -150,19 +161,31 @@ class WriteBatch:
         run, row = self.run, placed.row
         match = None if run.fresh else tx.one(MATCH, sid=state.id, mid=row.id)
         if match is not None:
-            return match[1], self._update(tx, entry, placed, dict(zip(MESSAGE, match, strict=True)))
+            return match[1], self._update(
+                tx, entry, placed, dict(zip(MESSAGE, match, strict=True))
+            )
         seq = state.last_seq = state.last_seq + 1
         state.first_new_seq = state.first_new_seq or seq
         run.changed = True
         tx.insert_blobs(entry.blobs)
         insert_message(
-            tx, state.id, seq, row, parent_seq=placed.parent, turn_id=placed.turn_id, key=placed.key
+            tx,
+            state.id,
+            seq,
+            row,
+            parent_seq=placed.parent,
+            turn_id=placed.turn_id,
+            key=placed.key,
         )
         self._insert_parts(tx, seq, placed)
         return seq, [placed.key]
 
     def _insert_parts(
-        self, tx: Transaction, seq: int, placed: _Placed, shared: Iterable[str | None] = ()
+        self,
+        tx: Transaction,
+        seq: int,
+        placed: _Placed,
+        shared: Iterable[str | None] = (),
     ) -> None:
         """Insert parts; results in *shared* gave their text to a call before, and do so again."""
         state = tx.session(self.run.session_id)
@@ -196,7 +219,9 @@ class WriteBatch:
         if old["usage_key"] not in (None, placed.key):
             names = {"old": old["usage_key"], "usage_key": placed.key}
             tx.run(_RENAME_COPIES, **names, mid=old["id"], at=seq)
-        hashes = [h for row in stored for h in (row.text_blob, row.input_blob, row.data_blob)]
+        hashes = [
+            h for row in stored for h in (row.text_blob, row.input_blob, row.data_blob)
+        ]
         tx.loose.update(h for h in (old["data_blob"], *hashes) if h)
         tx.insert_blobs(entry.blobs)
         fixed = ("session_id", "seq", "id", "inherited")
@@ -204,7 +229,9 @@ class WriteBatch:
         tx.run(_REPLACE, sid=sid, at=seq, **values)
         tx.run(DROP_PARTS, sid=sid, at=seq)
         tx.forget_rids()
-        shared = {row.call_id for row in stored if row.type == "tool-result" and _bare(row)}
+        shared = {
+            row.call_id for row in stored if row.type == "tool-result" and _bare(row)
+        }
         self._insert_parts(tx, seq, replace(placed, parts=tuple(parts)), shared)
         state = tx.session(sid)
         state.first_new_seq = min(state.first_new_seq or seq, seq)
@@ -212,7 +239,9 @@ class WriteBatch:
             ownership.mark(tx, sid, seq, 1)
         return {key for key in (old["usage_key"], placed.key) if key}
 
-    def _as_stored(self, tx: Transaction, old: PartRow | None, item: PartRow) -> PartRow:
+    def _as_stored(
+        self, tx: Transaction, old: PartRow | None, item: PartRow
+    ) -> PartRow:
         """Return a part as it is stored if it did not change: a result's text is stored once."""
         if old is None or (old.type, old.call_id) != (item.type, item.call_id):
             return item
@@ -241,7 +270,10 @@ class WriteBatch:
         """Settle messages with copies, and make the counters that people may see by now."""
         settled = list(rows)
         if self.run.fresh:
-            settled = [key for (key,) in tx.run(SHARED_KEYS, keys=json.dumps(settled)).fetchall()]
+            settled = [
+                key
+                for (key,) in tx.run(SHARED_KEYS, keys=json.dumps(settled)).fetchall()
+            ]
         touched = ownership.settle(tx, [rows[key] for key in settled])
         if rows and state.time_importing is None:
             touched.add(state.id)

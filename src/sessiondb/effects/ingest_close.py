@@ -17,7 +17,9 @@ from sessiondb.engine.sql import Statement, insert_text, p, update_of
 from sessiondb.schema import file_diff, import_ledger, message, session, todo
 
 _SEQ = Statement(
-    lambda: select(message.c.seq).where(message.c.session_id == p("sid"), message.c.id == p("mid"))
+    lambda: select(message.c.seq).where(
+        message.c.session_id == p("sid"), message.c.id == p("mid")
+    )
 )
 _there = message.alias("there")
 _COMMON = Statement(
@@ -43,16 +45,24 @@ _OLD_TODOS = Statement(
     .where(todo.c.session_id == p("sid"))
     .order_by(todo.c.position)
 )  # fmt: skip
-_DIFF = tuple("session_id seq path before_blob after_blob patch additions deletions".split())
+_DIFF = tuple(
+    "session_id seq path before_blob after_blob patch additions deletions".split()
+)
 _OLD_DIFFS = Statement(
     lambda: select(*(file_diff.c[name] for name in _DIFF[1:]))
     .where(file_diff.c.session_id == p("sid"))
     .order_by(file_diff.c.rid)
 )  # fmt: skip
-_CLEAR_DIFFS = Statement(lambda: delete(file_diff).where(file_diff.c.session_id == p("sid")))
-_LEDGER = tuple("source path size mtime_ns offset digest problems time_imported".split())
+_CLEAR_DIFFS = Statement(
+    lambda: delete(file_diff).where(file_diff.c.session_id == p("sid"))
+)
+_LEDGER = tuple(
+    "source path size mtime_ns offset digest problems time_imported".split()
+)
 _LAST_TIME = Statement(
-    lambda: select(func.max(message.c.time_created)).where(message.c.session_id == p("sid"))
+    lambda: select(func.max(message.c.time_created)).where(
+        message.c.session_id == p("sid")
+    )
 )
 
 
@@ -87,7 +97,14 @@ class CloseImport:
         if self.leaf is not None and (row := tx.one(_SEQ, sid=state.id, mid=self.leaf)):
             leaf = row[0]
         old = tx.one(_FACTS, sid=state.id)
-        new = (old[0], self._cut(tx, old), self.call_id or old[2], leaf, self._used(tx, old), None)
+        new = (
+            old[0],
+            self._cut(tx, old),
+            self.call_id or old[2],
+            leaf,
+            self._used(tx, old),
+            None,
+        )
         if new != tuple(old):
             run.changed = True
             tx.run(

@@ -9,20 +9,16 @@ behind the one that took over. Within a process, leases exclude each other only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlalchemy import delete, select, text
 
 from sessiondb.effects.holders import held, new_holder
-from sessiondb.effects.job import Job
-from sessiondb.effects.service import Service
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, insert_text, p
-from sessiondb.errors import LeaseHeldError
 from sessiondb.schema import LIVING_LEASE, lease
 
-__all__ = ["DropLease", "Renewal", "TakeLease", "new_holder", "require_free"]
+__all__ = ["DropLease", "TakeLease", "new_holder", "require_free"]
 
 _HELD = Statement(
     lambda: select(lease.c.holder, lease.c.time_expires).where(
@@ -30,7 +26,9 @@ _HELD = Statement(
     )
 )
 _DROP = Statement(
-    lambda: delete(lease).where(lease.c.session_id == p("sid"), lease.c.holder == p("holder"))
+    lambda: delete(lease).where(
+        lease.c.session_id == p("sid"), lease.c.holder == p("holder")
+    )
 )
 
 
@@ -73,38 +71,3 @@ class DropLease:
     def apply(self, tx: Transaction) -> None:
         """Write it."""
         tx.run(_DROP, sid=self.session_id, holder=self.holder)
-
-
-class Renewal:
-    """Renews a lease at a third of its time until it is stopped or lost."""
-
-    def __init__(
-        self, service: Service, make_job: Callable[[TakeLease], Job], take: TakeLease
-    ) -> None:
-        self._service = service
-        self._make_job = make_job
-        self._take = take
-        self.active = False
-        self.lost: BaseException | None = None
-
-    def begin(self) -> None:
-        """Renew from now on."""
-        self.active = True
-        self._again()
-
-    def _again(self) -> None:
-        self._service.call_later(self._take.ttl_ms / 3000, self._renew)
-
-    def _renew(self) -> None:
-        if self.active:
-            self._service.send(self._make_job(self._take), self._renewed)
-
-    def _renewed(self, job: Job) -> None:
-        if isinstance(job.error, LeaseHeldError):
-            self.lost = job.error
-        elif self.active:
-            self._again()
-
-    def stop(self) -> None:
-        """Renew no more."""
-        self.active = False

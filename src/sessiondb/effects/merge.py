@@ -20,9 +20,13 @@ from sessiondb.schema import project, project_directory, prompt, session
 
 _MERGED = "vcs remote root_commit name permission metadata time_initialized time_created".split()
 _PROJECT = Statement(
-    lambda: select(*(project.c[name] for name in _MERGED)).where(project.c.id == p("pid"))
+    lambda: select(*(project.c[name] for name in _MERGED)).where(
+        project.c.id == p("pid")
+    )
 )
-_SET_PROJECT = update_of(project, " ".join((*_MERGED, "time_updated")), project.c.id == p("pid"))
+_SET_PROJECT = update_of(
+    project, " ".join((*_MERGED, "time_updated")), project.c.id == p("pid")
+)
 _DROP_PROJECT = Statement(lambda: project.delete().where(project.c.id == p("pid")))
 _SESSIONS = Statement(
     lambda: select(session.c.id, session.c.slug).where(session.c.project_id == p("pid"))
@@ -71,7 +75,11 @@ _REVIVE = Statement(
 def _at() -> Any:
     return (
         select(project.c.id)
-        .join(project_directory, project_directory.c.project_id == project.c.id, isouter=True)
+        .join(
+            project_directory,
+            project_directory.c.project_id == project.c.id,
+            isouter=True,
+        )
         .where(
             or_(
                 project.c.worktree == p("worktree"),
@@ -123,7 +131,9 @@ def _merge_row(tx: Transaction, into: str, other: str) -> None:
     ours = dict(zip(_MERGED, tx.one(_PROJECT, pid=into), strict=True))
     theirs = dict(zip(_MERGED, tx.one(_PROJECT, pid=other), strict=True))
     new = {name: theirs[name] if ours[name] is None else ours[name] for name in _MERGED}
-    new["metadata"] = json.dumps({**json.loads(theirs["metadata"]), **json.loads(ours["metadata"])})
+    new["metadata"] = json.dumps(
+        {**json.loads(theirs["metadata"]), **json.loads(ours["metadata"])}
+    )
 
     for name in ("time_initialized", "time_created"):
         known = [row[name] for row in (ours, theirs) if row[name] is not None]

@@ -15,11 +15,11 @@ from sqlalchemy import or_, select
 from sessiondb import codec
 from sessiondb.effects import ownership
 from sessiondb.effects.encode import Blob, MessageRow, PartRow, same_json, usage_key
-from sessiondb.effects.handles import LEAF, MessageHandle
 from sessiondb.effects.results import fill_call, filled_call
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
+from sessiondb.model.handles import LEAF, MessageHandle
 from sessiondb.schema import message, part, session
 
 MESSAGE = tuple(
@@ -44,9 +44,15 @@ _BY_ID = Statement(
         message.c.time_completed,
     ).where(in_session, message.c.id == p("mid"))
 )
-_SEQ_OF = Statement(lambda: select(message.c.seq).where(in_session, message.c.id == p("mid")))
-_SEQ_IS = Statement(lambda: select(message.c.seq).where(in_session, message.c.seq == p("at")))
-_TURN = Statement(lambda: select(message.c.turn_id).where(in_session, message.c.seq == p("at")))
+_SEQ_OF = Statement(
+    lambda: select(message.c.seq).where(in_session, message.c.id == p("mid"))
+)
+_SEQ_IS = Statement(
+    lambda: select(message.c.seq).where(in_session, message.c.seq == p("at"))
+)
+_TURN = Statement(
+    lambda: select(message.c.turn_id).where(in_session, message.c.seq == p("at"))
+)
 of_message = (part.c.session_id == p("sid"), part.c.seq == p("at"))
 
 #: The parts of a message, as `same_part` compares them.
@@ -132,13 +138,26 @@ def insert_part(
     tx.insert(
         part,
         PART,
-        (rid, session_id, seq, idx, *row[:13], inherited, 0, created, updated, *row[15:]),
+        (
+            rid,
+            session_id,
+            seq,
+            idx,
+            *row[:13],
+            inherited,
+            0,
+            created,
+            updated,
+            *row[15:],
+        ),
     )
     if not inherited and (complete or row.settled) and row.searchable:
         tx.to_index.append(rid)
 
 
-def same_part(tx: Transaction, session_id: str, stored: Any, row: PartRow, is_open: bool) -> bool:
+def same_part(
+    tx: Transaction, session_id: str, stored: Any, row: PartRow, is_open: bool
+) -> bool:
     """Return whether a stored part is what *row* would write, or what became of it since.
 
     A call continues, the text of a part of an open message grows, and the text of
@@ -204,7 +223,12 @@ class Append:
         tx.settled.append(lambda: setattr(self.handle, "seq", seq))
 
     def _write(
-        self, tx: Transaction, state: SessionState, seq: int, parent: int | None, turn: str | None
+        self,
+        tx: Transaction,
+        state: SessionState,
+        seq: int,
+        parent: int | None,
+        turn: str | None,
     ) -> str | None:
         row = self.row
         created = tx.now if row.time_created is None else row.time_created
@@ -216,7 +240,9 @@ class Append:
             item = given
             if given.type == "tool-result":
                 item = fill_call(tx, state, parent, given)
-            insert_part(tx, state.id, seq, idx, item, complete=not self.open, made=created)
+            insert_part(
+                tx, state.id, seq, idx, item, complete=not self.open, made=created
+            )
         return key
 
     def _is_there(self, tx: Transaction, state: SessionState) -> bool:
@@ -227,11 +253,19 @@ class Append:
         stored = tx.run(PARTS, sid=state.id, at=seq).fetchall()
         same = (role, kind) == (self.row.role, self.row.kind)
         same = same and self.row.turn_id in (None, turn_id)
-        same = same and len(stored) >= len(self.parts) and (self.open or completed is not None)
+        same = (
+            same
+            and len(stored) >= len(self.parts)
+            and (self.open or completed is not None)
+        )
         same = same and (self.open or len(stored) == len(self.parts))
         pairs = zip(stored, self.parts, strict=False)
-        if not same or not all(same_part(tx, state.id, *pair, self.open) for pair in pairs):
-            raise ConflictError(f"message {self.row.id} is in {state.id} with other content")
+        if not same or not all(
+            same_part(tx, state.id, *pair, self.open) for pair in pairs
+        ):
+            raise ConflictError(
+                f"message {self.row.id} is in {state.id} with other content"
+            )
         if state.leaf_before is not None:
             # The set_leaf before this was done then, too: what came after it stays.
             (state.leaf_seq,) = state.leaf_before
@@ -264,7 +298,9 @@ class Append:
             return state.leaf_seq
         return None if self.after is None else seq_of(tx, state.id, self.after)
 
-    def _turn(self, tx: Transaction, state: SessionState, parent: int | None) -> str | None:
+    def _turn(
+        self, tx: Transaction, state: SessionState, parent: int | None
+    ) -> str | None:
         if self.row.role == "user":
             return self.row.id
         if parent is None:
@@ -279,7 +315,9 @@ class Append:
             return
         rows = (row for row in self.parts if row.type == "text")
         if title := next(filter(None, map(self._words, rows)), None):
-            state.title = title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 1] + "…"
+            state.title = (
+                title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 1] + "…"
+            )
             tx.run(_TITLE, sid=state.id, title=state.title)
 
     def _words(self, row: PartRow) -> str:
@@ -302,7 +340,9 @@ _TWIN = Statement(
 )
 
 
-def settle_usage(tx: Transaction, state: SessionState, seq: int, id: str, key: str) -> None:
+def settle_usage(
+    tx: Transaction, state: SessionState, seq: int, id: str, key: str
+) -> None:
     """Count an answer once: it may be here already, in another session."""
     if tx.one(_TWIN, key=key, sid=state.id, at=seq) is not None:
         row = ownership.Lost(state.root_id, seq, id, -1, key)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import select, update
 
-from sessiondb.effects.handles import MessageHandle, OpenedSession, PartHandle
 from sessiondb.effects.session import CreateSession
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p
+from sessiondb.model.handles import MessageHandle, OpenedSession, PartHandle
 from sessiondb.schema import session
 
 _NAMED = Statement(

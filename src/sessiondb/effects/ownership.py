@@ -77,16 +77,24 @@ _PARENTS = Statement(
 _SET_MESSAGE = update_of(
     message, "inherited", message.c.session_id == p("sid"), message.c.seq == p("at")
 )
-_SET_PARTS = update_of(part, "inherited", part.c.session_id == p("sid"), part.c.seq == p("at"))
+_SET_PARTS = update_of(
+    part, "inherited", part.c.session_id == p("sid"), part.c.seq == p("at")
+)
 _UNINDEX = Statement(
     lambda: (
         part.update()
-        .where(part.c.session_id == p("sid"), part.c.seq == p("at"), part.c.indexed == text("1"))
+        .where(
+            part.c.session_id == p("sid"),
+            part.c.seq == p("at"),
+            part.c.indexed == text("1"),
+        )
         .values(indexed=text("0"))
     )
 )
 _PART_RIDS = Statement(
-    lambda: select(part.c.rid).where(part.c.session_id == p("sid"), part.c.seq == p("at"))
+    lambda: select(part.c.rid).where(
+        part.c.session_id == p("sid"), part.c.seq == p("at")
+    )
 )
 
 
@@ -95,21 +103,29 @@ def _total() -> Any:
     sums += [count_sum(f"tokens_{name}", "inherited = 0") for name in TOKENS]
     columns: list[Any] = [literal_column(sql) for sql in sums]
     return (
-        select(func.count(), *columns).select_from(message).where(message.c.session_id == p("sid"))
+        select(func.count(), *columns)
+        .select_from(message)
+        .where(message.c.session_id == p("sid"))
     )
 
 
 _TOTAL = Statement(_total)
 _RECOUNT = update_of(
     session,
-    "message_count cost cost_inherited " + " ".join(f"tokens_{name}" for name in TOKENS),
+    "message_count cost cost_inherited "
+    + " ".join(f"tokens_{name}" for name in TOKENS),
     session.c.id == p("sid"),
 )
 
 
 def recount(tx: Transaction, session_ids: Iterable[str]) -> None:
     """Make the counters of sessions those of their messages."""
-    columns = ("message_count", "cost", "cost_inherited", *(f"tokens_{name}" for name in TOKENS))
+    columns = (
+        "message_count",
+        "cost",
+        "cost_inherited",
+        *(f"tokens_{name}" for name in TOKENS),
+    )
     for session_id in session_ids:
         values = dict(zip(columns, tx.one(_TOTAL, sid=session_id), strict=True))
         tx.run(_RECOUNT, sid=session_id, **values)
@@ -119,7 +135,9 @@ def recount(tx: Transaction, session_ids: Iterable[str]) -> None:
                 setattr(state, name, value)
 
 
-_MODEL_SOURCE = Statement(lambda: select(session.c.model_source).where(session.c.id == p("sid")))
+_MODEL_SOURCE = Statement(
+    lambda: select(session.c.model_source).where(session.c.id == p("sid"))
+)
 _LAST_ANSWER = Statement(
     lambda: (
         select(message.c.provider_id, message.c.model_id)
@@ -195,7 +213,9 @@ def subtract(
             setattr(state, "cost_inherited" if inherited else name, None)
 
 
-def _ancestors(tx: Transaction, session_id: str, known: dict[str, list[str]]) -> list[str]:
+def _ancestors(
+    tx: Transaction, session_id: str, known: dict[str, list[str]]
+) -> list[str]:
     if session_id not in known:
         chain: list[str] = []
         row = tx.one(_PARENTS, sid=session_id)
@@ -211,7 +231,9 @@ def owner_of(tx: Transaction, copies: list[Copy], known: dict[str, list[str]]) -
     if len(copies) == 1:
         return copies[0]
     sessions = {copy.session_id for copy in copies}
-    first = [c for c in copies if sessions.isdisjoint(_ancestors(tx, c.session_id, known))]
+    first = [
+        c for c in copies if sessions.isdisjoint(_ancestors(tx, c.session_id, known))
+    ]
     return min(first or copies, key=lambda c: (c.time_created, c.session_id, c.seq))
 
 
@@ -247,7 +269,12 @@ def copies_of(tx: Transaction, row: Lost) -> list[Copy]:
 
 
 def _family(tx: Transaction, row: Lost) -> list[Copy]:
-    where = {"root": row.root_id, "mid": row.id, "seq": row.seq, "time": row.time_created}
+    where = {
+        "root": row.root_id,
+        "mid": row.id,
+        "seq": row.seq,
+        "time": row.time_created,
+    }
     family = [Copy(*r) for r in tx.run(_BY_FAMILY, **where).fetchall()]
     # The sessions between two forks may be removed: then each counts its copy by itself.
     return family if any(c.inherited or c.born for c in family) else []

@@ -49,6 +49,11 @@ def nearest(
     if leaf is None or not seqs:
         return None
     least = min(seqs) if is_ordered(tx, session_id) else 0
-    where = {"sid": session_id, "leaf": leaf, "least": least, "seqs": json.dumps(list(seqs))}
+    where = {
+        "sid": session_id,
+        "leaf": leaf,
+        "least": least,
+        "seqs": json.dumps(list(seqs)),
+    }
     row = tx.one(_FIRST, **where)
     return None if row is None else int(row[0])

@@ -81,14 +81,22 @@ class Relink:
 
         root = stored(self.place.root, tx.root)
         owner = {pid: self._project(tx, where, root, pid, at) for pid, at in rooted}
-        target = next((owner[pid] for pid, worktree in rooted if worktree == where.old), None)
+        target = next(
+            (owner[pid] for pid, worktree in rooted if worktree == where.old), None
+        )
 
         for sid, directory, pid in rows:
             if pid not in owner and target is None:
                 target = project_of(tx, self.place)
             there = owner.get(pid) or target or pid
             slug = free_slug(tx, there, sid)
-            tx.run(_MOVE, sid=sid, directory=where.of(directory), project_id=there, slug=slug)
+            tx.run(
+                _MOVE,
+                sid=sid,
+                directory=where.of(directory),
+                project_id=there,
+                slug=slug,
+            )
         self.moved = len(rows)
 
     def _project(
@@ -98,7 +106,9 @@ class Relink:
         # The folder itself may have become part of a repository; what is below it keeps its own.
         there = root if worktree == where.old else where.of(worktree)
         here = [pid for pid in projects_at(tx, there) if pid != project_id]
-        for directory, kind in tx.run(_DIRECTORIES, pid=project_id, **where.filter).fetchall():
+        for directory, kind in tx.run(
+            _DIRECTORIES, pid=project_id, **where.filter
+        ).fetchall():
             if where.of(directory) != directory:
                 tx.run(_FORMER, pid=project_id, old=directory, kind="former")
                 add_directory(tx, project_id, where.of(directory), kind)

@@ -55,7 +55,9 @@ _BY_DIRECTORY = Statement(
 SAME_REPOSITORY = Statement(
     lambda: (
         select(project.c.id, project_directory.c.directory)
-        .join_from(project, project_directory, project_directory.c.project_id == project.c.id)
+        .join_from(
+            project, project_directory, project_directory.c.project_id == project.c.id
+        )
         .where(
             project.c.root_commit == p("root_commit"),
             project.c.remote.is_not_distinct_from(p("remote")),
@@ -68,10 +70,14 @@ _FACTS = Statement(
         project.c.id == p("pid")
     )
 )
-_SET_FACTS = update_of(project, "vcs remote root_commit time_updated", project.c.id == p("pid"))
+_SET_FACTS = update_of(
+    project, "vcs remote root_commit time_updated", project.c.id == p("pid")
+)
 _BY_ID = Statement(lambda: select(project.c.worktree).where(project.c.id == p("pid")))
 _SET_WORKTREE = update_of(project, "worktree time_updated", project.c.id == p("pid"))
-_PROJECT = tuple("id worktree vcs remote root_commit name time_created time_updated".split())
+_PROJECT = tuple(
+    "id worktree vcs remote root_commit name time_created time_updated".split()
+)
 _DIRECTORY = ("directory", "project_id", "kind", "time_created")
 
 
@@ -135,7 +141,9 @@ def moved_project(worktrees: Iterable[tuple[str, str]], base: str | None) -> str
     """
     pairs = list(worktrees)
     found = {project_id for project_id, _ in pairs}
-    if len(found) != 1 or any(os.path.exists(os.path.join(base or "", at)) for _, at in pairs):
+    if len(found) != 1 or any(
+        os.path.exists(os.path.join(base or "", at)) for _, at in pairs
+    ):
         return None
     return found.pop()
 
@@ -162,7 +170,16 @@ def _made(tx: Transaction, place: Place, root: str) -> str:
         salt += 1
         project_id = _hash(root.encode("utf-8", "surrogatepass") + b"\0%d" % salt)
     name = os.path.basename(place.root) or place.root
-    facts = (project_id, root, place.vcs, place.remote, place.root_commit, name, tx.now, tx.now)
+    facts = (
+        project_id,
+        root,
+        place.vcs,
+        place.remote,
+        place.root_commit,
+        name,
+        tx.now,
+        tx.now,
+    )
     tx.insert(project, _PROJECT, facts)
     add_directory(tx, project_id, root, "worktree")
     return project_id

@@ -72,7 +72,9 @@ class DescribeProject:
             "name": self.name or old["name"],
             "permission": self.permission or old["permission"],
             "metadata": metadata,
-            "time_initialized": _earliest(old["time_initialized"], self.time_initialized),
+            "time_initialized": _earliest(
+                old["time_initialized"], self.time_initialized
+            ),
             "time_created": _earliest(old["time_created"], self.time_created),
         }
 
@@ -88,7 +90,11 @@ def describe_project(run: Run, found: SourceProject) -> DescribeProject:
         run,
         string(found.name, "the name of a project"),
         json_column(found.permission, "the permission of a project"),
-        tuple(str(string(path, "a sandbox")) for path in found.sandboxes if os.path.isabs(path)),
+        tuple(
+            str(string(path, "a sandbox"))
+            for path in found.sandboxes
+            if os.path.isabs(path)
+        ),
         bounds.time_ms(found.time_created, "a project's time_created"),
         bounds.time_ms(found.time_initialized, "a project's time_initialized"),
         json_column(record, "the record of a project") if record else None,

@@ -71,9 +71,13 @@ _UNBURY = Statement(
 )
 _at = (message.c.session_id == p("sid"), message.c.seq == p("at"))
 _OWN = ("session_id", "seq", "id", "parent_seq", "inherited")
-_REPLACE = update_of(message, " ".join(name for name in MESSAGE if name not in _OWN), *_at)
+_REPLACE = update_of(
+    message, " ".join(name for name in MESSAGE if name not in _OWN), *_at
+)
 _SEQ = Statement(
-    lambda: select(message.c.seq).where(message.c.session_id == p("sid"), message.c.id == p("mid"))
+    lambda: select(message.c.seq).where(
+        message.c.session_id == p("sid"), message.c.id == p("mid")
+    )
 )
 
 
@@ -109,7 +113,9 @@ class OpenRestore:
         """Write it."""
         run = self.run
         tx.insert_blobs(self.blobs)
-        buried = tx.run(_UNBURY, source=run.source, source_id=run.stored.buried_as(run.source_id))
+        buried = tx.run(
+            _UNBURY, source=run.source, source_id=run.stored.buried_as(run.source_id)
+        )
         found = tx.one(_FOUND, sid=run.stored.id)
         # A session that was removed here is restored as itself, also if a new one has its name.
         if found is None and not run.stored.native and not buried.rowcount:
@@ -164,7 +170,9 @@ class OpenRestore:
         if parent is None or parent == self.run.session_id:
             return None
         row = tx.one(_FAMILY, sid=parent)
-        return parent if row is not None and len(above(tx, parent)) < MAX_CHAIN else None
+        return (
+            parent if row is not None and len(above(tx, parent)) < MAX_CHAIN else None
+        )
 
 
 @dataclass(slots=True)
@@ -194,9 +202,13 @@ class WriteRows:
                 seq = self._insert(tx, state, entry, kept)
             else:
                 seq = match[1]
-                self._update(tx, state, entry, kept, dict(zip(MESSAGE, match, strict=True)))
+                self._update(
+                    tx, state, entry, kept, dict(zip(MESSAGE, match, strict=True))
+                )
             when = entry.row.time_created or 0
-            lost = ownership.Lost(state.root_id, seq, entry.row.id, when, kept.usage_key)
+            lost = ownership.Lost(
+                state.root_id, seq, entry.row.id, when, kept.usage_key
+            )
             if kept.inherited or forked or (kept.usage_key and not run.fresh):
                 touched.append(lost)
             elif kept.usage_key:
@@ -233,10 +245,16 @@ class WriteRows:
     def _seq(self, tx: Transaction, message_id: str) -> int | None:
         if message_id in self.run.places:
             return self.run.places[message_id][0]
-        row = None if self.run.fresh else tx.one(_SEQ, sid=self.run.session_id, mid=message_id)
+        row = (
+            None
+            if self.run.fresh
+            else tx.one(_SEQ, sid=self.run.session_id, mid=message_id)
+        )
         return row[0] if row else None
 
-    def _insert_parts(self, tx: Transaction, entry: Entry, seq: int, inherited: int) -> None:
+    def _insert_parts(
+        self, tx: Transaction, entry: Entry, seq: int, inherited: int
+    ) -> None:
         complete = entry.row.time_completed is not None
         for idx, given in enumerate(entry.parts):
             item = given
@@ -245,7 +263,13 @@ class WriteRows:
             if _is_exact(item) and filled_call(tx, self.run.session_id, item):
                 item = item._replace(text=None, text_blob=None)
             insert_part(
-                tx, self.run.session_id, seq, idx, item, complete=complete, inherited=inherited
+                tx,
+                self.run.session_id,
+                seq,
+                idx,
+                item,
+                complete=complete,
+                inherited=inherited,
             )
 
     def _update(
@@ -307,7 +331,13 @@ def _weight(
 
     The more finished state wins, then the one changed last; the rest is only an order.
     """
-    open_ends = (completed is None) + sum(x.status in ("pending", "running") for x in parts)
+    open_ends = (completed is None) + sum(
+        x.status in ("pending", "running") for x in parts
+    )
     last = max(completed or 0, 0, *(item.time_updated or 0 for item in parts))
     content = repr((sorted(columns.items()), list(map(_shown, parts))))
-    return -open_ends, last, hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest()
+    return (
+        -open_ends,
+        last,
+        hashlib.sha256(content.encode("utf-8", "surrogatepass")).digest(),
+    )

@@ -20,17 +20,23 @@ from sessiondb.places import stored
 from sessiondb.schema import import_ledger, message, prompt, session
 
 _SEQ = Statement(
-    lambda: select(message.c.seq).where(message.c.session_id == p("sid"), message.c.id == p("mid"))
+    lambda: select(message.c.seq).where(
+        message.c.session_id == p("sid"), message.c.id == p("mid")
+    )
 )
 _LINKS = Statement(
-    lambda: select(message.c.seq, message.c.parent_seq).where(message.c.session_id == p("sid"))
+    lambda: select(message.c.seq, message.c.parent_seq).where(
+        message.c.session_id == p("sid")
+    )
 )
 _COUNT = Statement(lambda: select(func.count()).where(message.c.session_id == p("sid")))
 _RELINK = update_of(
     message, "parent_seq", message.c.session_id == p("sid"), message.c.seq == p("at")
 )
 _WHOLE = update_of(session, "time_importing", session.c.id == p("sid"))
-_PROMPT_OF = Statement(lambda: select(prompt.c.session_id).where(prompt.c.id == p("pid")))
+_PROMPT_OF = Statement(
+    lambda: select(prompt.c.session_id).where(prompt.c.id == p("pid"))
+)
 _OWN_PROMPT = update_of(prompt, "session_id", prompt.c.id == p("pid"))
 
 
@@ -45,13 +51,19 @@ def _branched() -> Any:
     return (
         session.update()
         .values(parent_seq=same.scalar_subquery())
-        .where(session.c.id == p("sid"), session.c.relation == text("'fork'"), same.exists())
+        .where(
+            session.c.id == p("sid"),
+            session.c.relation == text("'fork'"),
+            same.exists(),
+        )
     )
 
 
 #: Where a fork begins is a place in its parent, which may number its messages otherwise here.
 _BRANCHED = Statement(_branched)
-_LEDGER = tuple("source path size mtime_ns offset digest problems time_imported".split())
+_LEDGER = tuple(
+    "source path size mtime_ns offset digest problems time_imported".split()
+)
 
 
 #: Later than any time in Unix ms.
@@ -128,9 +140,13 @@ class CloseRestore:
     def _moved_on(self, state: SessionState) -> None:
         """Note whether the file has a later use, or a higher revision of the same."""
         run, of = self.run, self.run.stored
-        detached = of.time_detached is not None and state.time_detached != of.time_detached
+        detached = (
+            of.time_detached is not None and state.time_detached != of.time_detached
+        )
         later = self.time_updated > state.time_updated or of.last_seq > state.last_seq
-        earlier = detached and (of.time_detached or 0) < (state.time_detached or MAX_TIME)
+        earlier = detached and (of.time_detached or 0) < (
+            state.time_detached or MAX_TIME
+        )
         newer = of.revision > run.revision and not run.kept
         run.changed = run.changed or later or earlier or newer
 
@@ -159,8 +175,17 @@ class CloseRestore:
             row = tx.one(_PROMPT_OF, pid=given.id)
             if row is None:
                 directory = given.directory and stored(given.directory, tx.root)
-                project = project_of(tx, given.place) if given.place else state.project_id
-                values = (given.id, given.text, directory, project, state.id, given.source)
+                project = (
+                    project_of(tx, given.place) if given.place else state.project_id
+                )
+                values = (
+                    given.id,
+                    given.text,
+                    directory,
+                    project,
+                    state.id,
+                    given.source,
+                )
                 tx.insert(prompt, PROMPT, (*values, given.time))
             elif row[0] is None:
                 tx.run(_OWN_PROMPT, pid=given.id, session_id=state.id)
@@ -194,7 +219,9 @@ def _waiting() -> Any:
     )
     return (
         select(child.c.id, parent.c.id, child.c.parent_source_id, child.c.relation)
-        .join_from(child, parent, or_(parent.c.id == child.c.parent_source_id, by_source))
+        .join_from(
+            child, parent, or_(parent.c.id == child.c.parent_source_id, by_source)
+        )
         .where(
             child.c.parent_source_id.is_not(None),
             child.c.parent_id.is_(None),
@@ -210,9 +237,9 @@ _FAMILY = Statement(lambda: select(session.c.root_id).where(session.c.id == p("s
 _LINK = update_of(session, "parent_id parent_source_id", session.c.id == p("sid"))
 _ROOT = update_of(session, "root_id", session.c.id == p("sid"))
 _ROWS = Statement(
-    lambda: select(message.c.seq, message.c.id, message.c.time_created, message.c.usage_key).where(
-        message.c.session_id == p("sid")
-    )
+    lambda: select(
+        message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
+    ).where(message.c.session_id == p("sid"))
 )
 
 
@@ -259,7 +286,10 @@ class LinkRestored:
             tx.run(_ROOT, sid=sid, root_id=root_id)
             if sid in tx.states:
                 tx.states[sid].root_id = root_id
-            lost += [ownership.Lost(root_id, *row) for row in tx.run(_ROWS, sid=sid).fetchall()]
+            lost += [
+                ownership.Lost(root_id, *row)
+                for row in tx.run(_ROWS, sid=sid).fetchall()
+            ]
         ownership.recount(tx, ownership.settle(tx, lost))
 
     def _mark(self, tx: Transaction, child: str, parent: str) -> None:

@@ -18,7 +18,13 @@ from sessiondb.effects.paths import nearest
 from sessiondb.effects.restore import Restoration
 from sessiondb.effects.session import put_label
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.effects.versions import agree, base_of, values_in, values_of_row, versions_in
+from sessiondb.effects.versions import (
+    agree,
+    base_of,
+    values_in,
+    values_of_row,
+    versions_in,
+)
 from sessiondb.engine.sql import Statement, insert_text, p, update_of
 from sessiondb.model import StoredSession, versions
 from sessiondb.model.versions import Version, digest, order
@@ -36,25 +42,39 @@ _COLUMNS = {
 _OF_FIELDS = [column for columns in _COLUMNS.values() for column in columns]
 _MERGED = (*_OF_FIELDS, "metadata", "data", "data_blob")
 _STORED = Statement(
-    lambda: select(*(session.c[name] for name in _MERGED)).where(session.c.id == p("sid"))
+    lambda: select(*(session.c[name] for name in _MERGED)).where(
+        session.c.id == p("sid")
+    )
 )
 _MERGE = update_of(session, " ".join(_MERGED), session.c.id == p("sid"))
-_BLOB = Statement(lambda: select(blob_table.c.data).where(blob_table.c.hash == p("hash")))
+_BLOB = Statement(
+    lambda: select(blob_table.c.data).where(blob_table.c.hash == p("hash"))
+)
 _SEQ = Statement(
-    lambda: select(message.c.seq).where(message.c.session_id == p("sid"), message.c.id == p("mid"))
+    lambda: select(message.c.seq).where(
+        message.c.session_id == p("sid"), message.c.id == p("mid")
+    )
 )
 _DROP_LABEL = Statement(
-    lambda: delete(label).where(label.c.session_id == p("sid"), label.c.label == p("name"))
+    lambda: delete(label).where(
+        label.c.session_id == p("sid"), label.c.label == p("name")
+    )
 )
-_TODO = tuple("session_id position id content status priority time_created time_updated".split())
+_TODO = tuple(
+    "session_id position id content status priority time_created time_updated".split()
+)
 _CLEAR_TODOS = Statement(lambda: delete(todo).where(todo.c.session_id == p("sid")))
-_DIFF = tuple("session_id seq path before_blob after_blob patch additions deletions".split())
+_DIFF = tuple(
+    "session_id seq path before_blob after_blob patch additions deletions".split()
+)
 _DIFF_BLOBS = Statement(
     lambda: select(file_diff.c.before_blob, file_diff.c.after_blob).where(
         file_diff.c.session_id == p("sid")
     )
 )
-_CLEAR_DIFFS = Statement(lambda: delete(file_diff).where(file_diff.c.session_id == p("sid")))
+_CLEAR_DIFFS = Statement(
+    lambda: delete(file_diff).where(file_diff.c.session_id == p("sid"))
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +102,9 @@ class LoggedFields:
             leaf=of.leaf,
         )
 
-    def versions(self, of: StoredSession, values: Mapping[str, Any]) -> dict[str, Version]:
+    def versions(
+        self, of: StoredSession, values: Mapping[str, Any]
+    ) -> dict[str, Version]:
         """Return the versions of the fields that have, or had, a value."""
         own = Version(of.revision, self.columns["time_updated"])
         named = {**dict.fromkeys(values, own), **of.versions}
@@ -113,7 +135,9 @@ class Merge:
             self._set_columns(tx, state, taken)
         for name in sorted(taken):
             if name.startswith(versions.LABEL):
-                self._label(tx, state, name.removeprefix(versions.LABEL), self.values.get(name))
+                self._label(
+                    tx, state, name.removeprefix(versions.LABEL), self.values.get(name)
+                )
         if versions.TODOS in taken:
             self._set_todos(tx, state)
         if versions.DIFFS in taken:
@@ -121,7 +145,9 @@ class Merge:
         leaf = self._leaf(tx, state, known, full)
         merged |= {versions.LEAF: leaf} if leaf is not None else {}
 
-        run.changed = run.changed or any(here.get(n) != self.values.get(n) for n in taken)
+        run.changed = run.changed or any(
+            here.get(n) != self.values.get(n) for n in taken
+        )
         after = values_in(tx, state.id)
         merged = {n: v for n, v in merged.items() if v.digest == digest(after.get(n))}
         merged[versions.SETTLED] = Version(0, 0, digest(after.get(versions.LEAF)))
@@ -135,13 +161,19 @@ class Merge:
         for name in (known.keys() | self.versions.keys()) - {versions.LEAF}:
             mine = order(name, here.get(name), known[name]) if name in known else (-1,)
             version = self.versions.get(name)
-            other = (-1,) if version is None else order(name, self.values.get(name), version)
+            other = (
+                (-1,)
+                if version is None
+                else order(name, self.values.get(name), version)
+            )
             if other > mine:
                 taken.add(name)
             run.kept = run.kept or mine > other
         return taken
 
-    def _set_columns(self, tx: Transaction, state: SessionState, taken: set[str]) -> None:
+    def _set_columns(
+        self, tx: Transaction, state: SessionState, taken: set[str]
+    ) -> None:
         old = dict(zip(_MERGED, tx.one(_STORED, sid=state.id), strict=True))
         new = dict(old)
         for name in taken & _COLUMNS.keys():
@@ -173,7 +205,9 @@ class Merge:
         mine = _unpacked(tx, old)
         theirs = codec.unpack(self.log.data) if self.log.data else {}
         records = list(mine.get(versions.UNKNOWN, ()))
-        records += [item for item in theirs.get(versions.UNKNOWN, ()) if item not in records]
+        records += [
+            item for item in theirs.get(versions.UNKNOWN, ()) if item not in records
+        ]
         data = dict(theirs if taken else mine)
         data |= {versions.UNKNOWN: records} if records else {}
         if digest(data) == digest(mine):
@@ -211,7 +245,11 @@ class Merge:
             tx.connection.execute(sql, (state.id, where, *row[1:]))
 
     def _leaf(
-        self, tx: Transaction, state: SessionState, known: dict[str, Version], full: bool
+        self,
+        tx: Transaction,
+        state: SessionState,
+        known: dict[str, Version],
+        full: bool,
     ) -> Version | None:
         """Move the leaf if the log's holds, and return its version; None is none."""
         run, of = self.run, self.run.stored
@@ -219,7 +257,9 @@ class Merge:
         row = None if of.leaf is None else tx.one(_SEQ, sid=state.id, mid=of.leaf)
         wanted = row[0] if row else None
         if run.fresh or run.unfinished:
-            state.leaf_seq = run.last[0] if of.leaf is not None and row is None else wanted
+            state.leaf_seq = (
+                run.last[0] if of.leaf is not None and row is None else wanted
+            )
             return theirs if row else None
         if theirs is None or (of.leaf is not None and row is None):
             run.kept = run.kept or mine is not None

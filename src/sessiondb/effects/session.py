@@ -69,7 +69,9 @@ def check_chain(tx: Transaction, parent_id: str) -> None:
     while (row := tx.one(_PARENT, sid=above)) and row[0]:
         above, depth = row[0], depth + 1
         if depth > MAX_CHAIN:
-            raise InvalidInputError(f"session {parent_id} has {MAX_CHAIN} ancestors already")
+            raise InvalidInputError(
+                f"session {parent_id} has {MAX_CHAIN} ancestors already"
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +145,9 @@ class CreateSession:
         if row is None:
             return False
         if row[4] is not None:
-            raise ConflictError(f"session {self.id} was deleted and is still being removed")
+            raise ConflictError(
+                f"session {self.id} was deleted and is still being removed"
+            )
         if row[:2] != (self.parent_id, self.relation):
             raise ConflictError(f"session {self.id} exists with another parent")
         if self.source_id is not None and row[2:4] != (self.source, self.source_id):
@@ -158,7 +162,9 @@ def _setter(*columns: str) -> Statement:
 
 #: The key of a session's metadata under which `set_share` keeps the secret.
 SHARE = "share"
-_METADATA = Statement(lambda: select(session.c.metadata).where(session.c.id == p("sid")))
+_METADATA = Statement(
+    lambda: select(session.c.metadata).where(session.c.id == p("sid"))
+)
 _TITLE_RANK = {"derived": 0, "agent": 1, "user": 2}
 
 
@@ -237,18 +243,30 @@ class SetDirectory:
         slug = free_slug(tx, state.project_id, state.id)
         where = stored(self.place.directory, tx.root)
         setter = _setter("directory", "project_id", "slug")
-        tx.run(setter, sid=state.id, directory=where, project_id=state.project_id, slug=slug)
+        tx.run(
+            setter,
+            sid=state.id,
+            directory=where,
+            project_id=state.project_id,
+            slug=slug,
+        )
 
 
 _CLEAR_TODOS = Statement(lambda: delete(todo).where(todo.c.session_id == p("sid")))
-_TODO = tuple("session_id position id content status priority time_created time_updated".split())
+_TODO = tuple(
+    "session_id position id content status priority time_created time_updated".split()
+)
 _DIFF_BLOBS = Statement(
     lambda: select(file_diff.c.before_blob, file_diff.c.after_blob).where(
         file_diff.c.session_id == p("sid")
     )
 )
-_CLEAR_DIFFS = Statement(lambda: delete(file_diff).where(file_diff.c.session_id == p("sid")))
-_DIFF = tuple("session_id seq path before_blob after_blob patch additions deletions".split())
+_CLEAR_DIFFS = Statement(
+    lambda: delete(file_diff).where(file_diff.c.session_id == p("sid"))
+)
+_DIFF = tuple(
+    "session_id seq path before_blob after_blob patch additions deletions".split()
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -266,7 +284,9 @@ class SetTodos:
 
 
 def write_todos(
-    tx: Transaction, state: SessionState, todos: tuple[tuple[str | None, str, str, str | None], ...]
+    tx: Transaction,
+    state: SessionState,
+    todos: tuple[tuple[str | None, str, str, str | None], ...],
 ) -> None:
     """Replace the rows of a todo list."""
     tx.run(_CLEAR_TODOS, sid=state.id)
@@ -298,7 +318,9 @@ _DROP_LABELS = Statement(
     lambda: delete(label).where(label.c.session_id == p("sid"), label.c.seq == p("at"))
 )
 _DROP_NAME = Statement(
-    lambda: delete(label).where(label.c.session_id == p("sid"), label.c.label == p("name"))
+    lambda: delete(label).where(
+        label.c.session_id == p("sid"), label.c.label == p("name")
+    )
 )
 
 
@@ -357,7 +379,15 @@ class AddPrompt:
             project_id = project_of(tx, self.place)
             directory = stored(self.place.directory, tx.root)
         created = tx.now if self.time is None else self.time
-        row = (self.id, self.text, directory, project_id, self.session_id, self.source, created)
+        row = (
+            self.id,
+            self.text,
+            directory,
+            project_id,
+            self.session_id,
+            self.source,
+            created,
+        )
         tx.insert(prompt, PROMPT, row)
 
 

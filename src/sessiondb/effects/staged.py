@@ -5,8 +5,8 @@ Only what the unit wrote is known; everything else is left to the transaction.
 
 from __future__ import annotations
 
-from sessiondb.effects.handles import MessageHandle, PartKey
 from sessiondb.errors import ConflictError, InvalidInputError
+from sessiondb.model.handles import MessageHandle, PartKey
 
 
 class Staged:
@@ -45,7 +45,9 @@ class Staged:
     def add_part(self, session_id: str, message: str | int) -> None:
         """Refuse a part for a message that this unit wrote or finished as complete."""
         if self._open.get((self.live(session_id), message)) is False:
-            raise InvalidInputError(f"message {message} is finished; append it with open=True")
+            raise InvalidInputError(
+                f"message {message} is finished; append it with open=True"
+            )
 
     def finish(self, session_id: str, message: str | int) -> None:
         """Note that a message is complete; twice in one unit is refused."""

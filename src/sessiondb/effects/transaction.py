@@ -24,7 +24,16 @@ from sessiondb.effects.holders import held, of_this_process
 from sessiondb.engine.sql import Statement, insert_text, p, update_of
 from sessiondb.errors import NotFoundError
 from sessiondb.model import Change
-from sessiondb.schema import LIVING_LEASE, blob, file_diff, lease, message, meta, part, session
+from sessiondb.schema import (
+    LIVING_LEASE,
+    blob,
+    file_diff,
+    lease,
+    message,
+    meta,
+    part,
+    session,
+)
 
 E = TypeVar("E")
 TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
@@ -46,7 +55,9 @@ _own = attrgetter(*_OWN)
 
 _LOAD = Statement(
     lambda: (
-        select(*(session.c[name] for name in _STATE), lease.c.holder, lease.c.time_expires)
+        select(
+            *(session.c[name] for name in _STATE), lease.c.holder, lease.c.time_expires
+        )
         .outerjoin(lease, and_(lease.c.session_id == session.c.id, text(LIVING_LEASE)))
         .where(session.c.id == p("sid"), session.c.time_deleted.is_(None))
     )
@@ -90,7 +101,12 @@ _INDEX = (
 
 def _free() -> ClauseElement:
     hashes = func.json_each(p("hashes")).table_valued("value")
-    holders = [part.c.text_blob, part.c.input_blob, part.c.data_blob, message.c.data_blob]
+    holders = [
+        part.c.text_blob,
+        part.c.input_blob,
+        part.c.data_blob,
+        message.c.data_blob,
+    ]
     holders += [session.c.data_blob, file_diff.c.before_blob, file_diff.c.after_blob]
     unused = [~exists().where(column == blob.c.hash) for column in holders]
     return blob.delete().where(and_(blob.c.hash.in_(select(hashes.c.value)), *unused))
@@ -141,7 +157,9 @@ class SessionState:
     leaf_before: tuple[int | None] | None = None
     touched: bool = False
 
-    def count(self, cost: float | None, tokens: Sequence[int | None], sign: int = 1) -> None:
+    def count(
+        self, cost: float | None, tokens: Sequence[int | None], sign: int = 1
+    ) -> None:
         """Add (or, with *sign* -1, take away) the usage of one own message."""
         if cost is not None:
             self.cost = (self.cost or 0.0) + sign * cost
@@ -162,7 +180,10 @@ _LARGE = Statement(
         blob.insert()
         .prefix_with("OR IGNORE")
         .values(
-            hash=p("hash"), size=p("size"), encoding=p("encoding"), data=func.zeroblob(p("bytes"))
+            hash=p("hash"),
+            size=p("size"),
+            encoding=p("encoding"),
+            data=func.zeroblob(p("bytes")),
         )
     )
 )
@@ -201,7 +222,9 @@ class Transaction:
         """Return the first row, or None."""
         return self.connection.execute(*statement.bind(params)).fetchone()
 
-    def insert(self, table: Any, columns: tuple[str, ...], values: Sequence[Any]) -> None:
+    def insert(
+        self, table: Any, columns: tuple[str, ...], values: Sequence[Any]
+    ) -> None:
         """Insert one row; *columns* are in table order."""
         self.connection.execute(insert_text(table, columns), values)
 
@@ -266,7 +289,8 @@ class Transaction:
             row = self._load(session_id)
             if row is None:
                 raise NotFoundError(
-                    f"session {session_id} does not exist", hint="list the sessions that do"
+                    f"session {session_id} does not exist",
+                    hint="list the sessions that do",
                 )
             state = self.states[session_id] = SessionState(*row)
             state.revision -= session_id in self._kept
@@ -288,7 +312,9 @@ class Transaction:
         Raises `LeaseHeldError` while another process has the lease of the session.
         """
         if state.holder is not None and not of_this_process(state.holder):
-            raise held(state.id, state.holder, (state.time_expires or self.now) - self.now)
+            raise held(
+                state.id, state.holder, (state.time_expires or self.now) - self.now
+            )
         state.touched = True
         when = self.now if at is None else at
         first = state.last_seq == 0
@@ -302,7 +328,9 @@ class Transaction:
         A number of its own for each lets a reader stop after any of them.
         """
         if self._change is None:
-            self._change = self._change_in_file = int(self.run(_NEXT_CHANGE).fetchall()[0][0])
+            self._change = self._change_in_file = int(
+                self.run(_NEXT_CHANGE).fetchall()[0][0]
+            )
         else:
             self._change += 1
         return self._change
@@ -329,9 +357,13 @@ class Transaction:
         """Write one session row and note the change."""
         self._kept.add(state.id)
         change, revision = self.take_change(), state.revision + 1
-        row = dict(zip(_OWN, _own(state), strict=True), revision=revision, change=change)
+        row = dict(
+            zip(_OWN, _own(state), strict=True), revision=revision, change=change
+        )
         self.run(_KEEP, sid=state.id, **row)
-        self.note_change(change, state.id, revision, state.last_seq, state.first_new_seq)
+        self.note_change(
+            change, state.id, revision, state.last_seq, state.first_new_seq
+        )
 
     def note_change(
         self,
@@ -348,7 +380,9 @@ class Transaction:
         since = first_new - 1 if first_new else last_seq
         if before is not None:
             since = min(since, before.since_seq)
-        self.changes[session_id] = Change(change, session_id, revision, last_seq, since, deleted)
+        self.changes[session_id] = Change(
+            change, session_id, revision, last_seq, since, deleted
+        )
 
     def finish(self) -> None:
         """Do the steps that are done once: the number of the last change, search, then blobs."""
@@ -356,6 +390,8 @@ class Transaction:
             self.run(_SET_CHANGE, value=str(self._change))
         if self.to_index:
             marked = self.run(_MARK, rids=json.dumps(self.to_index)).fetchall()
-            self.connection.execute(_INDEX, (json.dumps(sorted(rid for (rid,) in marked)),))
+            self.connection.execute(
+                _INDEX, (json.dumps(sorted(rid for (rid,) in marked)),)
+            )
         if self.loose:
             self.run(_FREE, hashes=json.dumps(sorted(self.loose)))

@@ -86,17 +86,6 @@ def links(tx: Transaction, session_id: str) -> dict[int, int | None]:
     return dict(tx.run(_LINKS, sid=session_id).fetchall())
 
 
-def path_to(above: dict[int, int | None], leaf: int | None) -> list[int]:
-    """Return the seqs from the root to *leaf*; a cycle in a damaged file ends it."""
-    path: list[int] = []
-    seen: set[int] = set()
-    while leaf is not None and leaf in above and leaf not in seen:
-        seen.add(leaf)
-        path.append(leaf)
-        leaf = above[leaf]
-    return path[::-1]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Truncate:
     """Remove everything that follows a message, on every branch that grows from it."""
@@ -145,7 +134,10 @@ class Truncate:
         where: dict[str, Any] = {"sid": sid, "seqs": json.dumps(sorted(going))}
         rows = tx.run(_GOING, **where).fetchall()
         lost = [ownership.Lost(state.root_id, *row[:4]) for row in rows]
-        hashes = tx.run(_PART_BLOBS, **where).fetchall() + tx.run(_DIFF_BLOBS, **where).fetchall()
+        hashes = (
+            tx.run(_PART_BLOBS, **where).fetchall()
+            + tx.run(_DIFF_BLOBS, **where).fetchall()
+        )
         tx.loose.update(h for row in hashes for h in row if h)
         tx.loose.update(row[4] for row in rows if row[4])
         tx.run(_DROP_DIFFS, **where)

@@ -29,7 +29,15 @@ from sessiondb.effects.fields import (
     usage,
     with_fields,
 )
-from sessiondb.effects.handles import (
+from sessiondb.effects.open_session import OpenSession
+from sessiondb.effects.place import Relink, UseTerminal
+from sessiondb.effects.project import Place
+from sessiondb.effects.staged import Staged
+from sessiondb.effects.transaction import Transaction
+from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
+from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES
+from sessiondb.model.handles import (
     LEAF,
     MessageHandle,
     MessageRef,
@@ -42,14 +50,6 @@ from sessiondb.effects.handles import (
     part_key,
     session_key,
 )
-from sessiondb.effects.open_session import OpenSession
-from sessiondb.effects.place import Relink, UseTerminal
-from sessiondb.effects.project import Place
-from sessiondb.effects.staged import Staged
-from sessiondb.effects.transaction import Transaction
-from sessiondb.errors import InvalidInputError, abridged
-from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
-from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES
 
 
 class Effect(Protocol):
@@ -134,7 +134,11 @@ class Unit:
         return SessionHandle(effect.id)
 
     def open_session(
-        self, source_id: str, *, source: str | None = None, **fields: Unpack[SessionFields]
+        self,
+        source_id: str,
+        *,
+        source: str | None = None,
+        **fields: Unpack[SessionFields],
     ) -> OpenedSession:
         """Return the session that your program knows as *source_id*; make it if there is none.
 
@@ -176,7 +180,9 @@ class Unit:
         ``whole=True`` copies all branches. Blobs are shared; costs are not counted twice.
         """
         if at is not LEAF and before is not None:
-            raise InvalidInputError("a fork is cut at a message or before one, not both")
+            raise InvalidInputError(
+                "a fork is cut at a message or before one, not both"
+            )
         own_id = id is not None
         handle = SessionHandle(session_id(id))
         self._queue(
@@ -236,10 +242,14 @@ class Unit:
     def set_permission(self, session: SessionRef, permission: Any) -> None:
         """Replace a session's permission rules, any JSON value; None clears them."""
         self._set(
-            "set_permission", session, permission=encode.json_column(permission, "permission")
+            "set_permission",
+            session,
+            permission=encode.json_column(permission, "permission"),
         )
 
-    def set_share(self, session: SessionRef, url: str | None, *, secret: str | None = None) -> None:
+    def set_share(
+        self, session: SessionRef, url: str | None, *, secret: str | None = None
+    ) -> None:
         """Note where a session is shared, and the secret that ends it; None ends it."""
         address, key = encode.string(url, "url"), encode.string(secret, "secret")
         self._queue(session_effects.SetShare(self._live(session), address, key))
@@ -286,7 +296,9 @@ class Unit:
         self._set("unarchive", session, time_archived=None)
 
     def _set(self, verb: str, session: SessionRef, **values: Any) -> None:
-        self._queue(session_effects.SetColumns(verb, self._live(session), tuple(values.items())))
+        self._queue(
+            session_effects.SetColumns(verb, self._live(session), tuple(values.items()))
+        )
 
     def set_todos(self, session: SessionRef, todos: Iterable[Todo | str]) -> None:
         """Replace a session's todo list; a string is a pending todo."""
@@ -294,11 +306,15 @@ class Unit:
         for item in todos:
             todo = Todo(item) if isinstance(item, str) else item
             if not isinstance(todo, Todo):
-                raise InvalidInputError(f"todos are Todos or strings, not {abridged(todo)}")
+                raise InvalidInputError(
+                    f"todos are Todos or strings, not {abridged(todo)}"
+                )
             content = encode.string(todo.content, "content") or ""
             status = encode.string(todo.status, "status") or "pending"
             known = encode.string(todo.id, "a todo id")
-            rows.append((known, content, status, encode.string(todo.priority, "priority")))
+            rows.append(
+                (known, content, status, encode.string(todo.priority, "priority"))
+            )
         self._queue(session_effects.SetTodos(self._live(session), tuple(rows)))
 
     def set_diffs(self, session: SessionRef, diffs: Iterable[FileDiff]) -> None:
@@ -312,7 +328,9 @@ class Unit:
     def label(self, session: SessionRef, message: MessageRef, name: str | None) -> None:
         """Name a message; a name moves to the message that got it last, None takes names away."""
         text = None if name is None else ids.valid_id(name, "name (a label)")
-        self._queue(session_effects.SetLabel(self._live(session), message_key(message), text))
+        self._queue(
+            session_effects.SetLabel(self._live(session), message_key(message), text)
+        )
 
     def add_prompt(
         self,
@@ -328,13 +346,21 @@ class Unit:
         if not shown:
             raise InvalidInputError("text must not be empty: it is the prompt")
         prompt_id = ids.new_part_id() if id is None else ids.valid_id(id, "a prompt id")
-        place = self._locate(directory) if directory is not None or session is None else None
+        place = (
+            self._locate(directory)
+            if directory is not None or session is None
+            else None
+        )
         key = None if session is None else session_key(session)
         when = bounds.time_ms(time)
-        self._queue(session_effects.AddPrompt(prompt_id, shown, place, key, self._source, when))
+        self._queue(
+            session_effects.AddPrompt(prompt_id, shown, place, key, self._source, when)
+        )
         return prompt_id
 
-    def note_used(self, session: SessionRef, terminal: str, directory: str | None = None) -> None:
+    def note_used(
+        self, session: SessionRef, terminal: str, directory: str | None = None
+    ) -> None:
         """Note what a terminal used last, for ``@``; *directory* is where (default: here)."""
         name = ids.valid_id(terminal, "a terminal")
         where = self._find_place(directory).directory
@@ -375,7 +401,9 @@ class Unit:
         if len({item.id for item in parts}) != len(parts):
             raise InvalidInputError("two parts of one message have the same id")
         handle = MessageHandle(session_key(session), row.id)
-        handle.parts = tuple(PartHandle(handle.session_id, row.id, item.id) for item in parts)
+        handle.parts = tuple(
+            PartHandle(handle.session_id, row.id, item.id) for item in parts
+        )
         effect = message_effects.Append(
             handle.session_id, row, parts, tuple(blobs), handle, draft.id is not None,
             _key_of(after, "after"), open,
@@ -459,7 +487,9 @@ class Unit:
         self._staged.settle(sid, pid)
         text_blobs = tuple(b for b in blobs if b.hash == blob)
         self._queue(
-            calls.Settle(sid, pid, status, how, text, blob, named, extra, text_blobs, time=when)
+            calls.Settle(
+                sid, pid, status, how, text, blob, named, extra, text_blobs, time=when
+            )
         )
 
     def finish(

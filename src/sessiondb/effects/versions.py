@@ -26,7 +26,8 @@ _JSON = ("metadata", "revert", "permission", "summary_diffs")
 _ROW = Statement(
     lambda: (
         select(
-            *(session.c[name] for name in _COLUMNS[:-1]), func.coalesce(session.c.data, blob.c.data)
+            *(session.c[name] for name in _COLUMNS[:-1]),
+            func.coalesce(session.c.data, blob.c.data),
         )
         .select_from(session.outerjoin(blob, blob.c.hash == session.c.data_blob))
         .where(session.c.id == p("sid"))
@@ -38,7 +39,8 @@ _LABELS = Statement(
         .join_from(
             label,
             message,
-            (message.c.session_id == label.c.session_id) & (message.c.seq == label.c.seq),
+            (message.c.session_id == label.c.session_id)
+            & (message.c.seq == label.c.seq),
         )
         .where(label.c.session_id == p("sid"))
     )
@@ -70,9 +72,13 @@ _DIFFS = Statement(
     )
 )  # fmt: skip
 _ID = Statement(
-    lambda: select(message.c.id).where(message.c.session_id == p("sid"), message.c.seq == p("at"))
+    lambda: select(message.c.id).where(
+        message.c.session_id == p("sid"), message.c.seq == p("at")
+    )
 )
-_BASE = Statement(lambda: select(merge_base.c.fields).where(merge_base.c.session_id == p("sid")))
+_BASE = Statement(
+    lambda: select(merge_base.c.fields).where(merge_base.c.session_id == p("sid"))
+)
 
 
 def values_in(tx: Transaction, session_id: str) -> dict[str, Any]:
@@ -107,7 +113,9 @@ def values_of_row(
     data = codec.unpack(row["data"]) if row["data"] else {}
     return versions.values_of(
         title=(row["title"], row["title_source"]),
-        metadata={key: value for key, value in row["metadata"].items() if key != "share"},
+        metadata={
+            key: value for key, value in row["metadata"].items() if key != "share"
+        },
         labels=labels,
         todos=[list(found) for found in todos],
         diffs=sorted(map(_diff, diffs), key=repr),
@@ -123,7 +131,12 @@ def values_of_row(
 def _diff(row: Sequence[Any]) -> list[Any]:
     message_id, path, patch, *rest = row
     raw = None if patch is None else patch.encode("utf-8", "surrogatepass")
-    return [message_id, path, None if raw is None else hashlib.sha256(raw).hexdigest(), *rest]
+    return [
+        message_id,
+        path,
+        None if raw is None else hashlib.sha256(raw).hexdigest(),
+        *rest,
+    ]
 
 
 def base_of(tx: Transaction, session_id: str) -> dict[str, Version]:
@@ -132,7 +145,9 @@ def base_of(tx: Transaction, session_id: str) -> dict[str, Version]:
     return versions.decoded(row and row[0])
 
 
-def versions_in(tx: Transaction, session_id: str, values: Mapping[str, Any]) -> dict[str, Version]:
+def versions_in(
+    tx: Transaction, session_id: str, values: Mapping[str, Any]
+) -> dict[str, Version]:
     """Return the version of each field of a session that has, or had, a value."""
     state = tx.peek(session_id)
     base = base_of(tx, session_id)
@@ -157,5 +172,9 @@ class NoteVersions:
         if tx.exists(self.session_id):
             found = versions_in(tx, self.session_id, values_in(tx, self.session_id))
             base = base_of(tx, self.session_id)
-            settled = {versions.SETTLED: base[versions.SETTLED]} if versions.SETTLED in base else {}
+            settled = (
+                {versions.SETTLED: base[versions.SETTLED]}
+                if versions.SETTLED in base
+                else {}
+            )
             agree(tx, self.session_id, {**found, **settled})

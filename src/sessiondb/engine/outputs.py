@@ -19,8 +19,14 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
-from sessiondb.engine import files
-from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError, StorageError, abridged
+from sessiondb.engine.sqlite import files
+from sessiondb.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    StorageError,
+    abridged,
+)
 
 _MAGIC = b"SQLite format 3\0"
 #: The smallest file that SQLite can have written: one page.
@@ -48,7 +54,9 @@ def check_place(path: Path) -> bool:
             facts = None
 
     if facts is not None and stat.S_ISLNK(facts.st_mode):
-        raise InvalidInputError(f"{path} is a link", hint="name the file that it points to")
+        raise InvalidInputError(
+            f"{path} is a link", hint="name the file that it points to"
+        )
     if facts is not None and not stat.S_ISREG(facts.st_mode):
         raise InvalidInputError(f"{path} is {_kind(facts.st_mode)}", hint=_OWN_NAME)
     if _belongs_to_a_database(path, facts):
@@ -171,13 +179,20 @@ class Folder:
                 yield file
             before = self._staged.get(name)
             if before is not None and not filecmp.cmp(before, part, shallow=False):
-                raise InvalidInputError(f"two files would have the name {abridged(name)}")
+                raise InvalidInputError(
+                    f"two files would have the name {abridged(name)}"
+                )
         self._staged[name] = part
 
     def path(self, name: str) -> Path:
         """Return where the file *name* goes; raises `InvalidInputError`."""
         relative = PurePosixPath(name)
-        if relative.is_absolute() or ".." in relative.parts or "\0" in name or not relative.name:
+        if (
+            relative.is_absolute()
+            or ".." in relative.parts
+            or "\0" in name
+            or not relative.name
+        ):
             raise InvalidInputError(f"not a name of a file: {abridged(name)}")
         path = self._folder / relative
         check_name(path)
@@ -210,9 +225,13 @@ class Folder:
         for place in (folder, *folder.parents):
             inside = self._folder in place.parents
             if inside and place.is_symlink():
-                raise InvalidInputError(f"{place} is a link", hint="name another folder")
+                raise InvalidInputError(
+                    f"{place} is a link", hint="name another folder"
+                )
             if os.path.lexists(place) and not place.is_dir():
-                raise InvalidInputError(f"{place} is not a folder", hint="name another folder")
+                raise InvalidInputError(
+                    f"{place} is not a folder", hint="name another folder"
+                )
         _check_folders(folder / "_", must_exist=False)
 
     def _make(self, folder: Path) -> None:
@@ -255,12 +274,17 @@ def _check_folders(path: Path, *, must_exist: bool = True) -> None:
             os.path.lexists(place / mark) for place in above for mark in _PROJECT_MARKS
         ):
             raise InvalidInputError(
-                f"{folder} is a link inside of a project", hint="name the folder it points to"
+                f"{folder} is a link inside of a project",
+                hint="name the folder it points to",
             )
 
 
 def _kind(mode: int) -> str:
-    kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    kinds = {
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+    }
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
@@ -271,7 +295,7 @@ def _belongs_to_a_database(path: Path, facts: os.stat_result | None) -> bool:
     if facts is None:
         return False
     # Not at the top: looking for the database, which loads this module, opens none.
-    from sessiondb.engine.connection import open_files
+    from sessiondb.engine.sqlite.connection import open_files
 
     if (facts.st_dev, facts.st_ino) in open_files():
         return True
@@ -289,7 +313,7 @@ def _has_pages(path: Path, facts: os.stat_result) -> bool:
         raise StorageError(f"{path} is being written by this process", hint=_OWN_NAME)
     import sqlite3
 
-    from sessiondb.engine.connection import uri_of
+    from sessiondb.engine.sqlite.connection import uri_of
 
     try:
         # By SQLite, which keeps the locks that another thread may take by then.
@@ -301,7 +325,9 @@ def _has_pages(path: Path, facts: os.stat_result) -> bool:
         if code == sqlite3.SQLITE_NOTADB:
             return False
         if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-            raise StorageError(f"{path} cannot be read, so it is not replaced") from error
+            raise StorageError(
+                f"{path} cannot be read, so it is not replaced"
+            ) from error
     return True
 
 
@@ -309,7 +335,11 @@ def _descriptors_of(facts: os.stat_result) -> list[int]:
     """Return the descriptors that this process has on a file; ``[]`` if the system does not say."""
     for folder in _DESCRIPTORS:
         with contextlib.suppress(OSError):
-            return [number for number in map(int, os.listdir(folder)) if _same(number, facts)]
+            return [
+                number
+                for number in map(int, os.listdir(folder))
+                if _same(number, facts)
+            ]
     return []
 
 

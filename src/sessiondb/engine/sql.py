@@ -44,7 +44,11 @@ class Statement:
         dialect = sqlite.dialect(paramstyle="named")
         dialect.statement_compiler = _Compiler
         made: Any = self._build().compile(dialect=dialect, column_keys=self._columns)
-        fixed = {n: bound.effective_value for n, bound in made.binds.items() if not bound.required}
+        fixed = {
+            n: bound.effective_value
+            for n, bound in made.binds.items()
+            if not bound.required
+        }
         self._compiled = (str(made), fixed)
         return self._compiled
 

@@ -84,11 +84,15 @@ class Writer(Protocol):
 def writer(name: str) -> Writer:
     """Return the writer of a format; raises `InvalidInputError` for an unknown one."""
     if name not in WRITERS:
-        raise InvalidInputError(f"cannot write {abridged(name)}; known are {', '.join(WRITERS)}")
+        raise InvalidInputError(
+            f"cannot write {abridged(name)}; known are {', '.join(WRITERS)}"
+        )
     return cast(Writer, import_module(WRITERS[name]))
 
 
-def find(path: str | os.PathLike[str], *, formats: Iterable[str] | None = None) -> Iterator[Store]:
+def find(
+    path: str | os.PathLike[str], *, formats: Iterable[str] | None = None
+) -> Iterator[Store]:
     """Yield the stores at *path* or below it, each once.
 
     *path* is a file, a store or any folder above stores. Hidden folders are
@@ -151,7 +155,12 @@ def stamps(
             stat = file.stat()
             if not S_ISDIR(stat.st_mode):
                 # The time of change, too: permissions may be mended.
-                found[file] = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+                found[file] = (
+                    stat.st_ino,
+                    stat.st_size,
+                    stat.st_mtime_ns,
+                    stat.st_ctime_ns,
+                )
     return found
 
 
@@ -183,7 +192,9 @@ def _at(path: Path, formats: list[Format]) -> Iterator[Store]:
         try:
             yield from form.at(path)
         except Exception as error:  # noqa: BLE001  no format may hide the stores of others
-            yield unreadable(path, f"cannot be looked at: its reader failed: {error!r:.300}")
+            yield unreadable(
+                path, f"cannot be looked at: its reader failed: {error!r:.300}"
+            )
 
 
 def _inside(

@@ -49,10 +49,16 @@ def redacted(export: Export) -> Export:
         messages=_messages(export),
         parent=export.parent and _session(export.parent),
         project=export.project and _project(export.project),
-        labels=tuple(replace(label, label=clean(label.label)) for label in export.labels),
-        todos=tuple(replace(todo, content=clean(todo.content)) for todo in export.todos),
+        labels=tuple(
+            replace(label, label=clean(label.label)) for label in export.labels
+        ),
+        todos=tuple(
+            replace(todo, content=clean(todo.content)) for todo in export.todos
+        ),
         diffs=tuple(map(_diff, export.diffs)),
-        prompts=tuple(replace(prompt, text=clean(prompt.text)) for prompt in export.prompts),
+        prompts=tuple(
+            replace(prompt, text=clean(prompt.text)) for prompt in export.prompts
+        ),
     )
 
 

@@ -30,7 +30,9 @@ class Store:
         except SourceError:
             raise
         except OSError as error:
-            raise SourceError(f"cannot read {self.path}: {error.strerror or error}") from error
+            raise SourceError(
+                f"cannot read {self.path}: {error.strerror or error}"
+            ) from error
         except Exception as error:  # noqa: BLE001  no reader may end the import of other stores
             why = f"the rest cannot be read; its reader failed: {error!r:.300}"
             yield Problem(str(self.path), why)

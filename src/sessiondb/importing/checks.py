@@ -63,7 +63,13 @@ _SOUND_MESSAGE, _SOUND_PART = MessageDraft("user", id="m"), PartDraft("text", id
 _STRINGS = ("version", "agent", "provider_id", "model_id", "share_url", "call_id")
 _JSON = ("summary_diffs", "revert", "permission")
 _COUNTS = ("summary_additions", "summary_deletions", "summary_files")
-_TIMES = ("time_created", "time_completed", "time_updated", "time_started", "time_ended")
+_TIMES = (
+    "time_created",
+    "time_completed",
+    "time_updated",
+    "time_started",
+    "time_ended",
+)
 _OPTIONAL_IDS = ("parent_source_id", "parent_message", "leaf")
 
 
@@ -99,8 +105,14 @@ def check_session(item: SourceSession) -> CheckedSession:
         encode.string(getattr(item, name), name)
     bounds.integer(item.size, "size")
     bounds.integer(item.mtime_ns, "mtime_ns")
-    if not isinstance(item.digest, str) or not item.digest or codec.readable(item.digest)[1]:
-        raise InvalidInputError(f"digest must be a non-empty string, not {abridged(item.digest)}")
+    if (
+        not isinstance(item.digest, str)
+        or not item.digest
+        or codec.readable(item.digest)[1]
+    ):
+        raise InvalidInputError(
+            f"digest must be a non-empty string, not {abridged(item.digest)}"
+        )
 
     blobs: list[Blob] = []
     diff_blobs: list[Blob] = []
@@ -154,9 +166,13 @@ def _check_versions(found: Any) -> None:
         raise InvalidInputError(f"versions must be a mapping, not {abridged(found)}")
     for name, version in found.items():
         if not isinstance(name, str) or codec.readable(name)[1]:
-            raise InvalidInputError(f"versions: a field has no such name: {abridged(name)}")
+            raise InvalidInputError(
+                f"versions: a field has no such name: {abridged(name)}"
+            )
         if not isinstance(version, Version):
-            raise InvalidInputError(f"versions must be Version, not {abridged(version)}")
+            raise InvalidInputError(
+                f"versions must be Version, not {abridged(version)}"
+            )
         _counter(version.revision, "revision", least=0)
         _time(version.time, "time")
 
@@ -224,7 +240,9 @@ def check_message(found: Any, seen: set[str]) -> tuple[Entry, int]:
     if draft.id is None:
         raise InvalidInputError("id is missing: the message could not be found again")
     if isinstance(draft.id, str) and draft.id in seen:
-        raise InvalidInputError("id: another message of the session has it; the first one counts")
+        raise InvalidInputError(
+            "id: another message of the session has it; the first one counts"
+        )
 
     blobs: list[Blob] = []
     row = _encoded(encode.encode_message, draft, _SOUND_MESSAGE, blobs)
@@ -233,7 +251,9 @@ def check_message(found: Any, seen: set[str]) -> tuple[Entry, int]:
         if isinstance(part, PartDraft) and part.id is None:
             made = row.time_created or 0
             part = replace(part, id=ids.imported_part_id(row.id, idx, made))  # noqa: PLW2901
-        parts.append(_encoded(encode.encode_part, part, _SOUND_PART, blobs, f"parts[{idx}]"))
+        parts.append(
+            _encoded(encode.encode_part, part, _SOUND_PART, blobs, f"parts[{idx}]")
+        )
     bounds.usd(row.cost)
     for dated in (row, *parts):
         _check_times(dated)
@@ -243,9 +263,13 @@ def check_message(found: Any, seen: set[str]) -> tuple[Entry, int]:
     _check_place(found)
     seen.add(row.id)
     weight = sum(blob.size for blob in blobs)
-    weight += sum(len(part.text or "") + len(part.data or b"") + _PART_BYTES for part in parts)
+    weight += sum(
+        len(part.text or "") + len(part.data or b"") + _PART_BYTES for part in parts
+    )
     usage_id = found.usage_id or row.response_id or row.id
-    entry = Entry(row, tuple(parts), tuple(blobs), found.parent, usage_id, tuple(found.labels))
+    entry = Entry(
+        row, tuple(parts), tuple(blobs), found.parent, usage_id, tuple(found.labels)
+    )
     return entry, weight
 
 
@@ -265,7 +289,9 @@ def check_session_id(value: Any, what: str) -> str:
     """Return an id under which a session can be named; raises `InvalidInputError`."""
     name = ids.valid_id(value, what)
     if name.startswith("@"):
-        raise InvalidInputError(f"{what} begins with @, which names the last session: {name!r}")
+        raise InvalidInputError(
+            f"{what} begins with @, which names the last session: {name!r}"
+        )
     return name
 
 
@@ -290,7 +316,7 @@ def records(item: SourceSession) -> Iterator[Any]:
     """
     try:
         yield from item.messages
-    except Exception as error:  # noqa: BLE001  no reader may end the import of its neighbours
+    except Exception as error:
         why = f"its other messages cannot be read: {reason(error)}"
         yield Problem(item.path, f"session {item.source_id}: {why}")
 
@@ -304,7 +330,9 @@ def reason(error: Exception) -> str:
 
 def refused_session(item: SourceSession, error: Exception) -> Problem:
     """Return the problem that a session is."""
-    return Problem(_path_or_abridged(item.path), f"session {_name(item.source_id)}: {error}")
+    return Problem(
+        _path_or_abridged(item.path), f"session {_name(item.source_id)}: {error}"
+    )
 
 
 def refused_message(item: SourceSession, found: Any, error: Exception) -> Problem:
@@ -316,7 +344,9 @@ def refused_message(item: SourceSession, found: Any, error: Exception) -> Proble
 def _columns(item: SourceSession, blobs: list[Blob]) -> dict[str, Any]:
     title = encode.string(item.title, "title") or ""
     _one_of(item.title_source, TITLE_SOURCES, "title_source", required=True)
-    if isinstance(item.messages, str | bytes | Mapping) or not hasattr(item.messages, "__iter__"):
+    if isinstance(item.messages, str | bytes | Mapping) or not hasattr(
+        item.messages, "__iter__"
+    ):
         raise InvalidInputError(
             f"messages must be an iterable of them, not {abridged(item.messages)}"
         )
@@ -327,7 +357,10 @@ def _columns(item: SourceSession, blobs: list[Blob]) -> dict[str, Any]:
     return {
         **{name: encode.string(getattr(item, name), name) for name in _STRINGS},
         **{name: bounds.integer(getattr(item, name), name) for name in _COUNTS},
-        **{name: _named(name, encode.json_column, getattr(item, name), name) for name in _JSON},
+        **{
+            name: _named(name, encode.json_column, getattr(item, name), name)
+            for name in _JSON
+        },
         "title": title,
         "model_source": _model_source(item),
         "title_source": item.title_source if title or item.stored else "derived",
@@ -389,7 +422,9 @@ def _check_place(found: SourceMessage) -> None:
     if found.parent is not ...:
         _optional_id(found.parent, "parent")
     if found.usage_id is not None and not isinstance(found.usage_id, str):
-        raise InvalidInputError(f"usage_id must be a string, not {abridged(found.usage_id)}")
+        raise InvalidInputError(
+            f"usage_id must be a string, not {abridged(found.usage_id)}"
+        )
     for name in _items(found.labels, "labels"):
         ids.valid_id(name, "a name in labels")
     if found.copied_from is not None:
@@ -398,7 +433,11 @@ def _check_place(found: SourceMessage) -> None:
 
 
 def _encoded(
-    encode_one: Callable[..., Any], draft: Any, sound: Any, blobs: list[Blob], where: str = ""
+    encode_one: Callable[..., Any],
+    draft: Any,
+    sound: Any,
+    blobs: list[Blob],
+    where: str = "",
 ) -> Any:
     """Encode a message or part; an error names the field that is to blame.
 
@@ -413,7 +452,10 @@ def _encoded(
             names += [
                 field.name
                 for field in fields(sound)
-                if _accepts(encode_one, replace(draft, **{field.name: getattr(sound, field.name)}))
+                if _accepts(
+                    encode_one,
+                    replace(draft, **{field.name: getattr(sound, field.name)}),
+                )
             ][:1]
         why = ".".join(names)
         raise type(error)(f"{why}: {error}" if why else str(error)) from None
@@ -446,7 +488,9 @@ def _optional_id(value: Any, what: str) -> None:
         ids.valid_id(value, what)
 
 
-def _one_of(value: Any, allowed: tuple[str, ...], what: str, *, required: bool = False) -> None:
+def _one_of(
+    value: Any, allowed: tuple[str, ...], what: str, *, required: bool = False
+) -> None:
     encode.one_of(value, allowed, what)
     if required and value is None:
         raise InvalidInputError(f"{what} is one of {', '.join(allowed)}, not None")
@@ -478,7 +522,9 @@ def _flag(value: Any, what: str) -> None:
 def _path(value: Any) -> str:
     """Return the path of a file as the ledger keeps it: bytes that are not UTF-8 are escaped."""
     if not isinstance(value, str) or not value:
-        raise InvalidInputError(f"path must be a non-empty string, not {abridged(value)}")
+        raise InvalidInputError(
+            f"path must be a non-empty string, not {abridged(value)}"
+        )
     return value.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
 
 
@@ -487,5 +533,9 @@ def _path_or_abridged(value: Any) -> str:
 
 
 def _name(value: Any) -> str:
-    fits = isinstance(value, str) and value.isprintable() and len(value) <= ids.MAX_ID_BYTES
+    fits = (
+        isinstance(value, str)
+        and value.isprintable()
+        and len(value) <= ids.MAX_ID_BYTES
+    )
     return value if fits else abridged(value)

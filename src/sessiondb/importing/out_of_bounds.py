@@ -18,7 +18,9 @@ from sessiondb.model import MessageDraft, PartDraft, Tokens, bounds
 
 _TESTS = Mapping[str, Callable[[Any, str], Any]]
 _time = partial(bounds.integer, least=0, most=bounds.TIME_MOST)
-_PART: _TESTS = dict.fromkeys(("time_created", "time_updated", "time_started", "time_ended"), _time)
+_PART: _TESTS = dict.fromkeys(
+    ("time_created", "time_updated", "time_started", "time_ended"), _time
+)
 _MESSAGE: _TESTS = {
     "cost": bounds.usd,
     "time_created": _time,
@@ -72,4 +74,6 @@ def _moved(draft: Any, fields: Mapping[str, Any], kept: Mapping[str, Any]) -> An
         return draft
     before = draft.data.get("out_of_bounds")
     values = {**(before if isinstance(before, Mapping) else {}), **kept}
-    return replace(draft, **dict.fromkeys(fields), data={**draft.data, "out_of_bounds": values})
+    return replace(
+        draft, **dict.fromkeys(fields), data={**draft.data, "out_of_bounds": values}
+    )

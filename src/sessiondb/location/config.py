@@ -107,7 +107,9 @@ def _content(path: Path) -> bytes:
     except (OSError, ValueError) as error:
         if isinstance(error, InvalidInputError):
             raise
-        raise _unreadable(path, getattr(error, "strerror", None) or str(error)) from error
+        raise _unreadable(
+            path, getattr(error, "strerror", None) or str(error)
+        ) from error
 
 
 def _unreadable(path: Path, why: str) -> InvalidInputError:
@@ -149,7 +151,9 @@ class _Table:
             return None
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or value < 0:
-            raise self.wrong(key, "must be a number of USD per million tokens, 0 or more")
+            raise self.wrong(
+                key, "must be a number of USD per million tokens, 0 or more"
+            )
         return float(value)
 
 

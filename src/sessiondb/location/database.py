@@ -14,8 +14,13 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from sessiondb.engine import outputs
-from sessiondb.engine.files import translated
-from sessiondb.errors import InvalidInputError, NotFoundError, UntrustedDatabaseError, abridged
+from sessiondb.engine.sqlite.files import translated
+from sessiondb.errors import (
+    InvalidInputError,
+    NotFoundError,
+    UntrustedDatabaseError,
+    abridged,
+)
 from sessiondb.hints import command
 from sessiondb.location import trust
 from sessiondb.location.config import config_path, load_config
@@ -65,10 +70,14 @@ def resolve(
     """
     env = os.environ if env is None else env
     if scope not in get_args(Scope):
-        raise InvalidInputError(f"scope is auto, local or global, not {abridged(scope)}")
+        raise InvalidInputError(
+            f"scope is auto, local or global, not {abridged(scope)}"
+        )
     if where is not None:
         if scope != "auto":
-            raise InvalidInputError(f"both a database and the scope {abridged(scope)} are given")
+            raise InvalidInputError(
+                f"both a database and the scope {abridged(scope)} are given"
+            )
         return _named(where, "explicit", _here(cwd))
     if scope == "auto" and (named := env.get("SESSIONDB_PATH")):
         return _named(named, "environment", _here(cwd))
@@ -96,7 +105,8 @@ def init_local(cwd: Where | None = None) -> Database:
     path = root / FOLDER / FILE
     if os.path.lexists(path) and not trust.is_accepted(path):
         raise UntrustedDatabaseError(
-            f"{path} was not made on this machine", hint=f"remove it, or accept it: {_accept(path)}"
+            f"{path} was not made on this machine",
+            hint=f"remove it, or accept it: {_accept(path)}",
         )
     with translated(path):
         path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -105,7 +115,9 @@ def init_local(cwd: Where | None = None) -> Database:
     return Database(path, "local", root)
 
 
-def _local_or_global(scope: Scope, cwd: Where | None, env: Mapping[str, str]) -> Database:
+def _local_or_global(
+    scope: Scope, cwd: Where | None, env: Mapping[str, str]
+) -> Database:
     refused = None
     for path in _candidates(cwd):
         if trust.is_accepted(path):
@@ -129,7 +141,9 @@ def _global(env: Mapping[str, str]) -> Database:
     try:
         return _named(named, "global", settings.parent.absolute())
     except InvalidInputError as error:
-        raise InvalidInputError(f"{settings}: database: {error}", hint=error.hint) from None
+        raise InvalidInputError(
+            f"{settings}: database: {error}", hint=error.hint
+        ) from None
 
 
 def _notice(path: Path | None) -> str | None:
@@ -153,7 +167,9 @@ def _named(where: Where, kind: Kind, base: Path | None) -> Database:
         return Database(None, "memory")
     path = expanded(text)
     if base is None and not path.is_absolute():
-        raise NotFoundError(f"the current directory is gone: {text}", hint="give an absolute path")
+        raise NotFoundError(
+            f"the current directory is gone: {text}", hint="give an absolute path"
+        )
     path = path if base is None else base / path
     if path.parts[-2:] == (FOLDER, FILE):
         root = Path(os.path.realpath(path.parent.parent))
@@ -171,7 +187,9 @@ def _path_in(text: str) -> str | None:
                 f"{scheme} is not supported", hint="give a path or sqlite:///PATH"
             )
         if rest and not rest.startswith("/"):
-            raise InvalidInputError(f"no host is expected in {text}", hint="sqlite:///PATH")
+            raise InvalidInputError(
+                f"no host is expected in {text}", hint="sqlite:///PATH"
+            )
         if "?" in rest:
             raise InvalidInputError(f"no options are expected in {text}")
         from urllib.parse import unquote
@@ -195,7 +213,9 @@ def _here(cwd: Where | None) -> Path | None:
 
 
 def _text_of(where: Where, what: str) -> str:
-    text: str | None = os.fspath(where) if isinstance(where, str | os.PathLike) else None
+    text: str | None = (
+        os.fspath(where) if isinstance(where, str | os.PathLike) else None
+    )
     try:
         os.fsencode(text or "")
     except UnicodeEncodeError:
@@ -217,7 +237,9 @@ def _local_root(cwd: Where | None) -> Path:
     for folder in (place.root, place.directory):
         if folder != home:
             return Path(folder)
-    raise InvalidInputError("the home directory is not a project", hint="use the global database")
+    raise InvalidInputError(
+        "the home directory is not a project", hint="use the global database"
+    )
 
 
 def _candidates(cwd: Where | None) -> Iterator[Path]:

@@ -126,9 +126,18 @@ def root_commit_of(root: str, *, timeout: float = 5.0) -> str | None:
     import subprocess
 
     # Inside of a git hook GIT_DIR would name another repository than the one asked for.
-    env = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    env = {
+        key: value for key, value in os.environ.items() if not key.startswith("GIT_")
+    }
     env |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-    command = ["git", "--no-replace-objects", "rev-list", "--max-parents=0", "HEAD", "--"]
+    command = [
+        "git",
+        "--no-replace-objects",
+        "rev-list",
+        "--max-parents=0",
+        "HEAD",
+        "--",
+    ]
     try:
         done = subprocess.run(  # noqa: S603  constant arguments; git from PATH, as for a person
             command, cwd=root, env=env, stdin=subprocess.DEVNULL, capture_output=True,
@@ -193,7 +202,9 @@ def _main_worktree(common: Path) -> Path:
 
 
 def _is_git_directory(path: Path) -> bool:
-    return _is_file(path / "HEAD") and (_is_dir(path / "objects") or _is_file(path / "commondir"))
+    return _is_file(path / "HEAD") and (
+        _is_dir(path / "objects") or _is_file(path / "commondir")
+    )
 
 
 # os.path answers False where Path raises: without permission, for a name too long.
@@ -220,5 +231,7 @@ def _settings(common: Path) -> Iterator[tuple[str, str, str]]:
                 section += "." + _ESCAPE.sub(r"\1", match[2])
             rest = line[match.end() :]
         if match := _ENTRY.match(rest):
-            value = "".join((m[1] or "") + (m[2] or "") for m in _VALUE.finditer(match[2]))
+            value = "".join(
+                (m[1] or "") + (m[2] or "") for m in _VALUE.finditer(match[2])
+            )
             yield section, match[1].lower(), _ESCAPE.sub(r"\1", value).strip()

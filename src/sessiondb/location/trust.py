@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sessiondb.engine import outputs
-from sessiondb.engine.files import make_folder, translated
+from sessiondb.engine.sqlite.files import make_folder, translated
 from sessiondb.errors import InvalidInputError, NotADatabaseError, NotFoundError
 from sessiondb.hints import command
 from sessiondb.location.directories import state_directory
@@ -58,7 +58,8 @@ def accept(path: Path) -> None:
     with translated(path):
         if _seen(path) is None:
             raise NotFoundError(
-                f"no folder {path.parent}", hint=f"{command('init', '--local')} makes it"
+                f"no folder {path.parent}",
+                hint=f"{command('init', '--local')} makes it",
             )
         path.parent.chmod(0o700)
         with contextlib.suppress(FileNotFoundError):
@@ -81,7 +82,9 @@ def is_accepted(path: Path) -> bool:
         return False
     if record == now:
         return True
-    if now.file is not None and (record.file is not None or _looser(now.file, now.folder)):
+    if now.file is not None and (
+        record.file is not None or _looser(now.file, now.folder)
+    ):
         return False
     with contextlib.suppress(OSError):
         _write(path)
@@ -113,7 +116,9 @@ def _mark(path: Path, is_kind: Callable[[int], bool], kind: str) -> list[int] | 
     except (FileNotFoundError, NotADirectoryError):
         return None
     if not is_kind(facts.st_mode):
-        raise NotADatabaseError(f"{path} is not a {kind}", hint="links are not followed here")
+        raise NotADatabaseError(
+            f"{path} is not a {kind}", hint="links are not followed here"
+        )
     if hasattr(os, "geteuid") and facts.st_uid != os.geteuid():
         raise NotADatabaseError(f"{path} belongs to another user")
     return [facts.st_ino, stat.S_IMODE(facts.st_mode)]

@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sessiondb.arguments import checked
-from sessiondb.engine import files, outputs
-from sessiondb.engine.connection import connect
-from sessiondb.engine.copying import copied
-from sessiondb.engine.failures import translate
+from sessiondb.engine import outputs
+from sessiondb.engine.sqlite import files
+from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.copying import copied
+from sessiondb.engine.sqlite.failures import translate
 from sessiondb.errors import ConflictError, CorruptionError, InvalidInputError, abridged
 from sessiondb.hints import command
 from sessiondb.maintenance.check import HasPath
@@ -30,7 +31,9 @@ class Backup:
 
 
 @checked
-def backup(store: HasPath, to: str | os.PathLike[str], *, part: Path | None = None) -> Backup:
+def backup(
+    store: HasPath, to: str | os.PathLike[str], *, part: Path | None = None
+) -> Backup:
     """Write a compact copy of a store's database to the new file *to*, readable by its owner only.
 
     A missing folder is made, with mode 0700.

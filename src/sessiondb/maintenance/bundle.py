@@ -81,7 +81,9 @@ def _below(tree: Tree, session_id: str) -> list[Session]:
     return [node.session for node in top]
 
 
-def write_bundle(store: Store, sessions: Iterable[Session], path: Path) -> dict[str, int]:
+def write_bundle(
+    store: Store, sessions: Iterable[Session], path: Path
+) -> dict[str, int]:
     """Write sessions to the new file *path* and read it back; return their revisions.
 
     A path that ends with ``.gz`` is compressed. Raises `ConflictError` if a file is
@@ -105,7 +107,9 @@ def _read_back(store: Store, missing: dict[str, Session], path: Path) -> dict[st
         assert item.stored is not None, "our own log says what it was"
         name = item.stored.id
         if missing.pop(name, None) is None:
-            raise _not_restorable(path, f"session {name} is in it twice, or was not asked for")
+            raise _not_restorable(
+                path, f"session {name} is in it twice, or was not asked for"
+            )
         _compare(store, item, path)
         revisions[name] = item.stored.revision
     if missing:
@@ -124,13 +128,17 @@ def _compare(store: Store, item: SourceSession, path: Path) -> None:
         )
     kept = len(item.todos or ()), len(item.diffs or ()), len(item.stored.labels)
     if kept != (len(export.todos), len(export.diffs), len(export.labels)):
-        raise _not_restorable(path, f"todos, diffs or labels of {export.session.id} are missing")
+        raise _not_restorable(
+            path, f"todos, diffs or labels of {export.session.id} are missing"
+        )
     for read, message in zip_longest(item.messages, export.messages):
         if isinstance(read, Problem):
             raise _not_restorable(path, f"line {read.line}: {read.why}")
         if read is None or message is None or _read(read) != _stored(message):
             where = f"message {message.seq}" if message else "a message"
-            raise _not_restorable(path, f"{where} of {export.session.id} reads back differently")
+            raise _not_restorable(
+                path, f"{where} of {export.session.id} reads back differently"
+            )
 
 
 def _read(message: SourceMessage) -> list[Any]:
@@ -140,7 +148,9 @@ def _read(message: SourceMessage) -> list[Any]:
 
 
 def _stored(message: Message) -> list[Any]:
-    inputs = [NO_INPUT if part.input_json is None else part.input for part in message.parts]
+    inputs = [
+        NO_INPUT if part.input_json is None else part.input for part in message.parts
+    ]
     return [message.seq, *_values(message, message.parts), inputs]
 
 

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 
 from sessiondb import codec
 from sessiondb.arguments import checked
-from sessiondb.engine.connection import connect
-from sessiondb.engine.failures import translate
+from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.failures import translate
 from sessiondb.errors import BusyError, CodecError
 from sessiondb.maintenance.questions import QUESTIONS
 
@@ -49,7 +49,9 @@ class HasPath(Protocol):
 
 
 #: Lines of integrity_check about an index alone, which its table can make again.
-_OF_AN_INDEX = re.compile(r"missing from index|wrong # of entries in index|non-unique entry in")
+_OF_AN_INDEX = re.compile(
+    r"missing from index|wrong # of entries in index|non-unique entry in"
+)
 #: Lines of integrity_check about pages, and not about what is in them.
 PAGES = re.compile(r"\*\*\*|[Tt]ree \d+|[Pp]age \d+|[Ff]reelist|malformed|disk image")
 _ORPHANS = {
@@ -80,10 +82,15 @@ def check(store: HasPath) -> list[Finding]:
     }
     with closing(connect(store.path, mode="reader")) as connection:
         connection.execute("BEGIN")
-        findings = [f for name, ask in checks.items() for f in _made(name, ask, connection)]
+        findings = [
+            f for name, ask in checks.items() for f in _made(name, ask, connection)
+        ]
     with closing(connect(store.path)) as connection:
         findings += _made("search index", _search_index, connection)
-    if any(finding.check == "integrity" and PAGES.search(finding.what) for finding in findings):
+    if any(
+        finding.check == "integrity" and PAGES.search(finding.what)
+        for finding in findings
+    ):
         # A repair writes, and what it would write next to is not known any more.
         findings = [replace(finding, repair=None) for finding in findings]
     return findings
@@ -130,8 +137,12 @@ def _references(connection: sqlite3.Connection) -> Iterator[Finding]:
     for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         broken[table, parent] += 1
     for (table, parent), number in broken.items():
-        action = None if parent == "blob" else _ORPHANS.get((table, parent), "remove them")
-        yield Finding("references", f"rows of {table} without their {parent}", number, action)
+        action = (
+            None if parent == "blob" else _ORPHANS.get((table, parent), "remove them")
+        )
+        yield Finding(
+            "references", f"rows of {table} without their {parent}", number, action
+        )
     yield from _lost_blobs(connection)
 
 
@@ -151,7 +162,9 @@ def _lost_blobs(connection: sqlite3.Connection) -> Iterator[Finding]:
 def _cycles(connection: sqlite3.Connection) -> Iterator[Finding]:
     """Parents that lead back to where they began: what walks up would never end."""
     if looped := session_cycles(connection):
-        yield Finding("cycles", "sessions that are their own ancestors", len(looped), "detach one")
+        yield Finding(
+            "cycles", "sessions that are their own ancestors", len(looped), "detach one"
+        )
     if looped_messages := message_cycles(connection):
         what = "messages that are their own ancestors"
         action = "put them behind the message before them"
@@ -179,7 +192,9 @@ def message_cycles(connection: sqlite3.Connection) -> list[tuple[str, int]]:
         rows = connection.execute(
             "SELECT seq, parent_seq FROM message WHERE session_id = ?", (session_id,)
         )
-        found += [(session_id, min(circle)) for circle in circles(dict(rows.fetchall()))]
+        found += [
+            (session_id, min(circle)) for circle in circles(dict(rows.fetchall()))
+        ]
     return found
 
 
@@ -201,9 +216,15 @@ def circles(above: dict[Any, Any]) -> list[list[Any]]:
 
 def _payload(connection: sqlite3.Connection) -> Iterator[Finding]:
     """Name each session with ``data`` that cannot be decoded; what is in a blob has a hash."""
-    for table, owner in (("session", "id"), ("message", "session_id"), ("part", "session_id")):
+    for table, owner in (
+        ("session", "id"),
+        ("message", "session_id"),
+        ("part", "session_id"),
+    ):
         broken: Counter[str] = Counter()
-        rows = connection.execute(f"SELECT {owner}, data FROM {table} WHERE data IS NOT NULL")
+        rows = connection.execute(
+            f"SELECT {owner}, data FROM {table} WHERE data IS NOT NULL"
+        )
         for session_id, data in rows:
             try:
                 codec.unpack(data)
@@ -253,7 +274,9 @@ def _search_index(connection: sqlite3.Connection) -> Iterator[Finding]:
     for table in SEARCHES:
         try:
             # Rank 1: against the content, not only against itself.
-            connection.execute(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")
+            connection.execute(
+                f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"
+            )
         except sqlite3.DatabaseError as error:
             if isinstance(translate(error), BusyError):
                 raise

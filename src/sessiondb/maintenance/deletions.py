@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sessiondb.effects.delete import DeleteLogged
-from sessiondb.engine.connection import connect
+from sessiondb.engine.sqlite.connection import connect
 from sessiondb.model import StoredSession
 from sessiondb.model.versions import Version
 from sessiondb.store import Store
@@ -59,7 +59,9 @@ def delete_logged(store: Store, logged: list[Logged]) -> list[str]:
     return removed
 
 
-def deleted_here(store: Store, logged: list[Logged]) -> Iterator[tuple[Logged, Version, bool]]:
+def deleted_here(
+    store: Store, logged: list[Logged]
+) -> Iterator[tuple[Logged, Version, bool]]:
     """Yield each session that was deleted here and is in a log that does not say so.
 
     With the version of the deletion, and whether the log was continued without it: then

@@ -15,8 +15,8 @@ from typing import Any
 
 from sessiondb import __version__
 from sessiondb.arguments import checked
-from sessiondb.engine import files
-from sessiondb.engine.connection import connect
+from sessiondb.engine.sqlite import files
+from sessiondb.engine.sqlite.connection import connect
 from sessiondb.errors import SessionDBError
 from sessiondb.hints import command
 from sessiondb.location.database import Database
@@ -53,7 +53,10 @@ def diagnose(database: Database) -> dict[str, Any]:
 
     ``advice`` is a list of sentences, empty when there is nothing to do.
     """
-    report: dict[str, Any] = {"versions": _versions(), "database": {"kind": database.kind}}
+    report: dict[str, Any] = {
+        "versions": _versions(),
+        "database": {"kind": database.kind},
+    }
     path = database.path
     if path is None or files.identity(path) is None:
         report["database"] |= {"path": str(path or ":memory:"), "exists": False}
@@ -114,7 +117,7 @@ def _inside(path: Path) -> dict[str, Any]:
 
 
 def _pending(path: Path) -> list[str]:
-    from sessiondb.engine.migrate import pending
+    from sessiondb.engine.sqlite.migrations import pending
 
     return [f"{step.revision} {step.description}" for step in pending(path)]
 
@@ -127,7 +130,9 @@ def _advice(report: dict[str, Any]) -> list[str]:
             "two processes that write and checkpoint at once damage the file; keep backups"
         )
     if "error" in report:
-        advice.append(f"parts of the database could not be read; {command('check')} lists them")
+        advice.append(
+            f"parts of the database could not be read; {command('check')} lists them"
+        )
     if file.get("exposed"):
         advice.append(f"others can read {', '.join(file['exposed'])}; chmod 600 them")
     if file.get("network_filesystem"):
@@ -135,13 +140,21 @@ def _advice(report: dict[str, Any]) -> list[str]:
             f"the database is on {file['network_filesystem']}: one process at a time, no WAL"
         )
     if file.get("bytes_wal", 0) > LARGE_WAL:
-        advice.append("the write-ahead log is large: some program keeps a read transaction open")
+        advice.append(
+            "the write-ahead log is large: some program keeps a read transaction open"
+        )
     if report.get("pending_migrations"):
-        advice.append(f"the schema is older than this release; {command('migrate')} updates it")
+        advice.append(
+            f"the schema is older than this release; {command('migrate')} updates it"
+        )
     if report.get("rows", {}).get("deleted_sessions"):
-        advice.append(f"removed sessions still take space; {command('vacuum')} frees it")
+        advice.append(
+            f"removed sessions still take space; {command('vacuum')} frees it"
+        )
     pragmas = report.get("pragmas", {})
     unused = pragmas.get("freelist_count", 0) * pragmas.get("page_size", 0)
     if unused > LARGE_FREE:
-        advice.append(f"{unused / 1e6:,.0f} MB are unused; {command('vacuum')} frees them")
+        advice.append(
+            f"{unused / 1e6:,.0f} MB are unused; {command('vacuum')} frees them"
+        )
     return advice

@@ -35,12 +35,16 @@ def root_of(target: str | os.PathLike[str] | None) -> str | None:
 
 def portable(export: Export, root: str) -> Export:
     """Return *export* as the folder of logs of the project at *root* holds it."""
-    session = replace(export.session, directory=_directory(export.session.directory, root))
+    session = replace(
+        export.session, directory=_directory(export.session.directory, root)
+    )
     project = export.project
     if project is not None:
         worktree = stored(project.worktree, root)
         if is_absolute(worktree):  # another project's facts do not describe this one
-            project = replace(project, worktree=_ROOT, vcs=None, remote=None, root_commit=None)
+            project = replace(
+                project, worktree=_ROOT, vcs=None, remote=None, root_commit=None
+            )
         else:
             project = replace(project, worktree=worktree)
     return replace(export, session=session, project=project, prompts=())

@@ -13,7 +13,8 @@ _TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
 _CENT_FRACTION = "1e-6"
 
 _SUMS = ", ".join(
-    f"{count_sum(f'm.tokens_{name}', 'm.inherited = 0')} AS tokens_{name}" for name in _TOKENS
+    f"{count_sum(f'm.tokens_{name}', 'm.inherited = 0')} AS tokens_{name}"
+    for name in _TOKENS
 )
 _SAME_TOKENS = " AND ".join(f"s.tokens_{name} IS t.tokens_{name}" for name in _TOKENS)
 
@@ -136,7 +137,11 @@ SELECT count(*) FROM (SELECT change FROM session UNION ALL SELECT change FROM de
 QUESTIONS: dict[str, list[tuple[str, str, str]]] = {
     "search": [
         ("parts that search does not find", _NOT_FOUND, "rebuild the index"),
-        ("rows of the search index without a part", _FOUND_IN_VAIN, "rebuild the index"),
+        (
+            "rows of the search index without a part",
+            _FOUND_IN_VAIN,
+            "rebuild the index",
+        ),
         ("inherited parts in the search index", _INDEXED_COPIES, "take them out"),
     ],
     "counters": [
@@ -152,7 +157,11 @@ QUESTIONS: dict[str, list[tuple[str, str, str]]] = {
         ),
     ],
     "ownership": [
-        ("messages that are counted twice", _TWICE, "count the oldest, as an import would"),
+        (
+            "messages that are counted twice",
+            _TWICE,
+            "count the oldest, as an import would",
+        ),
         (
             "inherited messages that are counted nowhere",
             _NOWHERE,
@@ -163,7 +172,11 @@ QUESTIONS: dict[str, list[tuple[str, str, str]]] = {
             _PARTS_DIFFER,
             "follow the message",
         ),
-        ("rows whose inherited or indexed is neither 0 nor 1", _FLAGS, "set them again"),
+        (
+            "rows whose inherited or indexed is neither 0 nor 1",
+            _FLAGS,
+            "set them again",
+        ),
     ],
     "projects": [
         ("worktrees that several projects have", _COUNT_SHARED, "merge them"),
@@ -176,10 +189,18 @@ QUESTIONS: dict[str, list[tuple[str, str, str]]] = {
             "put them behind the message before them",
         ),
         ("sessions below a removed one", _BELOW_REMOVED, "detach them"),
-        ("sessions whose root is not that of their parent", _ROOTS, "take that of the parent"),
+        (
+            "sessions whose root is not that of their parent",
+            _ROOTS,
+            "take that of the parent",
+        ),
     ],
     "meta": [
         ("entries of meta that are missing", _META, "write them again"),
-        ("sessions that changed after the last change", _CHANGES, "move the last change"),
+        (
+            "sessions that changed after the last change",
+            _CHANGES,
+            "move the last change",
+        ),
     ],
 }

@@ -62,7 +62,9 @@ class Removal:
             "detached": self.detached,
             "staying": self.staying.values(),
         }
-        found: dict[str, Any] = {name: list(map(session_json, of)) for name, of in lists.items()}
+        found: dict[str, Any] = {
+            name: list(map(session_json, of)) for name, of in lists.items()
+        }
         found |= {name: self.total(name) for name in ("messages", "parts")}
         return found | {"bytes": self.bytes}
 
@@ -71,7 +73,9 @@ class Removal:
         self.bytes = store.freed_bytes(self.going.values()) if self.going else 0
         return self
 
-    def carry_out(self, store: Store, revisions: Mapping[str, int] | None = None) -> None:
+    def carry_out(
+        self, store: Store, revisions: Mapping[str, int] | None = None
+    ) -> None:
         """Remove what goes, for good, with all its rows; raises the errors of `Store.delete`.
 
         *revisions* are those of `write_bundle`: a session that changed since raises
@@ -81,7 +85,9 @@ class Removal:
         while some := list(islice(session_ids, AT_ONCE)):
             with store.effects() as fx:
                 for session_id in some:
-                    fx.delete(session_id, keep_forks=self.keep_forks, revisions=revisions)
+                    fx.delete(
+                        session_id, keep_forks=self.keep_forks, revisions=revisions
+                    )
         store.reap()
 
 
@@ -114,7 +120,9 @@ def plan_prune(
     either: both hold then. Raises `InvalidInputError` without a rule, or with
     *empty* and *keep*.
     """
-    if (older_than is None and not empty and keep is None) or (empty and keep is not None):
+    if (older_than is None and not empty and keep is None) or (
+        empty and keep is not None
+    ):
         raise InvalidInputError("prune by older_than, and by one of empty and keep")
 
     def fits(session: Session) -> bool:
@@ -129,7 +137,10 @@ def plan_prune(
             continue
         plan = store.plan_delete(session, keep_forks=keep_forks)
         # A subagent is a part of the session that asked it: it need not be chosen by itself.
-        if all(s.id in chosen or (s.relation == "subagent" and fits(s)) for s in plan.sessions):
+        if all(
+            s.id in chosen or (s.relation == "subagent" and fits(s))
+            for s in plan.sessions
+        ):
             removal.add(plan)
         else:
             removal.staying[session.id] = session

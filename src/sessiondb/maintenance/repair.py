@@ -22,9 +22,9 @@ from typing import Any
 from sessiondb.effects import ownership
 from sessiondb.effects.merge import merge_projects, projects_at
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.connection import connect
-from sessiondb.engine.copying import copied
-from sessiondb.engine.failures import translate
+from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.copying import copied
+from sessiondb.engine.sqlite.failures import translate
 from sessiondb.errors import CorruptionError
 from sessiondb.hints import command
 from sessiondb.maintenance.check import (
@@ -50,7 +50,8 @@ from sessiondb.schema.ddl import MIN_READER, MIN_WRITER
 #: Ownership of one class can decide that of another; more rounds were never needed.
 _ROUNDS = 10
 _NEWEST_CHANGE = (
-    "SELECT max(change) FROM (SELECT change FROM session UNION ALL SELECT change FROM deletion)"
+    "SELECT max(change) FROM"
+    " (SELECT change FROM session UNION ALL SELECT change FROM deletion)"
 )
 _LAST_SEQ = "(SELECT max(seq) FROM message WHERE session_id = session.id)"
 
@@ -83,7 +84,9 @@ def repair(
         return Repaired(None, [], found)
 
     now = datetime.now(UTC)
-    backup = store.path.with_name(f"{store.path.name}.before-repair-{now:%Y%m%dT%H%M%S.%fZ}")
+    backup = store.path.with_name(
+        f"{store.path.name}.before-repair-{now:%Y%m%dT%H%M%S.%fZ}"
+    )
     with copied(store.path, backup, exact=True):
         pass
     try:
@@ -160,7 +163,9 @@ def _search(run: _Run) -> None:
     """
     for table in SEARCHES:
         try:
-            run.rows(f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)")
+            run.rows(
+                f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"
+            )
         except sqlite3.DatabaseError:
             run.rows(f"INSERT INTO {table} ({table}) VALUES ('rebuild')")
 
@@ -208,7 +213,9 @@ def _projects(run: _Run) -> None:
         marks = ", ".join("?" * len(others))
         run.touch(f"SELECT id FROM session WHERE project_id IN ({marks})", *others)
         merge_projects(run.tx, first, others)
-    run.rows("DELETE FROM project_directory WHERE project_id NOT IN (SELECT id FROM project)")
+    run.rows(
+        "DELETE FROM project_directory WHERE project_id NOT IN (SELECT id FROM project)"
+    )
 
 
 def _orphans(run: _Run) -> None:
@@ -219,7 +226,9 @@ def _orphans(run: _Run) -> None:
             f"WHERE {name}_id IS NOT NULL AND {name}_id NOT IN (SELECT id FROM {name})"
         )
     for table in ("terminal", "lease", "todo", "file_diff", "message"):
-        run.rows(f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)")
+        run.rows(
+            f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)"
+        )
     for table in ("part", "label"):
         run.touch(
             f"DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM message AS m "
@@ -255,7 +264,8 @@ def _family(run: _Run) -> None:
     }
     for name in sorted(alone | set(session_cycles(run.connection))):
         run.touch(
-            "UPDATE session SET parent_id = NULL, parent_seq = NULL WHERE id = ? RETURNING id", name
+            "UPDATE session SET parent_id = NULL, parent_seq = NULL WHERE id = ? RETURNING id",
+            name,
         )
         _new_root(run, name)
     # Down from the top, a generation at a time: no chain is longer than its sessions.
@@ -333,9 +343,14 @@ def _behind(run: _Run, places: list[tuple[str, int]]) -> None:
 
 def _ownership(run: _Run) -> None:
     """Give each class of copies one owner, by the rule of every other write."""
-    run.touch("UPDATE message SET inherited = 0 WHERE inherited NOT IN (0, 1) RETURNING session_id")
+    run.touch(
+        "UPDATE message SET inherited = 0 WHERE inherited NOT IN (0, 1) RETURNING session_id"
+    )
     for _ in range(_ROUNDS):
-        lost = [ownership.Lost(*row) for row in (*run.rows(UNOWNED), *run.rows(COUNTED_TWICE))]
+        lost = [
+            ownership.Lost(*row)
+            for row in (*run.rows(UNOWNED), *run.rows(COUNTED_TWICE))
+        ]
         changed = ownership.settle(run.tx, lost)
         run.touched |= changed
         if not changed and not _drop_keys(run):
@@ -361,7 +376,9 @@ def _drop_keys(run: _Run) -> bool:
 
 def _parts(run: _Run) -> None:
     """Make parts follow their messages; what is owned is found, what is inherited is not."""
-    run.touch("UPDATE part SET indexed = 0 WHERE indexed NOT IN (0, 1) RETURNING session_id")
+    run.touch(
+        "UPDATE part SET indexed = 0 WHERE indexed NOT IN (0, 1) RETURNING session_id"
+    )
     for rid, session_id, inherited in run.rows(UNLIKE_MESSAGES):
         run.touched.add(session_id)
         run.rows("UPDATE part SET inherited = ? WHERE rid = ?", inherited, rid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from sessiondb.opened.core import answered
+from sessiondb.database.core import answered
 from sessiondb.repository.sizes import each
 
 #: Rows looked at for an estimate.
@@ -35,8 +35,12 @@ def _estimated(connection: sqlite3.Connection) -> dict[str, int]:
     ).fetchall()
     found: dict[str, int] = {}
     for (table,) in tables:
-        columns = connection.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
-        length = " + ".join(f'coalesce(length(CAST("{c}" AS BLOB)), 0) + 1' for (c,) in columns)
+        columns = connection.execute(
+            "SELECT name FROM pragma_table_info(?)", (table,)
+        ).fetchall()
+        length = " + ".join(
+            f'coalesce(length(CAST("{c}" AS BLOB)), 0) + 1' for (c,) in columns
+        )
         sql = (
             f'SELECT (SELECT count(*) FROM "{table}"), avg(n) '
             f'FROM (SELECT {length} AS n FROM "{table}" LIMIT {SAMPLE})'

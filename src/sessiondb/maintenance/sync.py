@@ -25,7 +25,7 @@ from typing import IO
 
 from sessiondb.effects.versions import NoteVersions
 from sessiondb.engine import outputs
-from sessiondb.engine.connection import open_files
+from sessiondb.engine.sqlite.connection import open_files
 from sessiondb.errors import UNREADABLE, InvalidInputError
 from sessiondb.formats import find, jsonl
 from sessiondb.hints import command
@@ -99,7 +99,9 @@ def sync(store: Store) -> Synced:
 def _noted(path: Path) -> Notes:
     try:
         found = json.loads(path.read_bytes())
-        return {name: (size, time, state) for name, (size, time, state) in found.items()}
+        return {
+            name: (size, time, state) for name, (size, time, state) in found.items()
+        }
     except (OSError, ValueError, AttributeError, TypeError):
         return {}
 
@@ -107,14 +109,20 @@ def _noted(path: Path) -> Notes:
 def _seen(stat: os.stat_result) -> tuple[int, int]:
     # A hard link to an open database would cost its locks as soon as it is closed.
     linked = stat.st_nlink > 1 and (stat.st_dev, stat.st_ino) in open_files()
-    return (stat.st_size, stat.st_mtime_ns) if S_ISREG(stat.st_mode) and not linked else NO_FILE
+    return (
+        (stat.st_size, stat.st_mtime_ns)
+        if S_ISREG(stat.st_mode) and not linked
+        else NO_FILE
+    )
 
 
 def _sessions(store: Store) -> Iterator[tuple[str, str, Session]]:
     """Yield of each session that is here the name of its file, its state, and itself."""
     projects = {project.id: project for project in store.projects()}
     for session in every(store, **_EVERYTHING, order="created"):
-        state = repr((session, projects.get(session.project_id))).encode("utf-8", "surrogatepass")
+        state = repr((session, projects.get(session.project_id))).encode(
+            "utf-8", "surrogatepass"
+        )
         yield jsonl.file_name(session.id), hashlib.sha256(state).hexdigest(), session
 
 
@@ -142,11 +150,15 @@ def _read(store: Store, done: Synced, files: Files, notes: Notes) -> list[Logged
     for item in logged:
         if (item.source, item.source_id) not in placed and str(item.path) not in told:
             where = "is of a directory outside of the project, so it is not read"
-            done.problems.append(Problem(str(item.path), f"session {item.source_id} {where}"))
+            done.problems.append(
+                Problem(str(item.path), f"session {item.source_id} {where}")
+            )
     return logged
 
 
-def _settle_deletions(store: Store, done: Synced, files: Files, logged: list[Logged]) -> None:
+def _settle_deletions(
+    store: Store, done: Synced, files: Files, logged: list[Logged]
+) -> None:
     """Delete what others deleted, record our deletions, restore sessions that were continued."""
     done.removed = delete_logged(store, logged)
     alive: list[Logged] = []
@@ -155,14 +167,20 @@ def _settle_deletions(store: Store, done: Synced, files: Files, logged: list[Log
             alive.append(item)
             continue
         seen = files[item.path.name]
-        record = json.dumps(jsonl.deleted(item.stored.id, version), separators=(",", ":"))
+        record = json.dumps(
+            jsonl.deleted(item.stored.id, version), separators=(",", ":")
+        )
         with item.path.open("r+b") as file:
             if _seen(item.path.lstat()) == seen:
                 files[item.path.name] = _append(file, [record + "\n"])
 
     names = {(item.source, item.source_id) for item in alive}
     again = _sources(list(dict.fromkeys(item.path for item in alive)), files, [])
-    chosen = (x for x in again if isinstance(x, SourceSession) and (x.source, x.source_id) in names)
+    chosen = (
+        x
+        for x in again
+        if isinstance(x, SourceSession) and (x.source, x.source_id) in names
+    )
     for result in store.ingest(chosen, restore=True):
         if isinstance(result, Imported):
             done.read = [x for x in done.read if x.id != result.id]
@@ -212,7 +230,11 @@ def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
 
 
 def _update(
-    store: Store, session: Session, path: Path, seen: tuple[int, int] | None, whole: bool
+    store: Store,
+    session: Session,
+    path: Path,
+    seen: tuple[int, int] | None,
+    whole: bool,
 ) -> tuple[int, int] | None:
     """Write a session's file, or its missing records; return its state, as `_bring` does."""
     root = str(store.location.root)

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessiondb.arguments import checked
-from sessiondb.engine import files
-from sessiondb.engine.connection import connect
-from sessiondb.engine.failures import translate
+from sessiondb.engine.sqlite import files
+from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.failures import translate
 from sessiondb.errors import StorageFullError
 from sessiondb.model import bounds
 
@@ -108,8 +108,13 @@ def _plan(connection: sqlite3.Connection, path: Path) -> VacuumPlan:
     (deleted,) = connection.execute(_DELETED).fetchone()
     connection.execute("COMMIT")
     used = pages - free
-    needs = [(path.parent, used * (size + _FRAME)), (_temporary_folder(path), used * size)]
-    return VacuumPlan(pages * size, free * size, used * size, deleted, tuple(_rooms(needs)))
+    needs = [
+        (path.parent, used * (size + _FRAME)),
+        (_temporary_folder(path), used * size),
+    ]
+    return VacuumPlan(
+        pages * size, free * size, used * size, deleted, tuple(_rooms(needs))
+    )
 
 
 def _rooms(needs: list[tuple[Path, int]]) -> Iterator[Room]:

@@ -36,9 +36,13 @@ def integer(
     if value is None:
         return None
     if type(value) is not int:
-        raise InvalidInputError(f"{what} must be an integer, not {type(value).__name__}")
+        raise InvalidInputError(
+            f"{what} must be an integer, not {type(value).__name__}"
+        )
     if not least <= value <= most:
-        raise InvalidInputError(f"{what} must be from {least} to {most}, not {_shown(value)}")
+        raise InvalidInputError(
+            f"{what} must be from {least} to {most}, not {_shown(value)}"
+        )
     return value
 
 
@@ -47,7 +51,11 @@ def seconds(value: Any, what: str, *, zero: bool = True) -> float:
 
     Raises `InvalidInputError` for anything else, NaN included.
     """
-    if type(value) not in (int, float) or not 0 <= value <= 86_400 or not (value or zero):
+    if (
+        type(value) not in (int, float)
+        or not 0 <= value <= 86_400
+        or not (value or zero)
+    ):
         raise InvalidInputError(
             f"{what} must be a number of seconds up to a day, not {abridged(value)}"
         )
@@ -89,7 +97,9 @@ def usd(value: Any, what: str = "cost") -> float | None:
     if value is None:
         return None
     if type(value) not in (int, float):
-        raise InvalidInputError(f"{what} must be a number of USD, not {type(value).__name__}")
+        raise InvalidInputError(
+            f"{what} must be a number of USD, not {type(value).__name__}"
+        )
     # Comparisons refuse NaN and infinities, too.
     if not 0 <= value <= COST_MOST:
         raise InvalidInputError(

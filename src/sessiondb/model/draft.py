@@ -78,7 +78,9 @@ def user(*parts: PartDraft | str, id: str | None = None, **data: Any) -> Message
 
 
 @checked
-def assistant(*parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
+def assistant(
+    *parts: PartDraft | str, id: str | None = None, **data: Any
+) -> MessageDraft:
     """An answer of the model. Keywords go to ``data``."""
     return MessageDraft("assistant", _parts(parts), id, data=data)
 
@@ -90,7 +92,9 @@ def system(*parts: PartDraft | str, id: str | None = None, **data: Any) -> Messa
 
 
 @checked
-def event(kind: str, *parts: PartDraft | str, id: str | None = None, **data: Any) -> MessageDraft:
+def event(
+    kind: str, *parts: PartDraft | str, id: str | None = None, **data: Any
+) -> MessageDraft:
     """An event that is not speech; *kind* names it. Keywords go to ``data``."""
     return MessageDraft("event", _parts(parts), id, kind, data=data)
 
@@ -136,7 +140,9 @@ def tool(
     if failed and outcome is None:
         outcome = "failed"
     result = error if error is not None else output
-    return PartDraft("tool", result, name, call_id, status, outcome, title, input, data, id)
+    return PartDraft(
+        "tool", result, name, call_id, status, outcome, title, input, data, id
+    )
 
 
 @checked
@@ -164,6 +170,8 @@ def file(
 
 
 @checked
-def part(type: str, *, text: str | None = None, id: str | None = None, **data: Any) -> PartDraft:
+def part(
+    type: str, *, text: str | None = None, id: str | None = None, **data: Any
+) -> PartDraft:
     """A part of any type; an unknown type is kept verbatim. Keywords go to ``data``."""
     return PartDraft(type, text, id=id, data=data)

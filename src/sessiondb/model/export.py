@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sessiondb.model.records import FileDiff, Label, Message, Project, Prompt, Session, Todo
+from sessiondb.model.records import (
+    FileDiff,
+    Label,
+    Message,
+    Project,
+    Prompt,
+    Session,
+    Todo,
+)
 from sessiondb.model.versions import Version
 
 

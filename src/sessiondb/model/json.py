@@ -14,7 +14,9 @@ _SESSION_FIELDS = (
     "version agent provider_id model_id message_count cost cost_inherited".split()
 )
 _SESSION_TIMES = ("time_created", "time_updated", "time_archived")
-_MESSAGE_FIELDS = "seq id parent_seq turn_id role kind agent provider_id model_id cost".split()
+_MESSAGE_FIELDS = (
+    "seq id parent_seq turn_id role kind agent provider_id model_id cost".split()
+)
 _PART_FIELDS = "idx id type tool call_id status outcome title text".split()
 
 
@@ -49,7 +51,10 @@ def message_json(message: Message) -> dict[str, Any]:
     out["tokens"] = _tokens(message.tokens)
     out["finish"], out["error"] = message.finish, message.error
     out["inherited"] = message.inherited
-    out["time_created"], out["time_completed"] = message.time_created, message.time_completed
+    out["time_created"], out["time_completed"] = (
+        message.time_created,
+        message.time_completed,
+    )
     out["data"] = dict(message.data)
     out["parts"] = [part_json(p) for p in message.parts]
     return out

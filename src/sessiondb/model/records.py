@@ -31,9 +31,17 @@ class Tokens:
         """True when at least one count is known."""
         return any(v is not None for v in self.columns())
 
-    def columns(self) -> tuple[int | None, int | None, int | None, int | None, int | None]:
+    def columns(
+        self,
+    ) -> tuple[int | None, int | None, int | None, int | None, int | None]:
         """Return the counts in column order."""
-        return self.input, self.output, self.reasoning, self.cache_read, self.cache_write
+        return (
+            self.input,
+            self.output,
+            self.reasoning,
+            self.cache_read,
+            self.cache_write,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,9 @@ class Part:
             return None if self.input_json is None else json.loads(self.input_json)
         except (ValueError, RecursionError) as error:
             why = f"the arguments of part {self.id} are damaged: {error}"
-            hint = f"{command('check')} lists what is damaged; a backup may have it intact"
+            hint = (
+                f"{command('check')} lists what is damaged; a backup may have it intact"
+            )
             raise CorruptionError(why, hint=hint) from error
 
 
@@ -376,7 +386,9 @@ class ModelName:
     provider_id: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.provider_id}/{self.model_id}" if self.provider_id else self.model_id
+        return (
+            f"{self.provider_id}/{self.model_id}" if self.provider_id else self.model_id
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,12 @@ METADATA, LABEL = "metadata/", "label/"
 #: Fields that are one column each.
 PLAIN = ("share_url", "revert", "permission", "time_compacting")
 ABOUT_FIELDS = ("version", "agent", "provider_id", "model_id", "model_source")
-SUMMARY_FIELDS = ("summary_additions", "summary_deletions", "summary_files", "summary_diffs")
+SUMMARY_FIELDS = (
+    "summary_additions",
+    "summary_deletions",
+    "summary_files",
+    "summary_diffs",
+)
 
 #: Not a field: the leaf as the last merge left it, by its digest. A leaf that was moved
 #: since is the place where a user works here.
@@ -48,7 +53,9 @@ class Version(NamedTuple):
 def digest(value: Any) -> str:
     """Return what is equal for equal values of JSON, bytes included."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=_bytes)
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return hashlib.blake2b(
+        text.encode("utf-8", "surrogatepass"), digest_size=8
+    ).hexdigest()
 
 
 def _bytes(value: Any) -> Any:
@@ -70,7 +77,9 @@ def about_of(columns: Mapping[str, Any]) -> list[Any]:
     """Return the value of `ABOUT`: a model that is derived from the messages is not part of it."""
     stated = columns.get("model_source") not in (None, "derived")
     return [
-        columns.get(name) if stated or ("model" not in name and "provider" not in name) else None
+        columns.get(name)
+        if stated or ("model" not in name and "provider" not in name)
+        else None
         for name in ABOUT_FIELDS
     ]
 
@@ -88,14 +97,20 @@ def values_of(
     **plain: Any,
 ) -> dict[str, Any]:
     """Return the fields that have a value; *plain* are `PLAIN`, ``archived`` and ``leaf``."""
-    found: dict[str, Any] = {name: value for name, value in plain.items() if value is not None}
+    found: dict[str, Any] = {
+        name: value for name, value in plain.items() if value is not None
+    }
     if title != ("", "derived"):
         found[TITLE] = list(title)
     for name, values in ((ABOUT, about), (SUMMARY, summary)):
         if any(value is not None for value in values):
             found[name] = list(values)
-    found |= {n: items for n, items in ((TODOS, todos), (DIFFS, diffs), (DATA, data)) if items}
-    found |= {METADATA + key: [value] for key, value in metadata.items()}  # null is a value, too
+    found |= {
+        n: items for n, items in ((TODOS, todos), (DIFFS, diffs), (DATA, data)) if items
+    }
+    found |= {
+        METADATA + key: [value] for key, value in metadata.items()
+    }  # null is a value, too
     return found | {LABEL + name: message_id for name, message_id in labels.items()}
 
 
@@ -115,7 +130,9 @@ def versions_of(
             continue
         changed = revision if known is None else max(revision, known.revision + 1)
         when = value if name == ARCHIVED and value is not None else time
-        if name == ABOUT:  # has no time; what a session was made with is older than any change
+        if (
+            name == ABOUT
+        ):  # has no time; what a session was made with is older than any change
             changed, when = 0 if known is None else changed, 0
         found[name] = Version(changed, when, what)
     return found

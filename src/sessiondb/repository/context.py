@@ -41,9 +41,15 @@ class _Gathered:
 
 
 def _cut(state: _Gathered, message: Message) -> None:
-    if message.error is not None or (message.role == "assistant" and not message.time_completed):
+    if message.error is not None or (
+        message.role == "assistant" and not message.time_completed
+    ):
         return
-    kept = message.data.get("first_kept_id") or message.data.get("tail_start_id") or state.tail
+    kept = (
+        message.data.get("first_kept_id")
+        or message.data.get("tail_start_id")
+        or state.tail
+    )
     # The rest may begin with an event, which is not a message.
     first = state.places.get(kept) if isinstance(kept, str) else None
     if first is None:
@@ -53,7 +59,9 @@ def _cut(state: _Gathered, message: Message) -> None:
             )
         state.messages = []
     else:
-        state.messages = [entry for entry in state.messages if state.places[entry.id] >= first]
+        state.messages = [
+            entry for entry in state.messages if state.places[entry.id] >= first
+        ]
     state.summary = message.text or message.data.get("summary") or None
 
 
@@ -118,7 +126,9 @@ _EVENTS: dict[str, Callable[[_Gathered, Message], None]] = {
 def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
     """Return the context that the messages of *path* amount to; raises `InvalidInputError`."""
     if repair not in REPAIRS:
-        raise InvalidInputError(f"repair is one of {', '.join(REPAIRS)}, not {abridged(repair)}")
+        raise InvalidInputError(
+            f"repair is one of {', '.join(REPAIRS)}, not {abridged(repair)}"
+        )
     state = _Gathered({message.id: place for place, message in enumerate(path)})
     for message in path:
         if message.role == "event" or message.kind == "compaction":
@@ -154,7 +164,9 @@ def _repaired(state: _Gathered, repair: str) -> list[Message]:
         answered = _named(messages, "tool-result")
         out = []
         for message in messages:
-            whole = [item for item in message.parts if not _dangling(item, calls, answered)]
+            whole = [
+                item for item in message.parts if not _dangling(item, calls, answered)
+            ]
             if len(whole) == len(message.parts):
                 out.append(message)
                 continue
@@ -177,11 +189,17 @@ def _once(messages: list[Message]) -> list[Message]:
         item.call_id
         for message in messages
         for item in message.parts
-        if item.type == "tool" and item.call_id and item.status in ("completed", "error")
+        if item.type == "tool"
+        and item.call_id
+        and item.status in ("completed", "error")
     }
     out = []
     for message in messages:
-        kept = [i for i in message.parts if i.type != "tool-result" or i.call_id not in settled]
+        kept = [
+            i
+            for i in message.parts
+            if i.type != "tool-result" or i.call_id not in settled
+        ]
         if len(kept) == len(message.parts):
             out.append(message)
         elif kept:
@@ -200,7 +218,9 @@ def _dangling(item: Part, calls: set[str | None], answered: set[str | None]) -> 
     return item.type == "tool-result" and item.call_id not in calls
 
 
-def _repair(message: Message, whole: list[Part], loose: list[Part], repair: str) -> Message | None:
+def _repair(
+    message: Message, whole: list[Part], loose: list[Part], repair: str
+) -> Message | None:
     if repair == "none":
         return message
     if repair == "drop":
@@ -208,7 +228,9 @@ def _repair(message: Message, whole: list[Part], loose: list[Part], repair: str)
     if repair == "strip":
         return replace(message, parts=tuple(whole)) if whole else None
     settled = {
-        id(item): replace(item, status="error", outcome="interrupted", text=item.text or _NO_RESULT)
+        id(item): replace(
+            item, status="error", outcome="interrupted", text=item.text or _NO_RESULT
+        )
         for item in loose
         if item.type == "tool"
     }

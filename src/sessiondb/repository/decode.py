@@ -48,13 +48,21 @@ _SESSION_FIELDS = [f.name for f in fields(Session) if f.name != "data"]
 _session_blob = blob.alias("session_blob")
 SESSION_COLUMNS = (
     *(session.c[name] for name in _SESSION_FIELDS),
-    func.coalesce(session.c.data, _session_blob.c.data, type_=LargeBinary).label("data"),
+    func.coalesce(session.c.data, _session_blob.c.data, type_=LargeBinary).label(
+        "data"
+    ),
 )
-SESSION_FROM = session.outerjoin(_session_blob, _session_blob.c.hash == session.c.data_blob)
+SESSION_FROM = session.outerjoin(
+    _session_blob, _session_blob.c.hash == session.c.data_blob
+)
 _JSON_FIELDS = [
-    (_SESSION_FIELDS.index(n)) for n in ("summary_diffs", "revert", "permission", "metadata")
+    (_SESSION_FIELDS.index(n))
+    for n in ("summary_diffs", "revert", "permission", "metadata")
 ]
-_DIRECTORY, _METADATA = _SESSION_FIELDS.index("directory"), _SESSION_FIELDS.index("metadata")
+_DIRECTORY, _METADATA = (
+    _SESSION_FIELDS.index("directory"),
+    _SESSION_FIELDS.index("metadata"),
+)
 _UNDECODABLE = (CodecError, ValueError, TypeError, RecursionError)
 
 
@@ -72,7 +80,9 @@ def session_of(row: tuple[Any, ...], base: str | None = None) -> Session:
     try:
         for index in _JSON_FIELDS:
             if values[index] is not None:
-                values[index] = {} if values[index] == "{}" else json.loads(values[index])
+                values[index] = (
+                    {} if values[index] == "{}" else json.loads(values[index])
+                )
         values[-1] = codec.unpack(values[-1])
     except _UNDECODABLE as error:
         raise damaged(f"session {row[0]}", error) from error
@@ -99,7 +109,9 @@ def listed(rows: Iterable[tuple[Any, ...]], base: str | None) -> list[Session]:
 def _without_damage(row: tuple[Any, ...]) -> tuple[Any, ...]:
     values = list(row)
     for index in (*_JSON_FIELDS, len(values) - 1):
-        decode: Callable[[Any], Any] = json.loads if index in _JSON_FIELDS else codec.unpack
+        decode: Callable[[Any], Any] = (
+            json.loads if index in _JSON_FIELDS else codec.unpack
+        )
         try:
             if values[index] is not None:
                 decode(values[index])
@@ -114,7 +126,9 @@ MESSAGE_COLUMNS = (
     message.c.data,
     _message_blob.c.data.label("large"),
 )
-MESSAGE_FROM = message.outerjoin(_message_blob, _message_blob.c.hash == message.c.data_blob)
+MESSAGE_FROM = message.outerjoin(
+    _message_blob, _message_blob.c.hash == message.c.data_blob
+)
 _names = [f.name for f in fields(Message)]
 _ERROR, _INHERITED = _names.index("error"), _names.index("inherited")
 
@@ -133,7 +147,11 @@ def message_of(row: tuple[Any, ...], parts: tuple[Part, ...]) -> Message:
     return _make_message(*values, data, parts)
 
 
-_text_blob, _input_blob, _data_blob = blob.alias("tb"), blob.alias("ib"), blob.alias("db")
+_text_blob, _input_blob, _data_blob = (
+    blob.alias("tb"),
+    blob.alias("ib"),
+    blob.alias("db"),
+)
 PART_COLUMNS = (
     part.c.seq,
     part.c.idx,
@@ -182,7 +200,9 @@ def part_of(row: tuple[Any, ...], session_id: str) -> Part:
     return _make_part(*row[1:10], shown, data, row[13] == 1, *row[14:])
 
 
-def parts_by_seq(rows: Iterable[tuple[Any, ...]], session_id: str) -> dict[int, list[Part]]:
+def parts_by_seq(
+    rows: Iterable[tuple[Any, ...]], session_id: str
+) -> dict[int, list[Part]]:
     """Return the parts of many messages of a session, by the seq of their message."""
     parts: dict[int, list[Part]] = {}
     for row in rows:

@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import Text, cast, func, literal_column, select, text
 
-from sessiondb.effects.tree import path_to
 from sessiondb.engine.sql import Statement, p
 from sessiondb.model import (
     Comparison,
@@ -16,10 +15,17 @@ from sessiondb.model import (
     Session,
     Tree,
 )
+from sessiondb.model.paths import path_to
 from sessiondb.repository import Read, sizes
 from sessiondb.repository.decode import SELECT_SESSION, listed, maker
 from sessiondb.repository.sessions import VISIBLE
-from sessiondb.repository.transcript import Identity, identities, leaf_of, live_path, load
+from sessiondb.repository.transcript import (
+    Identity,
+    identities,
+    leaf_of,
+    live_path,
+    load,
+)
 from sessiondb.schema import blob, label, message, part, session
 
 # Ids of sessions descend, and those of imports end in a hash: within a millisecond only
@@ -45,7 +51,11 @@ def _preview() -> Any:
             part.c.session_id == message.c.session_id,
             part.c.seq == message.c.seq,
             part.c.type.in_(
-                [literal_column("'text'"), literal_column("'tool'"), literal_column("'reasoning'")]
+                [
+                    literal_column("'text'"),
+                    literal_column("'tool'"),
+                    literal_column("'reasoning'"),
+                ]
             ),
         )
         .order_by(part.c.type != text("'text'"), part.c.idx)
@@ -79,7 +89,9 @@ def labels(session_id: str) -> Read[list[Label]]:
 def nodes(session_id: str) -> Read[tuple[MessageNode, ...]]:
     """Return every message of a session as a node, in order of seq."""
     rows = yield _NODES, {"sid": session_id}
-    path = set(path_to({row[0]: row[1] for row in rows}, (yield from leaf_of(session_id))))
+    path = set(
+        path_to({row[0]: row[1] for row in rows}, (yield from leaf_of(session_id)))
+    )
     names: dict[int, list[str]] = {}
     for item in (yield from labels(session_id)):
         names.setdefault(item.seq, []).append(item.label)
@@ -189,14 +201,18 @@ _CHILDREN = Statement(
 )
 
 
-def plan_delete(base: str | None, asked: Session, *, keep_forks: bool = False) -> Read[DeletePlan]:
+def plan_delete(
+    base: str | None, asked: Session, *, keep_forks: bool = False
+) -> Read[DeletePlan]:
     """Return what a delete would remove and what it would detach."""
     going = [asked]
     detached: list[Session] = []
     for item in going:
         rows = yield _CHILDREN, {"sid": item.id}
         for child in listed(rows, base):
-            (detached if keep_forks and child.relation == "fork" else going).append(child)
+            (detached if keep_forks and child.relation == "fork" else going).append(
+                child
+            )
     size, parts = yield from sizes.freed(item.id for item in going)
     messages = sum(item.message_count for item in going)
     return DeletePlan(tuple(going), tuple(detached), messages, parts, size)

@@ -52,7 +52,9 @@ def _changes() -> Any:
 
 
 _CHANGES = Statement(_changes)
-_LAST = Statement(lambda: text("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change'"))
+_LAST = Statement(
+    lambda: text("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change'")
+)
 
 
 def last_change() -> Read[int]:
@@ -74,5 +76,7 @@ def changes_since(since: int, seen: dict[str, int]) -> Read[list[Change]]:
         reported = seen.pop(sid, 0)
         found.append(Change(change, sid, revision, last_seq, reported, bool(deleted)))
         if not deleted:
-            seen[sid] = min([last_seq, *(seq - 1 for seq in open_seqs if seq is not None)])
+            seen[sid] = min(
+                [last_seq, *(seq - 1 for seq in open_seqs if seq is not None)]
+            )
     return found

@@ -89,7 +89,9 @@ def diffs(session_id: str) -> Read[list[FileDiff]]:
     return [FileDiff(*row) for row in rows]
 
 
-_BASE = Statement(lambda: select(merge_base.c.fields).where(merge_base.c.session_id == p("sid")))
+_BASE = Statement(
+    lambda: select(merge_base.c.fields).where(merge_base.c.session_id == p("sid"))
+)
 
 
 def merge_base_of(session_id: str) -> Read[dict[str, Version]]:
@@ -135,7 +137,10 @@ def prompts(
         (params["cursor"],) = decode_cursor(cursor, int)
     terms = " AND ".join(_FILTERS[name] for name in params) or "1"
     sql = f"SELECT rid, {_COLUMNS} FROM prompt WHERE {terms} ORDER BY rid DESC LIMIT :rows"
-    rows = yield Statement(lambda: text(sql)), {**params, "rows": check_limit(limit) + 1}
+    rows = yield (
+        Statement(lambda: text(sql)),
+        {**params, "rows": check_limit(limit) + 1},
+    )
     found = [_prompt(row[1:], base) for row in rows[:limit]]
     more = encode_cursor(rows[limit - 1][0]) if len(rows) > limit else None
     return Page(tuple(found), more)
@@ -161,9 +166,9 @@ def _abandoned() -> Any:
     )
     held = exists().where(lease.c.session_id == session.c.id, text(LIVING_LEASE))
     ours = or_(session.c.time_imported.is_(None), session.c.time_detached.is_not(None))
-    return SELECT_SESSION.where(VISIBLE, ours, or_(open_message, open_call), ~held).order_by(
-        session.c.id
-    )
+    return SELECT_SESSION.where(
+        VISIBLE, ours, or_(open_message, open_call), ~held
+    ).order_by(session.c.id)
 
 
 _ABANDONED = Statement(_abandoned)
@@ -177,7 +182,9 @@ _OPEN_CALLS = Statement(
         select(part.c.id)
         .where(
             part.c.session_id == p("sid"),
-            part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),
+            part.c.status.in_(
+                [literal_column("'pending'"), literal_column("'running'")]
+            ),
         )
         .order_by(part.c.seq, part.c.idx)
     )

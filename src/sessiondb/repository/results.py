@@ -22,11 +22,15 @@ from sessiondb.schema import part
 
 _of_calls = and_(
     part.c.session_id == p("sid"),
-    part.c.call_id.in_(select(func.json_each(p("calls")).table_valued("value").c.value)),
+    part.c.call_id.in_(
+        select(func.json_each(p("calls")).table_valued("value").c.value)
+    ),
 )
 _BY_CALL = (part, "INDEXED BY ix_part_call_id", "sqlite")
 _CALLS = Statement(
-    lambda: SELECT_PART.with_hint(*_BY_CALL).where(_of_calls, part.c.type == text("'tool'"))
+    lambda: SELECT_PART.with_hint(*_BY_CALL).where(
+        _of_calls, part.c.type == text("'tool'")
+    )
 )
 _BY_RESULT = (part, "INDEXED BY ix_part_result", "sqlite")
 _has_text = and_(
@@ -41,7 +45,9 @@ _ANY_RESULT = Statement(
         .limit(1)
     )
 )
-_RESULTS = Statement(lambda: SELECT_PART.with_hint(*_BY_RESULT).where(_of_calls, _has_text))
+_RESULTS = Statement(
+    lambda: SELECT_PART.with_hint(*_BY_RESULT).where(_of_calls, _has_text)
+)
 
 #: call id → (its place, its text), in order.
 Texts = dict[str | None, list[tuple[int, str | None]]]
@@ -61,7 +67,9 @@ class _Shown:
         for entry in messages:
             for item in entry.parts:
                 if item.type == "tool" and item.call_id:
-                    self.calls.setdefault(item.call_id, []).append((entry.seq, item.text))
+                    self.calls.setdefault(item.call_id, []).append(
+                        (entry.seq, item.text)
+                    )
                 elif _is_bare(item):
                     self.bare.add(item.call_id)
 
@@ -111,5 +119,10 @@ def with_results(
     for row in sorted(results, key=itemgetter(0, 1)):
         if row[0] in shown.places:
             item = part_of(row, session_id)
-            shown.results.setdefault(item.call_id, []).append((shown.places[row[0]], item.text))
-    return [replace(m, parts=tuple(shown.part(m.seq, item) for item in m.parts)) for m in messages]
+            shown.results.setdefault(item.call_id, []).append(
+                (shown.places[row[0]], item.text)
+            )
+    return [
+        replace(m, parts=tuple(shown.part(m.seq, item) for item in m.parts))
+        for m in messages
+    ]

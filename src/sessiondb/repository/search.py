@@ -81,7 +81,9 @@ def match_of(query: str) -> str:
         escaped = stem.replace('"', '""')
         quoted.append(f'"{escaped}"' + ("*" if word.endswith("*") else ""))
     if not quoted:
-        raise InvalidInputError("the query has no words", hint="search for letters or digits")
+        raise InvalidInputError(
+            "the query has no words", hint="search for letters or digits"
+        )
     return " ".join(quoted)
 
 
@@ -156,7 +158,9 @@ _SHOWN = Statement(
     )
 )
 _SESSIONS = Statement(
-    lambda: SELECT_SESSION.where(session.c.id.in_(text("SELECT value FROM json_each(:ids)")))
+    lambda: SELECT_SESSION.where(
+        session.c.id.in_(text("SELECT value FROM json_each(:ids)"))
+    )
 )
 
 
@@ -192,7 +196,9 @@ def _titles(shape: tuple[str, ...]) -> Statement:
     )
 
 
-def _params(query: str, filters: Filters, role: str | None, tool: str | None) -> dict[str, Any]:
+def _params(
+    query: str, filters: Filters, role: str | None, tool: str | None
+) -> dict[str, Any]:
     """Return the parameters of a search; their names say which terms a query has."""
     params = {**filters.params(), "match": match_of(query)}
     for name, value in (("role", role), ("tool", tool)):
@@ -219,7 +225,9 @@ def search(
 ) -> Read[Page[Hit]]:
     """Return one page of hits, one per session unless *all_hits*; no match is an empty page."""
     if order not in ORDERS:
-        raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {abridged(order)}")
+        raise InvalidInputError(
+            f"order is one of {', '.join(ORDERS)}, not {abridged(order)}"
+        )
     check_limit(limit)
     params = _params(query, filters, role, tool)
     place = _Place(order) if cursor is None else _place_of(cursor, order)
@@ -306,7 +314,10 @@ def _newest(
         more = {**params, **({"cursor": below} if below else {})}
         if seen:
             more["seen"] = json.dumps(seen)
-        rows = yield _statement(_names(more), "newest", all_hits), {**more, "rows": asked}
+        rows = yield (
+            _statement(_names(more), "newest", all_hits),
+            {**more, "rows": asked},
+        )
         before = len(found)
         for row in rows:
             if not all_hits and row[1] in seen:
@@ -349,7 +360,12 @@ def _hits(base: str | None, match: str, found: list[_Row]) -> Read[tuple[Hit, ..
         return ()
     shown: dict[int, tuple[str, str]] = {}
     if rids := [row[0] for row in found if row[3] is None]:
-        where = {"match": match, "low": min(rids), "high": max(rids), "rids": json.dumps(rids)}
+        where = {
+            "match": match,
+            "low": min(rids),
+            "high": max(rids),
+            "rids": json.dumps(rids),
+        }
         shown = {rid: (mid, snippet) for rid, mid, snippet in (yield _SHOWN, where)}
     rows = yield _SESSIONS, {"ids": json.dumps(sorted({row[1] for row in found}))}
     sessions = {item.id: item for item in listed(rows, base)}

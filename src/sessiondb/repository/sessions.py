@@ -20,7 +20,12 @@ from typing import Any
 from sqlalchemy import and_, func, literal_column, or_, select, text
 
 from sessiondb.engine.sql import Statement, p
-from sessiondb.errors import AmbiguousIdError, InvalidInputError, NotFoundError, abridged
+from sessiondb.errors import (
+    AmbiguousIdError,
+    InvalidInputError,
+    NotFoundError,
+    abridged,
+)
 from sessiondb.hints import command
 from sessiondb.ids import MAX_ID_BYTES
 from sessiondb.ids import SESSION as PREFIX
@@ -78,14 +83,19 @@ class Filters:
             raise InvalidInputError(f"title is longer than {MAX_TITLE_FILTER:,} bytes")
         for name in ("since", "until"):
             value = getattr(self, name)
-            if value is not None and (type(value) is not int or not -(1 << 63) <= value < 1 << 63):
+            if value is not None and (
+                type(value) is not int or not -(1 << 63) <= value < 1 << 63
+            ):
                 raise InvalidInputError(
                     f"{name} is a number of Unix milliseconds, not {abridged(value)}"
                 )
 
     def params(self) -> dict[str, Any]:
         """Return the parameters of the filters that are set."""
-        out = {n: getattr(self, n) for n in ("project_id", "source", "agent", "since", "until")}
+        out = {
+            n: getattr(self, n)
+            for n in ("project_id", "source", "agent", "since", "until")
+        }
         if self.title is not None:
             out["title"] = f"%{escape_like(self.title)}%"
         return {name: value for name, value in out.items() if value is not None}
@@ -105,7 +115,9 @@ class Filters:
             if not self.subagents:
                 terms.append(session.c.relation.is_distinct_from(text("'subagent'")))
         set_here = self.params()
-        terms += [session.c[n] == p(n) for n in ("project_id", "agent") if n in set_here]
+        terms += [
+            session.c[n] == p(n) for n in ("project_id", "agent") if n in set_here
+        ]
         if self.source is not None:
             # With + the planner stays with the index that has the order.
             terms.append(literal_column("+session.source") == p("source"))
@@ -143,7 +155,9 @@ def decode_cursor(cursor: str, *kinds: Any) -> list[Any]:
     key: Any = None
     if isinstance(cursor, str) and len(cursor) <= MAX_CURSOR:
         with suppress(ValueError, RecursionError):
-            key = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+            key = json.loads(
+                base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+            )
     known = isinstance(key, list) and len(key) == len(kinds)
     # A cursor that we did not write is refused: another spelling, a number that SQLite cannot hold.
     if not known or not all(map(_is_key, key, kinds)) or encode_cursor(*key) != cursor:
@@ -164,7 +178,9 @@ def _is_key(value: object, kind: Any) -> bool:
 def check_limit(limit: int) -> int:
     """Return *limit* if it is between 1 and `MAX_LIMIT`; raises `InvalidInputError`."""
     if type(limit) is not int or not 1 <= limit <= MAX_LIMIT:
-        raise InvalidInputError(f"limit is between 1 and {MAX_LIMIT}, not {abridged(limit)}")
+        raise InvalidInputError(
+            f"limit is between 1 and {MAX_LIMIT}, not {abridged(limit)}"
+        )
     return limit
 
 
@@ -179,9 +195,14 @@ def _order(order: str) -> tuple[Any, ...]:
 def _after(order: str) -> Any:
     if order == "created":
         return session.c.id > p("after_id")
-    key = {"used": session.c.time_updated, "cost": func.coalesce(session.c.cost, text("-1"))}
+    key = {
+        "used": session.c.time_updated,
+        "cost": func.coalesce(session.c.cost, text("-1")),
+    }
     column = key[order]
-    return or_(column < p("after"), and_(column == p("after"), session.c.id > p("after_id")))
+    return or_(
+        column < p("after"), and_(column == p("after"), session.c.id > p("after_id"))
+    )
 
 
 def _index(shape: Filters, order: str) -> str | None:
@@ -231,7 +252,9 @@ def list_sessions(
 ) -> Read[Page[Session]]:
     """Return one page of sessions, newest first (or most costly, or largest)."""
     if order not in ORDERS:
-        raise InvalidInputError(f"order is one of {', '.join(ORDERS)}, not {abridged(order)}")
+        raise InvalidInputError(
+            f"order is one of {', '.join(ORDERS)}, not {abridged(order)}"
+        )
     check_limit(limit)
     after = None if cursor is None else decode_cursor(cursor, int | float, str)
     if order == "size":
@@ -278,30 +301,38 @@ def _ids_of(shape: Filters) -> Statement:
 
 
 _ids = func.json_each(p("ids")).table_valued("value")
-_BY_IDS = Statement(lambda: SELECT_SESSION.where(session.c.id.in_(select(_ids.c.value))))
+_BY_IDS = Statement(
+    lambda: SELECT_SESSION.where(session.c.id.in_(select(_ids.c.value)))
+)
 _BY_ID = Statement(
-    lambda: SELECT_SESSION.where(session.c.id == p("ref"), session.c.time_deleted.is_(None))
+    lambda: SELECT_SESSION.where(
+        session.c.id == p("ref"), session.c.time_deleted.is_(None)
+    )
 )
 _BY_SOURCE_ID = Statement(
-    lambda: SELECT_SESSION.where(session.c.source_id == p("ref"), session.c.time_deleted.is_(None))
+    lambda: SELECT_SESSION.where(
+        session.c.source_id == p("ref"), session.c.time_deleted.is_(None)
+    )
 )
 _BY_SLUG = Statement(
-    lambda: SELECT_SESSION.where(session.c.slug == p("ref"), session.c.time_deleted.is_(None))
+    lambda: SELECT_SESSION.where(
+        session.c.slug == p("ref"), session.c.time_deleted.is_(None)
+    )
 )
 _BY_PREFIX = Statement(
-    lambda: SELECT_SESSION.where(session.c.id >= p("ref"), session.c.id < p("stop"), VISIBLE).limit(
-        literal_column(str(MAX_CANDIDATES + 1))
-    )
+    lambda: SELECT_SESSION.where(
+        session.c.id >= p("ref"), session.c.id < p("stop"), VISIBLE
+    ).limit(literal_column(str(MAX_CANDIDATES + 1)))
 )
 _BY_TAIL = Statement(
-    lambda: SELECT_SESSION.where(session.c.id.like(p("tail"), escape="\\"), VISIBLE).limit(
-        literal_column(str(MAX_CANDIDATES + 1))
-    )
+    lambda: SELECT_SESSION.where(
+        session.c.id.like(p("tail"), escape="\\"), VISIBLE
+    ).limit(literal_column(str(MAX_CANDIDATES + 1)))
 )
 _BY_SOURCE_PREFIX = Statement(
-    lambda: SELECT_SESSION.where(session.c.source_id.like(p("head"), escape="\\"), VISIBLE).limit(
-        literal_column(str(MAX_CANDIDATES + 1))
-    )
+    lambda: SELECT_SESSION.where(
+        session.c.source_id.like(p("head"), escape="\\"), VISIBLE
+    ).limit(literal_column(str(MAX_CANDIDATES + 1)))
 )
 _REMOVED = Statement(
     lambda: (
@@ -337,7 +368,9 @@ def find_session(
         what = f"a session is named by its id, its slug or @, not {abridged(ref)}"
         raise InvalidInputError(what, hint=_ALL_SESSIONS)
     if ref.startswith("@"):
-        return (yield from _last_used(base, ref, here or Filters(), terminal_id, directory))
+        return (
+            yield from _last_used(base, ref, here or Filters(), terminal_id, directory)
+        )
     if not _may_be_a_name(ref):
         raise NotFoundError(f"no session is named {abridged(ref)}", hint=_ALL_SESSIONS)
     for statement in (_BY_ID, _BY_SOURCE_ID):
@@ -345,7 +378,9 @@ def find_session(
         if rows:
             return _only(rows, ref, base)
     if (yield _REMOVED, {"ref": ref}):
-        raise NotFoundError(f"session {abridged(ref)} was removed here", hint=_ALL_SESSIONS)
+        raise NotFoundError(
+            f"session {abridged(ref)} was removed here", hint=_ALL_SESSIONS
+        )
     for statement, params in _guesses(ref):
         rows = yield statement, params
         if rows:
@@ -357,7 +392,9 @@ def session_by_id(base: str | None, session_id: str) -> Read[Session]:
     """Return the session with exactly that id; raises `NotFoundError`."""
     rows = yield _BY_ID, {"ref": session_id}
     if not rows:
-        raise NotFoundError(f"session {abridged(session_id)} does not exist", hint=_ALL_SESSIONS)
+        raise NotFoundError(
+            f"session {abridged(session_id)} does not exist", hint=_ALL_SESSIONS
+        )
     return session_of(rows[0], base)
 
 
@@ -397,11 +434,17 @@ def _only(rows: list[tuple[Any, ...]], ref: str, base: str | None) -> Session:
 
 
 def _last_used(
-    base: str | None, ref: str, here: Filters, terminal_id: str | None, directory: str | None
+    base: str | None,
+    ref: str,
+    here: Filters,
+    terminal_id: str | None,
+    directory: str | None,
 ) -> Read[Session]:
     match = re.fullmatch(r"@(?:~([0-9]+))?", ref)
     if match is None:
-        what = f"{abridged(ref)} is not a REF; @ is the last session, @~1 the one before"
+        what = (
+            f"{abridged(ref)} is not a REF; @ is the last session, @~1 the one before"
+        )
         raise NotFoundError(what, hint=_ALL_SESSIONS)
     digits = (match[1] or "0").lstrip("0")
     # Beyond what a list holds at once there is nothing, and int() refuses 5,000 digits.
@@ -412,7 +455,9 @@ def _last_used(
             return session_of(rows[0], base)
     page = yield from list_sessions(base, here, limit=min(back + 1, MAX_LIMIT))
     if len(page.items) <= back:
-        raise NotFoundError(f"there is no session {abridged(ref)} here", hint=_ALL_SESSIONS)
+        raise NotFoundError(
+            f"there is no session {abridged(ref)} here", hint=_ALL_SESSIONS
+        )
     return page.items[back]
 
 
@@ -420,7 +465,9 @@ _PROJECT = Statement(
     lambda: (
         select(project_directory.c.project_id)
         .where(project_directory.c.directory == p("directory"))
-        .order_by(project_directory.c.kind == text("'former'"), project_directory.c.rid.desc())
+        .order_by(
+            project_directory.c.kind == text("'former'"), project_directory.c.rid.desc()
+        )
         .limit(1)
     )
 )

@@ -54,7 +54,9 @@ _BLOBS_OF = {
 
 
 def _hash_entries(table: str) -> str:
-    return " + ".join(f"iif({c} IS NULL, 0, {64 + 64 + _CELL})" for c in _BLOBS_OF[table])
+    return " + ".join(
+        f"iif({c} IS NULL, 0, {64 + 64 + _CELL})" for c in _BLOBS_OF[table]
+    )
 
 
 _PARTS = (
@@ -109,7 +111,9 @@ def _sum_of(table: str, bytes_of_row: str, named: bool) -> Statement:
 def _sessions(named: bool) -> Statement:
     of = "id source_id slug title directory data summary_diffs metadata share_url revert".split()
     where = f" WHERE id {_NAMED}" if named else ""
-    return Statement(lambda: text(f"SELECT id, {_SESSION} + {_length(*of)} FROM session{where}"))
+    return Statement(
+        lambda: text(f"SELECT id, {_SESSION} + {_length(*of)} FROM session{where}")
+    )
 
 
 def _words(named: bool) -> Statement:
@@ -175,7 +179,9 @@ def _freed() -> Any:
             for table, columns in _BLOBS_OF.items()
             for column in columns
         ]
-        + [f"NOT EXISTS (SELECT 1 FROM session WHERE data_blob = h.hash AND id NOT {_NAMED})"]
+        + [
+            f"NOT EXISTS (SELECT 1 FROM session WHERE data_blob = h.hash AND id NOT {_NAMED})"
+        ]
     )
     return text(
         f"SELECT b.size FROM ({held}) AS h JOIN blob AS b ON b.hash = h.hash WHERE {elsewhere}"

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import func, select, text
 
-from sessiondb.effects.tree import path_to
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.hints import command
 from sessiondb.model import Message, bounds
+from sessiondb.model.paths import path_to
 from sessiondb.repository import Read
 from sessiondb.repository.decode import (
     SELECT_MESSAGE,
@@ -36,7 +36,11 @@ PAGE_BYTES = 4 * 1024 * 1024
 
 _of_session = message.c.session_id == p("sid")
 _LINKS = Statement(
-    lambda: select(message.c.seq, message.c.parent_seq).where(_of_session).order_by(message.c.seq)
+    lambda: (
+        select(message.c.seq, message.c.parent_seq)
+        .where(_of_session)
+        .order_by(message.c.seq)
+    )
 )
 _DOWN = Statement(
     lambda: (
@@ -47,9 +51,9 @@ _DOWN = Statement(
     )
 )
 _MESSAGES = Statement(
-    lambda: SELECT_MESSAGE.where(_of_session, message.c.seq.between(p("low"), p("high"))).order_by(
-        message.c.seq
-    )
+    lambda: SELECT_MESSAGE.where(
+        _of_session, message.c.seq.between(p("low"), p("high"))
+    ).order_by(message.c.seq)
 )
 _PARTS = Statement(
     lambda: SELECT_PART.where(
@@ -65,13 +69,21 @@ _SOME_PARTS = Statement(
         part.c.session_id == p("sid"), part.c.seq.in_(select(_seqs.c.value))
     ).order_by(part.c.seq, part.c.idx)
 )
-_SEQ_OF_ID = Statement(lambda: select(message.c.seq).where(_of_session, message.c.id == p("mid")))
-_SEQ_OF_LABEL = Statement(
-    lambda: select(label.c.seq).where(label.c.session_id == p("sid"), label.c.label == p("mid"))
+_SEQ_OF_ID = Statement(
+    lambda: select(message.c.seq).where(_of_session, message.c.id == p("mid"))
 )
-_SEQ_IS = Statement(lambda: select(message.c.seq).where(_of_session, message.c.seq == p("at")))
+_SEQ_OF_LABEL = Statement(
+    lambda: select(label.c.seq).where(
+        label.c.session_id == p("sid"), label.c.label == p("mid")
+    )
+)
+_SEQ_IS = Statement(
+    lambda: select(message.c.seq).where(_of_session, message.c.seq == p("at"))
+)
 _LEAF_OF = Statement(
-    lambda: text("SELECT leaf_seq FROM session WHERE id = :sid AND time_deleted IS NULL")
+    lambda: text(
+        "SELECT leaf_seq FROM session WHERE id = :sid AND time_deleted IS NULL"
+    )
 )
 
 
@@ -118,7 +130,9 @@ def seq_named(session_id: str, name: str) -> Read[int]:
 
 def _no_message(session_id: str, key: str | int) -> NotFoundError:
     hint = f"{command('show', session_id)} shows its messages"
-    return NotFoundError(f"session {session_id} has no message {abridged(key)}", hint=hint)
+    return NotFoundError(
+        f"session {session_id} has no message {abridged(key)}", hint=hint
+    )
 
 
 def leaf_of(session_id: str) -> Read[int | None]:
@@ -130,7 +144,9 @@ def leaf_of(session_id: str) -> Read[int | None]:
     return leaf
 
 
-def live_path(session_id: str, *, branches: bool = False, leaf: Any = ...) -> Read[list[int]]:
+def live_path(
+    session_id: str, *, branches: bool = False, leaf: Any = ...
+) -> Read[list[int]]:
     """Return the seqs from the root to the leaf, or all seqs with *branches*."""
     if leaf is ...:
         leaf = yield from leaf_of(session_id)
@@ -154,7 +170,9 @@ def tail_path(session_id: str, last: int, below: int | None = None) -> Read[list
             if met:
                 path.append(seq)
             met = met or seq == below
-            if (parent is not None and parent >= seq) or not (met or seq > (below or 0)):
+            if (parent is not None and parent >= seq) or not (
+                met or seq > (below or 0)
+            ):
                 whole = yield from live_path(session_id, leaf=leaf)
                 return _slice(whole, None, below)[-last:]
             want = parent
@@ -192,12 +210,16 @@ def load(
         part_rows = [row for row in part_rows if row[0] in wanted]
     parts = parts_by_seq(part_rows, session_id)
     found = {
-        row[1]: message_of(row, tuple(parts.get(row[1], ()))) for row in rows if row[1] in wanted
+        row[1]: message_of(row, tuple(parts.get(row[1], ())))
+        for row in rows
+        if row[1] in wanted
     }
     messages = [found[seq] for seq in path if seq in found]
     if resolve:
         whole = None if live is None else list(live)
-        messages = yield from with_results(session_id, messages, lambda: _known(session_id, whole))
+        messages = yield from with_results(
+            session_id, messages, lambda: _known(session_id, whole)
+        )
     return messages
 
 
@@ -235,7 +257,9 @@ def messages(
     if last is not None and after is None and limit is None and not branches:
         path = yield from tail_path(session_id, last, before)
     else:
-        path = _slice((yield from live_path(session_id, branches=branches)), after, before)
+        path = _slice(
+            (yield from live_path(session_id, branches=branches)), after, before
+        )
         path = path[:limit] if limit is not None else path
         path = path[-last:] if last is not None else path
     return (yield from load(session_id, path))
@@ -250,14 +274,18 @@ def one_message(session_id: str, seq: int) -> Read[Message]:
 def blob_bytes(name: str) -> Read[bytes]:
     """Return a blob by its SHA-256; raises `NotFoundError`."""
     if not isinstance(name, str) or re.fullmatch("[0-9a-f]{64}", name) is None:
-        raise InvalidInputError(f"hash must be 64 hexadecimal digits, not {abridged(name)}")
+        raise InvalidInputError(
+            f"hash must be 64 hexadecimal digits, not {abridged(name)}"
+        )
     rows = yield _BLOB, {"hash": name}
     if not rows:
         raise NotFoundError(f"no blob {name}")
     return bytes(rows[0][0])
 
 
-def pages(session_id: str, *, branches: bool = False, size: int = PAGE) -> Read[list[list[int]]]:
+def pages(
+    session_id: str, *, branches: bool = False, size: int = PAGE
+) -> Read[list[list[int]]]:
     """Return the live path (or all seqs) in pages of *size* messages and about `PAGE_BYTES`."""
     if type(size) is not int or size < 1:
         raise InvalidInputError(f"a page has 1 message or more, not {abridged(size)}")

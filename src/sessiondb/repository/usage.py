@@ -55,7 +55,9 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
     # Groups by model even where it is not asked for: prices are per model.
     sums = ", ".join(count_sum(f"m.tokens_{name}") for name in _TOKENS)
     known = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
-    bare = ", ".join(count_sum(f"m.tokens_{name}", "m.cost IS NULL") for name in _TOKENS)
+    bare = ", ".join(
+        count_sum(f"m.tokens_{name}", "m.cost IS NULL") for name in _TOKENS
+    )
     tools = ""
     if "tool" in by:
         # A message with calls of two tools counts in both groups: what a tool took part in.
@@ -83,14 +85,19 @@ def _dimensions(by: object) -> tuple[str, ...]:
     known = f"the keys are {', '.join(DIMENSIONS)}"
     for name in names:
         if not isinstance(name, str) or name not in DIMENSIONS:
-            raise InvalidInputError(f"usage cannot be grouped by {abridged(name)}; {known}")
+            raise InvalidInputError(
+                f"usage cannot be grouped by {abridged(name)}; {known}"
+            )
         if names.count(name) > 1:
             raise InvalidInputError(f"usage is grouped by {name} twice")
     return tuple(names)
 
 
 def usage(
-    filters: Filters, *, by: str | Sequence[str] = ("day", "model"), prices: Prices | None = None
+    filters: Filters,
+    *,
+    by: str | Sequence[str] = ("day", "model"),
+    prices: Prices | None = None,
 ) -> Read[list[UsageRow]]:
     """Return one row per group, in order of its key; nothing to count is ``[]``.
 
@@ -108,7 +115,10 @@ def usage(
     groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
     for row in rows:
         groups.setdefault(tuple(row[14 : 14 + len(by)]), []).append(row)
-    return [_row(dict(zip(by, key, strict=True)), rows, prices) for key, rows in groups.items()]
+    return [
+        _row(dict(zip(by, key, strict=True)), rows, prices)
+        for key, rows in groups.items()
+    ]
 
 
 def _plus(values: Sequence[Any]) -> Any:
@@ -116,7 +126,9 @@ def _plus(values: Sequence[Any]) -> Any:
     return sum(known) if known else None
 
 
-def _row(key: dict[str, Any], rows: list[tuple[Any, ...]], prices: Prices | None) -> UsageRow:
+def _row(
+    key: dict[str, Any], rows: list[tuple[Any, ...]], prices: Prices | None
+) -> UsageRow:
     estimated: list[float] = []
     unpriced = 0
     for row in rows:

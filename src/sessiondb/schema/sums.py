@@ -15,7 +15,9 @@ _COST_LIMIT = "1e300"
 def count_sum(value: str, where: str = "1") -> str:
     """Return SQL for the sum of an integer *value* over the rows *where* holds."""
     kept = "" if where == "1" else f" FILTER (WHERE {where})"
-    return f"CASE WHEN count({value}){kept} THEN CAST(total({value}){kept} AS INTEGER) END"
+    return (
+        f"CASE WHEN count({value}){kept} THEN CAST(total({value}){kept} AS INTEGER) END"
+    )
 
 
 def cost_sum(value: str, where: str = "1") -> str:

@@ -57,22 +57,31 @@ def _rid() -> Column[Any]:
     return Column("rid", Integer, primary_key=True)
 
 
-def _text(name: str, *args: Any, required: bool = False, default: str | None = None) -> Column[Any]:
+def _text(
+    name: str, *args: Any, required: bool = False, default: str | None = None
+) -> Column[Any]:
     server = None if default is None else text(f"'{default}'")
     return Column(name, Text, *args, nullable=not required, server_default=server)
 
 
-def _int(name: str, *args: Any, required: bool = False, default: int | None = None) -> Column[Any]:
+def _int(
+    name: str, *args: Any, required: bool = False, default: int | None = None
+) -> Column[Any]:
     server = None if default is None else text(str(default))
     return Column(name, Integer, *args, nullable=not required, server_default=server)
 
 
 def _json(*names: str) -> list[CheckConstraint]:
-    return [CheckConstraint(f"{name} IS NULL OR json_valid({name})", name=name) for name in names]
+    return [
+        CheckConstraint(f"{name} IS NULL OR json_valid({name})", name=name)
+        for name in names
+    ]
 
 
 def _one_of(name: str, values: str) -> CheckConstraint:
-    return CheckConstraint(f"{name} IN ({', '.join(repr(v) for v in values.split())})", name=name)
+    return CheckConstraint(
+        f"{name} IN ({', '.join(repr(v) for v in values.split())})", name=name
+    )
 
 
 def _blob_ref(name: str) -> Column[Any]:
@@ -181,20 +190,38 @@ session = _table(
 Index("ix_session_parent_id", session.c.parent_id)
 Index("ix_session_root_id", session.c.root_id)
 Index("ix_session_change", session.c.change)
-Index("ix_session_data_blob", session.c.data_blob, sqlite_where=text("data_blob IS NOT NULL"))
+Index(
+    "ix_session_data_blob",
+    session.c.data_blob,
+    sqlite_where=text("data_blob IS NOT NULL"),
+)
 Index("ix_session_native", session.c.id, sqlite_where=text("time_imported IS NULL"))
 Index("ix_session_parent_source", session.c.source, session.c.parent_source_id,
       sqlite_where=text("parent_source_id IS NOT NULL"))  # fmt: skip
 Index("ix_session_used", text("time_updated DESC"), session.c.id)
-Index("ix_session_project_used", session.c.project_id, text("time_updated DESC"), session.c.id)
+Index(
+    "ix_session_project_used",
+    session.c.project_id,
+    text("time_updated DESC"),
+    session.c.id,
+)
 Index("ix_session_project_created", session.c.project_id, session.c.id)
-Index("ix_session_listed_used", text("time_updated DESC"), session.c.id, sqlite_where=text(LISTED))
+Index(
+    "ix_session_listed_used",
+    text("time_updated DESC"),
+    session.c.id,
+    sqlite_where=text(LISTED),
+)
 Index("ix_session_listed_created", session.c.id, sqlite_where=text(LISTED))
 Index("ix_session_listed_project_used", session.c.project_id, text("time_updated DESC"),
       session.c.id, sqlite_where=text(LISTED))  # fmt: skip
 Index("ix_session_listed_project_created", session.c.project_id, session.c.id,
       sqlite_where=text(LISTED))  # fmt: skip
-Index("ix_session_deleted", session.c.time_deleted, sqlite_where=text("time_deleted IS NOT NULL"))
+Index(
+    "ix_session_deleted",
+    session.c.time_deleted,
+    sqlite_where=text("time_deleted IS NOT NULL"),
+)
 
 message = _table(
     "message",
@@ -225,10 +252,20 @@ message = _table(
     *_json("error"),
     Index("ix_message_turn", "session_id", "turn_id"),
 )
-Index("ix_message_usage_key", message.c.usage_key, sqlite_where=text("usage_key IS NOT NULL"))
+Index(
+    "ix_message_usage_key",
+    message.c.usage_key,
+    sqlite_where=text("usage_key IS NOT NULL"),
+)
 Index("ix_message_disordered", message.c.session_id, sqlite_where=text(DISORDERED))
-Index("ix_message_open", message.c.session_id, sqlite_where=text("time_completed IS NULL"))
-Index("ix_message_data_blob", message.c.data_blob, sqlite_where=text("data_blob IS NOT NULL"))
+Index(
+    "ix_message_open", message.c.session_id, sqlite_where=text("time_completed IS NULL")
+)
+Index(
+    "ix_message_data_blob",
+    message.c.data_blob,
+    sqlite_where=text("data_blob IS NOT NULL"),
+)
 
 part = _table(
     "part",
@@ -266,11 +303,19 @@ Index("ix_part_call_id", part.c.session_id, part.c.call_id,
       sqlite_where=text("call_id IS NOT NULL"))  # fmt: skip
 #: Results that are not stored with their call. They are few, so a query for them costs nothing.
 _OWN_RESULT = "type = 'tool-result' AND (text IS NOT NULL OR text_blob IS NOT NULL)"
-Index("ix_part_result", part.c.session_id, part.c.call_id, sqlite_where=text(_OWN_RESULT))
+Index(
+    "ix_part_result", part.c.session_id, part.c.call_id, sqlite_where=text(_OWN_RESULT)
+)
 Index("ix_part_tool", part.c.session_id, part.c.id, sqlite_where=text("type = 'tool'"))
-Index("ix_part_unsettled", part.c.session_id, sqlite_where=text("status IN ('pending', 'running')"))
+Index(
+    "ix_part_unsettled",
+    part.c.session_id,
+    sqlite_where=text("status IN ('pending', 'running')"),
+)
 Index("ix_part_text_blob", part.c.text_blob, sqlite_where=text("text_blob IS NOT NULL"))
-Index("ix_part_input_blob", part.c.input_blob, sqlite_where=text("input_blob IS NOT NULL"))
+Index(
+    "ix_part_input_blob", part.c.input_blob, sqlite_where=text("input_blob IS NOT NULL")
+)
 Index("ix_part_data_blob", part.c.data_blob, sqlite_where=text("data_blob IS NOT NULL"))
 
 todo = _table(

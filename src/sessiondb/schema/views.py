@@ -86,7 +86,9 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
 """.strip()
 
 _TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
-_SUMS = ",\n       ".join(f"{count_sum(f'm.tokens_{name}')} AS tokens_{name}" for name in _TOKENS)
+_SUMS = ",\n       ".join(
+    f"{count_sum(f'm.tokens_{name}')} AS tokens_{name}" for name in _TOKENS
+)
 _COST = f"{cost_sum('m.cost')} AS cost"
 _KNOWN = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
 _COUNTED = f"""
@@ -127,4 +129,11 @@ SELECT s.root_id, tree.depth, tree.path, s.id, s.parent_id, s.relation, s.parent
   FROM tree JOIN session AS s ON s.id = tree.id
 """.strip()
 
-VIEWS = (SESSION_LIST, TRANSCRIPT, TOOL_CALL, USAGE_BY_DAY, USAGE_BY_MODEL, SESSION_TREE)
+VIEWS = (
+    SESSION_LIST,
+    TRANSCRIPT,
+    TOOL_CALL,
+    USAGE_BY_DAY,
+    USAGE_BY_MODEL,
+    SESSION_TREE,
+)

@@ -21,7 +21,11 @@ _FORMATTER = HtmlFormatter(nowrap=True)
 
 def block(text: str, language: str | None) -> str:
     """Return a ``pre`` with *text*; ``diff`` is coloured line by line."""
-    inner = _diff(text) if language in ("diff", "patch", "udiff") else coloured(text, language)
+    inner = (
+        _diff(text)
+        if language in ("diff", "patch", "udiff")
+        else coloured(text, language)
+    )
     return f"<pre><code>{inner}</code></pre>"
 
 
@@ -51,7 +55,9 @@ def _diff(text: str) -> str:
     lines = []
     for line in text.split("\n"):
         kind = _kind(line)
-        lines.append(f'<span class="{kind}">{escaped(line)}</span>' if kind else escaped(line))
+        lines.append(
+            f'<span class="{kind}">{escaped(line)}</span>' if kind else escaped(line)
+        )
     return "\n".join(lines)
 
 

@@ -66,7 +66,9 @@ class Page:
         yield from spooled(
             self._turns(transcript, level + 1), lambda: _head(transcript.head(), level)
         )
-        tail = "".join(piece for block in transcript.tail() for piece in self._block(block))
+        tail = "".join(
+            piece for block in transcript.tail() for piece in self._block(block)
+        )
         if tail:
             yield f'<section class="tail">\n{tail}</section>\n'
         yield "</article>\n"
@@ -114,8 +116,14 @@ class Page:
             yield from self._nested(block)
 
     def _fold(self, fold: Fold) -> Iterator[str]:
-        subject = f'<span class="subject">{escaped(fold.subject)}</span>' if fold.subject else ""
-        facts = "".join(f'<span class="fact">{escaped(fact)}</span>' for fact in fold.facts)
+        subject = (
+            f'<span class="subject">{escaped(fold.subject)}</span>'
+            if fold.subject
+            else ""
+        )
+        facts = "".join(
+            f'<span class="fact">{escaped(fact)}</span>' for fact in fold.facts
+        )
         mark = _mark(*_TONES[fold.tone]) if fold.tone else ""
         line = f"{mark}<strong>{escaped(fold.label)}</strong>{subject}{facts}"
         names = escaped(" ".join(filter(None, ["fold", fold.kind, fold.tone])))
@@ -154,13 +162,21 @@ def _head(head: Head, level: int) -> str:
 
 def _by(entry: Entry, level: int) -> str:
     at = moment(entry.time, "%Y-%m-%dT%H:%M:%SZ")
-    shown = moment(entry.time, "%H:%M:%S" if entry.role != "user" else "%Y-%m-%d %H:%M:%S")
-    time = f'<a href="#{escaped(entry.anchor)}"><time datetime="{at}">{shown}</time></a>'
+    shown = moment(
+        entry.time, "%H:%M:%S" if entry.role != "user" else "%Y-%m-%d %H:%M:%S"
+    )
+    time = (
+        f'<a href="#{escaped(entry.anchor)}"><time datetime="{at}">{shown}</time></a>'
+    )
     facts = "".join(f"<span>{escaped(fact)}</span>" for fact in entry.facts)
     if entry.continues:
         return f'<p class="by again">{facts}{time}</p>\n' if facts else ""
     who = escaped(entry.who)
-    name = f"<h{level}>{who}</h{level}>" if entry.role == "user" else f"<strong>{who}</strong>"
+    name = (
+        f"<h{level}>{who}</h{level}>"
+        if entry.role == "user"
+        else f"<strong>{who}</strong>"
+    )
     model = f"<span>{escaped(entry.model)}</span>" if entry.model else ""
     return f'<div class="by">{name}{model}{facts}{time}</div>\n'
 

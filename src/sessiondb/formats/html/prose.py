@@ -29,7 +29,9 @@ class _Renderer(RendererHTML):
     def image(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         address = str(tokens[idx].attrGet("src") or "")
         name = escaped(f"[image: {tokens[idx].content or address}]")
-        inside = sum(t.nesting for t in tokens[:idx] if t.type in ("link_open", "link_close"))
+        inside = sum(
+            t.nesting for t in tokens[:idx] if t.type in ("link_open", "link_close")
+        )
         if inside or not allowed(address):
             return f'<span title="{escaped(address)}">{name}</span>'
         return f'<a href="{escaped(address)}" rel="noopener noreferrer">{name}</a>'
@@ -43,7 +45,10 @@ class _Renderer(RendererHTML):
     def fence(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         """Code, coloured as all of it."""
         name = tokens[idx].info.split()
-        return block(tokens[idx].content.rstrip("\n"), name[0].lower() if name else None) + "\n"
+        return (
+            block(tokens[idx].content.rstrip("\n"), name[0].lower() if name else None)
+            + "\n"
+        )
 
     def code_block(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         """Code that is indented: no language."""

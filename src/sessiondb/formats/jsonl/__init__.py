@@ -6,7 +6,13 @@ reads it, `writer` makes files and bundles, `scan` and `reader` read them,
 """
 
 from sessiondb.formats.jsonl.growing import additions
-from sessiondb.formats.jsonl.reader import SUFFIXES, SYNC_FOLDER, at, default_locations, read
+from sessiondb.formats.jsonl.reader import (
+    SUFFIXES,
+    SYNC_FOLDER,
+    at,
+    default_locations,
+    read,
+)
 from sessiondb.formats.jsonl.records import deleted
 from sessiondb.formats.jsonl.writer import (
     DETAILS,

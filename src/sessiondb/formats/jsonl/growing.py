@@ -27,7 +27,9 @@ _INHERITED = b',"inherited":true'
 _OWN = ("seq", "slug", "directory", "project", "revision", *records.LINEAGE_FIELDS)
 
 
-def additions(file: IO[bytes], lines: Iterable[str], *, whole: bool = True) -> list[str] | None:
+def additions(
+    file: IO[bytes], lines: Iterable[str], *, whole: bool = True
+) -> list[str] | None:
     """Return the *lines* that are missing from a file; None if it must be rewritten.
 
     A file that is not *whole*, in which something could not be read, is only ever
@@ -45,7 +47,11 @@ def additions(file: IO[bytes], lines: Iterable[str], *, whole: bool = True) -> l
         if key not in there:
             lacking.append(line)
     file.seek(0)
-    stale = [raw for raw in file if raw.strip() and _key(raw) not in ours] if there - ours else []
+    stale = (
+        [raw for raw in file if raw.strip() and _key(raw) not in ours]
+        if there - ours
+        else []
+    )
     if whole and (sum(map(len, stale)) > size or not all(map(_is_out_of_date, stale))):
         return None
     return lacking
@@ -80,5 +86,7 @@ def _is_out_of_date(raw: bytes) -> bool:
         record = checked(record_of(raw, lambda _: b""))
     except (ValueError, RecursionError):
         return False
-    about = record["type"] in records.STATE_TYPES and type(record.get("revision")) is int
+    about = (
+        record["type"] in records.STATE_TYPES and type(record.get("revision")) is int
+    )
     return about or record["type"] in records.HEAD_TYPES

@@ -103,7 +103,9 @@ def _parents_first(sessions: dict[str, Found]) -> Iterator[Found]:
         yield from reversed(chain)
 
 
-def _session(scan: Scan, found: Found, state: State, stat: os.stat_result) -> SourceSession:
+def _session(
+    scan: Scan, found: Found, state: State, stat: os.stat_result
+) -> SourceSession:
     meta = state.meta
     lineage, project = found.lineage, _object(meta.get("project"))
     base = _base(scan.path)
@@ -113,7 +115,8 @@ def _session(scan: Scan, found: Found, state: State, stat: os.stat_result) -> So
         data[records.UNKNOWN] = found.unknown
     source_id = meta.get("source_id")
     todos = [
-        Todo(**dict(zip(records.TODO_FIELDS, x, strict=True))) for x in state.value("todos", ())
+        Todo(**dict(zip(records.TODO_FIELDS, x, strict=True)))
+        for x in state.value("todos", ())
     ]
     summary = state.value(versions.SUMMARY, (None,) * len(versions.SUMMARY_FIELDS))
     return SourceSession(
@@ -125,14 +128,18 @@ def _session(scan: Scan, found: Found, state: State, stat: os.stat_result) -> So
         title=title,
         title_source=title_source,
         directory=_absolute(meta.get("directory", ""), base),
-        worktree=_absolute(project.get("worktree", None if base is None else "."), base),
+        worktree=_absolute(
+            project.get("worktree", None if base is None else "."), base
+        ),
         vcs=project.get("vcs"),
         root_commit=project.get("root_commit"),
         remote=project.get("remote"),
         parent_source_id=lineage.get("parent_source_id"),
         relation=lineage.get("relation"),
         call_id=lineage.get("call_id"),
-        metadata={key: value for key, (value,) in state.below(versions.METADATA).items()},
+        metadata={
+            key: value for key, (value,) in state.below(versions.METADATA).items()
+        },
         todos=tuple(todos),
         diffs=tuple(state.diffs),
         time_created=meta["time"],
@@ -184,14 +191,22 @@ def _absolute(directory: Any, base: str | None) -> Any:
     if base is None:
         return directory
     path = os.path.normpath(Path(base, directory))
-    return path if path == base or path.startswith(base.rstrip(os.sep) + os.sep) else base
+    return (
+        path if path == base or path.startswith(base.rstrip(os.sep) + os.sep) else base
+    )
 
 
 def _messages(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:
     for message_id, lines in found.messages.items():
         try:
             yield _message(message_id, list(_whole(scan, lines)))
-        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        except (
+            ValueError,
+            TypeError,
+            AttributeError,
+            KeyError,
+            RecursionError,
+        ) as error:
             yield scan.problem(f"message {message_id!r:.80}: {error}", lines[0].number)
 
 
@@ -242,7 +257,9 @@ def _message(message_id: str, given: list[Record]) -> SourceMessage:
     draft = MessageDraft(
         role=role,
         id=message_id,
-        parts=tuple(map(_part, sorted(parts.values(), key=lambda part: part.get("idx", 0)))),
+        parts=tuple(
+            map(_part, sorted(parts.values(), key=lambda part: part.get("idx", 0)))
+        ),
         tokens=None if tokens is None else Tokens(**_picked(tokens, Tokens.__slots__)),
         time_created=head["time"],
         data=_object(head.get("data")),
@@ -268,7 +285,13 @@ def _add_part(parts: dict[str, Record], record: Record) -> None:
 
 
 def _part(record: Record) -> PartDraft:
-    names = ("input", "text", "time_updated", *records.PART_FIELDS, *records.RESULT_FIELDS)
+    names = (
+        "input",
+        "text",
+        "time_updated",
+        *records.PART_FIELDS,
+        *records.RESULT_FIELDS,
+    )
     return PartDraft(
         type=record["part_type"],
         id=record["part_id"],

@@ -87,7 +87,9 @@ def head(export: Export) -> Iterator[Record]:
     record |= _known(session, META_FIELDS) | {"directory": session.directory}
     if session.model_source != "derived":
         record |= _known(session, MODEL_FIELDS)
-    about = versions.about_of({name: getattr(session, name) for name in versions.ABOUT_FIELDS})
+    about = versions.about_of(
+        {name: getattr(session, name) for name in versions.ABOUT_FIELDS}
+    )
     here = {versions.ABOUT: about} if any(x is not None for x in about) else {}
     known = versions.versions_of(here, _only_about(export), session.revision, 0)
     if versions.ABOUT in known and known[versions.ABOUT].revision:
@@ -102,7 +104,9 @@ def head(export: Export) -> Iterator[Record]:
         kind = "spawned" if session.relation == "subagent" else "forked"
         yield envelope(kind, session.id, 0, session.time_created) | lineage
     for prompt in export.prompts:
-        record = envelope(PROMPT, session.id, 0, prompt.time_created) | {"prompt_id": prompt.id}
+        record = envelope(PROMPT, session.id, 0, prompt.time_created) | {
+            "prompt_id": prompt.id
+        }
         yield record | _known(prompt, PROMPT_FIELDS)
 
 
@@ -140,7 +144,13 @@ def message_records(message: Message, parent_id: str | None) -> Iterator[Record]
         record["time_completed"] = completed
     if message.parts:
         record["parts"] = [
-            {"part_id": p.id, "part_type": p.type, "time": p.time_created, **_call(p), **_result(p)}
+            {
+                "part_id": p.id,
+                "part_type": p.type,
+                "time": p.time_created,
+                **_call(p),
+                **_result(p),
+            }
             for p in message.parts
         ]
     yield record
@@ -195,7 +205,9 @@ def values(export: Export, ids: Mapping[int, str]) -> dict[str, Any]:
         labels={x.label: ids[x.seq] for x in export.labels if x.seq in ids},
         todos=[[getattr(todo, name) for name in TODO_FIELDS] for todo in export.todos],
         diffs=sorted((diff_value(x, ids.get(x.seq)) for x in export.diffs), key=repr),
-        about=versions.about_of({n: getattr(session, n) for n in versions.ABOUT_FIELDS}),
+        about=versions.about_of(
+            {n: getattr(session, n) for n in versions.ABOUT_FIELDS}
+        ),
         summary=tuple(getattr(session, name) for name in versions.SUMMARY_FIELDS),
         data=_data(session),
         archived=session.time_archived,
@@ -207,7 +219,10 @@ def values(export: Export, ids: Mapping[int, str]) -> dict[str, Any]:
 def diff_value(diff: FileDiff, message_id: str | None) -> list[Any]:
     """Return what identifies a file that was changed."""
     patch = None if diff.patch is None else diff.patch.encode("utf-8", "surrogatepass")
-    sides = [None if x is None else sha256(x).hexdigest() for x in (patch, diff.before, diff.after)]
+    sides = [
+        None if x is None else sha256(x).hexdigest()
+        for x in (patch, diff.before, diff.after)
+    ]
     return [message_id, diff.path, *sides, diff.additions, diff.deletions]
 
 
@@ -215,7 +230,9 @@ def state(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
     """Yield what may change about a session; *ids* maps the seq of a message to its id."""
     session = export.session
     here = values(export, ids)
-    known = versions.versions_of(here, export.base, session.revision, session.time_updated)
+    known = versions.versions_of(
+        here, export.base, session.revision, session.time_updated
+    )
 
     def record(kind: str, version: versions.Version) -> Record:
         found = envelope(kind, session.id, session.last_seq, version.time)
@@ -234,7 +251,11 @@ def state(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
         yield record("todos", known[versions.TODOS]) | {"todos": todos}
     for diff in export.diffs:
         version = known[versions.DIFFS]
-        yield record("file_changed", version) | {"list": version.digest} | _diff(diff, ids)
+        yield (
+            record("file_changed", version)
+            | {"list": version.digest}
+            | _diff(diff, ids)
+        )
 
     whole = versions.Version(session.revision, session.time_updated)
     yield record("session_state", whole) | _rest(session, here, known)
@@ -255,7 +276,9 @@ def _labels(
         if name.startswith(versions.LABEL):
             label = {"label": name.removeprefix(versions.LABEL)}
             if name in here:
-                yield record("labeled", known[name]) | label | {"message_id": here[name]}
+                yield (
+                    record("labeled", known[name]) | label | {"message_id": here[name]}
+                )
             else:
                 yield record("unlabeled", known[name]) | label
 

@@ -19,8 +19,16 @@ from sessiondb.formats.jsonl.values import record_of
 from sessiondb.formats.kit.lines import Line, Lines
 from sessiondb.model import Problem, Prompt, versions
 
-_OF_MESSAGE = frozenset({*records.MESSAGE_TYPES, *records.PART_TYPES, *records.ENDING_TYPES})
-_ENVELOPE = {"schema_version": int, "seq": int, "time": int, "type": str, "session_id": str}
+_OF_MESSAGE = frozenset(
+    {*records.MESSAGE_TYPES, *records.PART_TYPES, *records.ENDING_TYPES}
+)
+_ENVELOPE = {
+    "schema_version": int,
+    "seq": int,
+    "time": int,
+    "type": str,
+    "session_id": str,
+}
 _MAX_INT = 1 << 63
 
 
@@ -57,7 +65,9 @@ class Scan:
             try:
                 self._about(found, self.read(line)[1], line.number)
             except (ValueError, RecursionError) as error:
-                self.problems.append(self.problem(f"line skipped: {error}", line.number))
+                self.problems.append(
+                    self.problem(f"line skipped: {error}", line.number)
+                )
 
     def problem(self, why: str, number: int | None = None) -> Problem:
         """Return a problem of this file."""
@@ -68,7 +78,9 @@ class Scan:
             record = checked(record_of(raw, lambda _: b""))
         except (ValueError, RecursionError) as error:
             torn = "" if raw.endswith(b"\n") else "; the file ends inside of it"
-            self.problems.append(self.problem(f"line skipped: {error}{torn}", line.number))
+            self.problems.append(
+                self.problem(f"line skipped: {error}{torn}", line.number)
+            )
             return
         kind, name = record["type"], record["session_id"]
         found = self.sessions.get(name)
@@ -100,7 +112,9 @@ class Scan:
     def _prompt(self, record: Record) -> Prompt:
         given = dict(record)
         if "text_blob" in given:
-            given["text"] = self.blob(given["text_blob"]).decode("utf-8", "surrogatepass")
+            given["text"] = self.blob(given["text_blob"]).decode(
+                "utf-8", "surrogatepass"
+            )
         for name in ("prompt_id", "source", "text"):
             if not isinstance(given.get(name), str) or not given[name]:
                 raise ValueError(f"a prompt without {name}")
@@ -123,7 +137,11 @@ class Scan:
         data, encoding = record.get("data"), record.get("encoding")
         if not isinstance(data, str) or encoding not in ("utf-8", "base64"):
             raise ValueError(f"line {line.number} is not a blob")
-        raw = data.encode() if encoding == "utf-8" else base64.b64decode(data, validate=True)
+        raw = (
+            data.encode()
+            if encoding == "utf-8"
+            else base64.b64decode(data, validate=True)
+        )
         if hashlib.sha256(raw).hexdigest() != name:
             raise ValueError(f"the blob of line {line.number} does not have its hash")
         return raw
@@ -146,7 +164,9 @@ def checked(record: Any) -> Record:
     if not all(-_MAX_INT <= record[name] < _MAX_INT for name in ("seq", "time")):
         raise ValueError("seq and time are 64-bit integers")
     if record["schema_version"] > records.SCHEMA_VERSION:
-        raise ValueError(f"schema_version {record['schema_version']} is of a newer release")
+        raise ValueError(
+            f"schema_version {record['schema_version']} is of a newer release"
+        )
     if record["type"] in _OF_MESSAGE and not isinstance(record.get("message_id"), str):
         raise ValueError("no message_id")
     return cast(Record, record)

@@ -34,10 +34,14 @@ class State:
         self.meta, self.problems = meta, list[Problem]()
         given = [record for _, record in found.state if record["type"] != "deleted"]
         self.seen = digest(sorted(found.messages))
-        self.deleted = max(filter(None, (_deletion(r) for _, r in found.state)), default=None)
+        self.deleted = max(
+            filter(None, (_deletion(r) for _, r in found.state)), default=None
+        )
         rest = [record for record in given if record["type"] == "session_state"]
         self._scan = scan
-        self.revision = max(filter(_is_revision, _numbers(given, "revision")), default=0)
+        self.revision = max(
+            filter(_is_revision, _numbers(given, "revision")), default=0
+        )
         self.time_updated = _greatest(rest, "time_updated")
         self.time_detached = min(_numbers(rest, "time_detached"), default=None)
         self.last_seq = _greatest(rest, "last_seq") or 0
@@ -49,7 +53,9 @@ class State:
         self.diff_messages: list[str | None] = []
         for number, record in found.state:
             try:
-                for name, value, version in list(_fields(record, self._version(record))):
+                for name, value, version in list(
+                    _fields(record, self._version(record))
+                ):
                     self._take(name, value, version)
             except (ValueError, TypeError, KeyError) as error:
                 self.problems.append(scan.problem(f"line skipped: {error}", number))
@@ -62,7 +68,11 @@ class State:
 
     def below(self, prefix: str) -> dict[str, Any]:
         """Return the values whose names begin with *prefix*, without it."""
-        found = ((name, value) for name, value in self.values.items() if name.startswith(prefix))
+        found = (
+            (name, value)
+            for name, value in self.values.items()
+            if name.startswith(prefix)
+        )
         return {name.removeprefix(prefix): value for name, value in found}
 
     def _version(self, record: Record) -> Version:
@@ -99,10 +109,14 @@ class State:
         for (version, _), items in lists.items():
             # The numbers of messages are those of several databases: only their ids say something.
             ids = {name: n for n, name in enumerate(r.get("message_id") for r in items)}
-            pairs = [(self._diff(record, ids), record.get("message_id")) for record in items]
+            pairs = [
+                (self._diff(record, ids), record.get("message_id")) for record in items
+            ]
             # Merged files may hold one record twice, each with a number of its own.
             found = {repr(records.diff_value(*pair)): pair for pair in pairs}
-            value = sorted((records.diff_value(*pair) for pair in found.values()), key=repr)
+            value = sorted(
+                (records.diff_value(*pair) for pair in found.values()), key=repr
+            )
             if self._take(versions.DIFFS, value, version):
                 self.diffs = [diff for diff, _ in found.values()]
                 self.diff_messages = [message_id for _, message_id in found.values()]
@@ -117,7 +131,9 @@ class State:
         }
         known = {name: record[name] for name in records.DIFF_FIELDS if name in record}
         if "patch_blob" in record:
-            known["patch"] = self._scan.blob(record["patch_blob"]).decode("utf-8", "surrogatepass")
+            known["patch"] = self._scan.blob(record["patch_blob"]).decode(
+                "utf-8", "surrogatepass"
+            )
         message_id = record.get("message_id")
         where = 0 if message_id is None else ids[message_id] + 1
         return FileDiff(seq=where, **known, **sides)
@@ -125,7 +141,9 @@ class State:
 
 def _deletion(record: Record) -> Version | None:
     revision, seen = record.get("revision"), record.get("seen")
-    known = record["type"] == "deleted" and type(revision) is int and isinstance(seen, str)
+    known = (
+        record["type"] == "deleted" and type(revision) is int and isinstance(seen, str)
+    )
     if not known or not _is_revision(revision):
         return None
     return Version(revision or 0, record["time"], str(seen))
@@ -143,7 +161,10 @@ def _fields(record: Record, version: Version) -> Iterator[tuple[str, Any, Versio
         message_id = _text(record["message_id"]) if kind == "labeled" else None
         yield versions.LABEL + _text(record["label"]), message_id, version
     elif kind == "todos":
-        items = [[_object(x).get(name) for name in records.TODO_FIELDS] for x in record["todos"]]
+        items = [
+            [_object(x).get(name) for name in records.TODO_FIELDS]
+            for x in record["todos"]
+        ]
         yield versions.TODOS, items or None, version
     elif kind == "session_state":
         yield from _rest(record, version)
@@ -151,8 +172,12 @@ def _fields(record: Record, version: Version) -> Iterator[tuple[str, Any, Versio
 
 def _rest(record: Record, version: Version) -> Iterator[tuple[str, Any, Version]]:
     summary = [record.get(name) for name in versions.SUMMARY_FIELDS]
-    here = {name: record[name] for name in versions.PLAIN if record.get(name) is not None}
-    here |= {versions.METADATA + k: [v] for k, v in _object(record.get("metadata")).items()}
+    here = {
+        name: record[name] for name in versions.PLAIN if record.get(name) is not None
+    }
+    here |= {
+        versions.METADATA + k: [v] for k, v in _object(record.get("metadata")).items()
+    }
     if record.get("leaf_id") is not None:
         here[versions.LEAF] = _text(record["leaf_id"])
     if any(value is not None for value in summary):

@@ -67,7 +67,9 @@ def _records(export: Export) -> Iterator[Record]:
         above = message.parent_seq
         if above is not None and above not in ids:
             later.append((message.seq, above, message.time_created))
-        yield from records.message_records(message, None if above is None else ids.get(above))
+        yield from records.message_records(
+            message, None if above is None else ids.get(above)
+        )
     for seq, above, time in later:
         if above in ids:
             record = records.envelope("relinked", export.session.id, seq, time)
@@ -119,7 +121,10 @@ _PLAIN_TEXT = re.compile("[^\x00-\x08\x0e-\x1f]*")
 
 
 def _blob(name: str, raw: bytes, session_id: str, seq: int, time: int) -> Record:
-    record = records.envelope("blob", session_id, seq, time) | {"hash": name, "size": len(raw)}
+    record = records.envelope("blob", session_id, seq, time) | {
+        "hash": name,
+        "size": len(raw),
+    }
     try:
         text = raw.decode()
     except UnicodeDecodeError:

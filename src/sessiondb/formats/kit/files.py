@@ -18,7 +18,9 @@ MAX_FILE = 64 << 20
 #: Bytes of a file that is read in one piece; the largest value that can be stored fits.
 MAX_RECORD = 1 << 30
 # No symlink, and no waiting for whoever writes to a fifo. Windows knows only the last of them.
-_NO_TRICKS: int = sum(getattr(os, f, 0) for f in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+_NO_TRICKS: int = sum(
+    getattr(os, f, 0) for f in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
+)
 _EFFECTIVE = os.access in os.supports_effective_ids
 
 

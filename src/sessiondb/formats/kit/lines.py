@@ -64,7 +64,9 @@ class Lines:
                 yield line, raw
                 continue
             del raw
-            self.problems.append((number, f"line skipped: it is longer than {MAX_LINE} bytes"))
+            self.problems.append(
+                (number, f"line skipped: it is longer than {MAX_LINE} bytes")
+            )
             while (rest := self._file.readline(_CHUNK)) and not rest.endswith(b"\n"):
                 offset += len(rest)
             offset += len(rest)
@@ -137,11 +139,15 @@ def _unpack(file: IO[bytes], copy: IO[bytes]) -> Lines:
         for piece in _inflated(file):
             written += copy.write(piece[: limit - written])
             if written >= limit:
-                why = f"it unpacks to more than {limit} bytes, {MAX_RATIO} times its size"
+                why = (
+                    f"it unpacks to more than {limit} bytes, {MAX_RATIO} times its size"
+                )
                 problems.append((None, f"{why}: the rest is not read"))
                 break
     except _DamagedError as error:
-        problems.append((None, f"the packed file is damaged: {error}; the rest is not read"))
+        problems.append(
+            (None, f"the packed file is damaged: {error}; the rest is not read")
+        )
     copy.flush()
     return Lines(copy, found, problems)
 

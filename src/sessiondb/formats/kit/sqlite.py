@@ -125,7 +125,9 @@ class ForeignDatabase:
     def _open(self) -> sqlite3.Connection:
         if not is_file(self.path):
             raise SourceError(f"cannot read {self.path}: no such file")
-        used = [f for f in (_beside(self.path, end) for end in _SIDE_FILES) if _stamp(f)[0]]
+        used = [
+            f for f in (_beside(self.path, end) for end in _SIDE_FILES) if _stamp(f)[0]
+        ]
         if self._glance and not used:
             return self._connect(self.path, _AS_IT_LIES)
         if not os.path.lexists(_beside(self.path, "-wal")):
@@ -166,7 +168,9 @@ class ForeignDatabase:
 
     def _copy(self, files: list[Path]) -> Path:
         """Copy a database and its side files to a private directory; return the copy."""
-        folder = Path(self._after.enter_context(tempfile.TemporaryDirectory(prefix="sessiondb-")))
+        folder = Path(
+            self._after.enter_context(tempfile.TemporaryDirectory(prefix="sessiondb-"))
+        )
         pairs = [str(name) for file in files for name in (file, folder / file.name)]
         for _ in range(_COPY_ATTEMPTS):
             before = [_stamp(file) for file in files]
@@ -177,7 +181,9 @@ class ForeignDatabase:
                     check=True,
                 )
             except (OSError, subprocess.CalledProcessError):
-                raise SourceError(f"cannot read {self.path}, nor copy it to read it") from None
+                raise SourceError(
+                    f"cannot read {self.path}, nor copy it to read it"
+                ) from None
             if [_stamp(file) for file in files] == before:
                 return folder / self.path.name
         raise SourceError(f"cannot read {self.path}: it changes too often to be copied")
@@ -190,7 +196,9 @@ class ForeignDatabase:
         if not os.path.lexists(_beside(self.path, "-wal")):
             return
         with contextlib.suppress(sqlite3.Error):
-            last = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=0)
+            last = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=0
+            )
             with contextlib.closing(last):
                 last.execute("SELECT count(*) FROM sqlite_master")
 

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sessiondb.formats.markdown.prose import attribute, code, fenced, inline, prose, summary
+from sessiondb.formats.markdown.prose import (
+    attribute,
+    code,
+    fenced,
+    inline,
+    prose,
+    summary,
+)
 from sessiondb.formats.transcript import DETAILS, Transcript, documents, spooled
 from sessiondb.formats.transcript.blocks import (
     Block,
@@ -59,7 +66,11 @@ class _Text:
         """One session."""
         level = min(transcript.depth * 2 + 1, 5)
         yield from spooled(
-            (piece for entry in transcript.entries() for piece in self._entry(entry, level + 1)),
+            (
+                piece
+                for entry in transcript.entries()
+                for piece in self._entry(entry, level + 1)
+            ),
             lambda: _head(transcript.head(), level),
         )
         for block in transcript.tail():
@@ -70,7 +81,9 @@ class _Text:
             time = moment(entry.time)
             yield f'<a id="{attribute(entry.anchor)}"></a>\n\n'
             yield f"{'#' * level} {_joined(entry.who, time, *entry.facts)}\n\n"
-        elif entry.role not in ("event", "system") and (not entry.continues or entry.facts):
+        elif entry.role not in ("event", "system") and (
+            not entry.continues or entry.facts
+        ):
             facts = [entry.model, *entry.facts, moment(entry.time, "%H:%M:%S")]
             yield f"**{inline(entry.who)}** · {_joined(*facts)}\n\n"
         for block in entry.blocks:
@@ -93,7 +106,11 @@ class _Text:
         elif isinstance(block, Todos):
             for status, text in block.items:
                 mark = "x" if status == "completed" else " "
-                more = "" if status in ("completed", "pending") else f" *({inline(status)})*"
+                more = (
+                    ""
+                    if status in ("completed", "pending")
+                    else f" *({inline(status)})*"
+                )
                 yield f"- [{mark}] {inline(text)}{more}\n"
             yield "\n"
         elif isinstance(block, Fold):
@@ -125,11 +142,15 @@ def _joined(*texts: str) -> str:
 def _head(head: Head, level: int) -> str:
     out = [f"{'#' * level} {inline(head.title)}\n\n"]
     for name, value in head.facts:
-        out.append(f"- **{name}:** {code(value) if name in _EXACT else inline(value)}\n")
+        out.append(
+            f"- **{name}:** {code(value) if name in _EXACT else inline(value)}\n"
+        )
     out.append("\n")
     if head.prompts:
         out.append("**Prompts**\n\n")
         for number, line in enumerate(head.prompts, 1):
-            out.append(f"{number}. [{inline(line.text) or '…'}](#{attribute(line.anchor)})\n")
+            out.append(
+                f"{number}. [{inline(line.text) or '…'}](#{attribute(line.anchor)})\n"
+            )
         out.append("\n")
     return "".join(out)

@@ -20,7 +20,9 @@ _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
 _WEB = r"(?!\s*(?:https?://|mailto:))"
 _TICKS = re.compile("`+")
-_UNSAFE = re.compile(rf"<(?=[A-Za-z/!?])|!(?=\[)|(?<=\])\({_WEB}|(?<=\]):{_WEB}", re.IGNORECASE)
+_UNSAFE = re.compile(
+    rf"<(?=[A-Za-z/!?])|!(?=\[)|(?<=\])\({_WEB}|(?<=\]):{_WEB}", re.IGNORECASE
+)
 #: The marks of lists and quotes that a line begins with: how many, and how far from the margin.
 _MARK = re.compile(r"[ \t]|[>*+-]|\d{1,9}[.)]")
 _LEAD = re.compile(rf"(?:{_MARK.pattern})+")
@@ -64,7 +66,9 @@ def _code(lines: list[str], start: int, opening: re.Match[str]) -> list[str] | N
     """
     indent, mark = opening[1], opening[2]
     closing = re.compile(rf" {{0,3}}{re.escape(mark[0])}{{{len(mark)},}}[ \t]*")
-    for number in range(start + 1, min(len(lines), start + _REACH) if indent else len(lines)):
+    for number in range(
+        start + 1, min(len(lines), start + _REACH) if indent else len(lines)
+    ):
         line = lines[number]
         if indent and line.strip() and not line.startswith(indent):
             return None
@@ -100,13 +104,17 @@ def _structure(line: str) -> str:
     if _RULE.fullmatch(line):
         return "* * *"
     fence = _FENCE.fullmatch(line)
-    if _UNDERLINE.fullmatch(line) or (fence and (_opening(line) or _UNSAFE.search(line))):
+    if _UNDERLINE.fullmatch(line) or (
+        fence and (_opening(line) or _UNSAFE.search(line))
+    ):
         # It would make a heading of the line above, or code of all that follows.
         return _entities(line)
     lead = _LEAD.match(line)
     if lead and len(lead[0]) > _DEEPEST:
         line = _flattened(lead[0]) + line[lead.end() :]
-    return _HEADING.sub(lambda match: match[1] + "#" * min(len(match[2]) + 3, 6), line, count=1)
+    return _HEADING.sub(
+        lambda match: match[1] + "#" * min(len(match[2]) + 3, 6), line, count=1
+    )
 
 
 def _flattened(lead: str) -> str:

@@ -68,7 +68,11 @@ def message_draft(
     _drop_id(info, "sessionID", session_id)
     role = info.get("role")
     if role == "user":
-        found = {"role": info.pop("role"), "turn_id": message_id, **take(info, fields.USER)}
+        found = {
+            "role": info.pop("role"),
+            "turn_id": message_id,
+            **take(info, fields.USER),
+        }
     elif role == "assistant":
         found = _assistant(info)
     elif type(role) is str:
@@ -138,7 +142,12 @@ def part_draft(
                 del record["state"]
     refuse_unstorable(record)
     return PartDraft(
-        kind, **found, id=part_id, time_created=time_created, time_updated=time_updated, data=record
+        kind,
+        **found,
+        id=part_id,
+        time_created=time_created,
+        time_updated=time_updated,
+        data=record,
     )
 
 
@@ -196,7 +205,9 @@ def todos(items: list[Any]) -> tuple[tuple[Todo, ...], list[Any] | None]:
         if type(item) is dict and fields.word(item.get("content")):
             known = {k: v for k, v in item.items() if k in _TODO and fields.word(v)}
             lines.append(Todo(**known))
-    same = [{k: v for k in _TODO if (v := getattr(line, k)) is not None} for line in lines]
+    same = [
+        {k: v for k in _TODO if (v := getattr(line, k)) is not None} for line in lines
+    ]
     return tuple(lines), None if same == items else items
 
 

@@ -42,7 +42,11 @@ def session_fields(info: dict[str, Any], session_id: str) -> Found:
 
 
 def message_draft(
-    kind: str, record: dict[str, Any], message_id: str, *, time_created: int | None = None
+    kind: str,
+    record: dict[str, Any],
+    message_id: str,
+    *,
+    time_created: int | None = None,
 ) -> MessageDraft:
     """Return the draft of one message of type *kind*; *time_created* is its row's.
 
@@ -66,7 +70,10 @@ def message_draft(
         convert.refuse_unstorable(part["data"])
         part["id"] = part_id(message_id, index)
     return MessageDraft(
-        **found, id=message_id, parts=tuple(PartDraft(**part) for part in parts), data=record
+        **found,
+        id=message_id,
+        parts=tuple(PartDraft(**part) for part in parts),
+        data=record,
     )
 
 
@@ -84,7 +91,9 @@ def _user(record: dict[str, Any], found: Found) -> list[Found]:
     for key, kind in (("files", "file"), ("agents", "agent")):
         items = record.get(key)
         if type(items) is list and items and all(type(item) is dict for item in items):
-            parts += [{"type": kind, "data": _attached(item)} for item in record.pop(key)]
+            parts += [
+                {"type": kind, "data": _attached(item)} for item in record.pop(key)
+            ]
     return parts
 
 
@@ -147,10 +156,18 @@ def _is_piece(item: Any) -> bool:
 
 def _piece(item: dict[str, Any]) -> Found:
     kind = item.pop("type")
-    found: Found = {"type": kind, **take(item, fields2.PART.get(kind, {})), "data": item}
+    found: Found = {
+        "type": kind,
+        **take(item, fields2.PART.get(kind, {})),
+        "data": item,
+    }
     if kind == "tool":
         found.setdefault("tool", convert.NAMELESS)
-        if "time_ended" in found and "time_started" not in found and "time_created" in found:
+        if (
+            "time_ended" in found
+            and "time_started" not in found
+            and "time_created" in found
+        ):
             found["time_started"] = found["time_created"]
             item[NO_RAN] = True
         state = item.get("state")
@@ -177,7 +194,9 @@ def _call(state: dict[str, Any], found: Found) -> None:
         if type(error) is dict and text(error.get("message")):
             found["text"] = error.pop("message")
         known = fields2.OUTCOME.get(kind) if type(kind) is str else None
-        found["outcome"] = known or convert.outcome(found.get("text", ""), state.get("metadata"))
+        found["outcome"] = known or convert.outcome(
+            found.get("text", ""), state.get("metadata")
+        )
 
 
 def _result(state: dict[str, Any], found: Found) -> None:
@@ -228,7 +247,9 @@ def _shell(record: dict[str, Any], found: Found) -> list[Found]:
 
 def _compaction(record: dict[str, Any], found: Found) -> list[Found]:
     if record.get("status") != "completed":
-        found["kind"] = "compaction_failed" if record.get("status") == "failed" else "custom"
+        found["kind"] = (
+            "compaction_failed" if record.get("status") == "failed" else "custom"
+        )
         return []
     recent = _text(record, "recent", **{RECENT: True}) if record.get("recent") else []
     return _text(record, "summary") + recent

@@ -40,7 +40,9 @@ class Database:
 
     def there(self) -> bool:
         """Return whether the file has this generation; only while it is read."""
-        return all(needed <= self.columns(table) for table, needed in self.REQUIRED.items())
+        return all(
+            needed <= self.columns(table) for table, needed in self.REQUIRED.items()
+        )
 
     def where(self, *_: str) -> Path:
         """Everything is in one file."""
@@ -84,9 +86,13 @@ class Database:
         have = self.columns(self.SESSIONS)
         wanted = ("id", "parent_id", "time_created", "title")
         chosen = ", ".join(name if name in have else "NULL" for name in wanted)
-        for name, parent, created, title in self.rows(f"SELECT {chosen} FROM {self.SESSIONS}"):
+        for name, parent, created, title in self.rows(
+            f"SELECT {chosen} FROM {self.SESSIONS}"
+        ):
             if not usable_id(name):
-                yield Problem(str(self.path), f"session {abridged(name)} has no usable id")
+                yield Problem(
+                    str(self.path), f"session {abridged(name)} has no usable id"
+                )
                 continue
             yield Head(
                 name,
@@ -97,9 +103,15 @@ class Database:
 
     def last_used(self) -> dict[str, int]:
         """When each session was last used, 0 where that is unknown."""
-        time = "time_updated" if "time_updated" in self.columns(self.SESSIONS) else "NULL"
+        time = (
+            "time_updated" if "time_updated" in self.columns(self.SESSIONS) else "NULL"
+        )
         rows = self.rows(f"SELECT id, {time} FROM {self.SESSIONS}")
-        return {name: used if type(used) is int else 0 for name, used in rows if usable_id(name)}
+        return {
+            name: used if type(used) is int else 0
+            for name, used in rows
+            if usable_id(name)
+        }
 
     def row(self, session: str) -> dict[str, Any]:
         """Return the row of a session; raises `OddRecordError` where it is gone."""
@@ -109,7 +121,9 @@ class Database:
             raise OddRecordError("is gone")
         return row
 
-    def decode(self, row: dict[str, Any], names: tuple[str, ...], problems: list[Problem]) -> None:
+    def decode(
+        self, row: dict[str, Any], names: tuple[str, ...], problems: list[Problem]
+    ) -> None:
         """Decode the JSON columns *names* of a session's *row* in place; what is odd stays."""
         for name in names:
             if row.get(name) is None:
@@ -130,7 +144,9 @@ class Database:
         """The records of the projects by id."""
         if not {"id", "worktree", "vcs"} <= self.columns("project"):
             return {}
-        return {row["id"]: record_of(row) for row in self.records("SELECT * FROM project")}
+        return {
+            row["id"]: record_of(row) for row in self.records("SELECT * FROM project")
+        }
 
     def put_project(self, record: SessionRecord, row: Mapping[str, Any]) -> None:
         """Say which project the session of *row* belongs to, and what is known of that."""

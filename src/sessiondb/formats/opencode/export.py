@@ -71,10 +71,14 @@ def session_info(session: Session | SourceSession) -> dict[str, Any]:
 
 def _is_shared_at(session: Session | SourceSession) -> bool:
     share = session.metadata.get("share")
-    return isinstance(share, Mapping) and share.get("url") == session.share_url is not None
+    return (
+        isinstance(share, Mapping) and share.get("url") == session.share_url is not None
+    )
 
 
-def message_info(message: Message | MessageDraft, session_id: str) -> dict[str, Any] | None:
+def message_info(
+    message: Message | MessageDraft, session_id: str
+) -> dict[str, Any] | None:
     """Return a message's own record; None for a role that OpenCode 1.x does not have."""
     role = message.role if message.role in fields.MESSAGE else None
     if role is None and "role" not in message.data:
@@ -95,9 +99,15 @@ def message_info(message: Message | MessageDraft, session_id: str) -> dict[str, 
     return overlay(info, message.data)
 
 
-def part_json(part: Part | PartDraft, message_id: str, session_id: str) -> dict[str, Any]:
+def part_json(
+    part: Part | PartDraft, message_id: str, session_id: str
+) -> dict[str, Any]:
     """Return a part's record."""
-    record: dict[str, Any] = {"id": part.id, "messageID": message_id, "sessionID": session_id}
+    record: dict[str, Any] = {
+        "id": part.id,
+        "messageID": message_id,
+        "sessionID": session_id,
+    }
     record["type"] = part.type
     put(record, fields.PART.get(part.type, {}), part)
     if part.type == "tool" and (state := _state(part)):

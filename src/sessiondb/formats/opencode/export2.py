@@ -14,7 +14,14 @@ from sessiondb.formats.opencode.convert import OUTPUT_FILE, ROW_REST
 from sessiondb.formats.opencode.convert2 import GENERATION, NO_RAN, PIECES, RECENT
 from sessiondb.formats.opencode.export import as_stated, session_name, without
 from sessiondb.formats.opencode.fields import overlay, put
-from sessiondb.model import Message, MessageDraft, Part, PartDraft, Session, SourceSession
+from sessiondb.model import (
+    Message,
+    MessageDraft,
+    Part,
+    PartDraft,
+    Session,
+    SourceSession,
+)
 from sessiondb.model.draft import NO_INPUT
 
 #: ``data`` of a session: messages waiting to be sent, and its instructions.
@@ -30,7 +37,10 @@ def export_json(
 ) -> dict[str, Any]:
     """Return what ``opencode session export`` prints for a session that OpenCode 2 wrote."""
     records = (message_json(message) for message in messages)
-    return {"info": session_info(session), "messages": [r for r in records if settled(r)]}
+    return {
+        "info": session_info(session),
+        "messages": [r for r in records if settled(r)],
+    }
 
 
 def session_info(session: Session | SourceSession) -> dict[str, Any]:
@@ -52,7 +62,10 @@ def settled(record: dict[str, Any] | None) -> bool:
     if record["type"] == "assistant":
         time = record.get("time")
         return isinstance(time, dict) and time.get("completed") is not None
-    return record["type"] not in ("shell", "compaction") or record.get("status") != "running"
+    return (
+        record["type"] not in ("shell", "compaction")
+        or record.get("status") != "running"
+    )
 
 
 def message_json(message: Message | MessageDraft) -> dict[str, Any] | None:

@@ -99,7 +99,9 @@ class _Document:
             value, end = piece(self.text, at)
             found = _slice(at, end, value)
             again = found.id in self.messages  # kept all the same, beside the first
-            self.messages[f"{found.id}/{len(self.messages)}" if again else found.id] = found
+            self.messages[f"{found.id}/{len(self.messages)}" if again else found.id] = (
+                found
+            )
             at = self._skip(end, ",")
         return at + 1
 
@@ -203,7 +205,10 @@ class Exported:
 
     def messages(self, session: str) -> list[Opened]:  # noqa: ARG002 - there is only one
         """Name the messages in order."""
-        return [Opened(item.time or 0, name) for name, item in self.document.messages.items()]
+        return [
+            Opened(item.time or 0, name)
+            for name, item in self.document.messages.items()
+        ]
 
     def _element(self, message: str) -> Any:
         """Read one message; raises `OddRecordError`."""
@@ -213,7 +218,9 @@ class Exported:
         found = self.document.messages.get(message)
         if found is None:
             return None
-        return self.document.text[found.start : found.end].encode("utf-8", "surrogateescape")
+        return self.document.text[found.start : found.end].encode(
+            "utf-8", "surrogateescape"
+        )
 
     def message(self, session: str, message: str) -> Raw:  # noqa: ARG002 - there is only one
         """Read one message; raises `OddRecordError`."""
@@ -256,7 +263,12 @@ class Exported2(Exported):
                 yield Row(name, "unknown", known_time(found.time), self._raw(name))
                 continue
             element.pop("id", None)
-            yield Row(name, str(element.pop("type", "unknown")), known_time(found.time), element)
+            yield Row(
+                name,
+                str(element.pop("type", "unknown")),
+                known_time(found.time),
+                element,
+            )
 
     def unexplained(self, session: str, fork: Fork | None) -> tuple[float, Tokens]:  # noqa: ARG002
         """The session's cost besides its messages; copies are known by their ids."""
@@ -272,7 +284,11 @@ class Exported2(Exported):
         """Session, original and boundary, where it is a fork."""
         info = self.document.info
         fork = info.get("fork")
-        if type(fork) is dict and usable_id(fork.get("sessionID")) and usable_id(info.get("id")):
+        if (
+            type(fork) is dict
+            and usable_id(fork.get("sessionID"))
+            and usable_id(info.get("id"))
+        ):
             yield info["id"], fork["sessionID"], fork.get("boundary")
 
     def copies(self, *_: Any) -> list[tuple[str, str]]:

@@ -20,7 +20,9 @@ from sessiondb.formats.opencode.fields import (
     word,
 )
 
-MODEL: Fields = {"model": {"providerID": ("provider_id", word), "id": ("model_id", word)}}
+MODEL: Fields = {
+    "model": {"providerID": ("provider_id", word), "id": ("model_id", word)}
+}
 SESSION: Fields = {
     "title": ("title", name),
     "agent": ("agent", word),
@@ -36,14 +38,22 @@ SESSION: Fields = {
     },
 }
 _CREATED: Fields = {"time": {"created": ("time_created", time)}}
-_SPENT: Fields = {**_CREATED, **MODEL, "cost": ("cost", cost), "error": ("error", structure)}
+_SPENT: Fields = {
+    **_CREATED,
+    **MODEL,
+    "cost": ("cost", cost),
+    "error": ("error", structure),
+}
 #: Columns of a message by the type of its record; any other type has only its time.
 MESSAGE: Mapping[str, Fields] = {
     "user": _CREATED,
     "system": _CREATED,
     "assistant": {
         **_SPENT,
-        "time": {"created": ("time_created", time), "completed": ("time_completed", time)},
+        "time": {
+            "created": ("time_created", time),
+            "completed": ("time_completed", time),
+        },
         "agent": ("agent", word),
     },
     "compaction": _SPENT,
@@ -71,7 +81,12 @@ PART: Mapping[str, Fields] = {
         },
     },
 }
-STATUS = {"streaming": "pending", "running": "running", "completed": "completed", "error": "error"}
+STATUS = {
+    "streaming": "pending",
+    "running": "running",
+    "completed": "completed",
+    "error": "error",
+}
 #: The outcome of a call by the type of its error; anything else failed.
 OUTCOME = {
     "permission.rejected": "denied",

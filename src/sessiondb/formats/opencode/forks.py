@@ -51,7 +51,9 @@ Shared: TypeAlias = "Callable[[Records, str, str], list[Any]]"
 def shared(records: Records, session: str, message: str) -> list[Any]:
     """Return what a copy of a message of 1.x has in common with it; raises `OddRecordError`."""
     info = load_object(records.message(session, message))
-    contents = [_content(load_object(part.raw)) for part in records.parts(session, message)]
+    contents = [
+        _content(load_object(part.raw)) for part in records.parts(session, message)
+    ]
     return [*(info.get(key) for key in ("role", "time", "cost", "tokens")), contents]
 
 
@@ -81,7 +83,9 @@ class _Contents:
             common = self._shared(self._records, self.head.id, message)
         except OddRecordError:
             return None
-        return blake2b(json.dumps(common, sort_keys=True).encode(), digest_size=16).digest()
+        return blake2b(
+            json.dumps(common, sort_keys=True).encode(), digest_size=16
+        ).digest()
 
 
 def _content(part: dict[str, Any]) -> dict[str, Any]:
@@ -122,13 +126,19 @@ def _recognise_among(sessions: list[_Contents], forks: dict[str, Fork]) -> None:
     for index, session in enumerate(sessions):
         if session.head.parent is not None or session.head.id in forks:
             continue
-        older = [s for s in sessions[:index] if s.head.time_created < session.head.time_created]
+        older = [
+            s
+            for s in sessions[:index]
+            if s.head.time_created < session.head.time_created
+        ]
         original, length = _original(session, older)
         if original is not None:
             forks[session.head.id] = _fork(session, original, length, forks)
 
 
-def _original(session: _Contents, older: list[_Contents]) -> tuple[_Contents | None, int]:
+def _original(
+    session: _Contents, older: list[_Contents]
+) -> tuple[_Contents | None, int]:
     """Return the session that *session* begins like, and how many messages they share."""
     best: tuple[int, int] = (0, 0)
     original = None
@@ -169,7 +179,9 @@ def _kinship(title: str, other: str) -> int:
     return 1 if (base["title"] if base else other) == match["title"] else 0
 
 
-def _fork(session: _Contents, original: _Contents, length: int, forks: dict[str, Fork]) -> Fork:
+def _fork(
+    session: _Contents, original: _Contents, length: int, forks: dict[str, Fork]
+) -> Fork:
     pairs = zip(session.messages[:length], original.messages, strict=False)
     copies = {copy.id: source.id for copy, source in pairs}
     older = forks.get(original.head.id)

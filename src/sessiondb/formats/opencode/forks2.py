@@ -23,7 +23,9 @@ def forks(records: Records2, heads: Collection[Head]) -> dict[str, Fork]:
         cut = next(reversed(copies.values()), None) or _through(boundary)
         marked[name] = Fork(original, cut, copies, {})
     found = recognise(records, heads, marked, _shared)
-    return {name: replace(fork, roots=_roots(name, found)) for name, fork in found.items()}
+    return {
+        name: replace(fork, roots=_roots(name, found)) for name, fork in found.items()
+    }
 
 
 def _through(boundary: Any) -> str | None:

@@ -57,7 +57,9 @@ def default_locations(env: Mapping[str, str]) -> list[Path]:
     named = env.get("OPENCODE_DB")
     if named and named != ":memory:":
         folders = found or ([Path()] if Path(named).is_absolute() else [])
-        paths = dict.fromkeys(folder / named for folder in folders)  # an absolute one stays itself
+        paths = dict.fromkeys(
+            folder / named for folder in folders
+        )  # an absolute one stays itself
         found += [path for path in paths if not _is_inside(path, found)]
     return found
 
@@ -136,7 +138,9 @@ def _newer_beside(path: Path, file: ForeignDatabase) -> set[str]:
     }
 
 
-def _beside(folder: Path, path: Path | None = None) -> Iterator[tuple[Path, dict[str, int]]]:
+def _beside(
+    folder: Path, path: Path | None = None
+) -> Iterator[tuple[Path, dict[str, int]]]:
     """Yield the databases in *folder* but that at *path*, each with its sessions' last uses."""
     for database in sorted(folder.glob("*.db")):
         if database != path and is_store(database):

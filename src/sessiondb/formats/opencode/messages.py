@@ -10,7 +10,13 @@ from itertools import islice
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.json import OddRecordError, Raw, check_id, known_time, load_object
+from sessiondb.formats.kit.json import (
+    OddRecordError,
+    Raw,
+    check_id,
+    known_time,
+    load_object,
+)
 from sessiondb.formats.opencode import convert
 from sessiondb.formats.opencode.fields import word
 from sessiondb.formats.opencode.forks import Fork
@@ -63,7 +69,9 @@ class Messages:
             parts: list[PartDraft] = []
             yield from self._parts(name, parts)
             when = known_time(opened.time) or None
-            draft = convert.message_draft(info, name, self._session, parts, time_created=when)
+            draft = convert.message_draft(
+                info, name, self._session, parts, time_created=when
+            )
         except OddRecordError as error:
             yield self._problem(f"message {abridged(name)} {error}", name)
             return
@@ -84,16 +92,22 @@ class Messages:
                 try:
                     draft = self._part(part, raw, message)
                 except OddRecordError as error:
-                    yield self._problem(f"part {abridged(part.id)} {error}", message, part.id)
+                    yield self._problem(
+                        f"part {abridged(part.id)} {error}", message, part.id
+                    )
                     continue
                 if part.id in names:
-                    why = f"part {abridged(part.id)} is there twice; the first one counts"
+                    why = (
+                        f"part {abridged(part.id)} is there twice; the first one counts"
+                    )
                     yield self._problem(why, message, part.id)
                     continue
                 names.add(part.id)
                 parts.append(draft)
         except OddRecordError as error:
-            yield self._problem(f"the parts of message {abridged(message)}: {error}", message)
+            yield self._problem(
+                f"the parts of message {abridged(message)}: {error}", message
+            )
 
     def _part(self, part: RawPart, raw: list[Raw], message: str) -> PartDraft:
         """Return a part; its stored form is taken out of *raw*, so that it can be freed."""
@@ -115,7 +129,8 @@ class Messages:
 
     def _problem(self, why: str, *ids: str) -> Problem:
         return Problem(
-            str(self._records.where(self._session, *ids)), f"session {self._session}: {why}"
+            str(self._records.where(self._session, *ids)),
+            f"session {self._session}: {why}",
         )
 
 

@@ -87,7 +87,9 @@ class Messages2:
             check_id(row.id)
             check_id(row.type)
             record = load_object(row.raw)
-            draft = convert2.message_draft(row.type, record, row.id, time_created=row.time_created)
+            draft = convert2.message_draft(
+                row.type, record, row.id, time_created=row.time_created
+            )
         except OddRecordError as error:
             return self._problem(f"message {abridged(row.id)} {error}")
         parts = [self._with_output(part, draft) for part in draft.parts]
@@ -119,4 +121,6 @@ class Messages2:
         return saved[1] if saved else details.get("outputPath")
 
     def _problem(self, why: str) -> Problem:
-        return Problem(str(self._rows.where(self._session)), f"session {self._session}: {why}")
+        return Problem(
+            str(self._rows.where(self._session)), f"session {self._session}: {why}"
+        )

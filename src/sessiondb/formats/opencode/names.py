@@ -32,7 +32,9 @@ def own_id(session: Session) -> str:
 
 def minted(prefix: str, time: int, step: int, *facts: Any) -> str:
     """Return an id as OpenCode makes them: 48 bits of time (ms * 4096 + step), 14 characters."""
-    digest = hashlib.sha256("\0".join(map(str, facts)).encode("utf-8", "surrogatepass")).digest()
+    digest = hashlib.sha256(
+        "\0".join(map(str, facts)).encode("utf-8", "surrogatepass")
+    ).digest()
     number, tail = int.from_bytes(digest), ""
     for _ in range(14):
         number, digit = divmod(number, 62)
@@ -72,4 +74,8 @@ class Names:
 
     def of(self, message_id: Any) -> Any:
         """Return what *message_id* is written as, itself where no such message was written."""
-        return self._known.get(message_id, message_id) if type(message_id) is str else message_id
+        return (
+            self._known.get(message_id, message_id)
+            if type(message_id) is str
+            else message_id
+        )

@@ -48,7 +48,11 @@ def _shape(message: Message) -> int:
     if isinstance(path, dict) and "cwd" in path and "mode" in data:
         return 1
     streamed = isinstance(time, dict) and "streamed" in time
-    return 2 if streamed or "rawFinish" in data or isinstance(data.get("snapshot"), dict) else 0
+    return (
+        2
+        if streamed or "rawFinish" in data or isinstance(data.get("snapshot"), dict)
+        else 0
+    )
 
 
 def text_of(message: Message, *, synthetic: bool = False) -> str:
@@ -63,7 +67,9 @@ def text_of(message: Message, *, synthetic: bool = False) -> str:
     )
 
 
-def model_of(messages: list[Message], index: int, session: Session) -> tuple[str, Model]:
+def model_of(
+    messages: list[Message], index: int, session: Session
+) -> tuple[str, Model]:
     """Return agent and model of a message: its own, else those of the answer to it, or before."""
     agent = provider = model = None
     near = [*messages[index:], *reversed(messages[:index])]

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 from sessiondb.formats.content import file_of
 from sessiondb.formats.opencode.convert import OUTPUT_FILE
 from sessiondb.formats.opencode.export2 import part_json
-from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT, arguments, details_of, is_json
+from sessiondb.formats.opencode.neutral import (
+    WHOLE_OUTPUT,
+    arguments,
+    details_of,
+    is_json,
+)
 from sessiondb.model import Message, Part
 
 if TYPE_CHECKING:
@@ -133,15 +138,27 @@ def _attachments(pieces: Any) -> list[Record]:
     files = []
     for item in pieces if isinstance(pieces, list) else ():
         if isinstance(item, dict) and item.get("type") == "file":
-            name = {"filename": item["name"]} if isinstance(item.get("name"), str) else {}
-            files.append({"type": "file", "mime": item.get("mime"), "url": item.get("uri"), **name})
+            name = (
+                {"filename": item["name"]} if isinstance(item.get("name"), str) else {}
+            )
+            files.append(
+                {
+                    "type": "file",
+                    "mime": item.get("mime"),
+                    "url": item.get("uri"),
+                    **name,
+                }
+            )
     return files
 
 
 def _stepped(message: Message, parts: list[Record], snapshot: Record) -> list[Record]:
     """Put an answer between the snapshots that 2 keeps beside it."""
     start, end, files = (snapshot.get(key) for key in ("start", "end", "files"))
-    first = {"type": "step-start", **({"snapshot": start} if isinstance(start, str) else {})}
+    first = {
+        "type": "step-start",
+        **({"snapshot": start} if isinstance(start, str) else {}),
+    }
     last: list[Record] = []
     tokens = message.tokens
     if isinstance(end, str) and tokens is not None:

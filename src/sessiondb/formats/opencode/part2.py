@@ -22,7 +22,9 @@ def content_of(to: Second, message: Message) -> list[Record]:
     content = []
     for part in message.parts:
         if part.type == "text":
-            content.append({"type": "text", "text": part.text or "", **_provider(part, "state")})
+            content.append(
+                {"type": "text", "text": part.text or "", **_provider(part, "state")}
+            )
         elif part.type == "reasoning":
             content.append(
                 {
@@ -69,7 +71,10 @@ def _provider(part: Part, key: str) -> Record:
 
 def _times(part: Part, end: str) -> Record:
     start = part.time_started or part.time_created
-    return {"created": start, **({} if part.time_ended is None else {end: part.time_ended})}
+    return {
+        "created": start,
+        **({} if part.time_ended is None else {end: part.time_ended}),
+    }
 
 
 def _tool(to: Second, message: Message, part: Part) -> Record:
@@ -93,13 +98,20 @@ def _state(to: Second, message: Message, part: Part, source: Record) -> Record:
     details = source.get("metadata")
     if not isinstance(details, dict):
         details = None if part.data.get("state") else details_of(part) or None
-    found: Record = {"input": arguments(part)} | ({} if details is None else {"metadata": details})
+    found: Record = {"input": arguments(part)} | (
+        {} if details is None else {"metadata": details}
+    )
     if part.status == "completed":
         return {"status": "completed", **found, "content": _content(part, source)}
     error = {"type": "tool.execution", "message": part.text or part.outcome or "failed"}
     if part.status != "error":
-        to.lose(f"that call {part.call_id} is open: it is written as interrupted", message)
-        error = {"type": "tool.interrupted", "message": part.text or "Tool execution interrupted"}
+        to.lose(
+            f"that call {part.call_id} is open: it is written as interrupted", message
+        )
+        error = {
+            "type": "tool.interrupted",
+            "message": part.text or "Tool execution interrupted",
+        }
     elif part.outcome == "denied":
         error["type"] = "permission.rejected"
     if isinstance(found.get("metadata", {}).get("output"), str):

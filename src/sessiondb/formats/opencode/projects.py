@@ -47,7 +47,9 @@ def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject 
     return SourceProject(
         name=name if word(name) and name else None,
         permission=permission if type(permission) in (list, dict) else None,
-        sandboxes=tuple(box for box in boxes if word(box)) if type(boxes) is list else (),
+        sandboxes=tuple(box for box in boxes if word(box))
+        if type(boxes) is list
+        else (),
         time_created=when.get("created"),
         time_initialized=when.get("initialized"),
         record=rest,
@@ -56,7 +58,9 @@ def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject 
 
 def record_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record that a *row* of the table ``project`` represents."""
-    record = {name: row[name] for name in (*_PLACE, "name") if row.get(name) is not None}
+    record = {
+        name: row[name] for name in (*_PLACE, "name") if row.get(name) is not None
+    }
     icon = {key: row[name] for key, name in _ICON.items() if row.get(name) is not None}
     if icon:
         record["icon"] = icon

@@ -88,7 +88,10 @@ class _Reading:
         try:
             self._forks = self._generation.forks(self._records, heads.values())
         except UNREADABLE as error:
-            yield Problem(self._path, f"forks are not recognised, messages cannot be read: {error}")
+            yield Problem(
+                self._path,
+                f"forks are not recognised, messages cannot be read: {error}",
+            )
         for head in self._in_order(heads):
             if isinstance(head, Problem):
                 yield head
@@ -97,7 +100,9 @@ class _Reading:
 
     def _in_order(self, heads: dict[str, Head]) -> Iterator[Head | Problem]:
         done: set[str] = set()
-        for head in sorted(heads.values(), key=lambda head: (head.time_created, head.id)):
+        for head in sorted(
+            heads.values(), key=lambda head: (head.time_created, head.id)
+        ):
             chain, names = [head], {head.id}
             while (above := self._above(chain[-1])) in heads and above not in done:
                 if above in names:
@@ -123,10 +128,15 @@ class _Reading:
             found.update(record.columns)
             _put_beside(found, record)
         except OddRecordError as error:
-            yield Problem(str(self._records.where(head.id)), f"session {abridged(head.id)} {error}")
+            yield Problem(
+                str(self._records.where(head.id)),
+                f"session {abridged(head.id)} {error}",
+            )
             return
         except sqlite3.Error as error:
-            yield Problem(self._path, f"session {abridged(head.id)} cannot be read: {error}")
+            yield Problem(
+                self._path, f"session {abridged(head.id)} cannot be read: {error}"
+            )
             return
         yield from record.problems
         fork = self._forks.get(head.id)
@@ -180,7 +190,9 @@ def _children(part: dict[str, Any]) -> Iterator[str]:
         return
     named = [details.get("sessionId"), details.get("sessionID")]
     if type(details.get("summary")) is list:
-        named += [part.get("sessionID") for part in details["summary"] if type(part) is dict]
+        named += [
+            part.get("sessionID") for part in details["summary"] if type(part) is dict
+        ]
     yield from (name for name in named if type(name) is str)
 
 
@@ -208,7 +220,9 @@ def _put_place(found: dict[str, Any], record: SessionRecord, messages: Any) -> N
         found["root_commit"] = record.root_commit
 
 
-def _put_share(found: dict[str, Any], record: SessionRecord, share: dict[str, Any]) -> None:
+def _put_share(
+    found: dict[str, Any], record: SessionRecord, share: dict[str, Any]
+) -> None:
     """Keep the secret that ends a share, its address, and where both were."""
     found["metadata"] = {**found.get("metadata", {}), "share": share}
     kept: dict[str, Any] = {}

@@ -20,7 +20,9 @@ def read_json(path: Path, kind: type, problems: list[Problem]) -> Any:
     """Return what a side file holds, None where there is none or it is odd; that is a problem."""
     size, _ = stamp(path) or (0, 0)
     if size > MAX_FILE:
-        problems.append(Problem(str(path), f"{path.name} is larger than {MAX_FILE} bytes"))
+        problems.append(
+            Problem(str(path), f"{path.name} is larger than {MAX_FILE} bytes")
+        )
         return None
     try:
         raw = read_file(path)

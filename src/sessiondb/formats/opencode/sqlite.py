@@ -15,7 +15,13 @@ from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import known_time
 from sessiondb.formats.opencode.convert import ROW_REST
 from sessiondb.formats.opencode.database import Database
-from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord, unwrapped
+from sessiondb.formats.opencode.records import (
+    Head,
+    Opened,
+    RawPart,
+    SessionRecord,
+    unwrapped,
+)
 from sessiondb.formats.opencode.sidefiles import read_json
 from sessiondb.model import Problem
 
@@ -38,7 +44,16 @@ _SUMMARY["files"] = "summary_files"
 _TOKENS = ("tokens_input", "tokens_output", "tokens_reasoning")
 _CACHE = ("tokens_cache_read", "tokens_cache_write")
 _TIMES = ("time_created", "time_updated", "time_compacting", "time_archived")
-_KNOWN = {*_PLAIN, *_JSON, *_SUMMARY.values(), *_TOKENS, *_CACHE, *_TIMES, "cost", "share_url"}
+_KNOWN = {
+    *_PLAIN,
+    *_JSON,
+    *_SUMMARY.values(),
+    *_TOKENS,
+    *_CACHE,
+    *_TIMES,
+    "cost",
+    "share_url",
+}
 
 
 class SQLiteRecords(Database):
@@ -93,13 +108,18 @@ class SQLiteRecords(Database):
         if not {"session_id", "id", "secret", "url"} <= self.columns("session_share"):
             return None
         return next(
-            self.records("SELECT id, secret, url FROM session_share WHERE session_id = ?", session),
+            self.records(
+                "SELECT id, secret, url FROM session_share WHERE session_id = ?",
+                session,
+            ),
             None,
         )
 
     def first_times(self) -> dict[str, int]:
         """When the first message of each session was created; the index answers it."""
-        rows = self.rows("SELECT session_id, min(time_created) FROM message GROUP BY session_id")
+        rows = self.rows(
+            "SELECT session_id, min(time_created) FROM message GROUP BY session_id"
+        )
         return {name: time for name, time in rows if type(time) is int}
 
     def messages(self, session: str) -> list[Opened]:
@@ -108,7 +128,9 @@ class SQLiteRecords(Database):
             "SELECT time_created, id FROM message WHERE session_id = ? ORDER BY time_created, id",
             session,
         )
-        return [Opened(time if type(time) is int else 0, str(name)) for time, name in rows]
+        return [
+            Opened(time if type(time) is int else 0, str(name)) for time, name in rows
+        ]
 
     def message(self, session: str, message: str) -> bytes | None:
         """Read one message as stored."""
@@ -150,7 +172,11 @@ class SQLiteRecords(Database):
 
 def info_of(row: dict[str, Any]) -> dict[str, Any]:
     """Return a session's record as OpenCode makes it from a *row*, whose JSON is decoded."""
-    info = {name: row[column] for column, name in _PLAIN.items() if row.get(column) is not None}
+    info = {
+        name: row[column]
+        for column, name in _PLAIN.items()
+        if row.get(column) is not None
+    }
     counts = {name: row.get(column) for name, column in _SUMMARY.items()}
     if any(number is not None for number in counts.values()):
         info["summary"] = {name: number or 0 for name, number in counts.items()}
@@ -159,8 +185,12 @@ def info_of(row: dict[str, Any]) -> dict[str, Any]:
     if row.get("cost") is not None:
         info["cost"] = row["cost"]
     if row.get("tokens_input") is not None:
-        info["tokens"] = {name.removeprefix("tokens_"): row.get(name) for name in _TOKENS}
-        info["tokens"]["cache"] = {name.rpartition("_")[2]: row.get(name) for name in _CACHE}
+        info["tokens"] = {
+            name.removeprefix("tokens_"): row.get(name) for name in _TOKENS
+        }
+        info["tokens"]["cache"] = {
+            name.rpartition("_")[2]: row.get(name) for name in _CACHE
+        }
     if row.get("share_url"):
         info["share"] = {"url": row["share_url"]}
     for column in ("model", "metadata", "revert", "permission"):

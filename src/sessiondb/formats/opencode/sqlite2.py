@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from sessiondb.formats.kit.json import OddRecordError, Raw, known_time, load, load_object, usable_id
+from sessiondb.formats.kit.json import (
+    OddRecordError,
+    Raw,
+    known_time,
+    load,
+    load_object,
+    usable_id,
+)
 from sessiondb.formats.opencode.convert import ROW_REST
 from sessiondb.formats.opencode.database import Database
 from sessiondb.formats.opencode.export2 import INBOX, INSTRUCTIONS, PENDING
@@ -23,11 +30,19 @@ _JSON = ("model", "metadata", "revert", "permission", "summary_diffs", "fork_bou
 _TOKENS = {name: f"tokens_{name}" for name in ("input", "output", "reasoning")}
 _CACHE = {name: f"tokens_cache_{name}" for name in ("read", "write")}
 _TIMES = ("created", "updated", "idle", "viewed", "archived")
-_PLAIN = {"id": "id", "parentID": "parent_id", "projectID": "project_id", "agent": "agent"}
+_PLAIN = {
+    "id": "id",
+    "parentID": "parent_id",
+    "projectID": "project_id",
+    "agent": "agent",
+}
 _PLAIN |= {"title": "title", "metadata": "metadata", "permissions": "permission"}
 _PLAIN |= {"revert": "revert", "outcome": "idle_outcome", "cost": "cost"}
 #: The cost of a message by its place in the record, and the column of the session's sum.
-_SPENT = {"cost": "cost", **{f"tokens.{name}": column for name, column in _TOKENS.items()}}
+_SPENT = {
+    "cost": "cost",
+    **{f"tokens.{name}": column for name, column in _TOKENS.items()},
+}
 _SPENT |= {f"tokens.cache.{name}": column for name, column in _CACHE.items()}
 _BESIDE: Mapping[str, Callable[[Any], bool]] = {
     "version": word,
@@ -39,7 +54,12 @@ _BESIDE: Mapping[str, Callable[[Any], bool]] = {
     "time_compacting": time,
 }
 _KNOWN = {*_PLAIN.values(), *_TOKENS.values(), *_CACHE.values(), "model", "directory"}
-_KNOWN |= {"workspace_id", "fork_session_id", "fork_boundary", *(f"time_{name}" for name in _TIMES)}
+_KNOWN |= {
+    "workspace_id",
+    "fork_session_id",
+    "fork_boundary",
+    *(f"time_{name}" for name in _TIMES),
+}
 #: An instruction of this many characters and more stays behind its hash: OpenCode's own texts.
 _LONG = 1024
 
@@ -77,7 +97,9 @@ class Records2(Database):
         self.put_project(record, row)
         self.decode(row, _JSON, record.problems)
         record.info = info_of(row)
-        record.columns = {name: row[name] for name, fits in _BESIDE.items() if fits(row.get(name))}
+        record.columns = {
+            name: row[name] for name, fits in _BESIDE.items() if fits(row.get(name))
+        }
         known = _KNOWN | record.columns.keys()
         other = {k: v for k, v in row.items() if k not in known and v is not None}
         beside = {
@@ -87,10 +109,14 @@ class Records2(Database):
             ROW_REST: other,
         }
         record.info.update((key, value) for key, value in beside.items() if value)
-        record.facts.append([record.info.get(key) for key in (INBOX, PENDING, INSTRUCTIONS)])
+        record.facts.append(
+            [record.info.get(key) for key in (INBOX, PENDING, INSTRUCTIONS)]
+        )
         return record
 
-    def _waiting(self, table: str, order: str, session: str) -> Iterator[dict[str, Any]]:
+    def _waiting(
+        self, table: str, order: str, session: str
+    ) -> Iterator[dict[str, Any]]:
         if {"session_id", order} <= self.columns(table):
             yield from self.records(
                 f"SELECT * FROM {table} WHERE session_id = ? ORDER BY {order}", session
@@ -101,7 +127,9 @@ class Records2(Database):
         found: dict[str, Any] = {}
         for table in ("instruction_state", "instruction_entry"):
             if "session_id" in self.columns(table):
-                rows = list(self.records(f"SELECT * FROM {table} WHERE session_id = ?", session))
+                rows = list(
+                    self.records(f"SELECT * FROM {table} WHERE session_id = ?", session)
+                )
                 found.update({table: rows} if rows else {})
         if found and {"hash", "value"} <= self.columns("instruction_blob"):
             told = str(found.get("instruction_state"))
@@ -127,7 +155,9 @@ class Records2(Database):
             "SELECT time_created, id FROM session_message WHERE session_id = ? ORDER BY seq",
             session,
         )
-        return [Opened(made if type(made) is int else 0, str(name)) for made, name in rows]
+        return [
+            Opened(made if type(made) is int else 0, str(name)) for made, name in rows
+        ]
 
     def each(self, session: str) -> Iterator[Row]:
         """Read the messages of a session in order."""
@@ -174,7 +204,9 @@ class Records2(Database):
                 if usable_id(name) and usable_id(original) and name != original:
                     yield name, original, _boundary(self.stored(raw))
 
-    def copies(self, session: str, original: str, boundary: Any) -> list[tuple[str, str]]:
+    def copies(
+        self, session: str, original: str, boundary: Any
+    ) -> list[tuple[str, str]]:
         """Name the messages that a fork copied, and what they are in its original, in order.
 
         Where the original lost its boundary, copies are known by ids that end with their seq.
@@ -219,7 +251,8 @@ class Records2(Database):
         )
         stated = [row.get(name) for name in _SPENT.values()]
         cost, *counts = (
-            a - b if amount(a) and amount(b) else 0 for a, b in zip(stated, found, strict=True)
+            a - b if amount(a) and amount(b) else 0
+            for a, b in zip(stated, found, strict=True)
         )
         return cost, Tokens(*map(int, counts))
 
@@ -255,7 +288,10 @@ def info_of(row: Mapping[str, Any]) -> dict[str, Any]:
     elif model is not None:
         info["model"] = model
     if row.get("fork_session_id") and row.get("fork_boundary"):
-        info["fork"] = {"sessionID": row["fork_session_id"], "boundary": row["fork_boundary"]}
+        info["fork"] = {
+            "sessionID": row["fork_session_id"],
+            "boundary": row["fork_boundary"],
+        }
     info["location"] = {"directory": row.get("directory")}
     if row.get("workspace_id"):
         info["location"]["workspaceID"] = row["workspace_id"]

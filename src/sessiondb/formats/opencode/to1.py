@@ -36,7 +36,9 @@ _RULE = ("permission", "pattern", "action")
 class First:
     """One session on its way to 1.x; ``losses`` say what 1.x cannot hold."""
 
-    def __init__(self, export: Export, messages: list[Message], losses: list[Loss]) -> None:
+    def __init__(
+        self, export: Export, messages: list[Message], losses: list[Loss]
+    ) -> None:
         self.export = export
         self.session = export.session
         self.messages = messages
@@ -50,12 +52,18 @@ class First:
 
     def json(self) -> dict[str, Any]:
         """Return the session as ``opencode export`` prints it."""
-        entries = [entry for index in range(len(self.messages)) for entry in self._entries(index)]
+        entries = [
+            entry
+            for index in range(len(self.messages))
+            for entry in self._entries(index)
+        ]
         return {"info": self._info(entries), "messages": entries}
 
     def lose(self, why: str, message: Message | None = None) -> None:
         """Note what is lost of a message, or of the session itself."""
-        self.losses.append(Loss(self.names.session, why, message.id if message else None))
+        self.losses.append(
+            Loss(self.names.session, why, message.id if message else None)
+        )
 
     # -- messages ------------------------------------------------------------
 
@@ -88,12 +96,17 @@ class First:
         ):
             return None
         name = self.names.message(message)
-        parts = [exact.part_json(part, name, self.names.session) for part in message.parts]
+        parts = [
+            exact.part_json(part, name, self.names.session) for part in message.parts
+        ]
         if name != message.id:
             info["id"] = name
             for place, part in enumerate(parts):
                 part["id"] = self._part_id(name, place)
-        for record, key in ((info, "parentID"), *((part, "tail_start_id") for part in parts)):
+        for record, key in (
+            (info, "parentID"),
+            *((part, "tail_start_id") for part in parts),
+        ):
             if key in record:
                 record[key] = self.names.of(record[key])
         if any(OUTPUT_FILE in part.data for part in message.parts):
@@ -114,7 +127,9 @@ class First:
     def _answer(self, message: Message, index: int, suffix: str = "") -> Entry:
         agent, model = model_of(self.messages, index, self.session)
         info = self._head(message, "assistant", suffix)
-        turn = self._turns.get(message.turn_id or "") or self._turns.get("") or info["id"]
+        turn = (
+            self._turns.get(message.turn_id or "") or self._turns.get("") or info["id"]
+        )
         project = self.export.project
         tokens = message.tokens
         info.update(
@@ -144,7 +159,10 @@ class First:
         if message.error is not None:
             info["error"] = _error(message.error, info["providerID"])
         elif message.finish == "cancelled":
-            info["error"] = {"name": "MessageAbortedError", "data": {"message": "Aborted"}}
+            info["error"] = {
+                "name": "MessageAbortedError",
+                "data": {"message": "Aborted"},
+            }
 
     def _compaction(self, message: Message, index: int) -> Iterator[Entry]:
         """A summary is an answer to a prompt that asks for it."""
@@ -160,7 +178,10 @@ class First:
         for part in message.parts:
             if part.type != "tool-result":
                 self.lose(f"part {part.type}", message)
-            elif part.call_id not in self._results or self._results[part.call_id] != part.text:
+            elif (
+                part.call_id not in self._results
+                or self._results[part.call_id] != part.text
+            ):
                 self.lose(f"a result of call {part.call_id}", message)
 
     def called(self, call_id: str | None, result: str | None) -> None:
@@ -260,7 +281,9 @@ class First:
         revert = session.revert
         if isinstance(revert, dict) and isinstance(revert.get("messageID"), str):
             known = ("messageID", "partID", "snapshot", "diff")
-            info["revert"] = {k: revert[k] for k in known if isinstance(revert.get(k), str)}
+            info["revert"] = {
+                k: revert[k] for k in known if isinstance(revert.get(k), str)
+            }
 
 
 def _synthetic(text: str) -> Entry:
@@ -285,12 +308,22 @@ def _sum(all_tokens: list[dict[str, Any]]) -> dict[str, Any]:
             total += inner if isinstance(inner, int) else 0
         return total
 
-    paths = (("input",), ("output",), ("reasoning",), ("cache", "read"), ("cache", "write"))
+    paths = (
+        ("input",),
+        ("output",),
+        ("reasoning",),
+        ("cache", "read"),
+        ("cache", "write"),
+    )
     return _tokens(tuple(column(*path) for path in paths))
 
 
 def _error(error: Any, provider: str) -> dict[str, Any]:
-    if isinstance(error, dict) and isinstance(error.get("data"), dict) and "name" in error:
+    if (
+        isinstance(error, dict)
+        and isinstance(error.get("data"), dict)
+        and "name" in error
+    ):
         return error
     text = error_text(error)
     kind = error.get("type") if isinstance(error, dict) else None
@@ -308,7 +341,9 @@ def _error(error: Any, provider: str) -> dict[str, Any]:
 
 def _rules(permission: Any) -> list[Any] | None:
     """Return rules of 1.x; those of 2 name the same things in another way."""
-    if not isinstance(permission, list) or not all(isinstance(rule, dict) for rule in permission):
+    if not isinstance(permission, list) or not all(
+        isinstance(rule, dict) for rule in permission
+    ):
         return None
     rules = []
     for rule in permission:

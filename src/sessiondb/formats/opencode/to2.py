@@ -26,7 +26,9 @@ from sessiondb.formats.opencode.part2 import content_of, snapshot_of
 from sessiondb.model import Export, Loss, Message
 
 Record = dict[str, Any]
-_FINISHES = frozenset({"stop", "length", "tool-calls", "content-filter", "error", "unknown"})
+_FINISHES = frozenset(
+    {"stop", "length", "tool-calls", "content-filter", "error", "unknown"}
+)
 _ERRORS = {
     "ProviderAuthError": "provider.auth",
     "ContentFilterError": "provider.content-filter",
@@ -42,7 +44,9 @@ _ENDS = {"failed": "failed", "cancelled": "interrupted"}
 class Second:
     """One session on its way to 2; ``losses`` say what 2 cannot hold."""
 
-    def __init__(self, export: Export, messages: list[Message], losses: list[Loss]) -> None:
+    def __init__(
+        self, export: Export, messages: list[Message], losses: list[Loss]
+    ) -> None:
         self.export = export
         self.session = export.session
         self.messages = messages
@@ -60,12 +64,16 @@ class Second:
 
     def lose(self, why: str, message: Message | None = None) -> None:
         """Note what is lost of a message, or of the session itself."""
-        self.losses.append(Loss(self.names.session, why, message.id if message else None))
+        self.losses.append(
+            Loss(self.names.session, why, message.id if message else None)
+        )
 
     def _settled(self, record: Record) -> bool:
         if exact.settled(record):
             return True
-        self.losses.append(Loss(self.names.session, "a message that never ended", record["id"]))
+        self.losses.append(
+            Loss(self.names.session, "a message that never ended", record["id"])
+        )
         return False
 
     # -- messages ------------------------------------------------------------
@@ -102,7 +110,9 @@ class Second:
         elif message.kind in TOLD:
             if text:
                 yield self._head(message, "synthetic", text=text)
-        elif message.kind == "model_change" and message.model_id and message.provider_id:
+        elif (
+            message.kind == "model_change" and message.model_id and message.provider_id
+        ):
             model = {"id": message.model_id, "providerID": message.provider_id}
             yield self._head(message, "model-switched", model=model)
         elif message.kind == "mode_change" and message.agent:
@@ -113,11 +123,15 @@ class Second:
             self.lose(f"{message.role} {message.kind or ''}".strip(), message)
 
     def _prompt(self, message: Message) -> Iterator[Record]:
-        compaction = next((part for part in message.parts if part.type == "compaction"), None)
+        compaction = next(
+            (part for part in message.parts if part.type == "compaction"), None
+        )
         if compaction is not None:
             reason = "auto" if compaction.data.get("auto") else "manual"
             tail = self._recent(compaction.data.get("tail_start_id"), message)
-            record = self._head(message, "compaction", status="completed", reason=reason)
+            record = self._head(
+                message, "compaction", status="completed", reason=reason
+            )
             self._asked[message.id] = ({**record, "recent": tail}, message)
             return
         attached = [file_of(part) for part in message.parts if part.type == "file"]
@@ -128,7 +142,9 @@ class Second:
                 self.lose(f"part {part.type}", message)
         if absent:
             self.lose("files that are not in the session", message)
-        names = [part.data.get("name") for part in message.parts if part.type == "agent"]
+        names = [
+            part.data.get("name") for part in message.parts if part.type == "agent"
+        ]
         agents = [{"name": name} for name in names if isinstance(name, str)]
         said = "\n".join(text for text in (text_of(message), *absent) if text)
         put_in = text_of(message, synthetic=True)
@@ -148,7 +164,9 @@ class Second:
     def _answer(self, message: Message, index: int) -> Record:
         agent, model = model_of(self.messages, index, self.session)
         variant = message.data.get("variant")
-        record = self._head(message, "assistant", agent=agent, model=_model(model, variant))
+        record = self._head(
+            message, "assistant", agent=agent, model=_model(model, variant)
+        )
         if message.time_completed is not None:
             record["time"]["completed"] = message.time_completed
         record["content"] = content_of(self, message)
@@ -157,7 +175,10 @@ class Second:
         finish = message.data.get("finish", message.finish)
         if message.finish == "cancelled":
             record["finish"] = "error"
-            record["error"] = {"type": "aborted", "message": error_text(message.error or "Aborted")}
+            record["error"] = {
+                "type": "aborted",
+                "message": error_text(message.error or "Aborted"),
+            }
         elif finish is not None:
             record["finish"] = finish if finish in _FINISHES else "unknown"
         if message.error is not None:
@@ -168,13 +189,19 @@ class Second:
     def _compaction(self, message: Message, index: int) -> Iterator[Record]:
         """A summary is one record; 1.x had a prompt that asks for it, and the answer."""
         asked = self._asked.pop(message.turn_id or "", None)
-        if message.role == "assistant" and (message.error or message.time_completed is None):
+        if message.role == "assistant" and (
+            message.error or message.time_completed is None
+        ):
             self.lose("a summary that failed", message)
             return
         if asked is None:
             reason = "manual" if message.data.get("reason") == "manual" else "auto"
-            record = self._head(message, "compaction", status="completed", reason=reason)
-            kept = message.data.get("first_kept_id") or message.data.get("tail_start_id")
+            record = self._head(
+                message, "compaction", status="completed", reason=reason
+            )
+            kept = message.data.get("first_kept_id") or message.data.get(
+                "tail_start_id"
+            )
             record["recent"] = self._recent(kept, message)
         else:
             record = asked[0]
@@ -195,7 +222,9 @@ class Second:
                 lines.append(f"[User]: {text_of(message)}")
             elif message.role == "assistant":
                 shown = {"text": "[Assistant]", "reasoning": "[Assistant reasoning]"}
-                parts = (part for part in message.parts if part.type in shown and part.text)
+                parts = (
+                    part for part in message.parts if part.type in shown and part.text
+                )
                 lines += [f"{shown[part.type]}: {part.text}" for part in parts]
         return "\n".join(lines)
 
@@ -203,7 +232,10 @@ class Second:
         for part in message.parts:
             if part.type != "tool-result":
                 self.lose(f"part {part.type}", message)
-            elif part.call_id not in self._results or self._results[part.call_id] != part.text:
+            elif (
+                part.call_id not in self._results
+                or self._results[part.call_id] != part.text
+            ):
                 self.lose(f"a result of call {part.call_id}", message)
 
     def called(self, call_id: str | None, result: str | None) -> None:
@@ -212,7 +244,12 @@ class Second:
 
     def _head(self, message: Message, kind: str, **fields: Any) -> Record:
         name = self.names.message(message)
-        return {"id": name, "type": kind, "time": {"created": message.time_created}, **fields}
+        return {
+            "id": name,
+            "type": kind,
+            "time": {"created": message.time_created},
+            **fields,
+        }
 
     # -- the session ---------------------------------------------------------
 
@@ -251,7 +288,9 @@ class Second:
         if session.model_id and session.provider_id:
             rest = session.data.get("model")
             variant = rest.get("variant") if isinstance(rest, dict) else None
-            info["model"] = _model(Model(session.provider_id, session.model_id), variant)
+            info["model"] = _model(
+                Model(session.provider_id, session.model_id), variant
+            )
         own = {key: value for key, value in session.metadata.items() if key != "share"}
         if own:
             info["metadata"] = own
@@ -263,7 +302,9 @@ class Second:
         revert = session.revert
         if isinstance(revert, dict) and isinstance(revert.get("messageID"), str):
             known = ("messageID", "partID", "snapshot")
-            info["revert"] = {k: revert[k] for k in known if isinstance(revert.get(k), str)}
+            info["revert"] = {
+                k: revert[k] for k in known if isinstance(revert.get(k), str)
+            }
         return info
 
 
@@ -277,7 +318,9 @@ def _put_usage(record: Record, message: Message) -> None:
         record["cost"] = message.cost
     if message.tokens is not None:
         counts = [count or 0 for count in message.tokens.columns()]
-        record["tokens"] = dict(zip(("input", "output", "reasoning"), counts, strict=False))
+        record["tokens"] = dict(
+            zip(("input", "output", "reasoning"), counts, strict=False)
+        )
         record["tokens"]["cache"] = {"read": counts[3], "write": counts[4]}
 
 
@@ -286,7 +329,8 @@ def _sum(records: list[Record]) -> Record:
     kinds = ("input", "output", "reasoning")
     total: Record = {kind: sum(tokens[kind] for tokens in counted) for kind in kinds}
     total["cache"] = {
-        kind: sum(tokens["cache"][kind] for tokens in counted) for kind in ("read", "write")
+        kind: sum(tokens["cache"][kind] for tokens in counted)
+        for kind in ("read", "write")
     }
     return total
 
@@ -305,7 +349,9 @@ def _absent(file: File) -> str:
 
 def _error(error: Any) -> Record:
     if isinstance(error, dict) and isinstance(error.get("type"), str):
-        known = {key: error[key] for key in ("type", "message", "status") if key in error}
+        known = {
+            key: error[key] for key in ("type", "message", "status") if key in error
+        }
         return {"message": error_text(error), **known}
     name = error.get("name") if isinstance(error, dict) else None
     return {"type": _ERRORS.get(str(name), "unknown"), "message": error_text(error)}
@@ -313,7 +359,9 @@ def _error(error: Any) -> Record:
 
 def _rules(permission: Any) -> list[Any] | None:
     """Return rules of 2; those of 1.x name the same things in another way."""
-    if not isinstance(permission, list) or not all(isinstance(rule, dict) for rule in permission):
+    if not isinstance(permission, list) or not all(
+        isinstance(rule, dict) for rule in permission
+    ):
         return None
     rules = []
     for rule in permission:

@@ -17,7 +17,13 @@ from sessiondb.errors import abridged
 from sessiondb.formats.kit.files import entries, is_folder, read_file, stamp, unreadable
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
 from sessiondb.formats.opencode.projects import facts_of
-from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord, unwrapped
+from sessiondb.formats.opencode.records import (
+    Head,
+    Opened,
+    RawPart,
+    SessionRecord,
+    unwrapped,
+)
 from sessiondb.formats.opencode.sidefiles import SHARES, read_json
 from sessiondb.model import Problem
 
@@ -90,7 +96,10 @@ class TreeRecords:
     def _sessions(self) -> dict[str, _File]:
         found: dict[str, _File] = {}
         folder = self.path / self._layout.sessions[0].partition("/")[0]
-        for place in [folder, *(self._folders(folder) if self._layout is TREE_1 else [])]:
+        for place in [
+            folder,
+            *(self._folders(folder) if self._layout is TREE_1 else []),
+        ]:
             try:
                 files = _files(place)
             except OddRecordError as error:
@@ -127,9 +136,17 @@ class TreeRecords:
             kind: self.path / kind / f"{head.id}.json"
             for kind in ("todo", "session_diff", *self._layout.shares)
         }
-        facts: list[Any] = [file[1:], *map(stamp, beside.values()), self._contents(head.id)]
+        facts: list[Any] = [
+            file[1:],
+            *map(stamp, beside.values()),
+            self._contents(head.id),
+        ]
         record = SessionRecord(
-            load_object(read_file(file.path)), facts, file.path, file.size, file.mtime_ns
+            load_object(read_file(file.path)),
+            facts,
+            file.path,
+            file.size,
+            file.mtime_ns,
         )
         record.todo = read_json(beside["todo"], list, record.problems)
         record.diff = read_json(beside["session_diff"], list, record.problems)
@@ -237,7 +254,9 @@ class TreeRecords:
         """Message id and stored form of the parts that may name a child session."""
         for _, message in self.messages(session):
             for part in self.parts(session, message):
-                if part.raw and (b'"sessionId"' in part.raw or b'"summary"' in part.raw):
+                if part.raw and (
+                    b'"sessionId"' in part.raw or b'"summary"' in part.raw
+                ):
                     yield message, part.raw
 
     def orphans(self) -> Iterator[Problem]:
@@ -259,7 +278,9 @@ class TreeRecords:
         for place in places:
             for folder in self._folders(place):
                 if readable and folder.name not in messages:
-                    why = f"parts of message {abridged(folder.name)}, which is not there"
+                    why = (
+                        f"parts of message {abridged(folder.name)}, which is not there"
+                    )
                     yield Problem(str(folder), why)
         yield from self._problems[known:]
 

@@ -25,7 +25,9 @@ def write(
     return documents(sessions, as_it_was)
 
 
-def as_it_was(export: Export, messages: list[Message], losses: list[Loss]) -> dict[str, Any]:
+def as_it_was(
+    export: Export, messages: list[Message], losses: list[Loss]
+) -> dict[str, Any]:
     """Return the JSON of a session in its own generation, 1.x for what has none."""
     second = generation(export.session, messages) == 2
     return (Second if second else First)(export, messages, losses).json()
@@ -48,7 +50,9 @@ def said(document: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
     """Return *document*; with null for what JSON cannot say, which is a loss then."""
     if is_json(document):
         return document
-    losses.append(Loss(document["info"]["id"], "what JSON cannot say: it is written as null"))
+    losses.append(
+        Loss(document["info"]["id"], "what JSON cannot say: it is written as null")
+    )
     return _said(document)  # type: ignore[no-any-return]
 
 
@@ -78,6 +82,9 @@ def text_of(value: Any) -> str:
 
 def lists_lost(export: Export, losses: list[Loss]) -> None:
     """Note what lies beside a session, and that its JSON has no place for."""
-    for found, what in ((export.todos, "its todo list"), (export.diffs, "the diffs of its files")):
+    for found, what in (
+        (export.todos, "its todo list"),
+        (export.diffs, "the diffs of its files"),
+    ):
         if found:
             losses.append(Loss(export.session.id, what))

@@ -12,7 +12,14 @@ from sessiondb.formats.opencode.projects import project_record
 from sessiondb.formats.opencode.reader import SOURCE
 from sessiondb.formats.opencode.sidefiles import SHARES
 from sessiondb.formats.opencode.to1 import First
-from sessiondb.formats.opencode.write import DETAILS, READ, TOGETHER, file_name, said, text_of
+from sessiondb.formats.opencode.write import (
+    DETAILS,
+    READ,
+    TOGETHER,
+    file_name,
+    said,
+    text_of,
+)
 from sessiondb.model import Document, Export, Loss, Message
 
 __all__ = ["DETAILS", "READ", "TOGETHER", "write"]
@@ -61,7 +68,10 @@ def _beside(export: Export, session: str) -> Iterator[Document]:
     data = export.session.data
     todos = data.get(TODO_REST)
     if todos is None and export.todos:
-        todos = [_todo(todo.id, todo.content, todo.status, todo.priority) for todo in export.todos]
+        todos = [
+            _todo(todo.id, todo.content, todo.status, todo.priority)
+            for todo in export.todos
+        ]
     if todos is not None:
         yield _file("todo", session, value=todos)
     yield _file("session_diff", session, value=session_diff(export.diffs, data))
@@ -80,7 +90,11 @@ def _outputs(messages: list[Message], session: str) -> Iterator[Document | Loss]
                 text = kept["content"].decode("utf-8", "replace")
                 yield Document(kept["name"], (text,))
                 if text.encode() != kept["content"]:
-                    yield Loss(session, f"bytes of {kept['name']} that are no UTF-8", message.id)
+                    yield Loss(
+                        session,
+                        f"bytes of {kept['name']} that are no UTF-8",
+                        message.id,
+                    )
 
 
 def _todo(name: str | None, *known: str | None) -> dict[str, Any]:

@@ -34,7 +34,9 @@ def call(part: Part, detail: str, album: Album, nested: tuple[Block, ...] = ()) 
     body: list[Block] = [*todos, *found]
     shown = used | ({"todos"} if todos else set())
     if detail != "full" and isinstance(given, Mapping):  # what the line says already
-        shown |= {key for key in _SUBJECTS if given.get(key) == fold.subject} - set(_COMMANDS)
+        shown |= {key for key in _SUBJECTS if given.get(key) == fold.subject} - set(
+            _COMMANDS
+        )
     body = [*_given(given, shown), *body]
     body += _result(part)
     body += album.inside(part.data)
@@ -82,7 +84,10 @@ def _facts(part: Part, found: list[Code]) -> tuple[str, ...]:
     if totals:
         facts.append(f"+{sum(t[0] for t in totals)} −{sum(t[1] for t in totals)}")
     if part.status != "completed" or part.outcome:
-        facts.append(part.outcome or {"error": "failed"}.get(part.status or "", part.status or ""))
+        facts.append(
+            part.outcome
+            or {"error": "failed"}.get(part.status or "", part.status or "")
+        )
     facts += [f"exit {code}" for code in exit_codes(part.data) if code]
     took = (part.time_ended or 0) - (part.time_started or part.time_ended or 0)
     if took >= 100:
@@ -102,10 +107,16 @@ def exit_codes(data: Any, depth: int = 3) -> Iterator[int]:
 
 def _todos(given: Any) -> Iterator[Todos]:
     items = given.get("todos") if isinstance(given, Mapping) else None
-    if isinstance(items, list) and items and all(isinstance(item, Mapping) for item in items):
+    if (
+        isinstance(items, list)
+        and items
+        and all(isinstance(item, Mapping) for item in items)
+    ):
         pairs = [(item.get("status"), item.get("content")) for item in items]
         if all(isinstance(text, str) for _, text in pairs):
-            yield Todos(tuple((str(status or "pending"), str(text)) for status, text in pairs))
+            yield Todos(
+                tuple((str(status or "pending"), str(text)) for status, text in pairs)
+            )
 
 
 def _given(given: Any, shown: set[str]) -> Iterator[Block]:
@@ -176,5 +187,9 @@ def cut(code: Code, detail: str) -> Code:
         return replace(code, text=text)
     kept = "\n".join(text[:limit].split("\n", lines)[:lines])
     more = text.count("\n", len(kept))
-    words = count(more, "more line") if more else count(len(text) - len(kept), "more character")
+    words = (
+        count(more, "more line")
+        if more
+        else count(len(text) - len(kept), "more character")
+    )
     return replace(code, text=kept, left_out=f"{words} left out")

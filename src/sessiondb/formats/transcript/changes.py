@@ -12,9 +12,25 @@ from typing import Any
 
 from sessiondb.formats.transcript.blocks import Code
 
-PATHS = ("filePath", "file_path", "path", "filename", "file", "target_file", "notebook_path")
+PATHS = (
+    "filePath",
+    "file_path",
+    "path",
+    "filename",
+    "file",
+    "target_file",
+    "notebook_path",
+)
 _OLD = ("oldString", "old_string", "old_str", "oldText", "old_text", "search")
-_NEW = ("newString", "new_string", "new_str", "newText", "new_text", "replace", "new_source")
+_NEW = (
+    "newString",
+    "new_string",
+    "new_str",
+    "newText",
+    "new_text",
+    "replace",
+    "new_source",
+)
 _WHOLE = ("content", "file_text", "contents")
 _PATCHES = ("patch", "diff", "input", "patchText", "patch_text", "command")
 _BEGIN = "*** Begin Patch"
@@ -40,7 +56,9 @@ def _asked(arguments: Mapping[str, Any]) -> tuple[list[Code], set[str]]:
         text = arguments.get(key)
         if isinstance(text, list) and text[:1] == ["apply_patch"]:
             text = text[-1]
-        if isinstance(text, str) and (text.lstrip().startswith(_BEGIN) or is_diff(text)):
+        if isinstance(text, str) and (
+            text.lstrip().startswith(_BEGIN) or is_diff(text)
+        ):
             return [Code(text, "diff")], {key}
     path = _first(arguments, PATHS) or "file"
     steps = arguments.get("edits")
@@ -111,7 +129,9 @@ def counts(code: Code) -> tuple[int, int] | None:
     """Return how many lines a diff adds and takes; None of what is no diff."""
     if code.language != "diff":
         return None
-    lines = [line for line in code.text.split("\n") if not line.startswith(("+++", "---"))]
+    lines = [
+        line for line in code.text.split("\n") if not line.startswith(("+++", "---"))
+    ]
     return (
         sum(line.startswith("+") for line in lines),
         sum(line.startswith("-") for line in lines),

@@ -64,12 +64,19 @@ class _Member:
         self.export, self.depth = export, 0
         self.children: list[_Member] = []
 
-    def transcript(self, detail: str, album: Album, numbers: Iterator[int]) -> Transcript:
+    def transcript(
+        self, detail: str, album: Album, numbers: Iterator[int]
+    ) -> Transcript:
         """Return it with the subagents that stand in it, each with a number of its own."""
         number = next(numbers)
         children = [child.transcript(detail, album, numbers) for child in self.children]
         return Transcript(
-            self.export, detail, album, number=number, depth=self.depth, children=children
+            self.export,
+            detail,
+            album,
+            number=number,
+            depth=self.depth,
+            children=children,
         )
 
 
@@ -89,7 +96,9 @@ def _family(exports: list[Export]) -> list[_Member]:
     return alone
 
 
-def _file(members: Iterator[_Member], look: Look, detail: str, losses: list[Loss]) -> Iterator[str]:
+def _file(
+    members: Iterator[_Member], look: Look, detail: str, losses: list[Loss]
+) -> Iterator[str]:
     album = Album(takes=look.PICTURES)
     numbers = iter(range(1, 1 << 62))
     opened = False
@@ -108,7 +117,9 @@ def _file(members: Iterator[_Member], look: Look, detail: str, losses: list[Loss
 
 def spooled(pieces: Iterable[str], head: Callable[[], str]) -> Iterator[str]:
     """Yield *head* and then *pieces*, which are made first."""
-    with tempfile.SpooledTemporaryFile(_SPOOL, "w+", encoding="utf-8", newline="") as spool:
+    with tempfile.SpooledTemporaryFile(
+        _SPOOL, "w+", encoding="utf-8", newline=""
+    ) as spool:
         for piece in pieces:
             spool.write(piece)
         yield head()

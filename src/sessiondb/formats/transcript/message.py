@@ -17,8 +17,13 @@ from sessiondb.model import Message, Part
 
 #: What only the agent's bookkeeping needs; shown when all is asked for.
 BOOKKEEPING = frozenset({"step-start", "step-finish", "snapshot", "patch"})
-QUIET = frozenset({"idle", "label", "title_change", "archive", "session_init", "rules", "usage"})
-_SUMMARIES = {"compaction": "Context compacted", "branch_summary": "Summary of another branch"}
+QUIET = frozenset(
+    {"idle", "label", "title_change", "archive", "session_init", "rules", "usage"}
+)
+_SUMMARIES = {
+    "compaction": "Context compacted",
+    "branch_summary": "Summary of another branch",
+}
 _CHANGES = {
     "model_change": "Model", "mode_change": "Mode", "thinking_level_change": "Thinking",
 }  # fmt: skip
@@ -38,11 +43,15 @@ class Reader:
         if message.role == "event" or message.kind in _SUMMARIES:
             found = [*self._event(message)]
         elif message.role != "system":
-            found = [block for part in message.parts for block in self._part(message, part)]
+            found = [
+                block for part in message.parts for block in self._part(message, part)
+            ]
         else:
             found = [] if self._detail == "brief" else [self._system(message)]
         if message.error is not None:
-            found.append(Note(f"Error: {error_text(message.error) or 'unknown'}", "error"))
+            found.append(
+                Note(f"Error: {error_text(message.error) or 'unknown'}", "error")
+            )
         elif message.finish in ("length", "cancelled", "error"):
             found.append(Note(f"Ended: {message.finish}", "error"))
         if self._detail == "full" and message.data:
@@ -61,14 +70,18 @@ class Reader:
             yield from self._text(message, part, text)
         elif part.type == "reasoning":
             if text.strip() and self._detail != "brief":
-                yield Fold("reasoning", "Reasoning", one_line(text), blocks=(Prose(text),))
+                yield Fold(
+                    "reasoning", "Reasoning", one_line(text), blocks=(Prose(text),)
+                )
         elif part.type == "tool":
             if part.call_id is not None:
                 self._results[part.call_id] = hash(part.text)
             yield call(part, self._detail, self._album, self._children(part))
         elif part.type == "tool-result":
             if text and self._results.get(part.call_id or "") != hash(part.text):
-                yield self._fold("Result", part.call_id or "", [Code(text, language_of(text))])
+                yield self._fold(
+                    "Result", part.call_id or "", [Code(text, language_of(text))]
+                )
         elif part.type == "file":
             yield from self._file(part)
         elif part.type not in BOOKKEEPING or self._detail == "full":
@@ -77,7 +90,9 @@ class Reader:
     def _text(self, message: Message, part: Part, text: str) -> Iterator[Block]:
         if not text.strip():
             return
-        if message.role == "user" and (part.data.get("synthetic") or part.data.get("ignored")):
+        if message.role == "user" and (
+            part.data.get("synthetic") or part.data.get("ignored")
+        ):
             if self._detail != "brief":
                 yield self._fold("Added by the program", one_line(text), [Code(text)])
         else:
@@ -85,7 +100,9 @@ class Reader:
 
     def _file(self, part: Part) -> Iterator[Block]:
         file = file_of(part)
-        name = file.name or (file.url if file.url and not file.url.startswith("data:") else "file")
+        name = file.name or (
+            file.url if file.url and not file.url.startswith("data:") else "file"
+        )
         if file.mime.startswith("image/"):
             yield self._album.picture(one_line(name), file.mime, file.data)
             return
@@ -101,7 +118,9 @@ class Reader:
         if part.type == "agent" and isinstance(part.data.get("name"), str):
             yield Note(f"@{part.data['name']}")
         elif part.type == "compaction":
-            yield Note("Context compaction" + (" (automatic)" if part.data.get("auto") else ""))
+            yield Note(
+                "Context compaction" + (" (automatic)" if part.data.get("auto") else "")
+            )
         elif self._detail != "brief":
             blocks: list[Block] = [Code(text)] if text else []
             if part.data and (not text or self._detail == "full"):
@@ -126,12 +145,19 @@ class Reader:
             name = message.data.get("name") or message.data.get("path")
             label = "Context" if kind == "context" else words_of(kind)
             subject = name if isinstance(name, str) else one_line(text)
-            yield Fold("note", label, one_line(subject), blocks=(cut(Code(text), self._detail),))
+            yield Fold(
+                "note",
+                label,
+                one_line(subject),
+                blocks=(cut(Code(text), self._detail),),
+            )
         elif (kind not in QUIET and self._detail != "brief") or self._detail == "full":
             yield Note(words_of(kind))
 
     def _kept(self, data: Mapping[str, Any]) -> Fold:
-        return Fold("note", "Kept by the program", blocks=(Code(as_json(data), "json"),))
+        return Fold(
+            "note", "Kept by the program", blocks=(Code(as_json(data), "json"),)
+        )
 
     def _fold(
         self, label: str, subject: str, blocks: list[Block], facts: tuple[str, ...] = ()
@@ -141,7 +167,11 @@ class Reader:
 
 
 def entry(
-    message: Message, blocks: tuple[Block, ...], anchor: str, labels: tuple[str, ...], detail: str
+    message: Message,
+    blocks: tuple[Block, ...],
+    anchor: str,
+    labels: tuple[str, ...],
+    detail: str,
 ) -> Entry:
     """Return a message with what is known about it."""
     who = {"user": "Prompt", "system": "System", "event": ""}.get(message.role)
@@ -152,9 +182,15 @@ def entry(
         facts += [money(message.cost)] if message.cost is not None else []
         known = message.tokens
         facts += [f"{tokens(known.columns())} tokens"] if known else []
-    facts += ["still open"] if message.role == "assistant" and not message.time_completed else []
+    facts += (
+        ["still open"]
+        if message.role == "assistant" and not message.time_completed
+        else []
+    )
     model = one_line(message.model_id or "") if message.role == "assistant" else ""
-    return Entry(anchor, message.role, who, message.time_created, model, tuple(facts), blocks)
+    return Entry(
+        anchor, message.role, who, message.time_created, model, tuple(facts), blocks
+    )
 
 
 def words_of(kind: str) -> str:
@@ -168,7 +204,9 @@ def _changed(message: Message) -> str:
     if message.kind == "mode_change" and message.agent:
         return message.agent
     values = (message.data.get(key) for key in ("level", "thinkingLevel", "mode", "to"))
-    return next((value for value in values if isinstance(value, str)), one_line(message.text))
+    return next(
+        (value for value in values if isinstance(value, str)), one_line(message.text)
+    )
 
 
 def _text_of(raw: bytes) -> str | None:

@@ -26,7 +26,14 @@ from sessiondb.formats.transcript.calls import cut
 from sessiondb.formats.transcript.changes import difference
 from sessiondb.formats.transcript.message import Reader, entry
 from sessiondb.formats.transcript.pictures import Album
-from sessiondb.formats.transcript.words import count, duration, moment, money, one_line, tokens
+from sessiondb.formats.transcript.words import (
+    count,
+    duration,
+    moment,
+    money,
+    one_line,
+    tokens,
+)
 from sessiondb.model import Export, FileDiff, Loss, Message, Part
 
 #: From so many prompts on there is a table of them; it lists at most so many.
@@ -35,7 +42,9 @@ MANY, MOST = 4, 1000
 PAUSE = 60_000
 
 
-_OWN = Note("What stands above was copied when the session was forked; here it goes on by itself.")
+_OWN = Note(
+    "What stands above was copied when the session was forked; here it goes on by itself."
+)
 
 
 class Transcript:
@@ -80,12 +89,20 @@ class Transcript:
         for message in self.export.messages:
             self._count(message)
             if inherited and not message.inherited:
-                yield Entry(f"{self.anchor}-own", "event", "", message.time_created, blocks=(_OWN,))
+                yield Entry(
+                    f"{self.anchor}-own",
+                    "event",
+                    "",
+                    message.time_created,
+                    blocks=(_OWN,),
+                )
             inherited = message.inherited
             blocks = self._reader.blocks(message) + self._begun(message)
             if blocks:
                 anchor = f"{self.anchor}-m{message.seq}"
-                found = entry(message, blocks, anchor, labels.get(message.seq, ()), self.detail)
+                found = entry(
+                    message, blocks, anchor, labels.get(message.seq, ()), self.detail
+                )
                 if message.role == "user":
                     text = one_line(_text(blocks), 100)
                     self._asked += 1
@@ -101,11 +118,17 @@ class Transcript:
             self._calls += part.type == "tool"
             self._failed += part.type == "tool" and part.status == "error"
         if message.model_id and message.role == "assistant":
-            self._models["/".join(filter(None, [message.provider_id, message.model_id]))] = None
+            self._models[
+                "/".join(filter(None, [message.provider_id, message.model_id]))
+            ] = None
 
     def _called(self, part: Part) -> tuple[Block, ...]:
         """Return the sessions that a call started; each stands at one place only."""
-        mine = [c for c in self._children if c.export.session.call_id == part.call_id is not None]
+        mine = [
+            c
+            for c in self._children
+            if c.export.session.call_id == part.call_id is not None
+        ]
         self._children = [child for child in self._children if child not in mine]
         return tuple(Nested(child) for child in mine)
 
@@ -125,7 +148,10 @@ class Transcript:
         program = " ".join(filter(None, [session.source, session.version]))
         facts = [
             ("Agent", " · ".join(filter(None, [program, session.agent]))),
-            ("Models" if len(self._models) > 1 else "Model", ", ".join(list(self._models)[:12])),
+            (
+                "Models" if len(self._models) > 1 else "Model",
+                ", ".join(list(self._models)[:12]),
+            ),
             ("Directory", session.directory),
             ("Date", self._when()),
             ("Messages", self._counted()),
@@ -133,11 +159,15 @@ class Transcript:
             ("Cost", self._cost()),
             ("Changes", self._changes()),
             ("Origin", self._origin()),
-            ("Archived", moment(session.time_archived) + " UTC" if session.time_archived else ""),
+            (
+                "Archived",
+                moment(session.time_archived) + " UTC" if session.time_archived else "",
+            ),
             ("Session", session.id),
         ]
         head = Head(
-            title(self.export), [(name, one_line(text, 1000)) for name, text in facts if text]
+            title(self.export),
+            [(name, one_line(text, 1000)) for name, text in facts if text],
         )
         if len(self._prompts) >= MANY:
             head.prompts = self._prompts
@@ -148,7 +178,9 @@ class Transcript:
             return f"{moment(self._first)} UTC"
         same = moment(self._first, "%Y-%m-%d") == moment(self._last, "%Y-%m-%d")
         end = moment(self._last, "%H:%M:%S" if same else "%Y-%m-%d %H:%M:%S")
-        return f"{moment(self._first)} to {end} UTC ({duration(self._last - self._first)})"
+        return (
+            f"{moment(self._first)} to {end} UTC ({duration(self._last - self._first)})"
+        )
 
     def _counted(self) -> str:
         words = [count(self._messages, "message"), count(self._asked, "prompt")]
@@ -184,16 +216,28 @@ class Transcript:
         session, parent = self.export.session, self.export.parent
         if session.relation is None or self.depth:
             return ""
-        name = session.parent_id or session.parent_source_id or "a session that is not here"
-        known = f"“{one_line(parent.title, 80)}” ({name})" if parent and parent.title else name
-        place = "" if session.parent_seq is None else f", at message {session.parent_seq}"
+        name = (
+            session.parent_id
+            or session.parent_source_id
+            or "a session that is not here"
+        )
+        known = (
+            f"“{one_line(parent.title, 80)}” ({name})"
+            if parent and parent.title
+            else name
+        )
+        place = (
+            "" if session.parent_seq is None else f", at message {session.parent_seq}"
+        )
         return f"{session.relation} of {known}{place}"
 
     def tail(self) -> Iterator[Block]:
         """Yield what stands under the messages: the todo list and the changed files."""
         if self.export.todos:
             yield Label("Todo list")
-            yield Todos(tuple((todo.status, todo.content) for todo in self.export.todos))
+            yield Todos(
+                tuple((todo.status, todo.content) for todo in self.export.todos)
+            )
         whole = [diff for diff in self.export.diffs if diff.seq == 0]
         if (diffs := whole or list(self.export.diffs)) and self.detail != "brief":
             yield Label("Changed files")
@@ -236,7 +280,9 @@ def _difference(diff: FileDiff) -> str | None:
 
 def _text(blocks: tuple[Block, ...]) -> str:
     texts = (b.text for b in blocks if isinstance(b, Prose | Note))
-    return next(texts, None) or next((b.subject for b in blocks if isinstance(b, Fold)), "")
+    return next(texts, None) or next(
+        (b.subject for b in blocks if isinstance(b, Fold)), ""
+    )
 
 
 def _joined(entries: Iterator[Entry]) -> Iterator[Entry]:
@@ -264,7 +310,11 @@ def _brief(entries: Iterator[Entry]) -> Iterator[Entry]:
 
 
 def _answered(turn: list[Entry]) -> Iterator[Entry]:
-    said = [n for n, item in enumerate(turn) if any(isinstance(b, Prose) for b in item.blocks)]
+    said = [
+        n
+        for n, item in enumerate(turn)
+        if any(isinstance(b, Prose) for b in item.blocks)
+    ]
     for number, item in enumerate(turn):
         blocks = item.blocks
         if number != (said or [-1])[-1]:

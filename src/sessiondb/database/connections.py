@@ -1,0 +1,167 @@
+"""The reader connections of an `AsyncStore`, each owned by a thread.
+
+Of aiosqlite, which has the same shape, a read would use private names or take a
+hop to the thread for each of its statements; only `connection`, which is
+SQLAlchemy's, runs over it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sessiondb.database.core import Core, read_on
+from sessiondb.database.executor import SerialExecutor
+from sessiondb.errors import MissingExtraError
+from sessiondb.repository import Read
+from sessiondb.writer.inbox import settle
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+T = TypeVar("T")
+
+#: Reader connections, and so threads, of one store.
+MAX_READERS = 4
+#: Seconds that closing a store waits for a read whose callers were cancelled.
+PATIENCE = 5.0
+
+
+class Reader:
+    """A connection that only reads, and the executor that alone touches it."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._connections: list[sqlite3.Connection] = []
+        self.executor = SerialExecutor(
+            "sessiondb-reader", last=partial(_close, self._connections)
+        )
+
+    def read(self, query: Read[T]) -> T:
+        """Run a read in one snapshot; only in the executor. The first opens the connection."""
+        if not self._connections:
+            self._connections.append(self._core.connect_reader(one_thread=True))
+        return read_on(self._connections[0], query)
+
+
+def _close(connections: list[sqlite3.Connection]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+class Readers:
+    """Readers that wait for work, lent to one read at a time.
+
+    Callers may be on different loops, and a loop may end in the middle: a reader is
+    given back by its own thread, and whoever waits for one is woken to try again.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._lock = threading.Lock()
+        self._idle: deque[Reader] = deque()
+        self._busy: set[Reader] = set()
+        self._waiting: list[asyncio.Future[None]] = []
+        self._count = 0
+
+    async def read(self, query: Read[T]) -> T:
+        """Run a read in one snapshot and one hop, and return its value.
+
+        A caller who is cancelled leaves nothing half-way: the thread continues to the
+        end of the snapshot.
+        """
+        reader = await self._acquire()
+
+        def run() -> T:
+            try:
+                return reader.read(query)
+            finally:
+                self._release(reader)
+
+        # No await in between, where a cancelled caller would keep the reader.
+        return await reader.executor.call(run)
+
+    async def _acquire(self) -> Reader:
+        while True:
+            self._core.check_readable()
+            with self._lock:
+                if self._idle:
+                    return self._lent(self._idle.pop())
+                if self._count < MAX_READERS:
+                    self._count += 1
+                    break
+                turn = asyncio.get_running_loop().create_future()
+                self._waiting.append(turn)
+            await turn
+        try:
+            return self._lent(Reader(self._core))
+        except BaseException:
+            self._forget(1)
+            raise
+
+    def _lent(self, reader: Reader) -> Reader:
+        self._busy.add(reader)
+        return reader
+
+    def _release(self, reader: Reader) -> None:
+        with self._lock:
+            self._busy.discard(reader)
+            kept = not self._core.closed
+            if kept:
+                self._idle.append(reader)
+        if not kept:
+            reader.executor.end()
+        self._forget(0 if kept else 1)
+
+    def _forget(self, count: int) -> None:
+        """Note that readers are gone, and let everybody who waits for one look again."""
+        with self._lock:
+            self._count -= count
+            waiting, self._waiting = self._waiting, []
+        for turn in waiting:
+            settle(turn, None)
+
+    def stop(self) -> None:
+        """End the threads of all idle readers, without a loop; of a closed store, of all.
+
+        Whoever closes a store may copy or replace its file next: what a cancelled
+        caller left running has its connection closed by then.
+        """
+        with self._lock:
+            idle, self._idle = self._idle, deque()
+            busy = list(self._busy) if self._core.closed else []
+        for reader in idle:
+            reader.executor.end()
+        for reader in (*idle, *busy):
+            reader.executor.join(PATIENCE)
+        self._forget(len(idle))
+
+
+def async_connection(core: Core) -> AsyncConnection:
+    """Return a connection of SQLAlchemy's that only reads, to be closed by the caller.
+
+    Raises `MissingExtraError` without the extra ``asyncio``.
+    """
+    core.check_usable()
+    try:
+        import greenlet  # type: ignore[import-untyped]  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError(
+            f"AsyncStore.connection needs {error.name}",
+            hint="pip install 'sessiondb[asyncio]'",
+        ) from error
+    from sqlalchemy.ext.asyncio import create_async_engine
+    from sqlalchemy.pool import NullPool
+
+    def connect(*_: Any, **__: Any) -> sqlite3.Connection:
+        return core.connect_reader(one_thread=True)
+
+    # The factory runs in aiosqlite's thread, which makes, uses and closes the connection.
+    engine = create_async_engine(
+        "sqlite+aiosqlite://", connect_args={"factory": connect}, poolclass=NullPool
+    )
+    return engine.connect()

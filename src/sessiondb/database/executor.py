@@ -1,0 +1,87 @@
+"""A daemon thread that does what event loops ask of it, one call after the other.
+
+A connection that is closed while another thread is inside it ends the
+interpreter, and a task can be cancelled at any await. So no await decides who
+has a connection: it is made, used and closed by calls to one executor, which runs
+them in the order in which they were queued. A cancelled caller only stops waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sessiondb.errors import BusyError
+from sessiondb.writer.inbox import settle
+
+T = TypeVar("T")
+_log = logging.getLogger("sessiondb")
+_Call = tuple[asyncio.Future[Any], Callable[[], Any]]
+
+
+class SerialExecutor:
+    """One thread and its queue; it ends after `end`, or when nothing refers to it any more.
+
+    *last* is what the thread does at its end. Raises `BusyError` if the system refuses
+    the thread. That of `concurrent.futures` would keep a process with an unclosed store
+    alive, and drops calls whose caller is cancelled before they begin.
+    """
+
+    def __init__(self, name: str, last: Callable[[], object] | None = None) -> None:
+        self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
+        # Neither the thread nor *last* may refer to the executor: it would never be collected.
+        self._thread = threading.Thread(
+            target=_serve, args=(self._calls, last), name=name, daemon=True
+        )
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            hint = "raise the limit of processes (ulimit -u), or end some"
+            raise BusyError(f"no thread can be started: {error}", hint=hint) from error
+
+    def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
+        """Queue a call; the future of the running loop gets what it returns or raises."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._calls.put((future, function))
+        return future
+
+    def end(self) -> None:
+        """End the thread after what is queued; never waits."""
+        self._calls.put(None)
+
+    def join(self, seconds: float | None = None) -> None:
+        """Wait for the end of the thread, for *seconds* at most."""
+        if self._thread is not threading.current_thread():
+            self._thread.join(seconds)
+
+    def __del__(self) -> None:
+        # A put is reentrant and takes no lock that this thread could hold.
+        with contextlib.suppress(AttributeError):
+            self._calls.put(None)
+
+
+def _serve(
+    calls: queue.SimpleQueue[_Call | None], last: Callable[[], object] | None
+) -> None:
+    while (call := calls.get()) is not None:
+        future, function = call
+        value, error = None, None
+        try:
+            value = function()
+        except BaseException as raised:
+            error = raised
+        settle(future, error, value)
+        # Until the next call comes they would keep alive what was read.
+        del call, future, function, value, error
+
+    if last is None:
+        return
+    try:
+        last()
+    except Exception:
+        _log.exception("a thread of sessiondb met an error at its end")

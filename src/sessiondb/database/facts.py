@@ -1,0 +1,148 @@
+"""Git's facts about the worktrees that this process reads and writes from.
+
+A process of git is started only for a worktree whose first commit the database
+does not know, and again only after the files of its repository have changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import select
+
+from sessiondb import location
+from sessiondb.effects.project import SAME_REPOSITORY, Place, moved_project
+from sessiondb.effects.unit import Unit
+from sessiondb.engine.sql import Statement, p
+from sessiondb.errors import SessionDBError
+from sessiondb.places import stored
+from sessiondb.repository import Read
+from sessiondb.schema import project, project_directory
+
+#: Seconds after which a write looks again whether the current worktree has changed.
+LOOK_AGAIN = 60.0
+
+_KNOWN = Statement(
+    lambda: (
+        select(project.c.root_commit)
+        .join_from(
+            project, project_directory, project_directory.c.project_id == project.c.id
+        )
+        .where(project_directory.c.directory == p("directory"))
+        .where(project_directory.c.kind != "former")
+        .order_by(project_directory.c.rid.desc())
+        .limit(1)
+    )
+)
+_WITH_REMOTE = Statement(
+    lambda: (
+        select(project.c.root_commit, project.c.id, project_directory.c.directory)
+        .join_from(
+            project, project_directory, project_directory.c.project_id == project.c.id
+        )
+        .where(
+            project.c.root_commit.is_not(None),
+            project.c.remote.is_not_distinct_from(p("remote")),
+            project_directory.c.kind == "worktree",
+        )
+    )
+)
+#: Remote and first commit; None is not known, or known to the database already.
+_Facts = tuple[str | None, str | None]
+
+
+class Facts:
+    """Remote and first commit of worktrees, by root."""
+
+    def __init__(self, base: str | None, read: Callable[[Read[Any]], Any]) -> None:
+        self._base, self._read = base, read
+        self._of: dict[str, tuple[object, _Facts]] = {}
+        self._look_again = 0.0
+
+    def is_due(self, unit: Unit) -> bool:
+        """Return, once in `LOOK_AGAIN` seconds, whether to look after *unit* at the worktree.
+
+        An agent may append to one session for days, and the first commit or the remote
+        come later. A unit that names a place refreshes that place itself.
+        """
+        now = time.monotonic()
+        if unit.places or now < self._look_again:
+            return False
+        self._look_again = now + LOOK_AGAIN
+        return True
+
+    def stale(self, locate: Callable[[None], Place]) -> Place | None:
+        """Return the current worktree if what is known of its project may be out of date."""
+        try:
+            place = locate(None)
+        except (
+            SessionDBError
+        ):  # the current directory is gone, or has no name in Unicode
+            return None
+        refresh = (
+            place.vcs is not None and not self._is_fresh(place) and self._known(place)
+        )
+        return place if refresh else None
+
+    def complete(self, unit: Unit) -> None:
+        """Fill in the facts of every place of a unit; before any lock is taken."""
+        for place in unit.places:
+            if not place.complete:
+                place.remote, place.root_commit = self._facts(place)
+                place.complete = True
+
+    def may_start_git(self, unit: Unit) -> bool:
+        """Return whether `complete` could have to start a process."""
+        return any(
+            not place.complete and not self._is_fresh(place) for place in unit.places
+        )
+
+    def moved_here(self, place: Place) -> Read[str | None]:
+        """Return the project that a write from *place* would adopt; None if it is known, or new."""
+        if place.vcs is None:
+            return None
+        remote = location.remote_of(place.root)
+        rows = yield _WITH_REMOTE, {"remote": remote}
+        commits = {commit for commit, _, _ in rows}
+        gone = {
+            c
+            for c in commits
+            if moved_project([r[1:] for r in rows if r[0] == c], self._base)
+        }
+        # Only now is it worth a process.
+        root_commit = location.root_commit_of(place.root) if gone else None
+        if root_commit not in gone:
+            return None
+        rows = yield SAME_REPOSITORY, {"root_commit": root_commit, "remote": remote}
+        return moved_project(rows, self._base)
+
+    def _is_fresh(self, place: Place) -> bool:
+        if place.vcs is None:
+            return True
+        known = self._of.get(place.root)
+        return known is not None and known[0] == location.stamp_of(place.root)
+
+    def _facts(self, place: Place) -> _Facts:
+        if place.vcs is None:
+            return None, None
+        stamp = location.stamp_of(place.root)
+        known = self._of.get(place.root)
+        if known is None or known[0] != stamp:
+            known = self._of[place.root] = (stamp, self._ask(place))
+        return known[1]
+
+    def _ask(self, place: Place) -> _Facts:
+        rows = self._known(place)
+        known = bool(rows) and rows[0][0] is not None
+        commit = None if known else location.root_commit_of(place.root)
+        return location.remote_of(place.root), commit
+
+    def _known(self, place: Place) -> Any:
+        return self._read(_rows(_KNOWN, {"directory": stored(place.root, self._base)}))
+
+
+def _rows(statement: Statement, params: dict[str, Any]) -> Read[list[tuple[Any, ...]]]:
+    rows = yield statement, params
+    return rows

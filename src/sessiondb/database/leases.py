@@ -1,0 +1,105 @@
+"""Leases and streams for both façades: what happens, apart from who waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from sessiondb.database.core import Core
+from sessiondb.effects.lease import DropLease, TakeLease, new_holder
+from sessiondb.effects.unit import Effect, Unit
+from sessiondb.errors import StoreClosedError
+from sessiondb.model import bounds
+from sessiondb.streaming.renewal import Renewal
+from sessiondb.streaming.stream import Stream
+from sessiondb.writer.job import Job
+
+
+class Holding:
+    """A lease that this program has, from `taken` until `given_back`."""
+
+    def __init__(self, core: Core, session_id: str, ttl: float) -> None:
+        self._core = core
+        self.session_id = session_id
+        self.holder = new_holder()
+        self._ttl_ms = max(1, int(bounds.seconds(ttl, "ttl", zero=False) * 1000))
+        self.take = TakeLease(session_id, self.holder, self._ttl_ms)
+        self.drop = DropLease(session_id, self.holder)
+        again = TakeLease(session_id, self.holder, self._ttl_ms, renew=True)
+        self._renewal = Renewal(core.service, self._job, again)
+
+    def unit(self, effect: Effect) -> Unit:
+        """Return a unit of one effect that has no verb of its own."""
+        unit = self._core.unit()
+        unit.effects.append(effect)
+        return unit
+
+    def taken(self) -> None:
+        """Begin to renew."""
+        self._renewal.begin()
+
+    def _job(self, take: TakeLease) -> Job:
+        return self._core.job(self.unit(take))
+
+    def given_back(self) -> None:
+        """Renew no more."""
+        self._renewal.stop()
+
+    def abandon(self, end: Callable[[], object] | None = None) -> None:
+        """Give it back soon: the block that held it was collected; see `Core.abandon`.
+
+        *end* is called on the daemon thread instead of only dropping the lease.
+        """
+        if self._renewal.active:
+            self.given_back()
+            self._core.service.put(end or self._send_drop)
+
+    def _send_drop(self) -> None:
+        with suppress(StoreClosedError):
+            self._core.service.send(self._core.job(self.unit(self.drop)))
+
+    @property
+    def lost(self) -> BaseException | None:
+        """The error that says who took the lease over, or None."""
+        return self._renewal.lost
+
+
+class LeaseBlock:
+    """A lease for the length of a ``with`` block of a synchronous store.
+
+    Not a generator: the collector would run the rest of one in the middle of any line.
+    """
+
+    def __init__(self, core: Core, holding: Holding) -> None:
+        self._core, self._holding = core, holding
+
+    def __enter__(self) -> Holding:
+        holding = self._holding
+        self._core.commit(holding.unit(holding.take))
+        try:
+            holding.taken()
+        except BaseException:
+            holding.given_back()
+            raise
+        return holding
+
+    def __exit__(self, *_: object) -> None:
+        holding = self._holding
+        holding.given_back()
+        # Of a store that was closed inside the block the lease expires by itself.
+        with suppress(StoreClosedError):
+            self._core.commit(holding.unit(holding.drop))
+
+    def __del__(self) -> None:
+        holding = getattr(self, "_holding", None)
+        if holding is not None:
+            holding.abandon()
+
+
+def new_stream(core: Core, session_id: str) -> Stream:
+    """Return a stream whose writes go through the writer's daemon thread."""
+
+    def send(unit: Unit, done: Callable[[Job], None]) -> None:
+        core.service.send(core.job(unit), done)
+
+    return Stream(session_id, core.unit, send, core.service)

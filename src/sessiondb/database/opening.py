@@ -1,0 +1,100 @@
+"""An `AsyncStore` on its way: an awaitable that is also an asynchronous context manager."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from functools import partial
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
+
+from sessiondb.database.core import Core
+from sessiondb.database.executor import SerialExecutor
+from sessiondb.errors import InvalidInputError, StoreClosedError
+
+
+class Closable(Protocol):
+    """The object that is opened: the asynchronous façade."""
+
+    async def close(self) -> None:
+        """Close it."""
+
+
+S = TypeVar("S", bound=Closable)
+#: How a store is opened, as a hint.
+HOW_TO_OPEN = (
+    "`await AsyncStore.open(...)`, or `async with AsyncStore.open(...) as store`"
+)
+
+
+class NotOpenError(StoreClosedError, AttributeError):
+    """The store is not open yet: it was never awaited."""
+
+
+def _close(made: list[Core]) -> None:
+    while made:
+        made.pop().close()
+
+
+class Opening(Generic[S]):
+    """A store that is being opened: ``await`` it, or use it in ``async with``, once."""
+
+    def __init__(self, cls: Callable[[Core], S], make: Callable[[], Core]) -> None:
+        self._cls, self._make = cls, make
+        self._used = False
+        self._store: S | None = None
+
+    def __await__(self) -> Generator[Any, None, S]:
+        return self._open().__await__()
+
+    async def _open(self) -> S:
+        """Open the store; a caller who is cancelled leaves nothing open.
+
+        The step that may wait long comes first and registers nothing. The rest is short, so a
+        caller who is cancelled then waits until it is undone: at once afterwards the
+        file may be replaced and opened again.
+        """
+        if self._used:
+            raise InvalidInputError(
+                "this store was opened before", hint="call open() again"
+            )
+        self._used = True
+        made: list[Core] = []
+        executor = SerialExecutor("sessiondb-open", last=partial(_close, made))
+        try:
+            await executor.call(lambda: made.append(self._make()))
+            try:
+                await executor.call(made[0].start)
+            except (Exception, asyncio.CancelledError):
+                closed = executor.call(partial(_close, made))
+                with suppress(asyncio.CancelledError):
+                    await closed
+                raise
+            return self._cls(made.pop())
+        finally:
+            # A store in *made* was not handed out: the executor closes it.
+            executor.end()
+
+    async def __aenter__(self) -> S:
+        self._store = await self._open()
+        return self._store
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._store is not None:
+            await self._store.close()
+
+    def __enter__(self) -> NoReturn:
+        raise self._not_open()
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_") or not hasattr(self._cls, name):
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}"
+            )
+        raise self._not_open()
+
+    @staticmethod
+    def _not_open() -> NotOpenError:
+        return NotOpenError("AsyncStore.open() was not awaited", hint=HOW_TO_OPEN)

@@ -1,0 +1,383 @@
+"""The reads of the façades, under the names that they have there.
+
+Each is a generator of the repository's kind; `Store` runs it in the caller's
+thread and `AsyncStore` in threads of its own. A handle or a record means exactly its
+own session or message. A string is a REF, as people type them: an id goes first,
+always, then the source's own id, a slug, a unique prefix or tail of an id; or ``@``.
+A string for a message is its id, else a label; a number is a seq.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sessiondb.arguments import checks_arguments
+from sessiondb.database.core import Core
+from sessiondb.errors import NotFoundError
+from sessiondb.model import (
+    Comparison,
+    Context,
+    DeletePlan,
+    Export,
+    FileDiff,
+    Hit,
+    Label,
+    Message,
+    Page,
+    Project,
+    Prompt,
+    Session,
+    Todo,
+    Tree,
+    Unfinished,
+    UsageRow,
+)
+from sessiondb.model.handles import (
+    LEAF,
+    MessageHandle,
+    SessionHandle,
+    SessionRef,
+    message_key,
+)
+from sessiondb.repository import Read, family, lists, sizes, transcript
+from sessiondb.repository import search as search_reads
+from sessiondb.repository import usage as usage_reads
+from sessiondb.repository.context import context_of
+from sessiondb.repository.sessions import (
+    ALL,
+    HERE,
+    Filters,
+    find_session,
+    list_sessions,
+    session_by_id,
+)
+
+MessageKey = MessageHandle | Message | str | int
+
+
+@checks_arguments
+class Queries:
+    """The reads of one opened database."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._base = core.base
+
+    def _filters(self, project: Any, **named: Any) -> Read[Filters]:
+        """Return the filters; those of a project that is not known here let nothing pass."""
+        if project is ALL:
+            return Filters(**named)
+        if isinstance(project, Project):
+            return Filters(project_id=project.id, **named)
+        found = yield from self._core.project_of(None if project is HERE else project)
+        return Filters(project_id=found or "", **named)
+
+    def session(self, ref: SessionRef, *, terminal: str | None = None) -> Read[Session]:
+        """Return one session; raises `NotFoundError` and `AmbiguousIdError`."""
+        if isinstance(ref, SessionHandle | Session):
+            return (yield from session_by_id(self._base, ref.id))
+        here, directory = None, None
+        if isinstance(ref, str) and ref.startswith("@"):
+            here = yield from self._filters(HERE)
+            directory = self._core.locate(None).directory
+        return (
+            yield from find_session(
+                self._base, ref, here=here, terminal_id=terminal, directory=directory
+            )
+        )
+
+    def sessions(
+        self,
+        *,
+        project: Any = HERE,
+        source: str | None = None,
+        agent: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        title: str | None = None,
+        archived: bool = False,
+        subagents: bool = False,
+        empty: bool = False,
+        order: str = "used",
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Read[Page[Session]]:
+        """Return one page of sessions, newest first.
+
+        *order* is ``used`` (last message), ``created``, ``cost`` or ``size``.
+        *since* and *until* are Unix ms of the last use, *until* exclusive.
+        *archived*, *subagents* and *empty* (no message yet) include those. No
+        match is an empty page; raises `InvalidInputError` for a bad cursor or limit.
+        """
+        filters = yield from self._filters(
+            project, source=source, agent=agent, since=since, until=until, title=title,
+            archived=archived, subagents=subagents, empty=empty,
+        )  # fmt: skip
+        return (
+            yield from list_sessions(
+                self._base, filters, order=order, limit=limit, cursor=cursor
+            )
+        )
+
+    def messages(
+        self,
+        ref: SessionRef,
+        *,
+        last: int | None = None,
+        after: MessageKey | None = None,
+        before: MessageKey | None = None,
+        limit: int | None = None,
+        branches: bool = False,
+    ) -> Read[list[Message]]:
+        """Return the live path of a session, oldest first, with all parts.
+
+        *last* takes from the end, *limit* from the beginning, *after* and
+        *before* are exclusive; *branches* returns every message, in order of seq.
+        An empty session is ``[]``; raises `NotFoundError`.
+        """
+        found = yield from self.session(ref)
+        low = None if after is None else (yield from self._seq(found, after, "after"))
+        high = (
+            None if before is None else (yield from self._seq(found, before, "before"))
+        )
+        return (
+            yield from transcript.messages(
+                found.id,
+                last=last,
+                after=low,
+                before=high,
+                limit=limit,
+                branches=branches,
+            )
+        )
+
+    def message(self, ref: SessionRef, message: MessageKey) -> Read[Message]:
+        """Return one message: by handle, record or id, else by label; a number is a seq.
+
+        Raises `NotFoundError`.
+        """
+        found = yield from self.session(ref)
+        seq = yield from self._seq(found, message)
+        return (yield from transcript.one_message(found.id, seq))
+
+    def _seq(
+        self, found: Session, message: MessageKey, what: str = "message"
+    ) -> Read[int]:
+        key = message_key(message, what)
+        if isinstance(message, str):
+            return (yield from transcript.seq_named(found.id, message))
+        return (yield from transcript.seq_of(found.id, key))
+
+    def pages(
+        self, ref: SessionRef, *, branches: bool = False, page: int = transcript.PAGE
+    ) -> Read[tuple[str, list[list[int]]]]:
+        """Return the id of a session and the seqs of its live path (or of all) in pages.
+
+        A page has at most *page* messages and a bounded number of bytes.
+        """
+        found = yield from self.session(ref)
+        return found.id, (
+            yield from transcript.pages(found.id, branches=branches, size=page)
+        )
+
+    def page(
+        self, session_id: str, seqs: Sequence[int], *, resolve: bool = True
+    ) -> Read[list[Message]]:
+        """Return the messages at *seqs* of a session named by its full id."""
+        return (yield from transcript.load(session_id, seqs, resolve=resolve))
+
+    def blob(self, hash: str) -> Read[bytes]:
+        """Return a blob by its SHA-256; raises `NotFoundError`."""
+        return (yield from transcript.blob_bytes(hash))
+
+    def tree(self, ref: SessionRef, *, messages: bool = False) -> Read[Tree]:
+        """Return the family of a session, from its topmost ancestor down.
+
+        With *messages* the session itself has its messages as nodes, those of
+        every branch. They are all read then; without, a family costs the same
+        whatever its sessions hold.
+        """
+        found = yield from self.session(ref)
+        return (yield from family.tree(self._base, found, messages=messages))
+
+    def compare(self, a: SessionRef, b: SessionRef) -> Read[Comparison]:
+        """Return what two sessions share and what only one of them has."""
+        first, second = (yield from self.session(a)), (yield from self.session(b))
+        return (yield from family.compare(first, second))
+
+    def plan_delete(
+        self, ref: SessionRef, *, keep_forks: bool = False
+    ) -> Read[DeletePlan]:
+        """Return what `delete` would remove, and what it would detach."""
+        found = yield from self.session(ref)
+        return (yield from family.plan_delete(self._base, found, keep_forks=keep_forks))
+
+    def freed_bytes(self, sessions: Iterable[SessionRef]) -> Read[int]:
+        """Return about how many bytes of the file removing these sessions together frees.
+
+        Values that only they share count once, those that others refer to do not.
+        """
+        found: list[str] = []
+        for ref in sessions:
+            found.append((yield from self.session(ref)).id)  # noqa: PERF401  it yields
+        return (yield from sizes.freed(found))[0]
+
+    def context(
+        self,
+        ref: SessionRef,
+        *,
+        at: MessageKey | Any = LEAF,
+        repair: str = "synthesise",
+    ) -> Read[Context]:
+        """Return what a model should be sent to continue from *at* (default: the leaf).
+
+        *repair* says what becomes of calls without a result: ``synthesise`` one,
+        ``strip`` the part, ``drop`` the message, ``none``. Of an empty session
+        ``messages`` is empty.
+        """
+        found = yield from self.session(ref)
+        leaf: Any = ...
+        if at is not LEAF and at is not None:
+            leaf = yield from self._seq(found, at, "at")
+        path = yield from transcript.live_path(found.id, leaf=leaf)
+        return context_of(
+            (yield from transcript.load(found.id, path, live=path)), repair
+        )
+
+    def usage(
+        self,
+        *,
+        by: str | Sequence[str] = ("day", "model"),
+        project: Any = ALL,
+        source: str | None = None,
+        agent: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        title: str | None = None,
+        archived: bool = True,
+        subagents: bool = True,
+        prices: usage_reads.Prices | None = None,
+    ) -> Read[list[UsageRow]]:
+        """Return cost and tokens by ``day week month model source project tool session agent``.
+
+        *by* is one of these names, or several; none is the total.
+        Inherited messages are never counted, unknown cost is None. *prices* (USD
+        per million tokens, by model and kind of token) estimate what has no cost.
+        Nothing to count is ``[]``; raises `InvalidInputError` for another dimension.
+        """
+        filters = yield from self._filters(
+            project, source=source, agent=agent, since=since, until=until, title=title,
+            archived=archived, subagents=subagents,
+        )  # fmt: skip
+        return (yield from usage_reads.usage(filters, by=by, prices=prices))
+
+    def search(
+        self,
+        query: str,
+        *,
+        project: Any = ALL,
+        source: str | None = None,
+        agent: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        title: str | None = None,
+        archived: bool = False,
+        subagents: bool = True,
+        role: str | None = None,
+        tool: str | None = None,
+        order: str = "newest",
+        all_hits: bool = False,
+        limit: int = 20,
+        cursor: str | None = None,
+    ) -> Read[Page[Hit]]:
+        """Find words in texts, reasoning, tool inputs and outputs, and titles.
+
+        All words must occur in one part; ``word*`` is a prefix. One hit per
+        session unless *all_hits*. *order* is ``newest`` (newest written),
+        ``time`` or ``rank``; the last two look at the newest 2,000 matches. No
+        match is an empty page; raises `InvalidInputError` for a query without words.
+        """
+        filters = yield from self._filters(
+            project, source=source, agent=agent, since=since, until=until, title=title,
+            archived=archived, subagents=subagents,
+        )  # fmt: skip
+        return (
+            yield from search_reads.search(
+                self._base, query, filters, role=role, tool=tool, order=order, all_hits=all_hits,
+                limit=limit, cursor=cursor,
+            )
+        )  # fmt: skip
+
+    def prompts(
+        self,
+        query: str | None = None,
+        *,
+        project: Any = ALL,
+        source: str | None = None,
+        agent: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        title: str | None = None,
+        archived: bool = True,
+        subagents: bool = True,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Read[Page[Prompt]]:
+        """Return one page of the prompt history, newest first.
+
+        *source* is who kept the prompt; *agent*, *title*, *archived* and
+        *subagents* are about the session it was typed in.
+        """
+        filters = yield from self._filters(
+            project, source=source, agent=agent, since=since, until=until, title=title,
+            archived=archived, subagents=subagents,
+        )  # fmt: skip
+        return (
+            yield from lists.prompts(
+                self._base, query, filters, limit=limit, cursor=cursor
+            )
+        )
+
+    def todos(self, ref: SessionRef) -> Read[list[Todo]]:
+        """Return a session's todo list; none is ``[]``."""
+        return (yield from lists.todos((yield from self.session(ref)).id))
+
+    def diffs(self, ref: SessionRef) -> Read[list[FileDiff]]:
+        """Return what is known of the files a session changed; nothing is ``[]``."""
+        return (yield from lists.diffs((yield from self.session(ref)).id))
+
+    def labels(self, ref: SessionRef) -> Read[list[Label]]:
+        """Return the labels of a session's messages; none is ``[]``."""
+        return (yield from family.labels((yield from self.session(ref)).id))
+
+    def projects(self) -> Read[list[Project]]:
+        """Return every project that has or had a session here."""
+        return (yield from lists.projects(self._base))
+
+    def hanging(self, ref: SessionRef) -> Read[Export]:
+        """Return a session with everything that belongs to it but its messages."""
+        found = yield from self.session(ref)
+        known = yield from lists.projects(self._base)
+        return Export(
+            found,
+            next((item for item in known if item.id == found.project_id), None),
+            (),
+            tuple((yield from lists.todos(found.id))),
+            tuple((yield from lists.diffs(found.id))),
+            tuple((yield from family.labels(found.id))),
+            (yield from self._parent(found.parent_id)) if found.parent_id else None,
+            tuple((yield from lists.prompts_of(self._base, found.id))),
+            (yield from lists.merge_base_of(found.id)),
+        )
+
+    def _parent(self, session_id: str) -> Read[Session | None]:
+        """Return a session by id; None where a delete in a shell left its children behind."""
+        try:
+            return (yield from self.session(SessionHandle(session_id)))
+        except NotFoundError:
+            return None
+
+    def unfinished(self) -> Read[list[Unfinished]]:
+        """Return sessions with open messages or calls that no living writer holds."""
+        return (yield from lists.unfinished(self._base))

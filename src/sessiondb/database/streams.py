@@ -1,0 +1,134 @@
+"""Streams as the façades hand them out: the same stream, waited for in two ways."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+from collections.abc import Callable
+from typing import Any
+
+from sessiondb.database.core import Core
+from sessiondb.database.leases import Holding, new_stream
+from sessiondb.model.handles import MessageHandle
+from sessiondb.streaming.stream import Done, Stream
+from sessiondb.writer.inbox import settle
+
+
+class SyncStream:
+    """A stream of a synchronous store: begin parts, add to them, `finish`."""
+
+    def __init__(self, inner: Stream) -> None:
+        self.inner = inner
+        self.text = inner.text
+        self.reasoning = inner.reasoning
+        self.tool = inner.tool
+        self.finish = inner.finish
+
+    @property
+    def message(self) -> MessageHandle:
+        """The message that is being written."""
+        assert self.inner.message is not None
+        return self.inner.message
+
+    def flush(self) -> None:
+        """Return when all that was added is committed; raises the error of the write."""
+        error = self._wait(self.inner.write)
+        raised = self.inner.take_error() or error
+        if raised is not None:
+            raise raised
+
+    def end(self, failure: BaseException | None, holding: Holding) -> None:
+        """Write the end of the stream; a second failure never hides the first."""
+        error = self._wait(lambda wake: self.inner.close(failure, holding.drop, wake))
+        if error is not None and failure is None:
+            raise error
+
+    @staticmethod
+    def _wait(begin: Callable[[Done], None]) -> BaseException | None:
+        ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+        begin(ended.put)
+        return ended.get()
+
+
+class StreamBlock:
+    """A stream for the length of a ``with`` block; no generator: see `LeaseBlock`."""
+
+    def __init__(self, core: Core, holding: Holding, fields: dict[str, Any]) -> None:
+        self._core, self._fields = core, fields
+        self._out = SyncStream(new_stream(core, holding.session_id))
+        self._holding = holding
+
+    def __enter__(self) -> SyncStream:
+        holding, inner = self._holding, self._out.inner
+        self._core.commit(inner.opening(holding.take, **self._fields))
+        try:
+            holding.taken()
+        except BaseException as error:
+            self._end(error)
+            raise
+        return self._out
+
+    def __exit__(self, _: object, failure: BaseException | None, __: object) -> None:
+        try:
+            if failure is None:
+                self._out.flush()
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            self._end(failure)
+
+    def _end(self, failure: BaseException | None) -> None:
+        self._holding.given_back()
+        self._out.end(failure, self._holding)
+
+    def __del__(self) -> None:
+        holding = getattr(self, "_holding", None)
+        if holding is not None:
+            inner = self._out.inner
+            holding.abandon(
+                lambda: inner.close(GeneratorExit(), holding.drop, lambda _: None)
+            )
+
+
+class AsyncStream:
+    """A stream of an `AsyncStore`: begin parts, add to them, `finish`."""
+
+    def __init__(self, inner: Stream) -> None:
+        self.inner = inner
+        self.text = inner.text
+        self.reasoning = inner.reasoning
+        self.tool = inner.tool
+        self.finish = inner.finish
+
+    @property
+    def message(self) -> MessageHandle:
+        """The message that is being written."""
+        assert self.inner.message is not None
+        return self.inner.message
+
+    async def flush(self) -> None:
+        """Return when all that was added is committed; raises the error of the write."""
+        error = await self._wait(self.inner.write)
+        raised = self.inner.take_error() or error
+        if raised is not None:
+            raise raised
+
+    async def end(self, failure: BaseException | None, holding: Holding) -> None:
+        """Write the end of the stream; a second failure never hides the first.
+
+        It is written even if whoever waits for it here is cancelled.
+        """
+        error = await self._wait(
+            lambda wake: self.inner.close(failure, holding.drop, wake)
+        )
+        if error is not None and failure is None:
+            raise error
+
+    @staticmethod
+    def _wait(begin: Callable[[Done], None]) -> asyncio.Future[BaseException | None]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[BaseException | None] = loop.create_future()
+
+        begin(lambda error: settle(future, None, error))
+        return future

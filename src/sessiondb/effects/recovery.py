@@ -1,0 +1,79 @@
+"""Recover: settle what a dead writer left open. Text stays as it was written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import literal_column, select, text
+
+from sessiondb.effects.lease import require_free
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.schema import message, part
+
+_CALLS = Statement(
+    lambda: select(part.c.rid, part.c.seq, part.c.inherited).where(
+        part.c.session_id == p("sid"),
+        part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),
+    )
+)
+_SETTLE = update_of(
+    part, "status outcome indexed time_updated time_ended", part.c.rid == p("row")
+)
+_MESSAGES = Statement(
+    lambda: select(message.c.seq).where(
+        message.c.session_id == p("sid"), message.c.time_completed.is_(None)
+    )
+)
+_FINISH = update_of(
+    message,
+    "finish time_completed",
+    message.c.session_id == p("sid"),
+    message.c.seq == p("at"),
+)
+_RIDS = Statement(
+    lambda: select(part.c.rid).where(
+        part.c.session_id == p("sid"),
+        part.c.seq == p("at"),
+        part.c.indexed == text("0"),
+        part.c.inherited == text("0"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recover:
+    """Settle the open calls (error, interrupted) and finish the open messages of a session."""
+
+    verb = "recover"
+    session_id: str
+    holder: str | None = None
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; nothing open is nothing. Raises `LeaseHeldError` and `NotFoundError`."""
+        state = tx.peek(self.session_id)
+        require_free(tx, state.id, self.holder)
+        calls = tx.run(_CALLS, sid=state.id).fetchall()
+        seqs = [seq for (seq,) in tx.run(_MESSAGES, sid=state.id).fetchall()]
+        for rid, _, inherited in calls:
+            tx.run(
+                _SETTLE,
+                row=rid,
+                status="error",
+                outcome="interrupted",
+                indexed=0,
+                time_updated=tx.now,
+                time_ended=tx.now,
+            )
+            if not inherited:
+                tx.to_index.append(rid)
+        for seq in seqs:
+            tx.run(
+                _FINISH, sid=state.id, at=seq, finish="cancelled", time_completed=tx.now
+            )
+            tx.to_index += [
+                rid for (rid,) in tx.run(_RIDS, sid=state.id, at=seq).fetchall()
+            ]
+        if touched := [seq for _, seq, _ in calls] + seqs:
+            state.first_new_seq = min(touched)
+            tx.used(state)

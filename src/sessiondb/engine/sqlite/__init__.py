@@ -1,0 +1,1 @@
+"""SQLite: connections, pragmas, error translation, opening and migrating a file."""

@@ -1,0 +1,94 @@
+"""The chain of migrations, and what each of them declares.
+
+A migration says for itself ``VERSION`` (the user_version it leads to),
+``ADDITIVE`` (older releases go on reading and writing) and ``CHANGED`` (tables
+whose number of rows it may change; default none). ``DERIVED`` (the views, search
+tables and triggers, in the order they are made), ``MIN_READER`` and
+``MIN_WRITER`` hold from a migration on until a later one says otherwise.
+Without a revision there is nothing: version 0, no objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+Derived = tuple[str, ...]
+
+
+class Pending(NamedTuple):
+    """A migration that a file has not seen; an additive one is run when the file is opened."""
+
+    revision: str
+    description: str
+    additive: bool
+
+
+def folder() -> Path:
+    """Return the folder of the migrations: inside an installed package, else of the repository."""
+    package = Path(__file__).resolve().parents[2]
+    shipped = package / "_migrations"
+    return shipped if shipped.is_dir() else package.parents[1] / "migrations"
+
+
+def configuration(versions: Iterable[Path] = ()) -> Config:
+    """Return the alembic configuration; *versions* are further folders of migrations."""
+    config = Config()
+    folders = [folder() / "versions", *versions]
+    # One folder a line, and % doubled: every other character may stand in a path.
+    for name, value in (
+        ("script_location", str(folder())),
+        ("path_separator", "newline"),
+        ("version_locations", "\n".join(map(str, folders))),
+    ):
+        config.set_main_option(name, value.replace("%", "%%"))
+    return config
+
+
+class Chain:
+    """The migrations of one script directory, asked by revision (None: before the first)."""
+
+    def __init__(self, scripts: ScriptDirectory) -> None:
+        self._scripts = scripts
+
+    @classmethod
+    def of(cls, versions: Iterable[Path] = ()) -> Chain:
+        """Return the chain of this release and of further folders of migrations."""
+        return cls(ScriptDirectory.from_config(configuration(versions)))
+
+    def knows(self, revision: str | None) -> bool:
+        """Return whether *revision* is one of the chain."""
+        known = {script.revision for script in self._scripts.walk_revisions()}
+        return revision is None or revision in known
+
+    def after(self, revision: str | None) -> list[Pending]:
+        """Return the migrations that follow *revision*, in order."""
+        scripts = self._scripts.iterate_revisions("head", revision or "base")
+        return [
+            Pending(s.revision, (s.doc or "").rstrip("."), bool(s.module.ADDITIVE))
+            for s in reversed(list(scripts))
+        ]
+
+    def version(self, revision: str | None) -> int:
+        """Return the user_version of *revision*."""
+        return int(self._declared(revision, "VERSION", 0))
+
+    def derived(self, revision: str | None) -> Derived:
+        """Return the statements that make the views, search tables and triggers of *revision*."""
+        return tuple(self._declared(revision, "DERIVED", ()))
+
+    def oldest(self, revision: str | None) -> dict[str, str]:
+        """Return the oldest releases that may read and write a file of *revision*, as in meta."""
+        keys = ("min_reader", "min_writer")
+        return {key: self._declared(revision, key.upper(), "") for key in keys}
+
+    def _declared(self, revision: str | None, name: str, default: Any) -> Any:
+        """Return what the nearest migration up to *revision* declares under *name*."""
+        for script in self._scripts.iterate_revisions(revision or "base", "base"):
+            if hasattr(script.module, name):
+                return getattr(script.module, name)
+        return default

@@ -1,0 +1,223 @@
+"""Connections and their pragmas.
+
+``busy_timeout`` comes first: in any other order a cold start of several
+processes fails with "database is locked" before the timeout is known.
+Transactions are begun by hand (``isolation_level=None``): IMMEDIATE for writes,
+so that a read that turns into a write can never fail half-way.
+
+SQLite keeps its locks per process and file in memory. A child of fork(2) inherits
+that memory and not the locks: what it opened on the same file would seem locked
+and not be, and its acknowledged commits would go with the ``-wal`` that the parent
+removes (seen). So connections are closed before a fork wherever they are idle;
+what cannot be closed is never touched by the child, which may not open that file.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import weakref
+from contextlib import closing
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sessiondb.engine.sqlite import files
+from sessiondb.engine.sqlite.failures import translate
+from sessiondb.errors import (
+    InvalidInputError,
+    ReadOnlyError,
+    StoreClosedError,
+    abridged,
+)
+
+CACHE_KIB = 16_000
+_INNOCUOUS = 0x200000
+WAL_LIMIT_BYTES = 16 * 1024 * 1024
+#: SQLite's message for a file that is shorter than its header says. It refuses all of it,
+#: except with ``writable_schema``: then whoever only reads gets the pages that are there.
+#: Not set on every connection, because it also hides damage of the schema.
+_SHORT = "database disk image is malformed"
+DURABILITY = {"full": "FULL", "normal": "NORMAL"}
+
+
+# Looked up once: `super()` in `execute` would cost every statement more than the try.
+_execute = sqlite3.Connection.execute
+
+
+class _Connection(sqlite3.Connection):
+    """A connection that a fork(2) finds."""
+
+    path: Path
+    file: files.FileIdentity | None = None
+
+    def execute(self, sql: str, params: Any = (), /) -> sqlite3.Cursor:
+        """Run a statement; raises `sqlite3.Error`, also where the file made the text of it."""
+        try:
+            return _execute(self, sql, params)
+        except UnicodeDecodeError as error:
+            # SQLite quotes the schema in its messages, and Python decodes them as UTF-8.
+            damaged = sqlite3.DatabaseError(
+                "the schema is damaged, and SQLite's message with it"
+            )
+            damaged.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise damaged from error
+
+    def close(self) -> None:
+        super().close()
+        _living.discard(self)
+
+
+_living: weakref.WeakSet[_Connection] = weakref.WeakSet()
+#: Files that the parent of this process had open when it forked.
+_inherited: set[files.FileIdentity | None] = set()
+
+
+def uri_of(path: Path, mode: str) -> str:
+    """Return the SQLite URI of *path* with every special character escaped."""
+    return f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}"
+
+
+def connect(
+    path: Path,
+    *,
+    mode: str = "rw",
+    busy_timeout: float = 10.0,
+    durability: str = "full",
+    one_thread: bool = False,
+) -> sqlite3.Connection:
+    """Open *path*, which must exist, with the pragmas of this project.
+
+    *mode* is ``rw``, ``ro``, or ``reader`` (rw, but only queries are allowed: a
+    read-only handle could not keep the shared memory of the WAL alive).
+    *busy_timeout* is in seconds. With *one_thread* only this thread may use and close
+    it; without, one at a time. Raises the errors of `translate`.
+    """
+    if durability not in DURABILITY:
+        raise InvalidInputError(
+            f"durability is full or normal, not {abridged(durability)}"
+        )
+    uri = uri_of(path, "ro" if mode == "ro" else "rw")
+    attempt = partial(
+        _connect, path, mode=mode, busy_timeout=busy_timeout, durability=durability,
+        one_thread=one_thread,
+    )  # fmt: skip
+    try:
+        return attempt(uri)
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if mode != "ro" or code not in (
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_READONLY,
+        ):
+            raise translate(error, path) from error
+        _check_at_rest(path)
+    try:
+        return attempt(f"{uri}&immutable=1")
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+
+
+def _connect(
+    path: Path,
+    uri: str,
+    *,
+    mode: str,
+    busy_timeout: float,
+    durability: str,
+    one_thread: bool,
+) -> sqlite3.Connection:
+    file = files.identity(path)
+    if file in _inherited:
+        raise StoreClosedError(
+            f"{path} was in use when this process was forked, so it cannot be opened here",
+            hint="close it before os.fork(), or start the process by spawn",
+        )
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=busy_timeout, isolation_level=None,
+        check_same_thread=one_thread, cached_statements=256, factory=_Connection,
+    )  # fmt: skip
+    connection.path, connection.file = path, file
+    _living.add(connection)
+    try:
+        try:
+            set_pragmas(connection, mode, busy_timeout, durability)
+        except sqlite3.DatabaseError as error:
+            if mode == "rw" or str(error) != _SHORT:
+                raise
+            connection.execute("PRAGMA writable_schema=ON")
+            set_pragmas(connection, mode, busy_timeout, durability)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_files() -> set[files.FileIdentity]:
+    """Return the (dev, ino) of every database open here, and of what is beside each."""
+    found = {connection.file for connection in list(_living)} | _inherited
+    for path in {connection.path for connection in list(_living)}:
+        # A file that is not there has None.
+        found |= {files.identity(beside) for beside in files.siblings(path)}
+    return {file for file in found if file is not None}
+
+
+def _check_at_rest(path: Path) -> None:
+    """Where no ``-shm`` can be made, a file can be read as it lies if all of it is in it."""
+    if files.has_wal(path):
+        raise ReadOnlyError(
+            f"{path} has a -wal, which cannot be read in a place that cannot be written",
+            hint="copy the file and its -wal to a place that can be written, and open them there",
+        )
+
+
+def _leave_to_parent() -> None:
+    """In a forked child: closing what it inherited would disturb the parent, also at exit."""
+    import ctypes
+
+    for connection in list(_living):
+        _inherited.add(connection.file)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+    _living.clear()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+def set_pragmas(
+    connection: sqlite3.Connection, mode: str, busy_timeout: float, durability: str
+) -> None:
+    """Apply the pragmas; each has its reason here.
+
+    * ``trusted_schema=OFF``, ``cell_size_check``: the file may come from another person;
+    * ``cache_size`` 16 MB: twelve times faster first reads of a large file than 2 MB;
+    * ``journal_size_limit``: the WAL shrinks again after a burst;
+    * no ``mmap_size``: no gain, and it has turned a WAL defect into corruption.
+    """
+    statements = [
+        f"PRAGMA busy_timeout={int(busy_timeout * 1000)}",
+        f"PRAGMA trusted_schema={'OFF' if json_is_innocuous() else 'ON'}",
+        "PRAGMA cell_size_check=ON",
+        "PRAGMA foreign_keys=ON",
+        f"PRAGMA cache_size=-{CACHE_KIB}",
+        f"PRAGMA synchronous={DURABILITY[durability]}",
+        f"PRAGMA journal_size_limit={WAL_LIMIT_BYTES}",
+    ]
+    if mode != "rw":
+        statements.append("PRAGMA query_only=ON")
+    for statement in statements:
+        connection.execute(statement)
+
+
+@cache
+def json_is_innocuous() -> bool:
+    """Return whether this SQLite lets an untrusted schema call json_valid().
+
+    3.40 does not: with ``trusted_schema=OFF`` it cannot even read a schema whose
+    CHECK constraints use it. There `fingerprint.check_schema`, which finds every
+    trigger, view and function of the schema to be ours before first use, has to do.
+    """
+    with closing(sqlite3.connect(":memory:")) as connection:
+        sql = "SELECT max(flags) FROM pragma_function_list WHERE name = 'json_valid'"
+        return bool((connection.execute(sql).fetchone()[0] or 0) & _INNOCUOUS)

@@ -1,0 +1,60 @@
+"""A copy of a database as it is at one moment, made by SQLite while others write."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from sessiondb.engine import outputs
+from sessiondb.engine.sqlite import files
+from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.failures import translate
+
+
+@contextlib.contextmanager
+def copied(
+    path: Path, to: Path, *, exact: bool = False, part: Path | None = None
+) -> Iterator[Path]:
+    """Copy the database at *path* to the new file *to*, named when the block is left.
+
+    The block gets the copy under its temporary name, to verify it. The copy is
+    compact, or *exact*: page for page, as it has to be where pages may be damaged.
+    Left by an exception, nothing is at *to*. Raises the errors of
+    `outputs.writing` and of `translate`.
+    """
+    if outputs.check_place(to):
+        raise outputs.taken(to)
+    part = part or outputs.part_of(to)
+    try:
+        # SQLite itself would make the file readable by everybody.
+        files.prepare(part)
+        _copy(path, part, exact)
+        yield part
+        outputs.settle(part, to)
+    finally:
+        for left in (part, *files.siblings(part)):
+            with contextlib.suppress(OSError):
+                left.unlink()
+
+
+def _copy(path: Path, to: Path, exact: bool) -> None:
+    with closing(connect(path)) as connection:
+        try:
+            if not exact:
+                connection.execute("VACUUM INTO ?", (str(to),))
+                _sync(to)
+                return
+            with closing(connect(to)) as target:
+                connection.backup(target)
+        except sqlite3.Error as error:
+            raise translate(error) from error
+
+
+def _sync(path: Path) -> None:
+    """Write a copy through to the disk: VACUUM INTO leaves it to the cache of the system."""
+    with closing(connect(path)) as connection:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        connection.execute(f"PRAGMA user_version={version}")

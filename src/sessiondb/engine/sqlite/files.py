@@ -1,0 +1,333 @@
+"""The database as a file: made private, judged by what is there, never opened here.
+
+POSIX drops every lock that a process holds on a file when it closes *any*
+descriptor of it, so opening the database besides SQLite would let another
+process write into a running transaction. Everything below works by path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import stat
+import sys
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+from sessiondb.errors import (
+    BusyError,
+    InvalidInputError,
+    NotADatabaseError,
+    ReadOnlyError,
+    StorageError,
+    StorageFullError,
+)
+
+FileIdentity = tuple[int, int]
+SIBLINGS = ("-wal", "-shm", "-journal", ".lock")
+
+_POSIX = os.name == "posix"
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NO_BLOCK = getattr(os, "O_NONBLOCK", 0)
+_MOUNTINFO = Path("/proc/self/mountinfo")
+# File systems that other machines (or a host behind a virtual machine) write to as well:
+# the WAL's shared memory is not shared with those. Most FUSE file systems are local.
+_NETWORK = frozenset(
+    "nfs nfs4 cifs smbfs smb3 9p virtiofs afs ceph lustre glusterfs beegfs gpfs gfs2 ocfs2 "
+    "vboxsf vmhgfs prl_fs drvfs davfs fuse.sshfs fuse.smbnetfs fuse.glusterfs fuse.ceph "
+    "fuse.ceph-fuse fuse.davfs fuse.davfs2 fuse.s3fs fuse.gcsfuse fuse.rclone fuse.juicefs "
+    "fuse.vmhgfs-fuse fuse.grpcfuse fuse.osxfs fakeowner".split()
+)
+
+
+def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) -> bool:
+    """Make *path* ready for SQLite: a private file, empty if it is new. Return whether it is new.
+
+    Missing folders are made with mode 0700 and the file with 0600, whatever the
+    umask; ``-wal`` and ``-shm`` inherit it. With *root* (a project) nothing
+    between it and the file may be a link. Raises `NotADatabaseError` for what is
+    no plain file, `ReadOnlyError` for a file of another user (unless *read_only*)
+    and without permission, `StorageFullError`, `StorageError`.
+    """
+    if path.name.lower().endswith(SIBLINGS):
+        raise NotADatabaseError(
+            f"{path} is a name for what is beside a database",
+            hint="choose another name",
+        )
+    _check_links(path, root)
+    if _exists(path, read_only):
+        return False
+    if read_only:
+        raise ReadOnlyError(f"no database at {path}, and none is made for reading")
+    with translated(path):
+        make_folder(path.parent)
+        try:
+            _make_file(path)
+        except FileExistsError:
+            _exists(path, read_only)
+            return False
+    return True
+
+
+def identity(path: Path) -> FileIdentity | None:
+    """Return (st_dev, st_ino) of the file at *path*; None without one. Raises `StorageError`."""
+    try:
+        facts = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        # Not around the whole: every commit comes here twice.
+        with translated(path):
+            raise
+    return facts.st_dev, facts.st_ino
+
+
+def is_empty(path: Path) -> bool:
+    """Return whether a plain file without a byte is at *path*. Raises `StorageError`."""
+    with translated(path):
+        facts = path.stat()
+    return stat.S_ISREG(facts.st_mode) and facts.st_size == 0
+
+
+def has_wal(path: Path) -> bool:
+    """Return whether a ``-wal`` with something in it lies beside *path*."""
+    with contextlib.suppress(OSError):
+        return path.with_name(path.name + "-wal").stat().st_size > 0
+    return False
+
+
+@contextlib.contextmanager
+def creation_lock(path: Path, timeout: float) -> Iterator[None]:
+    """Hold the lock of *path* between processes and threads; waits up to *timeout* seconds.
+
+    The lock file ``<path>.lock`` stays: removing it would let two holders in.
+    Raises `BusyError` after the timeout, and the errors of `prepare`.
+    """
+    lock = path.with_name(path.name + ".lock")
+    with translated(lock):
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | _NO_BLOCK | _NO_LINK, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise NotADatabaseError(f"{lock} is not a file", hint="remove it")
+        _wait_for(descriptor, lock, timeout)
+        try:
+            yield
+        finally:
+            # Not left to close(): a child forked in between shares the lock.
+            _unlock(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def network_filesystem(path: Path) -> str | None:
+    """Return the type of the network file system that holds *path*; None if local or unknown."""
+    try:
+        mounts = os.fsdecode(_MOUNTINFO.read_bytes())
+    except OSError:
+        return None
+    kind = filesystem_of(os.path.realpath(path), mounts)
+    return kind if kind in _NETWORK else None
+
+
+def filesystem_of(path: str, mountinfo: str) -> str | None:
+    """Return the file system type of the longest mount point above the real *path*."""
+    longest, kind = "", None
+    for line in mountinfo.split("\n"):
+        mount, separator, source = line.partition(" - ")
+        fields = mount.split(" ")
+        if not separator or len(fields) < 5:
+            continue
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4])
+        above = path == point or path.startswith(point.rstrip("/") + "/")
+        # Of two mounts on one point the later covers the earlier.
+        if above and len(point) >= len(longest):
+            longest, kind = point, source.split(" ")[0]
+    return kind
+
+
+def free_bytes(path: Path) -> int:
+    """Return the bytes that this user can still write where *path* is or would be."""
+    import shutil
+
+    with translated(path):
+        for folder in (path, *path.parents):
+            if folder.exists():
+                return shutil.disk_usage(folder).free
+    raise StorageError(f"nothing is at {path}")
+
+
+def exposed(path: Path) -> list[Path]:
+    """Return those of the database and its side files that others may read or write."""
+    found: list[Path] = []
+    for file in (path, *siblings(path)) if _POSIX else ():
+        with contextlib.suppress(OSError):
+            if stat.S_IMODE(os.lstat(file).st_mode) & 0o077:
+                found.append(file)
+    return found
+
+
+class TemporaryDatabase:
+    """A place for a database in a private folder of its own, removed by `remove` or at exit.
+
+    A child of ``os.fork`` leaves it alone.
+    """
+
+    def __init__(self) -> None:
+        import tempfile
+
+        folder = tempfile.mkdtemp(prefix="sessiondb-")
+        self.path = Path(folder, "sessions.db")
+        self._finalizer = weakref.finalize(self, _remove, folder, os.getpid())
+
+    def remove(self) -> None:
+        """Remove the folder and all in it; doing it again does nothing."""
+        self._finalizer()
+
+
+def temporary_database() -> TemporaryDatabase:
+    """Return a new place for a ``:memory:`` database; nothing is made in it yet."""
+    return TemporaryDatabase()
+
+
+def _remove(folder: str, owner: int) -> None:
+    import shutil
+
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def siblings(path: Path) -> Iterator[Path]:
+    """Yield the names of the files that SQLite or this package keeps beside a database."""
+    return (path.with_name(path.name + suffix) for suffix in SIBLINGS)
+
+
+def _check_links(path: Path, root: Path | None) -> None:
+    """Refuse links that SQLite would follow: it would write to wherever a stranger points it."""
+    suspects = list(siblings(path))
+    if root is not None:
+        if root not in path.parents:
+            raise InvalidInputError(f"{path} is not inside of {root}")
+        suspects += [folder for folder in path.parents if root in folder.parents]
+    for suspect in suspects:
+        if os.path.islink(suspect):  # noqa: PTH114  False also without permission
+            raise NotADatabaseError(
+                f"{suspect} is a link", hint="links are not followed here"
+            )
+
+
+def _exists(path: Path, read_only: bool) -> bool:
+    with translated(path):
+        try:
+            facts = os.lstat(path)
+        except FileNotFoundError:
+            return False
+    if not stat.S_ISREG(facts.st_mode):
+        what = "a link" if stat.S_ISLNK(facts.st_mode) else "not a file"
+        raise NotADatabaseError(
+            f"{path} is {what}", hint="name the database file itself"
+        )
+    if facts.st_size == 1:
+        # SQLite takes it for an empty one.
+        raise NotADatabaseError(f"{path} is not a database", hint="choose another path")
+    if _POSIX and not read_only and facts.st_uid != os.geteuid():
+        # SQLite would leave a -wal that the owner cannot write.
+        raise ReadOnlyError(
+            f"{path} belongs to another user", hint="use it as that user"
+        )
+    if _POSIX and not read_only:
+        _align(path, facts)
+    return True
+
+
+def _align(path: Path, facts: os.stat_result) -> None:
+    """Give what lies beside the database its mode; a reader of a 0400 file left them read-only."""
+    for side in ("-wal", "-shm"):
+        with contextlib.suppress(OSError):
+            beside = os.lstat(f"{path}{side}")
+            if stat.S_ISREG(beside.st_mode) and beside.st_mode != facts.st_mode:
+                Path(f"{path}{side}").chmod(stat.S_IMODE(facts.st_mode))
+
+
+def make_folder(folder: Path) -> None:
+    """Make *folder* and those above it that are missing, each with mode 0700; raises OSError."""
+    # Not makedirs(): it gives its mode to the last folder only.
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(0o700)
+
+
+def _make_file(path: Path) -> None:
+    try:
+        # Makes the file without a descriptor, so that none can be closed on another thread's lock.
+        os.mknod(path, 0o600 | stat.S_IFREG)
+    except FileExistsError:
+        raise
+    except (OSError, AttributeError):
+        # Not everywhere, and not for everybody: macOS reserves it for root.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600))
+
+
+def _wait_for(descriptor: int, lock: Path, timeout: float) -> None:
+    deadline, pause = time.monotonic() + timeout, 0.001
+    while not _try_lock(descriptor, lock):
+        if time.monotonic() >= deadline:
+            raise BusyError(
+                f"{lock} is held: another process is making or migrating the database",
+                hint="wait for it to end and try again",
+            )
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int, lock: Path) -> bool:  # noqa: ARG001
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int, lock: Path) -> bool:
+        with translated(lock):
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return True
+
+    def _unlock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+@contextlib.contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Raise what the system says about *path* as one of our errors."""
+    try:
+        yield
+    except StorageError:
+        raise
+    except OSError as error:
+        why = f"{path}: {error.strerror}"
+        if error.errno == errno.ELOOP:
+            raise NotADatabaseError(why, hint="links are not followed here") from error
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageFullError(
+                why, hint="free some disk space and try again"
+            ) from error
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            hint = "check the owner and the mode of the file and its directory"
+            raise ReadOnlyError(why, hint=hint) from error
+        raise StorageError(why) from error

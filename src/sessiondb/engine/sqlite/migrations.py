@@ -1,0 +1,276 @@
+"""Migrations: alembic runs them, on a connection of its own, all in one transaction.
+
+Foreign keys are off before the transaction begins (dropping a table would
+otherwise delete its children by cascade) and verified before it is committed;
+`MigrationGuard` says what else has to hold. One lock between processes covers all of
+it. Whatever fails, also the power, leaves the file as it was.
+
+`sessiondb migrate` and the opening of a file come in through `upgrade` and
+`upgrade_on_open`, the alembic command through `run_env`; all end in ``_run``.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext, RevisionStep
+from alembic.util import CommandError
+from sqlalchemy import Connection, create_engine
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from sessiondb.engine.sqlite import files
+from sessiondb.engine.sqlite.chain import Chain, Pending, configuration
+from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.migration_guard import MigrationGuard, recognise
+from sessiondb.engine.sqlite.revising import run_revision
+from sessiondb.engine.sqlite.version import check_newer, to_migrate
+from sessiondb.errors import (
+    InvalidInputError,
+    NotFoundError,
+    SchemaVersionError,
+    SessionDBError,
+)
+
+if TYPE_CHECKING:
+    from alembic.runtime.environment import EnvironmentContext
+
+_PRAGMAS = (
+    "PRAGMA foreign_keys=OFF",
+    # A table that is renamed keeps its name in the foreign keys and views that point to it.
+    "PRAGMA legacy_alter_table=ON",
+    # Only writers checkpoint.
+    "PRAGMA wal_autocheckpoint=0",
+)
+#: alembic keeps its context in a global.
+_alembic = threading.Lock()
+
+
+def current(path: Path, *, busy_timeout: float = 10.0) -> str | None:
+    """Return the revision of the file at *path*; None for an empty one.
+
+    Raises `NotFoundError`, `NotADatabaseError`.
+    """
+    with _reading(path, busy_timeout) as connection:
+        return recognise(connection, path)[0]
+
+
+def pending(
+    path: Path, *, versions: Iterable[Path] = (), busy_timeout: float = 10.0
+) -> list[Pending]:
+    """Return the pending migrations of the file at *path*, in order; none for a current one.
+
+    Nor for one of a newer release that this release may write. *versions* are
+    further folders of migrations. Raises `NotFoundError`, `NotADatabaseError`,
+    and `SchemaVersionError` for one that is too new.
+    """
+    chain = Chain.of(versions)
+    with _reading(path, busy_timeout) as connection:
+        revision, version = recognise(connection, path)
+        if chain.knows(revision):
+            return chain.after(revision)
+        check_newer(connection, path, version, writing=True)
+        return []
+
+
+def upgrade(
+    path: Path,
+    target: str = "head",
+    *,
+    versions: Iterable[Path] = (),
+    busy_timeout: float = 10.0,
+    backups: Path | None = None,
+) -> Path | None:
+    """Bring the file at *path* up to the revision *target*; a missing file is made.
+
+    A file that holds something is copied into the folder *backups* (default:
+    its own) before a migration that is not additive. Return that copy, None
+    where none was needed. *busy_timeout* is in seconds. Raises
+    `NotADatabaseError`, `SchemaVersionError` (too new), `BusyError`,
+    `ConflictError` (rows would have been lost), `InvalidInputError` (no such
+    target) and the errors of the storage; each leaves the file as it was.
+    """
+    versions = tuple(versions)
+    files.prepare(path)
+    with files.creation_lock(path, busy_timeout):
+        if not pending(path, versions=versions, busy_timeout=busy_timeout):
+            return None
+        return _drive(
+            command.upgrade, path, target,
+            versions=versions, busy_timeout=busy_timeout, backups=backups,
+        )  # fmt: skip
+
+
+def downgrade(
+    path: Path,
+    target: str,
+    *,
+    versions: Iterable[Path] = (),
+    busy_timeout: float = 10.0,
+    backups: Path | None = None,
+) -> Path | None:
+    """Take the file at *path* down to *target*: a revision, ``base``, or ``-1`` for one step.
+
+    Raises what `upgrade` does, `NotFoundError`, and `ConflictError` if
+    sessions would be lost.
+    """
+    if files.identity(path) is None:
+        raise NotFoundError(f"no database at {path}")
+    with files.creation_lock(path, busy_timeout):
+        return _drive(
+            command.downgrade, path, target,
+            versions=versions, busy_timeout=busy_timeout, backups=backups,
+        )  # fmt: skip
+
+
+def upgrade_on_open(path: Path, busy_timeout: float) -> None:
+    """Run what is pending if all of it is additive; the caller holds `files.creation_lock`.
+
+    Raises `SchemaVersionError` if a person has to run it, and what `upgrade` does.
+    """
+    waiting = [p for p in pending(path, busy_timeout=busy_timeout) if not p.additive]
+    if waiting and current(path, busy_timeout=busy_timeout) is not None:
+        raise SchemaVersionError(
+            f"{path} needs a migration: {waiting[0].description}", hint=to_migrate(path)
+        )
+    _drive(command.upgrade, path, "head", busy_timeout=busy_timeout)
+
+
+def run_env(context: EnvironmentContext) -> None:
+    """Do what alembic requires; all of ``migrations/env.py``.
+
+    The attributes of the configuration hold a ``connection`` and a ``path``
+    (`upgrade` and the others), or the alembic command runs and they hold a function
+    ``path``, called only by commands that need a file, and a folder ``backups``.
+    That command gets its own kind of error, which it prints as one line.
+    """
+    attributes = context.config.attributes
+    if "connection" in attributes:
+        _run(context, attributes["connection"])
+        return
+    try:
+        context.configure(dialect_name="sqlite")
+        if "revision_context" in context.get_context().opts:
+            run_revision(context)
+            return
+        with _commanded(context) as connection:
+            _run(context, connection)
+        if backup := attributes.get("backup"):
+            context.config.print_stdout("backup: %s", backup)
+    except SessionDBError as error:
+        raise CommandError(
+            f"{error}\n  {error.hint}" if error.hint else str(error)
+        ) from error
+
+
+@contextmanager
+def _commanded(context: EnvironmentContext) -> Iterator[Connection]:
+    if context.is_offline_mode():
+        raise InvalidInputError(
+            "migrations are not a script: each step counts rows, checks foreign keys and "
+            "rebuilds search on the file",
+            hint="to see what one does, run it on a copy: `scripts/migrate COPY`",
+        )
+    attributes = context.config.attributes
+    path = attributes["path"] = attributes["path"]()
+    if path is None:
+        raise InvalidInputError(":memory: holds nothing to migrate", hint="name a file")
+    if context.get_context().opts.get("dont_mutate") and files.identity(path) is None:
+        raise NotFoundError(f"no database at {path}")
+    files.prepare(path)
+    with (
+        files.creation_lock(path, timeout=10.0),
+        _transaction(path, 10.0) as connection,
+    ):
+        yield connection
+
+
+def _drive(
+    run: Callable[[Config, str], None],
+    path: Path,
+    target: str,
+    *,
+    versions: Iterable[Path] = (),
+    busy_timeout: float,
+    backups: Path | None = None,
+) -> Path | None:
+    config = configuration(versions)
+    try:
+        with _alembic, _transaction(path, busy_timeout) as connection:
+            config.attributes.update(connection=connection, path=path, backups=backups)
+            run(config, target)
+    except CommandError as error:
+        raise InvalidInputError(f"{path}: {error}") from error
+    made: Path | None = config.attributes.get("backup")
+    return made
+
+
+def _run(context: EnvironmentContext, connection: Connection) -> None:
+    """Run the steps that alembic plans, with a `MigrationGuard` around them."""
+    context.configure(connection=connection)
+    opts = context.get_context().opts
+    attributes = context.config.attributes
+    raw: Any = connection.connection.driver_connection
+    passage = MigrationGuard(
+        raw, Chain(opts["script"]), attributes["path"], attributes.get("backups")
+    )
+    planned, steps = opts["fn"], []
+
+    def plan(revision: Any, migration: MigrationContext) -> list[RevisionStep]:
+        steps.extend(planned(revision, migration))
+        if not all(isinstance(step, RevisionStep) for step in steps):
+            raise InvalidInputError(
+                "the revision of a file is written by its migrations only"
+            )
+        if steps:
+            passage.begin(steps)
+        return steps
+
+    context.configure(connection=connection, fn=plan)
+    try:
+        context.run_migrations()
+        if steps:
+            passage.end()
+    except BaseException:
+        passage.forget_backup()
+        raise
+    attributes["backup"] = passage.backup
+
+
+@contextmanager
+def _reading(path: Path, busy_timeout: float) -> Iterator[sqlite3.Connection]:
+    if files.identity(path) is None:
+        raise NotFoundError(f"no database at {path}")
+    with closing(connect(path, mode="reader", busy_timeout=busy_timeout)) as connection:
+        try:
+            yield connection
+        except sqlite3.Error as error:
+            raise translate(error) from error
+
+
+@contextmanager
+def _transaction(path: Path, busy_timeout: float) -> Iterator[Connection]:
+    """Yield a connection that holds the write lock; commit at the end, or undo everything."""
+    with closing(connect(path, busy_timeout=busy_timeout)) as raw:
+        try:
+            recognise(raw, path)
+            if not files.network_filesystem(path):
+                raw.execute("PRAGMA journal_mode=WAL")
+            for pragma in _PRAGMAS:
+                raw.execute(pragma)
+            engine = create_engine("sqlite://", creator=lambda: raw, poolclass=NullPool)
+            with engine.connect() as connection, connection.begin():
+                raw.execute("BEGIN IMMEDIATE")
+                yield connection
+        except DBAPIError as error:
+            raise translate(error.orig) from error  # type: ignore[arg-type]
+        except sqlite3.Error as error:
+            raise translate(error) from error

@@ -1,0 +1,209 @@
+"""The alembic commands of a developer: `alembic check` and `alembic revision`.
+
+Both compare the tables in `sessiondb.schema` with what the chain of migrations makes of
+an empty database in memory. No file is opened: every file at a revision has the same
+schema, so none of them can say more. A revision is numbered after its schema and gets
+literal DDL, which does the same in ten years, whatever the tables look like by then.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from alembic.operations import Operations
+from alembic.operations.ops import (
+    DowngradeOps,
+    ExecuteSQLOp,
+    MigrateOperation,
+    MigrationScript,
+    ModifyTableOps,
+    OpContainer,
+    UpgradeOps,
+)
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, MetaData, create_engine
+
+from sessiondb.engine.sqlite.chain import Chain, Derived
+from sessiondb.errors import InvalidInputError
+from sessiondb.schema.ddl import statements, tidy
+from sessiondb.schema.tables import metadata
+
+if TYPE_CHECKING:
+    from alembic.runtime.environment import EnvironmentContext
+    from alembic.script import ScriptDirectory
+
+#: Older releases keep reading and writing a file that only gained these.
+_ADDITIVE = ("CREATE TABLE", "CREATE INDEX", "ALTER TABLE", "CREATE VIEW")
+_DERIVED = ("CREATE VIEW", "CREATE VIRTUAL", "CREATE TRIGGER")
+_STORED = re.compile(r"CREATE (?:UNIQUE )?(TABLE|INDEX) (\w+)")
+_POSSIBLE = re.compile(r"(CREATE|DROP) |ALTER TABLE \w+ (ADD|DROP|RENAME) ")
+_HINT = (
+    "build the table again by hand, as tests/later_releases.py does: "
+    "`alembic revision -m MESSAGE`, without --autogenerate"
+)
+
+#: Kind and name of tables and indexes → their definition.
+Stored = dict[tuple[str, str], str]
+
+
+def run_revision(context: EnvironmentContext) -> None:
+    """Fill in the revision that alembic makes or checks.
+
+    Raises `InvalidInputError` if a table has to be built again (that DDL is written by
+    hand, as it decides what becomes of the rows), and for views that no migration
+    has: alembic compares tables only.
+    """
+    opts = context.get_context().opts
+    scripts: ScriptDirectory = opts["script"]
+    asked = opts["revision_context"].command_args
+    head = scripts.get_current_head()
+    derived, known = _derived(), Chain(scripts).derived(head)
+    if asked["autogenerate"] and asked["message"] is None and derived != known:
+        raise InvalidInputError(
+            f"views, search tables or triggers differ from DERIVED of migration {head}",
+            hint="run `alembic revision --autogenerate -m MESSAGE`",
+        )
+
+    with _head_schema(scripts) as connection:
+        made, wanted = _stored(connection), _by_name(statements())
+
+        def write_out(
+            _: MigrationContext, __: Any, directives: list[MigrationScript]
+        ) -> None:
+            (script,) = directives
+            script.rev_id = f"{int(head or 0) + 1:04}"
+            written = (
+                _write_literally(script, made, wanted) if asked["autogenerate"] else []
+            )
+            changes = (*written, *({*derived} ^ {*known}))
+            opts["template_args"].update(
+                derived="" if derived == known else f"\nDERIVED = {_tuple(derived)}\n",
+                additive=bool(written)
+                and all(sql.startswith(_ADDITIVE) for sql in changes),
+            )
+
+        context.configure(
+            connection=connection,
+            target_metadata=_without_indexes(),
+            include_name=lambda _, kind, __: kind != "index",
+            process_revision_directives=cast("Any", write_out),
+        )
+        context.run_migrations()
+
+
+@contextmanager
+def _head_schema(scripts: ScriptDirectory) -> Iterator[Connection]:
+    """Yield a database in memory whose tables the chain has made, marked as at its head."""
+    engine = create_engine("sqlite://")
+    try:
+        with engine.connect() as connection:
+            context = MigrationContext.configure(connection)
+            with Operations.context(context):
+                for script in reversed(list(scripts.walk_revisions())):
+                    script.module.upgrade()
+            context.stamp(scripts, "head")
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def _without_indexes() -> MetaData:
+    """Return the tables alone: alembic cannot compare an index with DESC, or a partial one."""
+    bare = MetaData()
+    for table in metadata.sorted_tables:
+        table.to_metadata(bare).indexes.clear()
+    return bare
+
+
+def _stored(connection: Connection) -> Stored:
+    rows = connection.exec_driver_sql(
+        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL"
+    )
+    return _by_name(sql for (sql,) in rows)
+
+
+def _by_name(definitions: Iterable[str]) -> Stored:
+    return {(m[1], m[2]): sql for sql in definitions if (m := _STORED.match(sql))}
+
+
+def _derived() -> Derived:
+    return tuple(sql for sql in statements() if sql.startswith(_DERIVED))
+
+
+def _write_literally(
+    script: MigrationScript, made: Stored, wanted: Stored
+) -> list[str]:
+    """Replace what alembic found by the SQL that does it; return that of the upgrade."""
+    assert script.upgrade_ops is not None
+    assert script.downgrade_ops is not None
+    there = _literal(script.upgrade_ops) + _index_changes(made, wanted)
+    back = _index_changes(wanted, made) + _literal(script.downgrade_ops)
+    if not there:
+        _check_same(made, wanted)
+    script.upgrade_ops = UpgradeOps(cast("Any", list(map(ExecuteSQLOp, there))))
+    script.downgrade_ops = DowngradeOps(cast("Any", list(map(ExecuteSQLOp, back))))
+    return there
+
+
+def _index_changes(before: Stored, after: Stored) -> list[str]:
+    changes = []
+    for kind, name in before.keys() | after.keys():
+        old, new = before.get((kind, name)), after.get((kind, name))
+        if kind == "INDEX" and tidy(old or "") != tidy(new or ""):
+            changes += [f"DROP INDEX {name}"] if old else []
+            changes += [new] if new else []
+    return changes
+
+
+def _check_same(made: Stored, wanted: Stored) -> None:
+    """Refuse what alembic does not see: constraints, defaults, STRICT, the order of columns."""
+    for _, name in sorted(
+        key for key in wanted if tidy(made[key]) != tidy(wanted[key])
+    ):
+        raise InvalidInputError(
+            f"{name} differs from what the migrations make, in a way that SQLite cannot alter",
+            hint=_HINT,
+        )
+
+
+def _flat(container: OpContainer) -> Iterator[MigrateOperation]:
+    for operation in container.ops:
+        if isinstance(operation, ModifyTableOps):
+            yield from _flat(operation)
+        else:
+            yield operation
+
+
+def _literal(container: OpContainer) -> list[str]:
+    """Return operations as the SQL that they execute."""
+    written: list[str] = []
+    for operation in _flat(container):
+        buffer = io.StringIO()
+        context = MigrationContext.configure(
+            dialect_name="sqlite", opts={"as_sql": True, "output_buffer": buffer}
+        )
+        try:
+            Operations(context).invoke(operation)
+        except NotImplementedError:
+            raise _unalterable(operation) from None
+
+        # alembic ends each statement with a semicolon and a blank line.
+        found = [sql.strip() for sql in buffer.getvalue().split(";\n\n") if sql.strip()]
+        if not all(map(_POSSIBLE.match, found)):
+            raise _unalterable(operation)
+        written += found
+    return written
+
+
+def _unalterable(operation: MigrateOperation) -> InvalidInputError:
+    return InvalidInputError(
+        f"SQLite cannot alter this: {operation.to_diff_tuple()}", hint=_HINT
+    )
+
+
+def _tuple(values: Iterable[str]) -> str:
+    return "(\n" + "".join(f"    {value!r},\n" for value in values) + ")"

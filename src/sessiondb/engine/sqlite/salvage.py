@@ -1,0 +1,189 @@
+"""A copy of what can be read of a damaged database, in a temporary file, for reading on.
+
+Rows are copied by ranges of row numbers that are halved where a page cannot be read,
+so that what lies around a damaged page is found; indexes are not used, and those of
+the copy are rebuilt. The damaged file is only read. Lost rows are counted, and the
+sessions that lost some are named as far as its indexes still show them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sessiondb.engine.sqlite import files
+from sessiondb.engine.sqlite.connection import connect, set_pragmas, uri_of
+from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.opening import make
+from sessiondb.errors import CorruptionError
+
+#: Row numbers that are read at once.
+_AT_ONCE = 2_000
+#: More rows than this are not on a page of any of our tables.
+_ROWS_OF_A_PAGE = 200
+#: Not copied: what `make` writes itself, and the search index, which is built again.
+_LEFT_OUT = ("alembic_version",)
+_TABLES = (
+    "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' "
+    "AND name NOT LIKE 'sqlite_%'"
+)
+
+
+@dataclass(slots=True)
+class ReadableCopy:
+    """The readable rows of a database, behind ``connection``; ``lost`` rows by table.
+
+    ``damaged`` are the sessions that are known to have lost rows, ``known`` says
+    whether those are all.
+    """
+
+    connection: sqlite3.Connection
+    lost: dict[str, int] = field(default_factory=dict)
+    damaged: set[str] = field(default_factory=set)
+    known: bool = True
+
+    def is_complete(self, session_id: str) -> bool:
+        """Return whether every row of a session is in the copy."""
+        return self.known and session_id not in self.damaged
+
+    def close(self) -> None:
+        """Close the copy; its file goes with the folder that it is in."""
+        self.connection.close()
+
+
+def readable_copy(path: Path, to: Path, *, read_only: bool = False) -> ReadableCopy:
+    """Copy what can be read of the database at *path* to the new file *to*.
+
+    Raises `CorruptionError` where not even the list of tables can be read, and
+    `StorageError` without room for the copy.
+    """
+    files.prepare(to)
+    connection = sqlite3.connect(
+        uri_of(to, "rw"), uri=True, isolation_level=None, check_same_thread=False
+    )
+    try:
+        set_pragmas(connection, "rw", 10.0, "normal")
+        connection.execute("PRAGMA foreign_keys=OFF")
+        make(connection)
+        copy = ReadableCopy(connection)
+        # A connection of its own: an error there must not touch what is written here.
+        with closing(connect(path, mode="ro" if read_only else "reader")) as damaged:
+            damaged.text_factory = bytes_or_text
+            damaged.execute("BEGIN")
+            connection.execute("BEGIN")
+            _copy_tables(copy, damaged)
+            connection.execute(
+                "INSERT INTO part_search (part_search) VALUES ('rebuild')"
+            )
+            connection.execute("COMMIT")
+        connection.execute("PRAGMA query_only=ON")
+    except sqlite3.Error as error:
+        connection.close()
+        raise translate(error) from error
+    except BaseException:
+        connection.close()
+        raise
+    return copy
+
+
+def bytes_or_text(raw: bytes) -> str | bytes:
+    """Return text, or the bytes themselves where damage made them no text."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def _copy_tables(copy: ReadableCopy, damaged: sqlite3.Connection) -> None:
+    copy.connection.execute("DELETE FROM meta")
+    tables = [name for (name,) in copy.connection.execute(_TABLES)]
+    for table in tables:
+        if table not in _LEFT_OUT and "_search" not in table:
+            _copy_table(copy, damaged, table)
+    _name_damaged(copy, damaged)
+
+
+def _copy_table(copy: ReadableCopy, damaged: sqlite3.Connection, table: str) -> None:
+    columns_of = "SELECT name FROM pragma_table_info(?)"
+    ours, theirs = (
+        {name for (name,) in connection.execute(columns_of, (table,))}
+        for connection in (copy.connection, damaged)
+    )
+    names = sorted(ours & theirs)
+    if not names:
+        return
+    columns = ", ".join(f'"{name}"' for name in names)
+    marks = ", ".join("?" * len(names))
+    insert = f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({marks})"
+    select = f"SELECT {columns} FROM {table} NOT INDEXED WHERE rid BETWEEN ? AND ?"
+
+    last = _last_row(damaged, table)
+    for first in range(1, last + 1, _AT_ONCE):
+        waiting = [(first, min(first + _AT_ONCE - 1, last))]
+        while waiting:
+            low, high = waiting.pop()
+            try:
+                rows = damaged.execute(select, (low, high)).fetchall()
+            except sqlite3.DatabaseError as error:
+                if not isinstance(translate(error), CorruptionError):
+                    raise
+                if low == high:
+                    copy.lost[table] = copy.lost.get(table, 0) + 1
+                    continue
+                middle = (low + high) // 2
+                waiting += [(middle + 1, high), (low, middle)]
+            else:
+                copy.connection.executemany(insert, rows)
+
+
+def _last_row(damaged: sqlite3.Connection, table: str) -> int:
+    """Return a bound of the row numbers; behind a damaged last page nothing else ends them."""
+    for how in ("NOT INDEXED", f"INDEXED BY sqlite_autoindex_{table}_1"):
+        with suppress(sqlite3.DatabaseError):
+            sql = f"SELECT max(rid) FROM {table} {how}"
+            return damaged.execute(sql).fetchone()[0] or 0
+    (pages,) = damaged.execute("PRAGMA page_count").fetchone()
+    return int(pages) * _ROWS_OF_A_PAGE
+
+
+def _name_damaged(copy: ReadableCopy, damaged: sqlite3.Connection) -> None:
+    """Find whose rows are lost, by the indexes that still have them, or by the counters."""
+    rows = copy.connection.execute(
+        "SELECT s.id FROM session AS s WHERE s.message_count <> "
+        "(SELECT count(*) FROM message WHERE session_id = s.id)"
+    )
+    copy.damaged |= {name for (name,) in rows}
+    for table in ("part", "message", "todo", "file_diff", "label"):
+        if table in copy.lost:
+            _name_by_index(copy, damaged, table)
+    if "blob" in copy.lost:
+        copy.damaged |= _without_blobs(copy.connection)
+
+
+def _name_by_index(copy: ReadableCopy, damaged: sqlite3.Connection, table: str) -> None:
+    here = {rid for (rid,) in copy.connection.execute(f"SELECT rid FROM {table}")}
+    # Both columns are in the index, so the table is not read.
+    sql = f"SELECT session_id, rid FROM {table} INDEXED BY sqlite_autoindex_{table}_1"
+    try:
+        copy.damaged |= {name for name, rid in damaged.execute(sql) if rid not in here}
+    except sqlite3.DatabaseError:
+        copy.known = False
+
+
+def _without_blobs(connection: sqlite3.Connection) -> set[str]:
+    holders = [("part", name) for name in ("text_blob", "input_blob", "data_blob")]
+    holders += [
+        ("message", "data_blob"),
+        ("file_diff", "before_blob"),
+        ("file_diff", "after_blob"),
+    ]
+    found: set[str] = set()
+    for table, column in holders:
+        rows = connection.execute(
+            f"SELECT DISTINCT session_id FROM {table} WHERE {column} IS NOT NULL "
+            f"AND NOT EXISTS (SELECT 1 FROM blob WHERE hash = {column})"
+        )
+        found |= {name for (name,) in rows}
+    return found

@@ -1,0 +1,65 @@
+"""What says that a file is ours, and of which schema; which releases may use it."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from pathlib import Path
+
+from sessiondb import __version__
+from sessiondb.errors import SchemaVersionError
+from sessiondb.hints import command
+from sessiondb.schema.ddl import APPLICATION_ID, MIN_READER, MIN_WRITER, VERSION
+
+
+def identity_of(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return (application_id, user_version)."""
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    return application, connection.execute("PRAGMA user_version").fetchone()[0]
+
+
+def to_migrate(path: Path) -> str:
+    """Return the hint of a database that is older than this release."""
+    return f"{command('--db', str(path), 'migrate')} updates it; a backup is kept"
+
+
+def refuse(path: Path, version: int, how: str) -> None:
+    """Raise `SchemaVersionError`: the file is *how* ("newer" or "older") than this release."""
+    hint = "install a newer sessiondb" if how == "newer" else to_migrate(path)
+    raise SchemaVersionError(
+        f"{path} has schema {version}, which is {how} than this release's {VERSION}",
+        hint=hint,
+    )
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(piece) for piece in version.split(".") if piece.isdigit())
+
+
+def check_newer(
+    connection: sqlite3.Connection, path: Path, version: int, *, writing: bool
+) -> None:
+    """Refuse a file of a newer schema unless it says that this release may still use it.
+
+    Several agents pin different releases and share one file, so an additive
+    migration leaves ``min_reader`` and ``min_writer`` as they are.
+    """
+    key = "min_writer" if writing else "min_reader"
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    if row is None or _release(row[0]) > _release(__version__):
+        refuse(path, version, "newer")
+
+
+def stamp(connection: sqlite3.Connection, version: int) -> None:
+    """Write what says that the file is ours, and of which version."""
+    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version={version}")
+    facts = {
+        "database_uuid": str(uuid.uuid4()),
+        "min_reader": MIN_READER,
+        "min_writer": MIN_WRITER,
+        "change": "0",
+    }
+    connection.executemany(
+        "INSERT INTO meta (key, value) VALUES (?, ?)", list(facts.items())
+    )

@@ -1,0 +1,190 @@
+"""The parts of a stream: text that grows, and calls whose arguments do."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from sessiondb import codec
+from sessiondb.effects import encode
+from sessiondb.effects.calls import Settle, Start
+from sessiondb.effects.encode import Blob
+from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.model.draft import NO_INPUT
+from sessiondb.model.handles import PartHandle, part_key
+
+if TYPE_CHECKING:
+    from sessiondb.effects.unit import Effect
+    from sessiondb.streaming.stream import Stream
+
+
+class StreamPart:
+    """A part that grows. ``add`` is in memory; ``id`` names the part."""
+
+    def __init__(self, stream: Stream, handle: PartHandle) -> None:
+        self._stream, self._handle = stream, handle
+        # Only ever appended to: how far it was taken is the affair of the writing thread.
+        self._pieces: list[str] = []
+        self._taken = self._before = 0
+        #: Characters that are in the file.
+        self.written = 0
+        #: True once a piece needed an exact form beside its readable one.
+        self.inexact = False
+
+    @property
+    def id(self) -> str:
+        """The id of the part."""
+        return self._handle.id
+
+    @property
+    def handle(self) -> PartHandle:
+        """The handle of the part, for `settle` in a later unit."""
+        return self._handle
+
+    def add(self, delta: str) -> None:
+        """Add a piece of text, or of a call's arguments as JSON text; never waits.
+
+        Raises the error of an earlier write that failed, once; the piece is kept
+        all the same, and written with what could not be.
+        """
+        if not isinstance(delta, str):
+            raise InvalidInputError(f"a delta is a string, not {abridged(delta)}")
+        failed: BaseException | None = None
+        try:
+            self._stream.check()
+        except InvalidInputError:
+            raise
+        except Exception as error:  # noqa: BLE001  raised below, when the piece is safe
+            failed = error
+        self._pieces.append(delta)
+        self._stream.grown(len(delta))
+        if failed is not None:
+            raise failed
+
+    @property
+    def content(self) -> str:
+        """Everything that was added."""
+        return "".join(self._pieces)
+
+    @property
+    def unwritten(self) -> bool:
+        """True while there is something that was not sent to the writer."""
+        return self._taken < len(self._pieces)
+
+    def take(self) -> str:
+        """Return what was added since the last write; on the writing thread."""
+        end = len(self._pieces)
+        delta = "".join(self._pieces[self._taken : end])
+        self._before, self._taken = self._taken, end
+        return delta
+
+    def put_back(self) -> None:
+        """Take back what was taken last, because its write failed."""
+        self._taken = self._before
+
+
+class StreamCall(StreamPart):
+    """A tool call that is being made: arguments first, then the result."""
+
+    def __init__(self, stream: Stream, handle: PartHandle) -> None:
+        super().__init__(stream, handle)
+        self.started = self.settled = False
+
+    def add(self, delta: str) -> None:
+        """Add a piece of the arguments, as JSON text; not after `start`."""
+        if self.started or self.settled:
+            raise InvalidInputError(f"call {self.id} has its arguments already")
+        super().add(delta)
+
+    def arguments(self, *, partial: bool = True) -> Any:
+        """Return the arguments that were streamed, decoded.
+
+        Anything but a JSON value is text if *partial*, else NO_INPUT, as nothing is.
+        """
+        content = self.content
+        if not content:
+            return NO_INPUT
+        try:
+            value = json.loads(content)
+            codec.json_text(value, "input")
+        except (ValueError, RecursionError):
+            return content if partial else NO_INPUT
+        return value
+
+    def start(self, input: Any = NO_INPUT) -> None:
+        """Note that the call is running, with *input* or with what was streamed."""
+        if self.started or self.settled:
+            raise InvalidInputError(f"call {self.id} was started already")
+        given = self.arguments() if input is NO_INPUT else input
+        sid, handle = self._handle.session_id, self._handle
+        queue = self._stream.checked(lambda unit: unit.start(sid, handle, input=given))
+        # First: the writing thread must not note these arguments behind the start.
+        self.started = True
+        queue()
+
+    def settle(
+        self,
+        *,
+        output: str | None = None,
+        error: str | None = None,
+        outcome: str | None = None,
+        title: str | None = None,
+        **data: Any,
+    ) -> None:
+        """Write the result of the call with the next flush."""
+        if self.settled:
+            raise InvalidInputError(f"call {self.id} is settled already")
+        if self._pieces and not self.started:
+            self.start()
+        result: dict[str, Any] = {
+            "output": output,
+            "error": error,
+            "outcome": outcome,
+            "title": title,
+        }
+        sid, handle = self._handle.session_id, self._handle
+        queue = self._stream.checked(
+            lambda unit: unit.settle(sid, handle, **result, **data)
+        )
+        self.settled = True
+        queue()
+
+    def noted(self, *, partial: bool) -> list[Effect]:
+        """Return the effect that writes the arguments of a call that has not started."""
+        given = (
+            NO_INPUT
+            if self.started or self.settled
+            else self.arguments(partial=partial)
+        )
+        if given is NO_INPUT:
+            return []
+        blobs: list[Blob] = []
+        columns = encode.input_columns(given, blobs)
+        return [
+            Start(
+                self._handle.session_id,
+                part_key(self._handle),
+                *columns,
+                tuple(blobs),
+                status="pending",
+            )
+        ]
+
+    def interrupted(self) -> list[Effect]:
+        """Return the effect that ends a call that was not settled."""
+        if self.settled:
+            return []
+        sid = self._handle.session_id
+        end = Settle(
+            sid,
+            part_key(self._handle),
+            "error",
+            "interrupted",
+            None,
+            None,
+            None,
+            {},
+            (),
+            if_open=True,
+        )
+        return [end]

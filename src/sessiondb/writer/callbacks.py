@@ -1,0 +1,100 @@
+"""Callbacks after the commit.
+
+They run after the commit that they report and never under a lock. A callback
+may write; one that raises is logged and cannot undo or hide the commit. A writer that
+was interrupted hands a commit over again: the number of the last one that a
+subscription has seen keeps its callback from being called twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from sessiondb.errors import BusyError
+from sessiondb.model import Change
+from sessiondb.writer.thread import Worker
+
+_log = logging.getLogger("sessiondb")
+Callback = Callable[[list[Change]], object]
+
+
+class Subscription:
+    """A callback and the last commit it was called for; used by one thread."""
+
+    def __init__(self, callback: Callback) -> None:
+        self._callback = callback
+        self._seen = 0
+
+    def call(self, serial: int, changes: list[Change]) -> object:
+        """Call the callback unless it was; None if it raised, which is logged."""
+        if serial <= self._seen:
+            return None
+        self._seen = serial
+        try:
+            return self._callback(changes)
+        except Exception:
+            _report()
+            return None
+
+
+def _report() -> None:
+    _log.exception(
+        "a callback on_commit of sessiondb raised; the commit is not affected"
+    )
+
+
+class LoopNotifier:
+    """Runs callbacks of an asynchronous store on its caller's loop; awaits what is awaitable."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._running: set[asyncio.Task[None]] = set()
+
+    def tell(
+        self, subscription: Subscription, serial: int, changes: list[Change]
+    ) -> None:
+        """Put a call in line; never waits, and a closed loop is not called."""
+        try:
+            self._loop.call_soon_threadsafe(self._run, subscription, serial, changes)
+        except RuntimeError:
+            _log.debug("the loop of a callback is closed", exc_info=True)
+
+    def _run(
+        self, subscription: Subscription, serial: int, changes: list[Change]
+    ) -> None:
+        result = subscription.call(serial, changes)
+        if isinstance(result, Awaitable):
+            task = self._loop.create_task(self._finish(result))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+    @staticmethod
+    async def _finish(result: Awaitable[object]) -> None:
+        try:
+            await result
+        except Exception:
+            _report()
+
+
+class Notifier(Worker):
+    """Runs callbacks of a synchronous store on a daemon thread of their own."""
+
+    def __init__(self) -> None:
+        super().__init__("sessiondb-notifier")
+
+    def check(self) -> None:
+        """Raise `BusyError` if the system refuses the thread."""
+        if not self.start():
+            raise BusyError(
+                "no thread can be started for callbacks",
+                hint="raise the limit of processes (ulimit -u), or end some",
+            )
+
+    def tell(
+        self, subscription: Subscription, serial: int, changes: list[Change]
+    ) -> None:
+        """Put a call in line; never waits."""
+        # Not `post`: the writer is in the middle of its work here.
+        self.put(lambda: subscription.call(serial, changes))

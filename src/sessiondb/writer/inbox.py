@@ -1,0 +1,108 @@
+"""Outcomes on their way from threads to event loops.
+
+Waking a loop costs a system call and a fight for the interpreter, so what is
+settled while it sleeps wakes it once: 64 appenders of one commit, one wake-up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections import deque
+from typing import Any
+
+
+class Inbox:
+    """Outcomes that one loop has yet to see."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        # Weakly: the box is a value of a mapping that has the loop as its key.
+        self._loop = weakref.ref(loop)
+        self._outcomes: deque[tuple[asyncio.Future[Any], BaseException | None, Any]] = (
+            deque()
+        )
+        self._called = False
+
+    def put(
+        self,
+        future: asyncio.Future[Any],
+        error: BaseException | None,
+        value: Any = None,
+    ) -> None:
+        """Add the outcome of *future*; the loop sees it after `wake`."""
+        self._outcomes.append((future, error, value))
+
+    def wake(self) -> None:
+        """Let the loop settle what is here; if it is closed, no task waits."""
+        loop = self._loop()
+        if loop is None or self._called:
+            return
+        try:
+            self._called = True
+            loop.call_soon_threadsafe(self._empty)
+        except BaseException as error:
+            # Also after an interrupt: a flag left set would keep everyone from waking it.
+            self._called = False
+            if not isinstance(error, RuntimeError):
+                raise
+
+    def _empty(self) -> None:
+        # First: what is put in from now on either is seen below or wakes the loop again.
+        self._called = False
+        try:
+            while self._outcomes:
+                self._settle(*self._outcomes[0])
+                self._outcomes.popleft()
+        except BaseException:
+            # An interrupt in the loop's thread, if the loop runs on after it.
+            self.wake()
+            raise
+
+    def wake_late(self) -> None:
+        """Wake the loop again if it has not seen everything."""
+        if self._outcomes:
+            self._called = False
+            self.wake()
+
+    @staticmethod
+    def _settle(
+        future: asyncio.Future[Any], error: BaseException | None, value: Any
+    ) -> None:
+        if future.done():  # cancelled by now, or settled before an interrupt
+            return
+        if error is None:
+            future.set_result(value)
+        else:
+            future.set_exception(error)
+
+
+_inboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Inbox] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def inbox(loop: asyncio.AbstractEventLoop) -> Inbox:
+    """Return the inbox of a loop; from any thread.
+
+    Without a lock, which a child of fork(2) could inherit locked: `setdefault` is one step.
+    """
+    return _inboxes.get(loop) or _inboxes.setdefault(loop, Inbox(loop))
+
+
+def wake_late() -> None:
+    """Wake every loop that has not seen everything.
+
+    An interrupt on the very first line of `_empty` ends it before it can do anything
+    about that. The loop then stops, as a rule; this is for one that is run again.
+    """
+    for box in list(_inboxes.values()):
+        box.wake_late()
+
+
+def settle(
+    future: asyncio.Future[Any], error: BaseException | None, value: Any = None
+) -> None:
+    """Settle a future from any thread, soon."""
+    box = inbox(future.get_loop())
+    box.put(future, error, value)
+    box.wake()

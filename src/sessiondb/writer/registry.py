@@ -1,0 +1,98 @@
+"""The writers of this process: one for each file, shared by all stores that have it open.
+
+Files are distinguished by device and inode, so two names of one file have one writer.
+Before a fork(2) the writers rest: a child must not inherit an open transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+from sessiondb.engine.sqlite import files
+from sessiondb.errors import DatabaseReplacedError
+from sessiondb.writer.role import Writer, release_if_held
+
+_writers: dict[files.FileIdentity, Writer] = {}
+_resting: list[Writer] = []
+_lock = threading.RLock()
+
+
+def acquire(path: Path, user: object) -> Writer:
+    """Return this process's writer of the file at *path*, which must exist.
+
+    It stays open until *user*, and every other one, is given to `release`.
+    """
+    identity = files.identity(path)
+    if identity is None:
+        raise DatabaseReplacedError(f"{path} does not exist any more")
+    try:
+        with _lock:
+            writer = _writers.get(identity)
+            if writer is None:
+                writer = _writers[identity] = Writer(path, identity)
+            writer.users.add(user)
+            return writer
+    except BaseException:
+        release_if_held(_lock)
+        raise
+
+
+def check_free(path: Path) -> None:
+    """Refuse to open a file beside one that this process has open and that was at *path* before.
+
+    Both would use one ``-wal`` and one ``-shm``. Raises `DatabaseReplacedError`.
+    """
+    identity = files.identity(path)
+    for writer in list(_writers.values()):
+        if writer.path == path and writer.identity != identity:
+            writer.check_in_place()
+
+
+def release(user: object) -> None:
+    """Give back what *user* acquired; the last user closes it.
+
+    Repeating it is harmless, and finishes what an interrupt cut short.
+    """
+    for writer in list(_writers.values()):
+        writer.users.discard(user)
+        if not writer.users:
+            writer.close()
+            _forget(writer)
+
+
+def _forget(writer: Writer) -> None:
+    try:
+        with _lock:
+            if not writer.users and _writers.get(writer.identity) is writer:
+                del _writers[writer.identity]
+    except BaseException:
+        release_if_held(_lock)
+        raise
+
+
+def _before_fork() -> None:
+    for writer in list(_writers.values()):
+        # Noted first: what is not noted would never be given back.
+        _resting.append(writer)
+        writer.rest()
+
+
+def _after_fork_in_parent() -> None:
+    while _resting:
+        _resting.pop().resume()
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.RLock()
+    _writers.clear()
+    _resting.clear()
+
+
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)

@@ -1,0 +1,106 @@
+"""The daemon thread beside a writer: serves async callers, timers, and idle time.
+
+Being a daemon it never keeps a process alive; what it has not committed was not
+acknowledged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sessiondb.errors import StoreClosedError
+from sessiondb.writer.job import Job
+from sessiondb.writer.role import Writer
+from sessiondb.writer.thread import Worker
+
+#: After this many seconds without a write the WAL is checkpointed.
+IDLE_SECONDS = 1.0
+#: After this many seconds what was interrupted on this thread is begun again.
+AGAIN_SECONDS = 0.01
+
+
+class Service(Worker):
+    """Runs a writer's queue, and functions at a time, on one daemon thread."""
+
+    def __init__(self, writer: Writer, at_rest: Callable[[], None]) -> None:
+        """*at_rest* is called on the thread now and then, soon after the last commit."""
+        super().__init__("sessiondb-writer")
+        self._writer, self._at_rest = writer, at_rest
+        # Owned by the consumer.
+        self._sent: dict[Job, Callable[[Job], None]] = {}
+        self._watching = False
+        self._seen = 0
+
+    def send(self, job: Job, done: Callable[[Job], None] | None = None) -> None:
+        """Commit a job; *done* is called on this thread, once.
+
+        Raises `StoreClosedError`.
+        """
+        if done is not None:
+            self._sent[job] = done
+            job.notify = self._hand_over
+        try:
+            self.queue(job)
+        except BaseException:
+            self._sent.pop(job, None)
+            raise
+        self.begin()
+
+    def queue(self, job: Job) -> None:
+        """Put a job in line for `begin`. Raises `StoreClosedError`."""
+        if self._stopped:
+            raise StoreClosedError("the store is closed")
+        self._writer.queue(job)
+
+    def begin(self) -> None:
+        """Serve what is queued."""
+        self.post(self._serve)
+
+    def touch(self) -> None:
+        """Have the WAL checkpointed once the commits are over."""
+        # Only the consumer changes the flag, so an interrupt here cannot leave it wrong.
+        if not (self._watching and self.running):
+            self.post(self._watch)
+
+    def stop(self, *, wait: bool = True) -> None:
+        """End the thread; what is queued is served first."""
+        super().stop(wait=wait)
+        if wait:
+            self._writer.serve()
+            self._consume_here()
+
+    def _serve(self) -> None:
+        try:
+            self._writer.serve()
+        except BaseException:
+            # Its jobs are back in the queue, and no other thread will take them.
+            self.call_later(AGAIN_SECONDS, self._serve)
+            raise
+        self._watch()
+
+    def _hand_over(self, job: Job) -> None:
+        self.put(lambda: self._done(job))
+
+    def _done(self, job: Job) -> None:
+        # An interrupted thread may have handed it over twice.
+        done = self._sent.pop(job, None)
+        if done is not None:
+            done(job)
+
+    def _watch(self) -> None:
+        if not self._watching:
+            self._watching = True
+            self.call_later(IDLE_SECONDS, self._look)
+
+    def _look(self) -> None:
+        """Checkpoint if nothing was written since the last look, else look again later."""
+        self._at_rest()
+        seen, self._seen = self._seen, self._writer.serial
+        if seen != self._seen:
+            self.call_later(IDLE_SECONDS, self._look)
+            return
+        self._watching = False
+        if self._writer.serial != seen:
+            self._watch()
+        else:
+            self._writer.idle()
