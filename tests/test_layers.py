@@ -1,16 +1,17 @@
-"""The house of docs/DESIGN.md: who may import whom, and how large a room may grow.
+"""The rooms of docs/DESIGN.md: which may import which.
 
 Data flows one way. An import inside a function counts like one at the top; only
-``if TYPE_CHECKING`` is free, for it never runs.
+``if TYPE_CHECKING`` is free, for it never runs. The caps on length and branches are
+in ``scripts/measuring``.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from measuring.source import imports
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "sessiondb"
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -45,35 +46,6 @@ LIBRARIES = {
     },
     "ulid": {"ids"},
 }
-MAX_FILE, MAX_FUNCTION = 600, 60
-
-
-def imports(node: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield (line, dotted name) of every import that can run; ``from a import b`` is ``a.b``."""
-    children = ast.iter_child_nodes(node)
-    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-        children = iter(node.orelse)
-    elif isinstance(node, ast.Import):
-        yield from ((node.lineno, alias.name) for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        yield from (
-            (node.lineno, f"{node.module}.{alias.name}") for alias in node.names
-        )
-    elif isinstance(node, ast.Call) and _called(node) in (
-        "import_module",
-        "__import__",
-    ):
-        yield from (
-            (node.lineno, str(a.value))
-            for a in node.args
-            if isinstance(a, ast.Constant)
-        )
-    for child in children:
-        yield from imports(child)
-
-
-def _called(node: ast.Call) -> str:
-    return getattr(node.func, "attr", getattr(node.func, "id", ""))
 
 
 def complaint(room: str, imported: str) -> str | None:
@@ -109,14 +81,6 @@ def broken_imports(source: str, room: str) -> list[str]:
     return found
 
 
-def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Count the lines of a function's body, its docstring left out."""
-    body = function.body[1:] if ast.get_docstring(function) else function.body
-    return (
-        function.end_lineno - body[0].lineno + 1 if body and function.end_lineno else 0
-    )
-
-
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
 def test_a_package_imports_only_what_stands_above_it(file: Path) -> None:
     room = room_of(file)
@@ -125,23 +89,6 @@ def test_a_package_imports_only_what_stands_above_it(file: Path) -> None:
     assert room in ORDER, f"{file}: give it a place in ORDER"
     broken = broken_imports(file.read_text(), room)
     assert not broken, "\n".join(f"{file}:{line}" for line in broken)
-
-
-def test_no_file_is_longer_than_one_can_keep_in_mind() -> None:
-    lengths = {file: len(file.read_text().splitlines()) for file in FILES}
-    long = [f"{file}: {n} lines" for file, n in lengths.items() if n > MAX_FILE]
-    assert not long, "\n".join(long)
-
-
-def test_no_function_is_longer_than_one_screen() -> None:
-    long = [
-        f"{file}:{node.lineno}: {node.name} has {body_lines(node)} lines"
-        for file in FILES
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and body_lines(node) > MAX_FUNCTION
-    ]
-    assert not long, "\n".join(long)
 
 
 @pytest.mark.parametrize(
@@ -185,11 +132,3 @@ def test_an_import_against_the_flow_is_named_with_its_line(
 )
 def test_an_import_with_the_flow_is_free(room: str, source: str) -> None:
     assert broken_imports(source, room) == []
-
-
-def test_a_docstring_does_not_count_as_length() -> None:
-    (function,) = ast.parse(
-        'def f():\n    """One.\n\n    Two.\n    """\n    return 1\n'
-    ).body
-    assert isinstance(function, ast.FunctionDef)
-    assert body_lines(function) == 1

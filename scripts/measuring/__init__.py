@@ -1,0 +1,1 @@
+"""How the code reads: what a function asks of its reader, and the caps on that."""
