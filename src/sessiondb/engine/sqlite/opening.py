@@ -75,7 +75,7 @@ def ensure(
 
 def _depth_of_caller() -> int:
     """Return the ``stacklevel`` of whoever called into this package."""
-    own = str(Path(__file__).parent.parent)
+    own = str(Path(__file__).parents[2])
     frame, depth = inspect.currentframe(), 0
     while frame is not None and frame.f_code.co_filename.startswith(own):
         frame, depth = frame.f_back, depth + 1
