@@ -1,4 +1,4 @@
-"""README's recipes that write files: typed as they stand, by somebody who has the sample."""
+"""The recipes of the cookbook that write files, typed exactly as they are on the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sessiondb import Store, user
 
 def recipe(question: str) -> list[list[str]]:
     """Return the command lines of one recipe, those of ours without their program's name."""
-    page = (SAMPLE.parents[1] / "README.md").read_text(encoding="utf-8")
+    page = (SAMPLE.parents[1] / "docs/COOKBOOK.md").read_text(encoding="utf-8")
     block = re.search(r"(?s)```sh\n(.*?)```", page.partition(f"**{question}")[2])
     assert block is not None
     lines = (shlex.split(line, comments=True) for line in block[1].splitlines())

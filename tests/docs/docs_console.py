@@ -1,6 +1,8 @@
 """The console blocks of a page: run again, and compared with what the page shows.
 
-    python tests/docs/docs_console.py README.md      writes what the commands print now
+    python tests/docs/docs_console.py README.md docs/COOKBOOK.md
+
+writes the current output of the commands into the pages.
 
 A block is commands after ``$ ``, each followed by what it prints on a terminal of
 100 columns. ``sessiondb`` runs in this process on a fresh database, an example in
@@ -118,10 +120,10 @@ def rewritten(text: str) -> str:
 
 
 if __name__ == "__main__":
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        fresh_terminal(Path(folder, "sessions.db")),
-    ):
-        for name in sys.argv[1:]:
+    for name in sys.argv[1:]:
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            fresh_terminal(Path(folder, "sessions.db")),
+        ):
             fresh = rewritten(page(name))
             (ROOT / name).write_text(fresh, encoding="utf-8")

@@ -21,7 +21,7 @@ def said(name: str, folder: Path) -> str:
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
-    shown = dict(typed(page("README.md")))[f"python examples/{name}.py"]
+    shown = dict(typed(page("docs/COOKBOOK.md")))[f"python examples/{name}.py"]
     # Two subagents that begin in one millisecond have no order.
     assert sorted(masked(done.stdout).split("\n")) == sorted(masked(shown).split("\n"))
     return done.stdout

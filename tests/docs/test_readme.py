@@ -1,4 +1,4 @@
-"""What README says: commands and what they print, queries and what they find, Python that runs."""
+"""README and the cookbook: commands and their output, queries and their rows, Python that runs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from docs_console import fresh_terminal, masked, run, typed
 from sessiondb import ALL, Store
 from sessiondb.cli.app import COMMANDS, Commands, app
 
-README = page("README.md")
-QUERIES = blocks(README, "sql")
+README, COOKBOOK = page("README.md"), page("docs/COOKBOOK.md")
+BOTH = README + COOKBOOK
+QUERIES = blocks(README, "sql") + blocks(COOKBOOK, "sql")
 Rows = list[dict[str, Any]]
 
 
@@ -28,7 +29,7 @@ def _descending(rows: Rows, name: str) -> bool:
 
 #: What the rows of a query must be like, by the first words of the sentence before it.
 SENSIBLE: dict[str, Callable[[Rows], bool]] = {
-    "Newest sessions": lambda rows: (
+    "The file is made": lambda rows: (
         _descending(rows, "updated") and bool(rows[0]["title"])
     ),
     "One transcript": lambda rows: rows[0]["role"] == "user" and _ascending_seq(rows),
@@ -114,13 +115,15 @@ def test_the_files_that_were_edited_are_found_whichever_agent_edited_them(
     assert [row["file"] for row in rows] == ["/home/dev/projects/acme/src/greet.py"]
 
 
-def test_the_commands_print_what_the_page_shows(tmp_path: Path) -> None:
-    """After a change on purpose: python tests/docs/docs_console.py README.md."""
-    pairs = [(c, shown) for c, shown in typed(README) if not c.startswith("python")]
-    assert len(pairs) > 8
+@pytest.mark.parametrize("name", ["README.md", "docs/COOKBOOK.md"])
+def test_the_commands_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
+    """After a change on purpose: python tests/docs/docs_console.py README.md docs/COOKBOOK.md."""
+    shown = typed(page(name))
+    pairs = [(c, output) for c, output in shown if not c.startswith("python")]
+    assert len(pairs) >= 8
     with fresh_terminal(tmp_path / "sessions.db"):
-        for command, shown in pairs:
-            assert masked(run(command)) == masked(shown), command
+        for command, output in pairs:
+            assert masked(run(command)) == masked(output), command
 
 
 def test_every_command_has_its_line_and_no_line_names_another() -> None:
@@ -128,7 +131,7 @@ def test_every_command_has_its_line_and_no_line_names_another() -> None:
     listed = re.findall(r"`sessiondb ([a-z]+)", " ".join(table))
     assert sorted(listed) == sorted(COMMANDS)
     assert set(
-        re.findall(r"sessiondb (?:--\S+ )*([a-z]+)\b(?=[^a-z])", _code(README))
+        re.findall(r"sessiondb (?:--\S+ )*([a-z]+)\b(?=[^a-z])", _code(BOTH))
     ) <= {*COMMANDS}
 
 
@@ -149,9 +152,7 @@ def test_every_option_that_the_page_names_is_in_the_help_of_some_command() -> No
     ):
         for parameter in command.params:
             known |= {*parameter.opts, *parameter.secondary_opts}
-    named = re.findall(
-        r"(?<!\S)--[a-z-]+", re.sub(r"[`\[\]]", " ", _code(_without_sh(README)))
-    )
+    named = re.findall(r"(?<!\S)--[a-z-]+", re.sub(r"[`\[\]]", " ", _code(BOTH)))
     assert set(named) <= known
 
 
@@ -164,11 +165,6 @@ def _code(text: str) -> str:
     spans = re.findall(r"`([^`\n]+)`", re.sub(r"(?ms)^```.*?^```$", "", text))
     lines = [command for command, _ in typed(text)]
     return "\n".join([*spans, *lines, ""])
-
-
-def _without_sh(text: str) -> str:
-    # What is not there yet is named with its options.
-    return text.partition("## What is not there yet")[0]
 
 
 def _is_whole(block: Block) -> bool:
@@ -191,7 +187,7 @@ def test_the_python_of_a_page_runs(
 
 
 def test_what_is_shown_of_an_example_stands_in_it() -> None:
-    shown = [block for block in blocks(README, "python") if not _is_whole(block)]
+    shown = [block for block in blocks(BOTH, "python") if not _is_whole(block)]
     sources = {re.search(r"examples/\w+\.py", block.before)[0] for block in shown}  # type: ignore[index]
     assert sources == {f"examples/{name}.py" for name in EXAMPLES}
     for block in shown:
@@ -202,3 +198,7 @@ def test_what_is_shown_of_an_example_stands_in_it() -> None:
 
 def _indented(text: str, by: str) -> str:
     return re.sub(r"(?m)^(?=.)", by, text)
+
+
+def test_the_first_page_is_short_enough_to_be_read() -> None:
+    assert len(README.splitlines()) <= 300
