@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fuzzing.trial import OWN, prepare, samples, trial
-from sessiondb.formats import FORMATS, find
+from sessiondb.formats import find, readable
 
 #: Bytes and seconds that a mutant may take.
 MEMORY, SECONDS = 1 << 30, 20.0
@@ -68,7 +68,7 @@ def _options() -> argparse.Namespace:
         "--format",
         action="append",
         default=[],
-        choices=[*FORMATS, OWN],
+        choices=[*readable(), OWN],
         help="only this format",
     )
     return parser.parse_args()
@@ -88,7 +88,7 @@ def _real(formats: list[str]) -> dict[str, Callable[[Path], object]]:
         with tempfile.TemporaryDirectory() as copy:
             shutil.copytree(data, Path(copy, "data"), symlinks=True)
             sources = {store.source for store in find(copy)}
-        if sources & set(formats or FORMATS):
+        if sources & set(formats or readable()):
             found[folder.name] = _copying(data)
     return found
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from sessiondb import Store, assistant, codec, file, part, tool, user
 from sessiondb.errors import ConflictError, CorruptionError
-from sessiondb.formats import find, writer
+from sessiondb.formats import exporter, find
 from sessiondb.maintenance import check
 from sessiondb.model import Document, Problem
 
@@ -100,7 +100,7 @@ def test_a_file_that_is_written_again_is_recognised(store: Store) -> None:
 def test_a_log_takes_the_file_along(store: Store, tmp_path: Path) -> None:
     session = store.create_session()
     store.append(session, user(file(content=CONTENT, filename="a")))
-    for document in writer("jsonl").write([store.export(session)], detail="full"):
+    for document in exporter("jsonl").write([store.export(session)], detail="full"):
         assert isinstance(document, Document)
         (tmp_path / "log.jsonl").write_text("".join(document.chunks), encoding="utf-8")
     with Store.open(tmp_path / "other.db", durability="normal") as other:

@@ -21,7 +21,7 @@ from sessiondb import (
     tool,
     user,
 )
-from sessiondb.formats import find, writer
+from sessiondb.formats import exporter, find
 from sessiondb.model import Document, SourceMessage, SourceSession
 
 
@@ -250,13 +250,13 @@ def test_an_import_that_is_opened_and_continued_is_detached(tmp_path: Path) -> N
 
 
 def test_a_log_keeps_the_name_and_does_not_make_an_import_of_it(tmp_path: Path) -> None:
-    jsonl = writer("jsonl")
+    jsonl = exporter("jsonl")
     with Store.open(tmp_path / "a.db", source="tests", durability="normal") as store:
         opened = store.open_session("t", directory=str(tmp_path))
         store.append(opened, user("x"))
         (document, *_) = [
             item
-            for item in jsonl.write([store.export(opened, **jsonl.READ)])
+            for item in jsonl.write([store.export(opened, **jsonl.read)])
             if isinstance(item, Document)
         ]
         path = tmp_path / "log.jsonl"

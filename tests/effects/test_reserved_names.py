@@ -25,7 +25,7 @@ from sessiondb import (
     tool_result,
     user,
 )
-from sessiondb.formats import find, writer
+from sessiondb.formats import exporter, find
 from sessiondb.model import Document, SourceMessage, SourceSession
 
 ODD = "a\0b"
@@ -97,10 +97,10 @@ def test_a_foreign_record_with_such_a_key_is_kept_exactly(
     brought(store, *FOREIGN, digest="2")
     assert store.session(session).revision == revision, "the same again changes nothing"
 
-    jsonl = writer("jsonl")
+    jsonl = exporter("jsonl")
     (document, *_) = [
         item
-        for item in jsonl.write([store.export(session, **jsonl.READ)])
+        for item in jsonl.write([store.export(session, **jsonl.read)])
         if isinstance(item, Document)
     ]
     (tmp_path / "log.jsonl").write_text("".join(document.chunks))

@@ -8,12 +8,12 @@ from typing import Any
 
 import sessiondb as sdb
 from sessiondb import Store
-from sessiondb.formats import find, writer
+from sessiondb.formats import exporter, find
 from sessiondb.model import Document, Export, Loss
 
 
 def written(form: str, *exports: Export) -> tuple[list[dict[str, Any]], list[Loss]]:
-    found = list(writer(form).write(exports, detail="full"))
+    found = list(exporter(form).write(exports, detail="full"))
     documents = [
         json.loads("".join(d.chunks)) for d in found if isinstance(d, Document)
     ]
@@ -38,7 +38,7 @@ def into_folder(
 ) -> list[Loss]:
     """Write files of a format, by default the tree of 1.x; return what it lost."""
     losses = []
-    for item in writer(form).write(exports, detail="full"):
+    for item in exporter(form).write(exports, detail="full"):
         if isinstance(item, Loss):
             losses.append(item)
             continue

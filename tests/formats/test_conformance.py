@@ -11,7 +11,7 @@ from opencode_store import session, tree_store, user
 from samples import SAMPLES, bytes_of, content, files_in, permissions_hold, read_into
 
 from sessiondb import Store
-from sessiondb.formats import FORMATS
+from sessiondb.formats import readable
 from sessiondb.maintenance import check
 from sessiondb.model import Imported, Problem
 
@@ -38,7 +38,7 @@ def whole(sample: Path) -> dict[str, list[object]]:
 
 
 def test_each_format_has_a_sample() -> None:
-    assert {sample.format for sample in SAMPLES.values()} == set(FORMATS)
+    assert {sample.format for sample in SAMPLES.values()} == set(readable())
 
 
 def test_twice_is_once_and_nothing_of_it_changes(sample: Path, store: Store) -> None:
@@ -94,7 +94,7 @@ def test_what_may_not_be_read_is_a_problem_until_it_may(
 
 
 def test_a_reader_that_fails_is_a_problem_and_no_end(store: Store) -> None:
-    from sessiondb.formats import Store as Found
+    from sessiondb.formats import ForeignStore as Found
     from sessiondb.model import MessageDraft, SourceMessage, SourceSession
 
     def messages() -> Iterator[SourceMessage]:

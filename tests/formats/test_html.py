@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from transcripts import PNG, TAGS, XSS, exported, nasty, read_html, story
 
 from sessiondb import FileDiff, Store, assistant, file, text, tool, user
-from sessiondb.formats import writer
+from sessiondb.formats import exporter
 from sessiondb.formats.html.prose import prose
 from sessiondb.model import Document, Loss
 
@@ -265,8 +265,8 @@ def test_what_is_left_out_is_told(store: Store) -> None:
         name, user(file(mime="image/svg+xml", content=b"<svg/>", filename="c.svg"))
     )
     found = []
-    to = writer("html")
-    for item in to.write([store.export(name, **to.READ)], detail="normal"):
+    to = exporter("html")
+    for item in to.write([store.export(name, **to.read)], detail="normal"):
         if isinstance(item, Loss):
             found.append(item.why)
         else:
@@ -302,8 +302,8 @@ def test_a_subagent_stands_where_its_call_stands(store: Store) -> None:
     )
     assert page.index("There are three.") < page.index("Another way")
     assert "$0.50 of subagents" in page
-    to = writer("html")
-    exports = (store.export(item, **to.READ) for item in (name, helper, fork))
+    to = exporter("html")
+    exports = (store.export(item, **to.read) for item in (name, helper, fork))
     made = to.write(exports, detail="brief")
     names = [
         item.name for item in made if isinstance(item, Document) and list(item.chunks)
@@ -345,10 +345,10 @@ def test_without_the_extra_it_says_what_is_missing(store: Store) -> None:
     program = (
         "import sys; sys.modules['markdown_it'] = None\n"
         "from sessiondb.errors import MissingExtraError\n"
-        "from sessiondb.formats import writer\n"
-        "try: list(writer('html').write([], detail='normal'))\n"
+        "from sessiondb.formats import exporter\n"
+        "try: list(exporter('html').write([], detail='normal'))\n"
         "except MissingExtraError as error: print(error, error.hint, sep='\\n')\n"
-        "print(list(writer('markdown').write([], detail='normal')))"
+        "print(list(exporter('markdown').write([], detail='normal')))"
     )
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

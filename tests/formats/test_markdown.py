@@ -21,7 +21,7 @@ from sessiondb import (
     tool_result,
     user,
 )
-from sessiondb.formats import find, writer
+from sessiondb.formats import exporter, find
 from sessiondb.formats.markdown.prose import fenced, prose
 
 RealStore = Callable[[str], Path]
@@ -186,7 +186,7 @@ def test_a_long_session_is_written_piece_by_piece(store: Store) -> None:
         for number in range(120):
             fx.append(name, user(text(f"{number} " + "x" * 10_000)))
     document = next(
-        iter(writer("markdown").write([store.export(name)], detail="normal"))
+        iter(exporter("markdown").write([store.export(name)], detail="normal"))
     )
     sizes = [len(chunk) for chunk in document.chunks]  # type: ignore[union-attr]
     assert sum(sizes) > 1_200_000

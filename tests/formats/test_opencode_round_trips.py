@@ -16,7 +16,7 @@ import pytest
 from opencode_writing import brought_in, into_folder
 
 from sessiondb import ALL, Session, Store
-from sessiondb.formats import find, writer
+from sessiondb.formats import exporter, find
 from sessiondb.formats.opencode.to1 import First
 from sessiondb.model import Document, Imported, Problem
 
@@ -49,7 +49,9 @@ class Real:
 def documents(store: Store, form: str = "opencode") -> dict[str, Any]:
     exports = (store.export(session.id) for session in sessions_of(store))
     found = (
-        d for d in writer(form).write(exports, detail="full") if isinstance(d, Document)
+        d
+        for d in exporter(form).write(exports, detail="full")
+        if isinstance(d, Document)
     )
     values = (json.loads("".join(document.chunks)) for document in found)
     return {value["info"]["id"]: value for value in values}

@@ -16,7 +16,7 @@ from opencode_writing import brought_in, into_folder, one_written, talk, written
 import sessiondb as sdb
 from sessiondb import Store
 from sessiondb.errors import InvalidInputError
-from sessiondb.formats import WRITERS, find, writer
+from sessiondb.formats import exporter, find, writable
 from sessiondb.formats.opencode.names import is_native, minted
 from sessiondb.model import MessageDraft
 
@@ -28,9 +28,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_every_writer_of_opencode_is_known_by_its_name() -> None:
-    assert {"opencode", "opencode2", "opencode-tree"} <= set(WRITERS)
+    assert {"opencode", "opencode2", "opencode-tree"} <= set(writable())
     with pytest.raises(InvalidInputError):
-        writer("opencode3")
+        exporter("opencode3")
 
 
 def test_a_session_goes_back_in_the_generation_it_came_from(
@@ -344,7 +344,7 @@ def test_no_name_of_a_session_leads_out_of_the_folder_it_is_written_to(
     )
     ids = brought_in(store, path)
     for form in ("opencode", "opencode-tree"):
-        for document in writer(form).write([store.export(ids[".."])], detail="full"):
+        for document in exporter(form).write([store.export(ids[".."])], detail="full"):
             steps = getattr(document, "name", "").split("/")
             assert not {".", ".."} & set(steps)
 

@@ -6,7 +6,7 @@ import base64
 from html.parser import HTMLParser
 
 from sessiondb import Store, assistant, event, file, reasoning, system, text, tool, user
-from sessiondb.formats import writer
+from sessiondb.formats import exporter
 from sessiondb.formats.redact import redacted
 from sessiondb.model import Document, FileDiff, Loss, Todo
 
@@ -179,11 +179,11 @@ def exported(store: Store, form: str, *ids: str, **how: object) -> str:
 def _documents(
     store: Store, form: str, ids: tuple[str, ...], how: dict[str, object]
 ) -> list[Document]:
-    to = writer(form)
+    to = exporter(form)
     clean = redacted if how.pop("redact", False) else lambda export: export
-    exports = (clean(store.export(name, **to.READ)) for name in ids)
+    exports = (clean(store.export(name, **to.read)) for name in ids)
     made = []
-    for item in to.write(exports, **{"detail": to.DETAILS[0], **how}):  # type: ignore[arg-type]
+    for item in to.write(exports, **{"detail": to.details[0], **how}):  # type: ignore[arg-type]
         if isinstance(item, Loss):
             continue
         chunks = list(item.chunks)

@@ -26,9 +26,10 @@ from sessiondb.errors import (
     CorruptionError,
     InvalidInputError,
 )
+from sessiondb.formats.registry import writable
 
 if TYPE_CHECKING:
-    from sessiondb.formats import Writer
+    from sessiondb.formats import Exporter
     from sessiondb.model import Document, Export, Message, Session
     from sessiondb.store import Store
 
@@ -42,8 +43,8 @@ HELD_CHARACTERS = 16_000_000
 @click.argument("refs", type=shared.REF, metavar="[REF]...", nargs=-1)
 @shared.filters()
 @click.option("--to", "form", metavar="F", required=True,
-              help="html, markdown, jsonl, opencode, opencode2 or opencode-tree.",
-              shell_complete=shared.one_of("WRITERS"))  # fmt: skip
+              help=f"{shared.either(writable())}.",
+              shell_complete=shared.one_of(writable))  # fmt: skip
 @click.option("-o", "--output", "target", type=shared.PATH, metavar="FILE|DIR",
               help="Default, and -: stdout.")  # fmt: skip
 @click.option("--force", is_flag=True, help="Replace existing files.")
@@ -74,7 +75,7 @@ def export_command(
     cannot hold, and each session that cannot be read (exit 4), is reported on
     stderr. --redact knows shapes of secrets, not meanings.
     """
-    from sessiondb.formats import writer
+    from sessiondb.formats import exporter
 
     if refs and where != shared.Where():
         raise click.UsageError("give sessions or filters, not both")
@@ -82,9 +83,9 @@ def export_command(
         raise click.UsageError(
             "name the sessions to export, or filters that choose them"
         )
-    to = writer(form)
-    if detail is not None and detail not in to.DETAILS:
-        raise click.UsageError(f"--detail of {form} is one of {', '.join(to.DETAILS)}")
+    to = exporter(form)
+    if detail is not None and detail not in to.details:
+        raise click.UsageError(f"--detail of {form} is one of {', '.join(to.details)}")
     if target in STDOUT:
         target = None
     file = None if target is None or _is_folder(target) else Path(target)
@@ -101,7 +102,7 @@ def export_command(
         )
         if not refs:
             _say_what_is_left(store, where, {session.id for session in sessions})
-        together = to.TOGETHER and (target is None or file is not None)
+        together = to.together and (target is None or file is not None)
         several = len(sessions) > 1 and not together
         if several and (target is None or (file is not None and file.is_file())):
             raise click.UsageError(f"{len(sessions)} sessions need a folder: -o DIR")
@@ -113,7 +114,7 @@ def export_command(
             counted(found, "export", len(sessions), quiet=quiet)
         ) as shown:
             documents = to.write(
-                shown, detail=detail or to.DETAILS[0], together=together
+                shown, detail=detail or to.details[0], together=together
             )
             if target is None:
                 _to_one(documents, sys.stdout.buffer)
@@ -153,7 +154,7 @@ class Readable:
     """
 
     def __init__(
-        self, store: Store, sessions: Iterable[Session], to: Writer, redact: bool
+        self, store: Store, sessions: Iterable[Session], to: Exporter, redact: bool
     ) -> None:
         self._store, self._sessions = store, sessions
         self._to, self._redact = to, redact
@@ -183,7 +184,7 @@ class Readable:
         return self._read_through(session)
 
     def _read_through(self, session: Session) -> Export:
-        export = self._store.export(session, **self._to.READ)
+        export = self._store.export(session, **self._to.read)
         held: list[Message] = []
         size = 0
         for message in export.messages:
@@ -194,7 +195,7 @@ class Readable:
                 held.append(message)
         if size <= HELD_CHARACTERS:
             return replace(export, messages=held)
-        return self._store.export(session, **self._to.READ)
+        return self._store.export(session, **self._to.read)
 
 
 def _to_one(documents: Iterable[Any], out: IO[bytes]) -> None:

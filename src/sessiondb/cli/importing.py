@@ -19,12 +19,13 @@ from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.progress import counted
 from sessiondb.cli.text import count, one_line
 from sessiondb.errors import InvalidInputError, NotFoundError, SourceError, abridged
+from sessiondb.formats.registry import readable
 from sessiondb.hints import command
 from sessiondb.location import load_config, project_at
 from sessiondb.model import Imported, Problem
 
 if TYPE_CHECKING:
-    from sessiondb.formats import Store
+    from sessiondb.formats import ForeignStore
     from sessiondb.model import SourceSession
 
 OUTCOMES = ("imported", "updated", "unchanged", "deleted", "diverged")
@@ -62,8 +63,8 @@ class Report:
 @click.command("import")
 @click.argument("paths", type=shared.PATH, metavar="[PATH]...", nargs=-1)
 @click.option("--from", "formats", metavar="F", multiple=True,
-              help="Only stores of this format: opencode or jsonl.",
-              shell_complete=shared.one_of("FORMATS"))  # fmt: skip
+              help=f"Only stores of this format: {shared.either(readable())}.",
+              shell_complete=shared.one_of(readable))  # fmt: skip
 @click.option(
     "--project", type=shared.PATH, metavar="DIR", help="Only of the project of DIR."
 )
@@ -215,7 +216,7 @@ class Sources:
                 self.stores += 1
                 yield from self._read(found)
 
-    def _read(self, found: Store) -> Iterator[SourceSession | Problem]:
+    def _read(self, found: ForeignStore) -> Iterator[SourceSession | Problem]:
         try:
             yield from found.read()
         except (SourceError, OSError) as error:

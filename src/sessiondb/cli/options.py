@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import wraps
@@ -67,15 +67,21 @@ class Ref(click.ParamType):  # type: ignore[type-arg]
 REF = Ref()
 
 
-def one_of(table: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return what completes a name of a *table* of `sessiondb.formats`."""
+def one_of(
+    names: Callable[[], list[str]],
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return what completes one of *names*."""
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-        from sessiondb import formats
-
-        return [name for name in getattr(formats, table) if name.startswith(incomplete)]
+        return [name for name in names() if name.startswith(incomplete)]
 
     return complete
+
+
+def either(names: Iterable[str]) -> str:
+    """Return names as a list to choose from: ``a, b or c``."""
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def paged(function: F) -> F:

@@ -7,7 +7,6 @@ an option is refused, and no shell is asked.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -16,7 +15,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -25,23 +24,13 @@ from sessiondb.cli import output
 from sessiondb.cli.opening import Options, current, find, find_default, open_store, say
 from sessiondb.cli.text import short_id
 from sessiondb.errors import InvalidInputError, NotFoundError, SessionDBError, abridged
+from sessiondb.formats.registry import resumable
 from sessiondb.hints import command, word
 
 if TYPE_CHECKING:
     from sessiondb.model import Session
     from sessiondb.store import Store
 
-#: Source → the command by which its program continues a session; ``{}`` is the id.
-COMMANDS = {
-    "opencode": "opencode --session {}",
-    "codex": "codex resume {}",
-    "claude": "claude --resume {}",
-    "pi": "pi --session {}",
-    "oh-my-pi": "omp --resume {}",
-    "goose": "goose session --resume --session-id {}",
-    "gemini": "gemini --resume {}",
-    "qwen": "qwen --resume {}",
-}
 #: Where a session can be taken: a format that we write, and the program imports.
 TARGETS = ("opencode", "opencode2")
 
@@ -73,7 +62,7 @@ class Plan:
 
 @click.command("resume")
 @click.argument("ref", type=shared.REF, required=False)
-@click.option("--in", "into", metavar="TOOL", type=click.Choice(sorted({*COMMANDS, *TARGETS})),
+@click.option("--in", "into", metavar="TOOL", type=click.Choice(sorted({*resumable(), *TARGETS})),
               help="Take it to this program (opencode, opencode2) and continue there.")  # fmt: skip
 @click.option(
     "--print", "printing", is_flag=True, help="Print the commands, run nothing."
@@ -123,7 +112,7 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
 
 def _command(session: Session) -> list[str]:
     """Return the plan that continues a session where it came from; raises `InvalidInputError`."""
-    name, found = session.source_id, COMMANDS.get(session.source)
+    name, found = session.source_id, resumable().get(session.source)
     elsewhere = (
         f"{command('resume', session.id, '--in', 'opencode')} continues it there"
     )
@@ -139,25 +128,22 @@ def _command(session: Session) -> list[str]:
 
 def _taken(store: Store, session: Session, form: str) -> Plan:
     """Return the plan that takes a session to OpenCode."""
-    from sessiondb.formats import writer
+    from sessiondb.formats import exporter
+    from sessiondb.formats.protocol import FILE
     from sessiondb.model import Document
 
-    to = writer(form)
+    to = exporter(form)
+    assert to.take_in is not None, f"{form} is one of TARGETS"
     text = ""
-    for item in to.write([store.export(session, **to.READ)], detail=to.DETAILS[0]):
+    for item in to.write([store.export(session, **to.read)], detail=to.details[0]):
         if isinstance(item, Document):
             text = "".join(item.chunks)
         else:
             say(f"{item.session_id}: {item.why}")
-    info: dict[str, Any] = json.loads(text)["info"]
-    where = session.directory
+    over = to.take_in(text, session.directory)
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")
-    taking = ["opencode", "import", file]
-    if "location" in info:  # only the second generation has it
-        taking = ["opencode", "session", "import", "--directory", where, file]
-    return Plan(
-        session, where, ["opencode", "--session", info["id"]], taking, file, text
-    )
+    taking = [file if item == FILE else item for item in over.take_in]
+    return Plan(session, session.directory, over.resume, taking, file, text)
 
 
 def _print(plan: Plan, steps: list[list[str]], as_json: bool) -> None:

@@ -27,11 +27,6 @@ _PATHS = {
     "aider": r"/\.aider\.[^/]+$",
     "llm": r"/io\.datasette\.llm(/|$)",
 }
-#: The name of a format → the agent that it would be of.
-PLANNED = {
-    "claude": "Claude Code", "codex": "Codex", "pi": "pi", "goose": "Goose", "aider": "aider",
-    "gemini": "Gemini CLI", "qwen": "Qwen Code", "llm": "llm", "openai-agents": "OpenAI Agents SDK",
-}  # fmt: skip
 #: Limits on the entries below a folder, and on the lines of a file.
 MAX_ENTRIES, MAX_DEPTH, MAX_LINES, MAX_LINE = 2_000, 8, 16, 65_536
 _NEVER = {".git", "node_modules"}

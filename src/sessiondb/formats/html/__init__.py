@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sessiondb.errors import MissingExtraError
+from sessiondb.formats.protocol import Exporter
 from sessiondb.formats.transcript import DETAILS, documents
 from sessiondb.model import Document, Export, Loss
 
-__all__ = ["DETAILS", "READ", "TOGETHER", "write"]
-
-READ = {"branches": False}
-TOGETHER = True
+__all__ = ["EXPORTER"]
 
 
 def write(
@@ -33,3 +31,6 @@ def write(
             hint="`pip install 'sessiondb[html]'` installs them",
         ) from error
     yield from documents(sessions, Page(), detail, together)
+
+
+EXPORTER = Exporter(write, together=True, details=DETAILS)

@@ -6,18 +6,11 @@ reads it, `writer` makes files and bundles, `scan` and `reader` read them,
 """
 
 from sessiondb.formats.jsonl.growing import additions
-from sessiondb.formats.jsonl.reader import (
-    SUFFIXES,
-    SYNC_FOLDER,
-    at,
-    default_locations,
-    read,
-)
+from sessiondb.formats.jsonl.reader import FORMAT, SYNC_FOLDER, read
 from sessiondb.formats.jsonl.records import deleted
 from sessiondb.formats.jsonl.writer import (
-    DETAILS,
+    EXPORTER,
     READ,
-    TOGETHER,
     file_name,
     lines,
     record_lines,
@@ -25,6 +18,15 @@ from sessiondb.formats.jsonl.writer import (
 )
 
 __all__ = [
-    "DETAILS", "READ", "SUFFIXES", "SYNC_FOLDER", "TOGETHER", "additions", "at",
-    "default_locations", "deleted", "file_name", "lines", "read", "record_lines", "write",
-]  # fmt: skip
+    "EXPORTER",
+    "FORMAT",
+    "READ",
+    "SYNC_FOLDER",
+    "additions",
+    "deleted",
+    "file_name",
+    "lines",
+    "read",
+    "record_lines",
+    "write",
+]

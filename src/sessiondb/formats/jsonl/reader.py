@@ -20,7 +20,7 @@ from sessiondb.formats.jsonl.state import State
 from sessiondb.formats.jsonl.values import record_of
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.lines import PACKED, Line, glance, opened
-from sessiondb.formats.store import Store
+from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import (
     MessageDraft,
     PartDraft,
@@ -42,15 +42,10 @@ _GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 20
 SYNC_FOLDER = (".sessiondb", "sessions")
 
 
-def at(path: Path) -> Iterator[Store]:
+def at(path: Path) -> Iterator[ForeignStore]:
     """Yield the file at *path* if it is one of our logs."""
     if path.suffix in SUFFIXES and is_file(path) and _is_ours(path):
-        yield Store(SOURCE, path, read)
-
-
-def default_locations(env: Any) -> list[Path]:  # noqa: ARG001
-    """Return nothing: logs have no fixed place."""
-    return []
+        yield ForeignStore(SOURCE, path, read)
 
 
 def _is_ours(path: Path) -> bool:
@@ -317,3 +312,6 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"expected a text, not {value!r:.80}")  # noqa: TRY004
     return value
+
+
+FORMAT = Format(SUFFIXES, at)

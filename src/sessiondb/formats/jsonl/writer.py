@@ -12,11 +12,10 @@ from urllib.parse import quote
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import BLOB_BYTES, Record
 from sessiondb.formats.jsonl.values import line_of
+from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss
 
 READ = {"branches": True, "resolve": False}
-TOGETHER = True
-DETAILS = ("full",)
 #: Fields that are texts or bytes; the name of the blob is in their place.
 _LARGE = ("text", "patch")
 _ALWAYS = ("input_blob", "before_blob", "after_blob")
@@ -132,3 +131,6 @@ def _blob(name: str, raw: bytes, session_id: str, seq: int, time: int) -> Record
     if text is not None and _PLAIN_TEXT.fullmatch(text):
         return record | {"encoding": "utf-8", "data": text}
     return record | {"encoding": "base64", "data": base64.b64encode(raw).decode()}
+
+
+EXPORTER = Exporter(write, READ, together=True)

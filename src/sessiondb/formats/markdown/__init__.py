@@ -16,6 +16,7 @@ from sessiondb.formats.markdown.prose import (
     prose,
     summary,
 )
+from sessiondb.formats.protocol import Exporter
 from sessiondb.formats.transcript import DETAILS, Transcript, documents, spooled
 from sessiondb.formats.transcript.blocks import (
     Block,
@@ -32,10 +33,8 @@ from sessiondb.formats.transcript.blocks import (
 from sessiondb.formats.transcript.words import moment
 from sessiondb.model import Document, Export, Loss
 
-__all__ = ["DETAILS", "READ", "TOGETHER", "write"]
+__all__ = ["EXPORTER"]
 
-READ = {"branches": False}
-TOGETHER = True
 _EXACT = ("Directory", "Session")
 _TONES = {"ok": "✓ ", "odd": "! ", "error": "✗ ", "open": "… "}
 
@@ -154,3 +153,6 @@ def _head(head: Head, level: int) -> str:
             )
         out.append("\n")
     return "".join(out)
+
+
+EXPORTER = Exporter(write, together=True, details=DETAILS)

@@ -10,6 +10,6 @@ again, and `forks` and `messages`; `reader` puts all together.
 """
 
 from sessiondb.formats.opencode.export import export_json, session_diff
-from sessiondb.formats.opencode.locate import SUFFIXES, at, default_locations
+from sessiondb.formats.opencode.locate import FORMAT
 
-__all__ = ["SUFFIXES", "at", "default_locations", "export_json", "session_diff"]
+__all__ = ["FORMAT", "export_json", "session_diff"]

@@ -22,7 +22,7 @@ from sessiondb.formats.opencode.reader import FIRST, SECOND, SOURCE, Generation,
 from sessiondb.formats.opencode.sqlite import SQLiteRecords
 from sessiondb.formats.opencode.sqlite2 import Records2
 from sessiondb.formats.opencode.tree import TREE_05, TREE_1, TreeRecords, layout_of
-from sessiondb.formats.store import Store
+from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import Problem, SourceSession
 
 #: Endings of files that are asked whether they are a store.
@@ -33,15 +33,15 @@ _GENERATIONS: tuple[tuple[Any, Generation], ...] = (
 )
 
 
-def at(path: Path) -> Iterator[Store]:
+def at(path: Path) -> Iterator[ForeignStore]:
     """Yield the store that is exactly at *path*, a file or a directory."""
     if is_file(path):
         if is_store(path):
-            yield Store(SOURCE, path, _read_sqlite)
+            yield ForeignStore(SOURCE, path, _read_sqlite)
         elif is_export(path):
-            yield Store(SOURCE, path, _read_export)
+            yield ForeignStore(SOURCE, path, _read_export)
     elif layout_of(path) is not None:
-        yield Store(SOURCE, path, _read_tree)
+        yield ForeignStore(SOURCE, path, _read_tree)
 
 
 def default_locations(env: Mapping[str, str]) -> list[Path]:
@@ -158,3 +158,6 @@ def _times(path: Path, file: ForeignDatabase) -> dict[str, int]:
         if records.there():
             found = {**records.last_used(), **found}
     return found
+
+
+FORMAT = Format(SUFFIXES, at, default_locations)

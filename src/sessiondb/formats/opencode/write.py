@@ -10,11 +10,8 @@ from urllib.parse import quote
 from sessiondb.formats.opencode.neutral import generation, is_json
 from sessiondb.formats.opencode.to1 import First
 from sessiondb.formats.opencode.to2 import Second
+from sessiondb.formats.protocol import FILE, Exporter, Handover
 from sessiondb.model import Document, Export, Loss, Message
-
-READ = {"branches": False}
-TOGETHER = False
-DETAILS = ("full",)
 
 
 def write(
@@ -88,3 +85,15 @@ def lists_lost(export: Export, losses: list[Loss]) -> None:
     ):
         if found:
             losses.append(Loss(export.session.id, what))
+
+
+def take_in(text: str, directory: str) -> Handover:
+    """Return how OpenCode imports and continues a session, by the text of its file."""
+    info = json.loads(text)["info"]
+    how = ["opencode", "import", FILE]
+    if "location" in info:  # only the second generation has it
+        how = ["opencode", "session", "import", "--directory", directory, FILE]
+    return Handover(how, ["opencode", "--session", info["id"]])
+
+
+EXPORTER = Exporter(write, take_in=take_in)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from sessiondb.formats.opencode.to2 import Second
-from sessiondb.formats.opencode.write import DETAILS, READ, TOGETHER, documents
+from sessiondb.formats.opencode.write import documents, take_in
+from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss
-
-__all__ = ["DETAILS", "READ", "TOGETHER", "write"]
 
 
 def write(
@@ -17,3 +16,6 @@ def write(
     """Yield a file for each session."""
     del detail, together  # a session is a file, and nothing can be left out of it
     return documents(sessions, lambda *found: Second(*found).json())
+
+
+EXPORTER = Exporter(write, take_in=take_in)

@@ -13,16 +13,12 @@ from sessiondb.formats.opencode.reader import SOURCE
 from sessiondb.formats.opencode.sidefiles import SHARES
 from sessiondb.formats.opencode.to1 import First
 from sessiondb.formats.opencode.write import (
-    DETAILS,
-    READ,
-    TOGETHER,
     file_name,
     said,
     text_of,
 )
+from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss, Message
-
-__all__ = ["DETAILS", "READ", "TOGETHER", "write"]
 
 
 def write(
@@ -101,3 +97,6 @@ def _todo(name: str | None, *known: str | None) -> dict[str, Any]:
     line = dict(zip(("content", "status", "priority"), known, strict=True))
     found = {**line, "id": name}
     return {key: value for key, value in found.items() if value is not None}
+
+
+EXPORTER = Exporter(write)

@@ -1,0 +1,113 @@
+"""The contracts of a format: how its stores are found and read, how it is written.
+
+A module that reads a format has a `Format` named ``FORMAT``, one that writes it an
+`Exporter` named ``EXPORTER``; `registry` says which modules these are. Both know
+`sessiondb.model` and nothing of our database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from sessiondb.errors import SourceError
+from sessiondb.model import Document, Export, Loss, Problem, SourceSession
+
+Reader = Callable[[Path], Iterator[SourceSession | Problem]]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignStore:
+    """A store of *source* at *path*, a file or a directory; *reader* reads it."""
+
+    source: str
+    path: Path
+    reader: Reader
+
+    def read(self) -> Iterator[SourceSession | Problem]:
+        """Yield its sessions, parents first, and what is wrong with it.
+
+        Messages are read when a session's ``messages`` are iterated. Raises
+        `SourceError` if the store cannot be opened, and nothing else: any other
+        failure of its reader is the last problem.
+        """
+        try:
+            yield from self.reader(self.path)
+        except SourceError:
+            raise
+        except OSError as error:
+            why = error.strerror or error
+            raise SourceError(f"cannot read {self.path}: {why}") from error
+        except Exception as error:  # noqa: BLE001  a defect must not end the import of other stores
+            why = f"the rest cannot be read; its reader failed: {error!r:.300}"
+            yield Problem(str(self.path), why)
+
+
+def unreadable(path: Path, why: str) -> ForeignStore:
+    """Return a placeholder for a file or folder that may hold a store, unreadable as it is."""
+    problem = Problem(str(path), why)
+    return ForeignStore("unreadable", path, lambda _: iter([problem]))
+
+
+def nowhere(env: Mapping[str, str]) -> list[Path]:
+    """Return the default locations of a format whose files have no fixed place: none."""
+    del env
+    return []
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How the stores of a program are found.
+
+    ``suffixes`` are the endings of files that may be a store, as `Path.suffix` has
+    them; ``at(path)`` yields the stores that are exactly at a path, a file or a
+    folder, and raises nothing for a path that is not one. ``default_locations(env)``
+    is where the program keeps its own, whether or not anything is there.
+    """
+
+    suffixes: frozenset[str]
+    at: Callable[[Path], Iterator[ForeignStore]]
+    default_locations: Callable[[Mapping[str, str]], list[Path]] = nowhere
+
+
+class Write(Protocol):
+    """The function that writes sessions in a format."""
+
+    def __call__(
+        self, sessions: Iterable[Export], *, detail: str, together: bool = False
+    ) -> Iterator[Document | Loss]:
+        """Yield the files, parents first; each is read to its end before the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """How a program imports a file that was written for it, and continues the session.
+
+    Both are argument lists; in ``take_in``, `FILE` is the path of the file.
+    """
+
+    take_in: list[str]
+    resume: list[str]
+
+
+#: The place of the file in `Handover.take_in`.
+FILE = "{file}"
+
+
+@dataclass(frozen=True, slots=True)
+class Exporter:
+    """How sessions are written in a format.
+
+    ``read`` are the keywords of `Store.export` that they are read with, ``together``
+    says whether several can be one file, and ``details`` which levels of detail
+    there are, the default first. ``take_in(text, directory)`` is how the program
+    continues a session from the only document of its export; None: it cannot.
+    """
+
+    write: Write
+    read: Mapping[str, bool] = field(default_factory=lambda: {"branches": False})
+    together: bool = False
+    details: tuple[str, ...] = ("full",)
+    take_in: Callable[[str, str], Handover] | None = None

@@ -1,0 +1,103 @@
+"""The programs that are known, as names alone: nothing of a format is imported for it.
+
+Help, completion and messages read this table on the way to any command, so a module
+is imported when its format is used. A format is added by one line here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.formats.protocol import Exporter, Format
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A program or a format by its name.
+
+    ``reads`` is the module with its `Format`, ``writes`` that with its `Exporter`;
+    None: not yet, or never. ``agent`` is how people write the program's name.
+    ``resume`` is the command that continues a session, ``{}`` its id; empty: none.
+    """
+
+    agent: str
+    reads: str | None = None
+    writes: str | None = None
+    resume: str = ""
+
+
+_HERE = "sessiondb.formats"
+
+#: Everything that is known, by the name that ``--from``, ``--to`` and ``--in`` take.
+REGISTRY: dict[str, Entry] = {
+    "opencode": Entry(
+        "OpenCode",
+        reads=f"{_HERE}.opencode",
+        writes=f"{_HERE}.opencode.write",
+        resume="opencode --session {}",
+    ),
+    "opencode2": Entry("OpenCode 2", writes=f"{_HERE}.opencode.write2"),
+    "opencode-tree": Entry("OpenCode 1.0", writes=f"{_HERE}.opencode.write_tree"),
+    "jsonl": Entry("sessiondb", reads=f"{_HERE}.jsonl", writes=f"{_HERE}.jsonl"),
+    "markdown": Entry("Markdown", writes=f"{_HERE}.markdown"),
+    "html": Entry("HTML", writes=f"{_HERE}.html"),
+    # Recognised, not read yet: an import names them, and sessions that another
+    # reader imported under these names can be continued.
+    "claude": Entry("Claude Code", resume="claude --resume {}"),
+    "codex": Entry("Codex", resume="codex resume {}"),
+    "pi": Entry("pi", resume="pi --session {}"),
+    "oh-my-pi": Entry("oh-my-pi", resume="omp --resume {}"),
+    "goose": Entry("Goose", resume="goose session --resume --session-id {}"),
+    "aider": Entry("aider"),
+    "gemini": Entry("Gemini CLI", resume="gemini --resume {}"),
+    "qwen": Entry("Qwen Code", resume="qwen --resume {}"),
+    "llm": Entry("llm"),
+    "openai-agents": Entry("OpenAI Agents SDK"),
+}
+
+
+def readable() -> list[str]:
+    """Return the names of the formats that can be imported."""
+    return [name for name, entry in REGISTRY.items() if entry.reads]
+
+
+def writable() -> list[str]:
+    """Return the names of the formats that can be exported."""
+    return [name for name, entry in REGISTRY.items() if entry.writes]
+
+
+def resumable() -> dict[str, str]:
+    """Return the command that continues a session, by the name of its source."""
+    return {name: entry.resume for name, entry in REGISTRY.items() if entry.resume}
+
+
+def reader(name: str) -> Format:
+    """Return the format *name*; raises `InvalidInputError` if it cannot be imported."""
+    entry = _entry(name)
+    if entry is None or entry.reads is None:
+        known = f"known are {', '.join(readable())}"
+        if entry is None or entry.writes is not None:
+            raise InvalidInputError(f"no format {abridged(name)}; {known}")
+        raise InvalidInputError(f"{entry.agent} is not supported yet; {known}")
+
+    format_: Format = import_module(entry.reads).FORMAT
+    return format_
+
+
+def exporter(name: str) -> Exporter:
+    """Return how sessions are written as *name*; raises `InvalidInputError` if they cannot."""
+    entry = _entry(name)
+    if entry is None or entry.writes is None:
+        known = ", ".join(writable())
+        raise InvalidInputError(f"cannot write {abridged(name)}; known are {known}")
+
+    found: Exporter = import_module(entry.writes).EXPORTER
+    return found
+
+
+def _entry(name: Any) -> Entry | None:
+    # A caller of the library may pass anything; a list has no hash.
+    return REGISTRY.get(name) if isinstance(name, str) else None
