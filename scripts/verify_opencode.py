@@ -24,8 +24,8 @@ from verifying.tool import Tool
 
 from sessiondb import ALL, Session, Store
 from sessiondb.formats import find
-from sessiondb.formats.opencode.to1 import First
-from sessiondb.formats.opencode.to2 import Second
+from sessiondb.formats.opencode.v1.writer import WriterV1
+from sessiondb.formats.opencode.v2.writer import WriterV2
 from sessiondb.maintenance.bundle import parents_first
 from sessiondb.model import Loss, Problem
 
@@ -35,7 +35,10 @@ FIXTURES = Path(
 )
 SAMPLE = ROOT / "examples" / "sample-opencode"
 MADE_HERE = Path("made here")
-WRITE: dict[str, Callable[..., First | Second]] = {"1.x": First, "2.x": Second}
+WRITE: dict[str, Callable[..., WriterV1 | WriterV2]] = {
+    "1.x": WriterV1,
+    "2.x": WriterV2,
+}
 PROMPT = "And now go on."
 
 

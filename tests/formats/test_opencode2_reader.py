@@ -40,8 +40,12 @@ from opencode_store import (
 
 from sessiondb import Store
 from sessiondb.formats import find
-from sessiondb.formats.opencode import convert2
-from sessiondb.formats.opencode.export2 import export_json, message_json, session_info
+from sessiondb.formats.opencode.v2.drafts import message_draft, session_fields
+from sessiondb.formats.opencode.v2.records import (
+    export_json,
+    message_json,
+    session_info,
+)
 from sessiondb.model import MessageDraft, SourceMessage, SourceSession
 
 
@@ -419,9 +423,9 @@ def test_a_record_of_version_2_is_written_as_it_was_whatever_stands_in_it(
     )
     name = record.pop("id")
     if "type" in record:
-        draft = convert2.message_draft(record.pop("type"), record, name)
+        draft = message_draft(record.pop("type"), record, name)
         again = message_json(draft)
     else:
-        fields = convert2.session_fields(record, name)
+        fields = session_fields(record, name)
         again = session_info(SourceSession("opencode", name, "", "", (), **fields))
     assert same(again, given_record)

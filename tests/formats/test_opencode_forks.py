@@ -19,7 +19,7 @@ from opencode_store import (
 )
 
 from sessiondb.formats import find
-from sessiondb.formats.opencode.sqlite import SQLiteRecords
+from sessiondb.formats.opencode.v1.sqlite import SQLiteV1
 from sessiondb.model import SourceMessage, SourceSession
 
 
@@ -152,9 +152,9 @@ def test_messages_are_read_for_forks_only_where_sessions_begin_alike(
     other = session(3, user(5, "Hi"), assistant(6, text("Hello")))
     path = sqlite_store(tmp_path / "opencode.db", first, fork, other)
     asked: set[str] = set()
-    message = SQLiteRecords.message
+    message = SQLiteV1.message
     monkeypatch.setattr(
-        SQLiteRecords, "message", lambda self, s, m: asked.add(s) or message(self, s, m)
+        SQLiteV1, "message", lambda self, s, m: asked.add(s) or message(self, s, m)
     )
     read(path)
     assert asked == {"ses_0001", "ses_0002"}

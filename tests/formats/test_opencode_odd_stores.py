@@ -37,7 +37,7 @@ from opencode_writing import brought_in, written
 
 from sessiondb import Store
 from sessiondb.formats.opencode import export_json
-from sessiondb.formats.opencode.export2 import export_json as export2_json
+from sessiondb.formats.opencode.v2.records import export_json as export2_json
 
 
 class Kind(NamedTuple):

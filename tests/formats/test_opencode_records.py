@@ -24,8 +24,13 @@ from opencode_store import (
     user,
 )
 
-from sessiondb.formats.opencode import convert, export_json, session_diff
-from sessiondb.formats.opencode.export import message_info, part_json, session_info
+from sessiondb.formats.opencode import export_json, session_diff
+from sessiondb.formats.opencode.v1.drafts import (
+    message_draft,
+    part_draft,
+    session_fields,
+)
+from sessiondb.formats.opencode.v1.records import message_info, part_json, session_info
 from sessiondb.model import (
     Message,
     MessageDraft,
@@ -241,12 +246,12 @@ def test_a_record_is_written_as_it_was_whatever_stands_in_it(
 ) -> None:
     record, given_record = changed_anywhere(data, RECORDS, keep=("role", "type"))
     if "slug" in record:
-        fields = convert.session_fields(record, "ses_1")
+        fields = session_fields(record, "ses_1")
         again = session_info(SourceSession("opencode", "ses_1", "", "", (), **fields))
     elif "type" in record:
-        part = convert.part_draft(record, "prt_1", "msg_1", "ses_1")
+        part = part_draft(record, "prt_1", "msg_1", "ses_1")
         again = part_json(part, "msg_1", "ses_1")
     else:
-        message = convert.message_draft(record, "msg_1", "ses_1")
+        message = message_draft(record, "msg_1", "ses_1")
         again = message_info(message, "ses_1") or {}
     assert same(again, given_record)

@@ -1,15 +1,15 @@
-"""OpenCode: JSON trees 0.5 and 1.x, SQLite 1.x and 2.x (also in one file), export JSON of both.
+"""OpenCode: JSON trees 0.5 and 1.x, SQLite 1.x and 2.x, and the export JSON of both.
 
-`records` says what every store holds, whichever way it is written; `tree`,
-`sqlite`, `sqlite2` and `exported` read it. Of each generation there is a table of
-`fields`, a `convert` that makes drafts, an `export` that makes the same records
-again, and `forks` and `messages`; `reader` puts all together.
+`raw` is the interface of a store, whichever way it is written; `v1.tree`, `v1.sqlite`,
+`v2.sqlite` and `export_file` implement it. Each generation has a table of `fields`,
+`drafts` that it reads from records, `records` that it makes of them again, `messages`
+and `forks`; `stores` finds the stores and `reader` reads them.
 
-`to1` and `to2` write any session for a generation, with ids from `names`:
-`write`, `write2` and `write_tree` are the formats.
+The `writer` of a generation makes its records of any session, with the ids of `ids`;
+`exporter`, `v2.exporter` and `v1.tree_exporter` are the formats.
 """
 
-from sessiondb.formats.opencode.export import export_json, session_diff
-from sessiondb.formats.opencode.locate import FORMAT
+from sessiondb.formats.opencode.stores import FORMAT
+from sessiondb.formats.opencode.v1.records import export_json, session_diff
 
 __all__ = ["FORMAT", "export_json", "session_diff"]

@@ -19,7 +19,7 @@ from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, load, usable_id
 from sessiondb.formats.kit.sqlite import ForeignDatabase, columns
 from sessiondb.formats.opencode.projects import facts_of, record_of
-from sessiondb.formats.opencode.records import Head, SessionRecord
+from sessiondb.formats.opencode.raw import Head, SessionRecord
 from sessiondb.model import Problem
 
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from sessiondb.formats.opencode.convert import OUTPUT_FILE
-from sessiondb.formats.opencode.convert2 import GENERATION, TYPES
-from sessiondb.formats.opencode.names import is_native
+from sessiondb.formats.opencode.ids import is_native
+from sessiondb.formats.opencode.keys import GENERATION, OUTPUT_FILE
 from sessiondb.formats.opencode.reader import SOURCE
+from sessiondb.formats.opencode.v2.drafts import TYPES
 from sessiondb.model import Message, Part, Session
 
 #: The name of an agent, provider or model without one.

@@ -11,8 +11,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
+from sessiondb.formats.kit.fields import clean_text
 from sessiondb.formats.kit.json import OddRecordError, load
-from sessiondb.formats.opencode.fields import word
 from sessiondb.model import Project, SourceProject, bounds
 
 #: Fields that the row of a project, or its place, already has.
@@ -45,9 +45,9 @@ def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject 
     times, name, boxes = rest.get("time"), rest.get("name"), rest.get("sandboxes")
     when = {key: value for key, value in _mapping(times).items() if _is_time(value)}
     return SourceProject(
-        name=name if word(name) and name else None,
+        name=name if clean_text(name) and name else None,
         permission=permission if type(permission) in (list, dict) else None,
-        sandboxes=tuple(box for box in boxes if word(box))
+        sandboxes=tuple(box for box in boxes if clean_text(box))
         if type(boxes) is list
         else (),
         time_created=when.get("created"),

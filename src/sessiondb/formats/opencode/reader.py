@@ -16,15 +16,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessiondb.errors import abridged
+from sessiondb.formats.kit.fields import check_storable, clean_text
 from sessiondb.formats.kit.json import OddRecordError, Raw, load_object, usable_id
-from sessiondb.formats.opencode import convert, convert2, forks2
-from sessiondb.formats.opencode.fields import word
-from sessiondb.formats.opencode.forks import Fork, recognise
-from sessiondb.formats.opencode.messages import Messages
-from sessiondb.formats.opencode.messages2 import Messages2
+from sessiondb.formats.opencode.keys import DIFF_REST, SHARE_REST, TODO_REST
 from sessiondb.formats.opencode.projects import source_project
-from sessiondb.formats.opencode.records import Head, Records, SessionRecord
+from sessiondb.formats.opencode.raw import Head, Records, SessionRecord
 from sessiondb.formats.opencode.sidefiles import SHARES
+from sessiondb.formats.opencode.v1 import drafts as v1_drafts
+from sessiondb.formats.opencode.v1.forks import Fork, recognise
+from sessiondb.formats.opencode.v1.messages import MessagesV1
+from sessiondb.formats.opencode.v2 import drafts as v2_drafts
+from sessiondb.formats.opencode.v2 import forks as v2_forks
+from sessiondb.formats.opencode.v2.messages import MessagesV2
 from sessiondb.model import Problem, SourceSession
 
 SOURCE = "opencode"
@@ -48,12 +51,12 @@ class Generation:
     forks: Callable[[Any, Collection[Head]], dict[str, Fork]]
 
 
-FIRST = Generation(convert.session_fields, Messages, recognise)
-SECOND = Generation(convert2.session_fields, Messages2, forks2.forks)
+V1 = Generation(v1_drafts.session_fields, MessagesV1, recognise)
+V2 = Generation(v2_drafts.session_fields, MessagesV2, v2_forks.forks)
 
 
 def read(
-    records: Records, generation: Generation = FIRST, *, without: Collection[str] = ()
+    records: Records, generation: Generation = V1, *, without: Collection[str] = ()
 ) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a store and what is wrong with it, originals and parents first.
 
@@ -179,7 +182,7 @@ class _Reading:
             part = load_object(raw)
             call = part.get("callID")
             for child in _children(part):
-                calls.setdefault(child, (message, call if word(call) else None))
+                calls.setdefault(child, (message, call if clean_text(call) else None))
 
 
 def _children(part: dict[str, Any]) -> Iterator[str]:
@@ -211,10 +214,10 @@ def _put_place(found: dict[str, Any], record: SessionRecord, messages: Any) -> N
             found["data"]["directory"] = found["directory"]
         found["directory"], root = messages.place()
         worktree = worktree or root
-    if word(worktree) and worktree != _NOWHERE:
+    if clean_text(worktree) and worktree != _NOWHERE:
         found["worktree"] = worktree or None
         found["project"] = source_project(record.project, record.approved)
-    if word(record.vcs):
+    if clean_text(record.vcs):
         found["vcs"] = record.vcs
     if record.vcs == "git" and _COMMIT.fullmatch(str(record.root_commit)):
         found["root_commit"] = record.root_commit
@@ -228,21 +231,21 @@ def _put_share(
     kept: dict[str, Any] = {}
     if record.share_folder not in (None, SHARES[0]):
         kept["folder"] = record.share_folder
-    if "share_url" not in found and word(share.get("url")):
+    if "share_url" not in found and clean_text(share.get("url")):
         found["share_url"], kept["alone"] = share["url"], True
     if kept:
-        found["data"][convert.SHARE_REST] = kept
+        found["data"][SHARE_REST] = kept
 
 
 def _put_beside(found: dict[str, Any], record: SessionRecord) -> None:
     if record.todo is not None:
-        found["todos"], rest = convert.todos(record.todo)
+        found["todos"], rest = v1_drafts.todos(record.todo)
         if rest is not None:
-            found["data"][convert.TODO_REST] = rest
+            found["data"][TODO_REST] = rest
     if record.diff is not None:
-        found["diffs"], rest = convert.file_diffs(record.diff)
+        found["diffs"], rest = v1_drafts.file_diffs(record.diff)
         if rest:
-            found["data"][convert.DIFF_REST] = rest
+            found["data"][DIFF_REST] = rest
     if record.share is not None:
         _put_share(found, record, record.share)
-    convert.refuse_unstorable(found["data"])
+    check_storable(found["data"])

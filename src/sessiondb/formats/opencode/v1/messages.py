@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from sessiondb.errors import abridged
+from sessiondb.formats.kit.fields import clean_text
 from sessiondb.formats.kit.json import (
     OddRecordError,
     Raw,
@@ -17,18 +18,18 @@ from sessiondb.formats.kit.json import (
     known_time,
     load_object,
 )
-from sessiondb.formats.opencode import convert
-from sessiondb.formats.opencode.fields import word
-from sessiondb.formats.opencode.forks import Fork
-from sessiondb.formats.opencode.records import Opened, RawPart, Records
+from sessiondb.formats.opencode.keys import OUTPUT_FILE
+from sessiondb.formats.opencode.raw import Opened, RawPart, Records
 from sessiondb.formats.opencode.sidefiles import cut_output
+from sessiondb.formats.opencode.v1 import drafts
+from sessiondb.formats.opencode.v1.forks import Fork
 from sessiondb.model import PartDraft, Problem, SourceMessage
 
 #: How many messages are looked at for the directory of a session that has none.
 _FIRST = 20
 
 
-class Messages:
+class MessagesV1:
     """An iterable over one session's messages and their problems; read again each time."""
 
     def __init__(self, records: Records, session: str, fork: Fork | None) -> None:
@@ -49,9 +50,9 @@ class Messages:
         """Return directory and worktree root as the first answer says; "" and None are unknown."""
         for info in self._first():
             path = info.get("path")
-            if type(path) is dict and word(path.get("cwd")):
+            if type(path) is dict and clean_text(path.get("cwd")):
                 root = path.get("root")
-                return path["cwd"], root if word(root) else None
+                return path["cwd"], root if clean_text(root) else None
         return "", None
 
     def _first(self) -> Iterator[dict[str, Any]]:
@@ -69,7 +70,7 @@ class Messages:
             parts: list[PartDraft] = []
             yield from self._parts(name, parts)
             when = known_time(opened.time) or None
-            draft = convert.message_draft(
+            draft = drafts.message_draft(
                 info, name, self._session, parts, time_created=when
             )
         except OddRecordError as error:
@@ -114,7 +115,7 @@ class Messages:
         check_id(part.id)
         record = load_object(raw.pop())
         named = _output_path(record)
-        draft = convert.part_draft(
+        draft = drafts.part_draft(
             record,
             part.id,
             message,
@@ -125,7 +126,7 @@ class Messages:
         output = None if named is None else cut_output(self._records.home, named)
         if output is None:
             return draft
-        return replace(draft, data={**draft.data, convert.OUTPUT_FILE: output})
+        return replace(draft, data={**draft.data, OUTPUT_FILE: output})
 
     def _problem(self, why: str, *ids: str) -> Problem:
         return Problem(

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.formats.content import file_of
-from sessiondb.formats.opencode.convert import OUTPUT_FILE
-from sessiondb.formats.opencode.export2 import part_json
+from sessiondb.formats.opencode.keys import OUTPUT_FILE
 from sessiondb.formats.opencode.neutral import (
     WHOLE_OUTPUT,
     arguments,
     details_of,
     is_json,
 )
+from sessiondb.formats.opencode.v2.records import part_json
 from sessiondb.model import Message, Part
 
 if TYPE_CHECKING:
-    from sessiondb.formats.opencode.to1 import First
+    from sessiondb.formats.opencode.v1.writer import WriterV1
 
 Record = dict[str, Any]
 #: Parts that 1.x has under the same name, with what they must have.
@@ -28,7 +28,7 @@ _SAME = {
 }
 
 
-def parts_of(to: First, message: Message) -> list[Record]:
+def parts_of(to: WriterV1, message: Message) -> list[Record]:
     """Return the parts of a message; what 1.x has no part for is lost."""
     parts = []
     for part in message.parts:
@@ -41,7 +41,7 @@ def parts_of(to: First, message: Message) -> list[Record]:
     return _stepped(message, parts, snapshot) if isinstance(snapshot, dict) else parts
 
 
-def _record(to: First, message: Message, part: Part) -> Record | None:
+def _record(to: WriterV1, message: Message, part: Part) -> Record | None:
     if part.type in ("text", "reasoning"):
         return _said(message, part)
     if part.type == "tool":
@@ -96,7 +96,7 @@ def _file(part: Part) -> Record | None:
     return {"type": "file", "mime": file.mime, "url": url, **name}
 
 
-def _tool(to: First, message: Message, part: Part) -> Record:
+def _tool(to: WriterV1, message: Message, part: Part) -> Record:
     call_id = part.call_id or f"call_{part.id}"
     to.called(part.call_id, part.text)
     if OUTPUT_FILE in part.data:
@@ -109,7 +109,7 @@ def _tool(to: First, message: Message, part: Part) -> Record:
     }
 
 
-def _state(to: First, message: Message, part: Part) -> Record:
+def _state(to: WriterV1, message: Message, part: Part) -> Record:
     if part.input is not None and not isinstance(part.input, dict):
         to.lose(f"that the input of call {part.call_id} is not an object", message)
     status = part.status or "pending"

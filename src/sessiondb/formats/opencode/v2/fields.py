@@ -8,26 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sessiondb.formats.opencode.fields import (
-    TOKENS,
+from sessiondb.formats.kit.fields import (
     Fields,
+    clean_name,
+    clean_text,
     cost,
-    metadata,
-    name,
     structure,
     text,
     time,
-    word,
 )
+from sessiondb.formats.opencode.v1.fields import TOKENS, metadata
 
 MODEL: Fields = {
-    "model": {"providerID": ("provider_id", word), "id": ("model_id", word)}
+    "model": {"providerID": ("provider_id", clean_text), "id": ("model_id", clean_text)}
 }
 SESSION: Fields = {
-    "title": ("title", name),
-    "agent": ("agent", word),
+    "title": ("title", clean_name),
+    "agent": ("agent", clean_text),
     **MODEL,
-    "location": {"directory": ("directory", word)},
+    "location": {"directory": ("directory", clean_text)},
     "revert": ("revert", structure),
     "permissions": ("permission", structure),
     "metadata": ("metadata", metadata),
@@ -54,10 +53,10 @@ MESSAGE: Mapping[str, Fields] = {
             "created": ("time_created", time),
             "completed": ("time_completed", time),
         },
-        "agent": ("agent", word),
+        "agent": ("agent", clean_text),
     },
     "compaction": _SPENT,
-    "agent-switched": {**_CREATED, "agent": ("agent", word)},
+    "agent-switched": {**_CREATED, "agent": ("agent", clean_text)},
     "model-switched": {**_CREATED, **MODEL},
 }
 OTHER = _CREATED
@@ -72,8 +71,8 @@ PART: Mapping[str, Fields] = {
         "time": {"created": ("time_started", time), "completed": ("time_ended", time)},
     },
     "tool": {
-        "id": ("call_id", word),
-        "name": ("tool", name),
+        "id": ("call_id", clean_text),
+        "name": ("tool", clean_name),
         "time": {
             "created": ("time_created", time),
             "ran": ("time_started", time),

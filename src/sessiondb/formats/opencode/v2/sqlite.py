@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
+from sessiondb.formats.kit.fields import amount, clean_text, integer, structure, time
 from sessiondb.formats.kit.json import (
     OddRecordError,
     Raw,
@@ -17,12 +18,10 @@ from sessiondb.formats.kit.json import (
     load_object,
     usable_id,
 )
-from sessiondb.formats.opencode.convert import ROW_REST
 from sessiondb.formats.opencode.database import Database
-from sessiondb.formats.opencode.export2 import INBOX, INSTRUCTIONS, PENDING
-from sessiondb.formats.opencode.fields import amount, integer, structure, time, word
-from sessiondb.formats.opencode.forks import Fork
-from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord
+from sessiondb.formats.opencode.keys import INBOX, INSTRUCTIONS, PENDING, ROW_REST
+from sessiondb.formats.opencode.raw import Head, Opened, RawPart, SessionRecord
+from sessiondb.formats.opencode.v1.forks import Fork
 from sessiondb.model import Problem, Tokens
 
 _JSON = ("model", "metadata", "revert", "permission", "summary_diffs", "fork_boundary")
@@ -45,8 +44,8 @@ _SPENT = {
 }
 _SPENT |= {f"tokens.cache.{name}": column for name, column in _CACHE.items()}
 _BESIDE: Mapping[str, Callable[[Any], bool]] = {
-    "version": word,
-    "share_url": word,
+    "version": clean_text,
+    "share_url": clean_text,
     "summary_additions": integer,
     "summary_deletions": integer,
     "summary_files": integer,
@@ -73,7 +72,7 @@ class Row(NamedTuple):
     raw: Raw
 
 
-class Records2(Database):
+class SQLiteV2(Database):
     """The sessions of generation 2 in a database, read once; see `records.Records`."""
 
     SESSIONS = "session_v2"

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sessiondb.formats.opencode.convert import OUTPUT_FILE, SHARE_REST, TODO_REST
-from sessiondb.formats.opencode.export import session_diff
-from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT
-from sessiondb.formats.opencode.projects import project_record
-from sessiondb.formats.opencode.reader import SOURCE
-from sessiondb.formats.opencode.sidefiles import SHARES
-from sessiondb.formats.opencode.to1 import First
-from sessiondb.formats.opencode.write import (
+from sessiondb.formats.opencode.exporter import (
     file_name,
     said,
     text_of,
 )
+from sessiondb.formats.opencode.keys import OUTPUT_FILE, SHARE_REST, TODO_REST
+from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT
+from sessiondb.formats.opencode.projects import project_record
+from sessiondb.formats.opencode.reader import SOURCE
+from sessiondb.formats.opencode.sidefiles import SHARES
+from sessiondb.formats.opencode.v1.records import session_diff
+from sessiondb.formats.opencode.v1.writer import WriterV1
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss, Message
 
@@ -30,7 +30,7 @@ def write(
     for export in sessions:
         losses: list[Loss] = []
         messages = list(export.messages)
-        found = said(First(export, messages, losses).json(), losses)
+        found = said(WriterV1(export, messages, losses).json(), losses)
         info = found["info"]
         project = str(info["projectID"])
         if project not in projects:

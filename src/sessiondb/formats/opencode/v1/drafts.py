@@ -7,38 +7,30 @@ that only had a mode, the outcome of a failed call) is never written back.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
-from sessiondb.formats.kit.json import OddRecordError, storable, usable_id
-from sessiondb.formats.opencode import fields
-from sessiondb.formats.opencode.fields import take
+from sessiondb.formats.kit.fields import (
+    Fields,
+    check_storable,
+    clean_name,
+    clean_text,
+    integer,
+    take,
+    text,
+)
+from sessiondb.formats.kit.json import OddRecordError, usable_id
+from sessiondb.formats.opencode.calls import NAMELESS, outcome
+from sessiondb.formats.opencode.v1 import fields
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens
 from sessiondb.model.draft import FINISHES, STATUSES
 
-#: ``data`` of a session: the diff list without what became `FileDiff`, and odd todo lists.
-DIFF_REST, TODO_REST = "session_diff", "todo"
-#: ``data`` of a session: the folder of its share, and whether only that file has its address.
-SHARE_REST = "share_file"
-#: ``data`` of a session: columns of its row that OpenCode does not know.
-ROW_REST = "row"
-#: ``data`` of a part: the file that a cut output names, as {"name", "content"}.
-OUTPUT_FILE = "output_file"
-#: The name of a call without one; a tool part must have one.
-NAMELESS = "unknown"
-
-_DENIED = re.compile(
-    r"(\w*Error: )?The user (rejected permission to use|has specified a rule which prevents"
-    r"|dismissed this question)"
-)
-_ABORTED = "Tool execution aborted"
-DIFF: fields.Fields = {
-    "patch": ("patch", fields.word),
-    "additions": ("additions", fields.integer),
-    "deletions": ("deletions", fields.integer),
-    "before": ("before", fields.text),
-    "after": ("after", fields.text),
+DIFF: Fields = {
+    "patch": ("patch", clean_text),
+    "additions": ("additions", integer),
+    "deletions": ("deletions", integer),
+    "before": ("before", text),
+    "after": ("after", text),
 }
 _TODO = ("content", "status", "priority", "id")
 
@@ -82,7 +74,7 @@ def message_draft(
     found.setdefault("time_created", time_created)
     if role == "user":
         found["time_completed"] = found["time_created"]
-    refuse_unstorable(info)
+    check_storable(info)
     return MessageDraft(**found, id=message_id, parts=tuple(parts), data=info)
 
 
@@ -96,7 +88,7 @@ def _assistant(info: dict[str, Any]) -> dict[str, Any]:
     if info.get("summary") is True:
         del info["summary"]
         found["kind"] = "compaction"
-    if "agent" not in found and fields.word(info.get("mode")):
+    if "agent" not in found and clean_text(info.get("mode")):
         found["agent"] = info["mode"]
     finish = info.get("finish")
     # "cancelled" is ours: it says that there was no finish, so the word itself stays in the record.
@@ -140,7 +132,7 @@ def part_draft(
             found.update(_state(state))
             if not state:
                 del record["state"]
-    refuse_unstorable(record)
+    check_storable(record)
     return PartDraft(
         kind,
         **found,
@@ -168,14 +160,6 @@ def _state(state: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def outcome(error: str, details: Any) -> str:
-    """Return what became of a call that ended with *error*."""
-    if _DENIED.match(error):
-        return "denied"
-    interrupted = type(details) is dict and details.get("interrupted") is True
-    return "interrupted" if interrupted or error == _ABORTED else "failed"
-
-
 def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
     """Return the diffs of a ``session_diff`` list, and what is left of it for ``data``.
 
@@ -186,7 +170,7 @@ def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
     rest: list[Any] = []
     for item in items:
         path = item.get("file") if type(item) is dict else None
-        if type(path) is not str or not fields.name(path) or path in diffs:
+        if type(path) is not str or not clean_name(path) or path in diffs:
             rest.append([item])
             continue
         found = take(item, DIFF)
@@ -202,8 +186,8 @@ def todos(items: list[Any]) -> tuple[tuple[Todo, ...], list[Any] | None]:
     """Return the lines of a todo list, and the list itself where they do not say all of it."""
     lines: list[Todo] = []
     for item in items:
-        if type(item) is dict and fields.word(item.get("content")):
-            known = {k: v for k, v in item.items() if k in _TODO and fields.word(v)}
+        if type(item) is dict and clean_text(item.get("content")):
+            known = {k: v for k, v in item.items() if k in _TODO and clean_text(v)}
             lines.append(Todo(**known))
     same = [
         {k: v for k in _TODO if (v := getattr(line, k)) is not None} for line in lines
@@ -214,9 +198,3 @@ def todos(items: list[Any]) -> tuple[tuple[Todo, ...], list[Any] | None]:
 def _drop_id(record: dict[str, Any], key: str, known: str) -> None:
     if record.get(key) == known:
         del record[key]
-
-
-def refuse_unstorable(rest: dict[str, Any]) -> None:
-    """Raise `OddRecordError` for what cannot be kept in ``data``."""
-    if not storable(rest):
-        raise OddRecordError("has an integer beyond 64 bits")

@@ -1,6 +1,6 @@
 """Records of OpenCode 2 to drafts: known things become columns, the rest is ``data``.
 
-As in `convert` a record is taken apart, and what is filled in is never written
+As in `v1.drafts` a record is taken apart, and what is filled in is never written
 back. Parts have no ids of their own here: they get the id of their message and
 their place in it.
 """
@@ -13,20 +13,13 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
+from sessiondb.formats.kit.fields import check_storable, clean_text, take, text, time
 from sessiondb.formats.kit.json import usable_id
-from sessiondb.formats.opencode import convert, fields2
-from sessiondb.formats.opencode.fields import take, text, time, word
+from sessiondb.formats.opencode.calls import NAMELESS, outcome
+from sessiondb.formats.opencode.keys import GENERATION, NO_RAN, PIECES, RECENT
+from sessiondb.formats.opencode.v2 import fields
 from sessiondb.model import MessageDraft, PartDraft, Tokens
 from sessiondb.model.draft import FINISHES
-
-#: ``data`` of a session: which generation its records are of; absent is 1.
-GENERATION = "generation"
-#: ``data`` of a part: that a call does not say when it ran.
-NO_RAN = "unsaid"
-#: ``data`` of a part: that it is what a compaction kept beside its summary.
-RECENT = "recent"
-#: State of a call: the lengths of the texts that its result is made of, and other pieces.
-PIECES = "content"
 
 Found = dict[str, Any]
 
@@ -35,7 +28,7 @@ def session_fields(info: dict[str, Any], session_id: str) -> Found:
     """Return the fields of a `SourceSession` that its record *info* holds, with ``data``."""
     if info.get("id") == session_id:
         del info["id"]
-    found = take(info, fields2.SESSION)
+    found = take(info, fields.SESSION)
     if usable_id(info.get("parentID")):
         found.update(parent_source_id=info.pop("parentID"), relation="subagent")
     return {**found, "data": {**info, GENERATION: 2}}
@@ -53,9 +46,9 @@ def message_draft(
     Raises `OddRecordError` for a record that cannot be stored.
     """
     found: Found = {"role": "event", "kind": kind}
-    found.update(take(record, fields2.MESSAGE.get(kind, fields2.OTHER)))
+    found.update(take(record, fields.MESSAGE.get(kind, fields.OTHER)))
     found.setdefault("time_created", time_created)
-    if kind in fields2.COUNTED and (counts := take(record, fields2.USAGE)):
+    if kind in fields.COUNTED and (counts := take(record, fields.USAGE)):
         found["tokens"] = Tokens(**counts)
     make = _MAKERS.get(kind)
     parts = make(record, found) if make else []
@@ -65,9 +58,9 @@ def message_draft(
         found["turn_id"] = message_id
     if kind != "assistant" and record.get("status") != "running":
         found.setdefault("time_completed", found["time_created"])
-    convert.refuse_unstorable(record)
+    check_storable(record)
     for index, part in enumerate(parts):
-        convert.refuse_unstorable(part["data"])
+        check_storable(part["data"])
         part["id"] = part_id(message_id, index)
     return MessageDraft(
         **found,
@@ -103,7 +96,7 @@ def _attached(item: dict[str, Any]) -> dict[str, Any]:
     if content is not None and "content" not in item:
         del item["data"]
         item["content"] = content
-        if word(item.get("name")) and "filename" not in item:
+        if clean_text(item.get("name")) and "filename" not in item:
             item["filename"] = item.pop("name")
     return item
 
@@ -158,11 +151,11 @@ def _piece(item: dict[str, Any]) -> Found:
     kind = item.pop("type")
     found: Found = {
         "type": kind,
-        **take(item, fields2.PART.get(kind, {})),
+        **take(item, fields.PART.get(kind, {})),
         "data": item,
     }
     if kind == "tool":
-        found.setdefault("tool", convert.NAMELESS)
+        found.setdefault("tool", NAMELESS)
         if (
             "time_ended" in found
             and "time_started" not in found
@@ -183,9 +176,9 @@ def _call(state: dict[str, Any], found: Found) -> None:
     if state.get("input") is not None:
         found["input"] = state.pop("input")
     status = state.get("status")
-    if type(status) is not str or status not in fields2.STATUS:
+    if type(status) is not str or status not in fields.STATUS:
         return
-    found["status"] = fields2.STATUS[state.pop("status")]
+    found["status"] = fields.STATUS[state.pop("status")]
     if status == "completed":
         _result(state, found)
     elif status == "error":
@@ -193,8 +186,8 @@ def _call(state: dict[str, Any], found: Found) -> None:
         kind = error.get("type") if type(error) is dict else None
         if type(error) is dict and text(error.get("message")):
             found["text"] = error.pop("message")
-        known = fields2.OUTCOME.get(kind) if type(kind) is str else None
-        found["outcome"] = known or convert.outcome(
+        known = fields.OUTCOME.get(kind) if type(kind) is str else None
+        found["outcome"] = known or outcome(
             found.get("text", ""), state.get("metadata")
         )
 
@@ -225,7 +218,7 @@ def _is_text(item: Any) -> bool:
 def _shell(record: dict[str, Any], found: Found) -> list[Found]:
     """A command of the user is a call that no model made."""
     part: Found = {"type": "tool", "tool": "shell", "data": {}}
-    if word(record.get("shellID")):
+    if clean_text(record.get("shellID")):
         part["call_id"] = record.pop("shellID")
     if text(record.get("command")):
         part["input"] = {"command": record.pop("command")}

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import known_time
-from sessiondb.formats.opencode.convert import ROW_REST
 from sessiondb.formats.opencode.database import Database
-from sessiondb.formats.opencode.records import (
+from sessiondb.formats.opencode.keys import ROW_REST
+from sessiondb.formats.opencode.raw import (
     Head,
     Opened,
     RawPart,
@@ -56,7 +56,7 @@ _KNOWN = {
 }
 
 
-class SQLiteRecords(Database):
+class SQLiteV1(Database):
     """One database, read once; see `records.Records`."""
 
     SESSIONS = "session"

@@ -18,7 +18,7 @@ from itertools import takewhile
 from typing import Any, TypeAlias
 
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
-from sessiondb.formats.opencode.records import Head, Opened, Records
+from sessiondb.formats.opencode.raw import Head, Opened, Records
 
 _FORKED = re.compile(r"(?P<title>.+) \(fork #(?P<number>\d{1,9})\)", re.DOTALL)
 

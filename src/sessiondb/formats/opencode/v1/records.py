@@ -10,16 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sessiondb.formats.opencode import fields
-from sessiondb.formats.opencode.convert import (
-    DIFF,
+from sessiondb.formats.kit.fields import overlay, put
+from sessiondb.formats.opencode.keys import (
     DIFF_REST,
     OUTPUT_FILE,
     ROW_REST,
     SHARE_REST,
     TODO_REST,
 )
-from sessiondb.formats.opencode.fields import overlay, put
+from sessiondb.formats.opencode.v1 import fields
+from sessiondb.formats.opencode.v1.drafts import DIFF
 from sessiondb.model import (
     FileDiff,
     Message,

@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import Any
 
 from sessiondb.formats.kit.json import load_object, usable_id
-from sessiondb.formats.opencode.forks import Fork, recognise
-from sessiondb.formats.opencode.records import Head, Records
-from sessiondb.formats.opencode.sqlite2 import Records2
+from sessiondb.formats.opencode.raw import Head, Records
+from sessiondb.formats.opencode.v1.forks import Fork, recognise
+from sessiondb.formats.opencode.v2.sqlite import SQLiteV2
 
 #: How many forks of forks are followed to where a message was written first.
 _DEPTH = 500
 
 
-def forks(records: Records2, heads: Collection[Head]) -> dict[str, Fork]:
+def forks(records: SQLiteV2, heads: Collection[Head]) -> dict[str, Fork]:
     """Return the forks among *heads* by session id, with their originals."""
     marked = {}
     for name, original, boundary in records.marks():

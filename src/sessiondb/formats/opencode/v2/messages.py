@@ -11,10 +11,11 @@ from typing import Any, Protocol
 
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object
-from sessiondb.formats.opencode import convert, convert2
-from sessiondb.formats.opencode.forks import Fork
+from sessiondb.formats.opencode.keys import OUTPUT_FILE
 from sessiondb.formats.opencode.sidefiles import cut_output
-from sessiondb.formats.opencode.sqlite2 import Row
+from sessiondb.formats.opencode.v1.forks import Fork
+from sessiondb.formats.opencode.v2 import drafts
+from sessiondb.formats.opencode.v2.sqlite import Row
 from sessiondb.model import MessageDraft, PartDraft, Problem, SourceMessage, Tokens
 
 _SAVED = re.compile(r"\[full output saved to ([^\n\]]+)\]")
@@ -43,7 +44,7 @@ class Rows(Protocol):
         """Return the id of a session's project."""
 
 
-class Messages2:
+class MessagesV2:
     """An iterable over one session's messages and their problems; read again each time.
 
     The session's cost besides them (OpenCode generates a title) comes first.
@@ -87,7 +88,7 @@ class Messages2:
             check_id(row.id)
             check_id(row.type)
             record = load_object(row.raw)
-            draft = convert2.message_draft(
+            draft = drafts.message_draft(
                 row.type, record, row.id, time_created=row.time_created
             )
         except OddRecordError as error:
@@ -104,7 +105,7 @@ class Messages2:
         output = None if named is None else cut_output(self._rows.home, named)
         if output is None:
             return part
-        return replace(part, data={**part.data, convert.OUTPUT_FILE: output})
+        return replace(part, data={**part.data, OUTPUT_FILE: output})
 
     def _named(self, part: PartDraft, message: MessageDraft) -> Any:
         """Return the file that holds all of a cut output; None where nothing was cut."""

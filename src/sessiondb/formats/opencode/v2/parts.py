@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sessiondb.formats.opencode.convert import OUTPUT_FILE
+from sessiondb.formats.opencode.keys import OUTPUT_FILE
 from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT, arguments, details_of
 from sessiondb.model import Message, Part
 
 if TYPE_CHECKING:
-    from sessiondb.formats.opencode.to2 import Second
+    from sessiondb.formats.opencode.v2.writer import WriterV2
 
 Record = dict[str, Any]
 #: Parts of 1.x that became fields of the answer; nothing of them is lost.
@@ -17,7 +17,7 @@ _FOLDED = frozenset({"step-start", "step-finish", "snapshot", "patch"})
 _CLEARED = "[Old tool result content cleared]"
 
 
-def content_of(to: Second, message: Message) -> list[Record]:
+def content_of(to: WriterV2, message: Message) -> list[Record]:
     """Return the content of an answer; what 2 has no piece for is lost."""
     content = []
     for part in message.parts:
@@ -77,7 +77,7 @@ def _times(part: Part, end: str) -> Record:
     }
 
 
-def _tool(to: Second, message: Message, part: Part) -> Record:
+def _tool(to: WriterV2, message: Message, part: Part) -> Record:
     to.called(part.call_id, part.text)
     if OUTPUT_FILE in part.data:
         to.lose(WHOLE_OUTPUT, message)
@@ -92,7 +92,7 @@ def _tool(to: Second, message: Message, part: Part) -> Record:
     }
 
 
-def _state(to: Second, message: Message, part: Part, source: Record) -> Record:
+def _state(to: WriterV2, message: Message, part: Part, source: Record) -> Record:
     if part.input is not None and not isinstance(part.input, dict):
         to.lose(f"that the input of call {part.call_id} is not an object", message)
     details = source.get("metadata")

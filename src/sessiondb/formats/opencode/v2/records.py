@@ -1,6 +1,6 @@
 """Sessions of OpenCode 2 to the JSON of its ``session export``, as they were.
 
-Works on what the reader yields and on what the database returns, like `export`.
+Works on what the reader yields and on what the database returns, like `v1.records`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,20 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from sessiondb.formats.opencode import fields2
-from sessiondb.formats.opencode.convert import OUTPUT_FILE, ROW_REST
-from sessiondb.formats.opencode.convert2 import GENERATION, NO_RAN, PIECES, RECENT
-from sessiondb.formats.opencode.export import as_stated, session_name, without
-from sessiondb.formats.opencode.fields import overlay, put
+from sessiondb.formats.kit.fields import overlay, put
+from sessiondb.formats.opencode.keys import (
+    GENERATION,
+    INBOX,
+    INSTRUCTIONS,
+    NO_RAN,
+    OUTPUT_FILE,
+    PENDING,
+    PIECES,
+    RECENT,
+    ROW_REST,
+)
+from sessiondb.formats.opencode.v1.records import as_stated, session_name, without
+from sessiondb.formats.opencode.v2 import fields
 from sessiondb.model import (
     Message,
     MessageDraft,
@@ -24,11 +33,9 @@ from sessiondb.model import (
 )
 from sessiondb.model.draft import NO_INPUT
 
-#: ``data`` of a session: messages waiting to be sent, and its instructions.
-INBOX, PENDING, INSTRUCTIONS = "inbox", "pending", "instructions"
 _NOT_OF_SESSION = frozenset({GENERATION, ROW_REST, INBOX, PENDING, INSTRUCTIONS})
 _NOT_OF_PART = frozenset({NO_RAN, OUTPUT_FILE})
-_STATUS = {ours: theirs for theirs, ours in fields2.STATUS.items()}
+_STATUS = {ours: theirs for theirs, ours in fields.STATUS.items()}
 _LISTS = {"file": "files", "agent": "agents"}
 
 
@@ -46,7 +53,7 @@ def export_json(
 def session_info(session: Session | SourceSession) -> dict[str, Any]:
     """Return a session's own record."""
     info: dict[str, Any] = {"id": session_name(session)}
-    put(info, fields2.SESSION, as_stated(session))
+    put(info, fields.SESSION, as_stated(session))
     for key in ("title", "metadata"):
         if not info[key]:
             del info[key]
@@ -75,9 +82,9 @@ def message_json(message: Message | MessageDraft) -> dict[str, Any] | None:
     if type(kind) is not str:
         return None
     record: dict[str, Any] = {"id": message.id, "type": kind}
-    put(record, fields2.MESSAGE.get(kind, fields2.OTHER), message)
-    if kind in fields2.COUNTED and message.tokens is not None:
-        put(record, fields2.USAGE, message.tokens)
+    put(record, fields.MESSAGE.get(kind, fields.OTHER), message)
+    if kind in fields.COUNTED and message.tokens is not None:
+        put(record, fields.USAGE, message.tokens)
     if kind == "assistant":
         if message.finish not in (None, "cancelled"):
             record["finish"] = message.finish
@@ -121,7 +128,7 @@ def _put_shell(record: dict[str, Any], parts: Iterable[Part | PartDraft]) -> Non
 def part_json(part: Part | PartDraft) -> dict[str, Any]:
     """Return a piece of the content of an answer."""
     record: dict[str, Any] = {"type": part.type}
-    put(record, fields2.PART.get(part.type, {}), part)
+    put(record, fields.PART.get(part.type, {}), part)
     if part.type == "tool":
         if part.data.get(NO_RAN):
             del record["time"]["ran"]

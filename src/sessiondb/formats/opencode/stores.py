@@ -17,19 +17,19 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.sqlite import ForeignDatabase
 from sessiondb.formats.opencode.database import Database
-from sessiondb.formats.opencode.exported import Exported, Exported2, is_export
-from sessiondb.formats.opencode.reader import FIRST, SECOND, SOURCE, Generation, read
-from sessiondb.formats.opencode.sqlite import SQLiteRecords
-from sessiondb.formats.opencode.sqlite2 import Records2
-from sessiondb.formats.opencode.tree import TREE_05, TREE_1, TreeRecords, layout_of
+from sessiondb.formats.opencode.export_file import ExportFileV1, ExportFileV2, is_export
+from sessiondb.formats.opencode.reader import SOURCE, V1, V2, Generation, read
+from sessiondb.formats.opencode.v1.sqlite import SQLiteV1
+from sessiondb.formats.opencode.v1.tree import TREE_V0, TREE_V1, Tree, layout_of
+from sessiondb.formats.opencode.v2.sqlite import SQLiteV2
 from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import Problem, SourceSession
 
 #: Endings of files that are asked whether they are a store.
 SUFFIXES = frozenset({".db", ".json"})
 _GENERATIONS: tuple[tuple[Any, Generation], ...] = (
-    (Records2, SECOND),
-    (SQLiteRecords, FIRST),
+    (SQLiteV2, V2),
+    (SQLiteV1, V1),
 )
 
 
@@ -99,27 +99,27 @@ def _read_sqlite(path: Path) -> Iterator[SourceSession | Problem]:
 
 
 def _read_export(path: Path) -> Iterator[SourceSession | Problem]:
-    records = Exported(path)
+    records = ExportFileV1(path)
     with records.reading():
         second = records.second
-    yield from read(Exported2(path), SECOND) if second else read(records)
+    yield from read(ExportFileV2(path), V2) if second else read(records)
 
 
 def _read_tree(path: Path) -> Iterator[SourceSession | Problem]:
     layout = layout_of(path)
     if layout is None:
         raise SourceError(f"cannot read {path}: it is no longer a store")
-    records = TreeRecords(path, layout)
+    records = Tree(path, layout)
     without: set[str] = set()
     for _, times in _beside(records.home):
         without |= times.keys()
     newer = records.home / "storage"
-    if layout is TREE_05 and layout_of(newer) is TREE_1:
-        without |= _ids(TreeRecords(newer, TREE_1))
+    if layout is TREE_V0 and layout_of(newer) is TREE_V1:
+        without |= _ids(Tree(newer, TREE_V1))
     yield from read(records, without=without)
 
 
-def _ids(records: Database | TreeRecords) -> set[str]:
+def _ids(records: Database | Tree) -> set[str]:
     with records.reading():
         return {head.id for head in records.heads() if not isinstance(head, Problem)}
 

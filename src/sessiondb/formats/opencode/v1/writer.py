@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sessiondb.formats.content import error_text
-from sessiondb.formats.opencode import export as exact
-from sessiondb.formats.opencode.convert import OUTPUT_FILE, ROW_REST
-from sessiondb.formats.opencode.names import Names, is_native
+from sessiondb.formats.opencode.ids import Names, is_native
+from sessiondb.formats.opencode.keys import OUTPUT_FILE, ROW_REST
 from sessiondb.formats.opencode.neutral import (
     SILENT,
     TOLD,
@@ -22,7 +21,8 @@ from sessiondb.formats.opencode.neutral import (
     model_of,
     text_of,
 )
-from sessiondb.formats.opencode.part1 import parts_of
+from sessiondb.formats.opencode.v1 import records as exact
+from sessiondb.formats.opencode.v1.parts import parts_of
 from sessiondb.model import Export, Loss, Message
 
 Entry = dict[str, Any]
@@ -33,7 +33,7 @@ _OLD = "system"
 _RULE = ("permission", "pattern", "action")
 
 
-class First:
+class WriterV1:
     """One session on its way to 1.x; ``losses`` say what 1.x cannot hold."""
 
     def __init__(

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 from sessiondb.formats.opencode.neutral import generation, is_json
-from sessiondb.formats.opencode.to1 import First
-from sessiondb.formats.opencode.to2 import Second
+from sessiondb.formats.opencode.v1.writer import WriterV1
+from sessiondb.formats.opencode.v2.writer import WriterV2
 from sessiondb.formats.protocol import FILE, Exporter, Handover
 from sessiondb.model import Document, Export, Loss, Message
 
@@ -27,7 +27,7 @@ def as_it_was(
 ) -> dict[str, Any]:
     """Return the JSON of a session in its own generation, 1.x for what has none."""
     second = generation(export.session, messages) == 2
-    return (Second if second else First)(export, messages, losses).json()
+    return (WriterV2 if second else WriterV1)(export, messages, losses).json()
 
 
 def documents(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sessiondb.formats.opencode.to2 import Second
-from sessiondb.formats.opencode.write import documents, take_in
+from sessiondb.formats.opencode.exporter import documents, take_in
+from sessiondb.formats.opencode.v2.writer import WriterV2
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss
 
@@ -15,7 +15,7 @@ def write(
 ) -> Iterator[Document | Loss]:
     """Yield a file for each session."""
     del detail, together  # a session is a file, and nothing can be left out of it
-    return documents(sessions, lambda *found: Second(*found).json())
+    return documents(sessions, lambda *found: WriterV2(*found).json())
 
 
 EXPORTER = Exporter(write, take_in=take_in)

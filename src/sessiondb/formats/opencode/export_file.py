@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
+from sessiondb.formats.kit.fields import amount, integer
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import (
     OddRecordError,
@@ -27,10 +28,9 @@ from sessiondb.formats.kit.json import (
     usable_id,
 )
 from sessiondb.formats.kit.sqlite import is_database
-from sessiondb.formats.opencode.fields import amount, integer
-from sessiondb.formats.opencode.forks import Fork
-from sessiondb.formats.opencode.records import Head, Opened, RawPart, SessionRecord
-from sessiondb.formats.opencode.sqlite2 import Row
+from sessiondb.formats.opencode.raw import Head, Opened, RawPart, SessionRecord
+from sessiondb.formats.opencode.v1.forks import Fork
+from sessiondb.formats.opencode.v2.sqlite import Row
 from sessiondb.model import Problem, Tokens
 
 #: How much of a file says whether it is an export, in bytes.
@@ -138,7 +138,7 @@ def _object(value: Any) -> dict[str, Any]:
     return value if type(value) is dict else {}
 
 
-class Exported:
+class ExportFileV1:
     """A file of generation 1; see `records.Records`."""
 
     def __init__(self, path: Path) -> None:
@@ -251,7 +251,7 @@ class Exported:
             yield Problem(str(self.path), self.document.why)
 
 
-class Exported2(Exported):
+class ExportFileV2(ExportFileV1):
     """A file of generation 2."""
 
     def each(self, session: str) -> Iterator[Row]:  # noqa: ARG002 - there is only one

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from sessiondb.formats.content import File, error_text, file_of
-from sessiondb.formats.opencode import export2 as exact
-from sessiondb.formats.opencode.convert import OUTPUT_FILE
-from sessiondb.formats.opencode.names import Names, is_native, minted
+from sessiondb.formats.opencode.ids import Names, is_native, minted
+from sessiondb.formats.opencode.keys import OUTPUT_FILE
 from sessiondb.formats.opencode.neutral import (
     SILENT,
     TOLD,
@@ -22,7 +21,8 @@ from sessiondb.formats.opencode.neutral import (
     model_of,
     text_of,
 )
-from sessiondb.formats.opencode.part2 import content_of, snapshot_of
+from sessiondb.formats.opencode.v2 import records as exact
+from sessiondb.formats.opencode.v2.parts import content_of, snapshot_of
 from sessiondb.model import Export, Loss, Message
 
 Record = dict[str, Any]
@@ -41,7 +41,7 @@ _ERRORS = {
 _ENDS = {"failed": "failed", "cancelled": "interrupted"}
 
 
-class Second:
+class WriterV2:
     """One session on its way to 2; ``losses`` say what 2 cannot hold."""
 
     def __init__(

@@ -17,7 +17,7 @@ from sessiondb.errors import abridged
 from sessiondb.formats.kit.files import entries, is_folder, read_file, stamp, unreadable
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
 from sessiondb.formats.opencode.projects import facts_of
-from sessiondb.formats.opencode.records import (
+from sessiondb.formats.opencode.raw import (
     Head,
     Opened,
     RawPart,
@@ -39,8 +39,8 @@ class Layout(NamedTuple):
     depth: int
 
 
-TREE_1 = Layout(("session/*/*.json", "session/*.json"), "part/{message}", SHARES, 1)
-TREE_05 = Layout(("info/*.json",), "part/{session}/{message}", SHARES[1:], 4)
+TREE_V1 = Layout(("session/*/*.json", "session/*.json"), "part/{message}", SHARES, 1)
+TREE_V0 = Layout(("info/*.json",), "part/{session}/{message}", SHARES[1:], 4)
 
 
 class _File(NamedTuple):
@@ -53,10 +53,10 @@ def layout_of(root: Path) -> Layout | None:
     """Return which tree the directory *root* is, by what is in it; None for no tree."""
     if not is_folder(root / "message"):
         return None
-    if _has_sessions(root, TREE_05):
-        return TREE_05
-    if not is_folder(root / "session" / "info") and _has_sessions(root, TREE_1):
-        return TREE_1
+    if _has_sessions(root, TREE_V0):
+        return TREE_V0
+    if not is_folder(root / "session" / "info") and _has_sessions(root, TREE_V1):
+        return TREE_V1
     return None
 
 
@@ -67,7 +67,7 @@ def _has_sessions(root: Path, layout: Layout) -> bool:
     return False
 
 
-class TreeRecords:
+class Tree:
     """One tree, read once; see `records.Records`."""
 
     def __init__(self, root: Path, layout: Layout) -> None:
@@ -98,7 +98,7 @@ class TreeRecords:
         folder = self.path / self._layout.sessions[0].partition("/")[0]
         for place in [
             folder,
-            *(self._folders(folder) if self._layout is TREE_1 else []),
+            *(self._folders(folder) if self._layout is TREE_V1 else []),
         ]:
             try:
                 files = _files(place)
@@ -154,7 +154,7 @@ class TreeRecords:
             if record.share is None:
                 record.share = read_json(beside[folder], dict, record.problems)
                 record.share_folder = folder
-        if self._layout is TREE_1:
+        if self._layout is TREE_V1:
             self._project(record, file.path.parent)
         return record
 
@@ -273,7 +273,7 @@ class TreeRecords:
                 why = f"messages of session {abridged(folder.name)}, which is not there"
                 yield Problem(str(folder), why)
         places = [self.path / "part"]
-        if self._layout is TREE_05:
+        if self._layout is TREE_V0:
             places = self._folders(places[0])
         for place in places:
             for folder in self._folders(place):

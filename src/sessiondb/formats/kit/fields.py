@@ -1,0 +1,192 @@
+"""Fields of foreign records and columns here: one table for both directions.
+
+A table of type `Fields` says which column holds the value of which key, and which
+values that column can hold. `take` moves values out of a record by such a table, and
+what is left of the record is its ``data``; `put` writes them back by the same table,
+and `overlay` lays the rest over them.
+
+The rest wins: a value that does not fit its column stays in the record and is written
+again as it was, so a round trip gives an equal record, however odd it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from sessiondb.formats.kit.json import OddRecordError, known_time, storable
+from sessiondb.model import bounds
+
+#: Decides whether a column can hold a value.
+Fits: TypeAlias = Callable[[Any], bool]
+#: The column of a value, and what fits it.
+Rule: TypeAlias = tuple[str, Fits]
+#: Keys of a record to their rule, or to the table of the object inside.
+Fields: TypeAlias = "Mapping[str, Rule | Fields]"
+
+_INT64 = 1 << 63
+#: The integers up to here are floats, too.
+_EXACT = 1 << 53
+
+
+# -- which values fit ---------------------------------------------------------
+
+
+def text(value: Any) -> bool:
+    """Any string; for columns that keep every character."""
+    return type(value) is str
+
+
+def clean_text(value: Any) -> bool:
+    """A string that every column holds exactly: no NUL, no lone surrogate."""
+    return type(value) is str and readable(value) is value
+
+
+def clean_name(value: Any) -> bool:
+    """A clean text that is not empty."""
+    return clean_text(value) and value != ""
+
+
+def integer(value: Any) -> bool:
+    """An integer of 64 bits."""
+    return type(value) is int and -_INT64 <= value < _INT64
+
+
+def time(value: Any) -> bool:
+    """A time in Unix ms that can be sorted with others; see `known_time`."""
+    return known_time(value) is not None
+
+
+def count(value: Any) -> bool:
+    """A number of tokens that can be summed."""
+    return type(value) is int and 0 <= value <= bounds.TOKENS_MOST
+
+
+def cost(value: Any) -> bool:
+    """A cost in USD that can be summed."""
+    return amount(value) and 0 <= value <= bounds.COST_MOST
+
+
+def amount(value: Any) -> bool:
+    """A number that a float holds exactly."""
+    if type(value) is float:
+        return math.isfinite(value)
+    return type(value) is int and abs(value) <= _EXACT
+
+
+def structure(value: Any) -> bool:
+    """An object or a list."""
+    return type(value) in (dict, list)
+
+
+# -- values of an expected type -----------------------------------------------
+
+
+def as_object(value: Any) -> dict[str, Any]:
+    """Return *value* if it is an object, an empty one for anything else."""
+    return value if type(value) is dict else {}
+
+
+def as_list(value: Any) -> list[Any]:
+    """Return *value* if it is a list, an empty one for anything else."""
+    return value if type(value) is list else []
+
+
+def as_text(value: Any) -> str | None:
+    """Return *value* if it is a string, None for anything else."""
+    return value if type(value) is str else None
+
+
+def within(record: Any, *path: str) -> Any:
+    """Return the value at *path* in *record*; None where an object is missing."""
+    for key in path:
+        record = as_object(record).get(key)
+    return record
+
+
+def readable(value: str) -> str:
+    """Return *value* with NUL as U+2400 and lone surrogates as U+FFFD.
+
+    The same object is returned if it contains neither.
+    """
+    shown = value.replace("\0", "\u2400") if "\0" in value else value
+    if shown.isascii():
+        return shown
+
+    # UTF-16 joins the two halves of a pair that was escaped apart.
+    clean = shown.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return shown if clean == shown else clean
+
+
+# -- tables ------------------------------------------------------------------
+
+#: What a column gets instead of a string that it cannot hold.
+_REPAIRS: Mapping[Fits, Callable[[str], str]] = {
+    clean_text: readable,
+    clean_name: readable,
+}
+
+
+def take(record: dict[str, Any], fields: Fields) -> dict[str, Any]:
+    """Move what *fields* name out of *record*, and return it by column.
+
+    A string that its column cannot hold exactly stays in the record, and the column
+    gets it readable. Objects that became empty are removed from the record.
+    """
+    taken: dict[str, Any] = {}
+    _take(record, fields, taken)
+    return taken
+
+
+def _take(record: dict[str, Any], fields: Fields, taken: dict[str, Any]) -> None:
+    for key, rule in fields.items():
+        value = record.get(key)
+        if value is None:
+            continue
+
+        # Not a function of its own: this runs for every record of an import.
+        if type(rule) is not tuple:
+            if type(value) is dict and value:
+                _take(value, rule, taken)  # type: ignore[arg-type]
+                if not value:
+                    del record[key]
+            continue
+
+        column, fits = rule
+        if fits(value):
+            taken[column] = record.pop(key)
+        elif type(value) is str and fits in _REPAIRS:
+            taken[column] = _REPAIRS[fits](value)
+
+
+def put(record: dict[str, Any], fields: Fields, holder: Any) -> None:
+    """Write the columns of *holder* that *fields* name and that are not None."""
+    for key, rule in fields.items():
+        if not isinstance(rule, tuple):
+            inner = record.get(key, {})
+            put(inner, rule, holder)
+            if inner:
+                record[key] = inner
+            continue
+
+        value = getattr(holder, rule[0])
+        if value is not None:
+            record[key] = value
+
+
+def overlay(record: dict[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay the *rest* of a record over its columns, and return the record."""
+    for key, value in rest.items():
+        present = record.get(key)
+        if type(present) is dict and isinstance(value, Mapping):
+            overlay(present, value)
+        else:
+            record[key] = value
+    return record
+
+
+def check_storable(rest: dict[str, Any]) -> None:
+    """Raise `OddRecordError` if the *rest* of a record cannot be kept in ``data``."""
+    if not storable(rest):
+        raise OddRecordError("has an integer beyond 64 bits")

@@ -1,0 +1,1 @@
+"""OpenCode 2: SQLite, and the JSON of ``opencode session export``."""
