@@ -207,14 +207,14 @@ class Subscriber:
     """Checks that changes come in order, each once."""
 
     def __init__(self) -> None:
-        self._last = 0
+        self._last = ""
 
     def __call__(self, changes: list[Any]) -> None:
         """Take the changes of a commit."""
         for change in changes:
-            if change.change <= self._last:
-                log("wrong", what=f"change {change.change} came after {self._last}")
-            self._last = change.change
+            if change.cursor <= self._last:
+                log("wrong", what=f"change {change.cursor} came after {self._last}")
+            self._last = change.cursor
 
 
 def work(actor: SyncActor, ended: threading.Event) -> None:

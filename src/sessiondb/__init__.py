@@ -50,6 +50,7 @@ _HOMES = {
         "UntrustedDatabaseError",
     ),
     "sessiondb.model": (
+        "BEGINNING",
         "Change",
         "Comparison",
         "Context",

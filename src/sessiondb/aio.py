@@ -255,6 +255,7 @@ class AsyncStore:
     labels = _read(Queries.labels)
     projects = _read(Queries.projects)
     unfinished = _read(Queries.unfinished)
+    newest_change = _read(Queries.newest_change)
 
     @checked
     async def walk(
@@ -394,7 +395,7 @@ class AsyncStore:
         """Call *callback* with the changes of each commit of this process, on this loop.
 
         The result of a coroutine function is awaited. Returns a function that ends it.
-        Commits come in order, each once; the changes of one are ordered by ``change``.
+        Commits come in order, each once; the changes of one are in the order of `changes`.
         """
         return self._core.subscribe(
             callback, LoopNotifier(asyncio.get_running_loop()).tell
@@ -404,7 +405,7 @@ class AsyncStore:
     async def changes(
         self,
         session: SessionRef | None = None,
-        since: int | None = None,
+        since: str | None = None,
         *,
         poll: float = 0.1,
     ) -> AsyncGenerator[Change]:

@@ -222,6 +222,7 @@ class Store:
     labels = _read(Queries.labels)
     projects = _read(Queries.projects)
     unfinished = _read(Queries.unfinished)
+    newest_change = _read(Queries.newest_change)
 
     @checked
     def read_past_damage(self, report: Callable[[ReadableCopy], None]) -> PastDamage:
@@ -349,7 +350,7 @@ class Store:
     def on_commit(self, callback: Callback) -> Callable[[], None]:
         """Call *callback* with the changes of each commit of this process, on a thread of its own.
 
-        Commits come in order, each once; the changes of one are ordered by ``change``.
+        Commits come in order, each once; the changes of one are in the order of `changes`.
         Returns a function that ends it, which may be called again and after `close`.
         Raises `BusyError` if the system refuses the thread.
         """
@@ -359,18 +360,20 @@ class Store:
     def changes(
         self,
         session: SessionRef | None = None,
-        since: int | None = None,
+        since: str | None = None,
         *,
         poll: float = 0.1,
         stop: threading.Event | None = None,
     ) -> Generator[Change]:
-        """Yield what any process commits after the first step of the loop, or after change *since*.
+        """Yield what any process commits after the first step of the loop, or after *since*.
 
-        Each says where to read: messages after ``since_seq``. Changes of a session
-        between two looks are one; a deletion is yielded exactly once to whoever
-        continues from its last ``change``, for each session of a family. Looks every
+        *since* is the ``cursor`` of a `Change` of this database, or `BEGINNING`. Each
+        change says where to read: messages after ``since_seq``. Changes of a session
+        between two looks are one; a deletion is yielded exactly once to a consumer that
+        continues from its last ``cursor``, for each session of a family. Looks every
         *poll* seconds (up to a day), until *stop* is set. Raises `InvalidInputError`,
-        and at the next look `StoreClosedError` and `DatabaseReplacedError`.
+        also for a cursor of another database, and at the next look `StoreClosedError`
+        and `DatabaseReplacedError`.
         """
         from sessiondb.database.feed import Watch
 

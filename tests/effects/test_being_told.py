@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from facades import AwaitedStore, Contract, eventually
 from peers import Connection, ran
 
 from sessiondb import (
+    ALL,
+    BEGINNING,
     AsyncStore,
     Change,
     InvalidInputError,
@@ -28,10 +30,7 @@ from sessiondb import (
     tool_result,
     user,
 )
-
-
-def newest(contract: Contract) -> int:
-    return int(contract.rows("SELECT value FROM meta WHERE key = 'change'")[0][0])
+from sessiondb.maintenance.backup import backup
 
 
 async def test_callbacks_run_on_the_callers_loop_or_a_thread_of_their_own(
@@ -100,7 +99,7 @@ async def test_callbacks_are_told_in_the_order_of_commits_until_they_end(
         ]
         await asyncio.gather(*mine, *theirs)
         await eventually(lambda: told and told[-1].last_seq == 40)
-    assert [c.change for c in told] == sorted({c.change for c in told})
+    assert [c.cursor for c in told] == sorted({c.cursor for c in told})
     end()
     end()
     await contract.store.append(session, user("not told"))
@@ -182,11 +181,11 @@ def append_three(_: Connection, path: Path, session: str) -> None:
 async def test_changes_of_another_process_are_found(
     contract: Contract, session: SessionHandle
 ) -> None:
-    start = newest(contract)
+    start = await contract.store.newest_change()
     async with following(contract.store, since=start) as found:
         ran(append_three, contract.path, session.id)
         await eventually(lambda: found and found[-1].last_seq == 3)
-    assert found[0].change > start
+    assert found[0].cursor > start
     assert {change.session_id for change in found} == {session.id}
 
 
@@ -206,11 +205,11 @@ async def test_changes_go_on_after_any_one_of_them(contract: Contract) -> None:
     """Also after one of several sessions that one commit touched."""
     async with contract.store.effects() as fx:
         made = [fx.create_session(directory="/tmp").id for _ in range(5)]
-    async with following(contract.store, since=0) as found:
+    async with following(contract.store, since=BEGINNING) as found:
         await eventually(lambda: len(found) == 5)
     assert [change.session_id for change in found] == made
     for number, change in enumerate(found):
-        async with following(contract.store, since=change.change) as rest:
+        async with following(contract.store, since=change.cursor) as rest:
             await eventually(lambda n=number, rest=rest: len(rest) == 4 - n)
         assert rest == found[number + 1 :]
 
@@ -222,7 +221,7 @@ async def test_changes_find_more_sessions_than_they_read_at_once(
         async with contract.store.effects() as fx:
             for _ in range(size):
                 fx.create_session(directory="/tmp")
-    async with following(contract.store, since=0) as found:
+    async with following(contract.store, since=BEGINNING) as found:
         await eventually(lambda: len(found) == 714)
     assert len({change.session_id for change in found}) == 714
 
@@ -231,7 +230,7 @@ async def test_changes_of_one_session_leave_the_others_out(
     contract: Contract, session: SessionHandle
 ) -> None:
     other = await contract.store.create_session(directory="/tmp")
-    start = newest(contract)
+    start = await contract.store.newest_change()
     async with following(contract.store, session, since=start) as found:
         await contract.store.append(other, user("x"))
         await contract.store.append(session, user("x"))
@@ -244,7 +243,7 @@ async def test_a_deleted_session_and_what_was_below_it_are_told_of(
 ) -> None:
     below = await contract.store.create_session(parent=session)
     fork = await contract.store.fork(session)
-    start = newest(contract)
+    start = await contract.store.newest_change()
     async with following(contract.store, since=start) as found:
         await contract.store.delete(session, keep_forks=True)
         await eventually(lambda: len(found) == 3)
@@ -267,7 +266,7 @@ async def test_whoever_reads_after_what_changes_say_has_everything(
         copy.update({m.seq: m for m in after if m.seq > change.since_seq})
 
     async def follow() -> None:
-        async with aclosing(other.changes(session, since=0)) as changes:
+        async with aclosing(other.changes(session, since=BEGINNING)) as changes:
             async for change in changes:
                 await read(change)
 
@@ -294,9 +293,56 @@ async def test_whoever_reads_after_what_changes_say_has_everything(
 
 
 async def test_changes_refuse_what_names_no_session(contract: Contract) -> None:
-    for bad in ({"session": 3}, {"since": "now"}, {"since": 1 << 70}):
+    for bad in ({"session": 3}, {"since": 0}, {"since": 1 << 70}):
         with pytest.raises(InvalidInputError):
             await anext(contract.store.changes(**bad))
+
+
+async def test_a_bad_or_foreign_cursor_is_refused_with_a_hint(
+    contract: Contract, session: SessionHandle, tmp_path: Path
+) -> None:
+    here = await contract.store.newest_change()
+    with Store.open(tmp_path / "other.db") as other:
+        other.create_session()
+        there = other.newest_change()
+    page = await contract.store.sessions(project=ALL, empty=True, limit=1)
+    ahead = f"{here[:-16]}{int(here[-16:], 16) + 1:016x}"
+    for cursor, why in (
+        ("", "not a cursor of changes: ''"),
+        ("now", "not a cursor of changes"),
+        (page.next_cursor or "WzEsInNlc18iXQ", "not a cursor of changes"),
+        (here.upper() + "-", "not a cursor of changes"),
+        (there, "a cursor of another database"),
+        (ahead, "a cursor ahead of this database"),
+    ):
+        with pytest.raises(InvalidInputError, match=why) as refused:
+            await anext(contract.store.changes(since=cursor))
+        assert "BEGINNING" in (refused.value.hint or "")
+
+
+async def test_callbacks_and_followers_get_the_same_cursors(
+    contract: Contract, session: SessionHandle
+) -> None:
+    told: list[Change] = []
+    contract.store.on_commit(told.extend)
+    start = await contract.store.newest_change()
+    async with following(contract.store, since=start) as found:
+        await contract.store.append(session, user("x"))
+        await contract.store.delete(session)
+        await eventually(lambda: len(told) == 2 and len(found) >= 1)
+        await eventually(lambda: found[-1].cursor == told[-1].cursor)
+    assert await contract.store.newest_change() == told[-1].cursor
+
+
+async def test_a_cursor_outlives_a_restored_copy_of_its_database(
+    contract: Contract, session: SessionHandle, tmp_path: Path
+) -> None:
+    at = await contract.store.newest_change()
+    backup(contract.store.inner, tmp_path / "copy.db")
+    with Store.open(tmp_path / "copy.db") as copy:
+        copy.append(session.id, user("x"))
+        with closing(copy.changes(since=at)) as feed:
+            assert next(feed).session_id == session.id
 
 
 async def test_a_store_closes_while_somebody_follows(tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ async def test_the_changes_of_one_commit_are_ordered_by_their_number(
     assert await together(contract, units) == [None] * 4
     await eventually(lambda: any(len(changes) > 1 for changes in commits))
     for changes in commits:
-        numbers = [change.change for change in changes]
+        numbers = [change.cursor for change in changes]
         assert numbers == sorted(numbers)
 
 

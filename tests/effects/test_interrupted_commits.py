@@ -41,6 +41,11 @@ UNION ALL SELECT 1 FROM lease WHERE session_id = ? AND time_expires > ?
 SESSIONS = ("main", "thread", "loop", "bad")
 
 
+def number(change: Change) -> int:
+    """The number that SQLite's cursors end with."""
+    return int(change.cursor[-16:], 16)
+
+
 class Told:
     """The revisions that a subscriber was told of, by session."""
 
@@ -59,14 +64,14 @@ class Told:
         """Wait for the last change; assert that each was told once, in order."""
         with self._more:
             seen = self._more.wait_for(
-                lambda: self.changes and self.changes[-1].change >= last, PATIENCE
+                lambda: self.changes and number(self.changes[-1]) >= last, PATIENCE
             )
         assert seen, "a subscriber was not called"
         while self._checked < len(self.changes):
             change = self.changes[self._checked]
-            assert change.change > self._last
+            assert number(change) > self._last
             assert change.revision == self._revisions.get(change.session_id, 0) + 1
-            self._last = change.change
+            self._last = number(change)
             self._revisions[change.session_id] = change.revision
             self._checked += 1
         assert self._revisions == revisions

@@ -80,7 +80,7 @@ PROGRAM = """
             wrong.append("a subscriber was not called")
             break
         time.sleep(0.001)
-    numbers = [change.change for change in told]
+    numbers = [change.cursor for change in told]
     if numbers != sorted(set(numbers)):
         wrong.append("changes twice or out of order")
     store.close()

@@ -11,6 +11,7 @@ from facades import Contract
 
 from sessiondb import (
     ALL,
+    BEGINNING,
     InvalidInputError,
     PartDraft,
     Store,
@@ -122,10 +123,10 @@ async def test_a_feed_tells_of_what_is_written_with_an_old_time(
     contract: Contract,
 ) -> None:
     session = await contract.store.create_session(time=OLD)
-    feed = contract.store.changes(since=0)
+    feed = contract.store.changes(since=BEGINNING)
     first = await anext(feed)
     await contract.store.append(session, user("x"), time=OLD)
     second = await anext(feed)
     assert (first.session_id, second.session_id) == (session.id, session.id)
-    assert second.change > first.change
+    assert second.cursor > first.cursor
     await feed.aclose()

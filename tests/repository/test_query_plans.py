@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sessiondb import ALL, Store, assistant, tool, user
+from sessiondb import ALL, BEGINNING, Store, assistant, tool, user
 
 FLAGS = ("archived", "subagents", "empty")
 SORTED_BY_HAND = "USE TEMP B-TREE FOR ORDER BY"
@@ -243,7 +243,7 @@ def test_searching_by_rank_costs_the_same_however_many_older_matches_there_are(
 def test_a_look_at_the_feed_is_two_index_seeks_and_walks_no_messages(
     listed: Store,
 ) -> None:
-    feed = listed.changes(since=0, poll=0)
+    feed = listed.changes(since=BEGINNING, poll=0)
     made = plans(listed, lambda: next(feed))
     (plan,) = [plan for sql, plan in made.items() if "deletion" in sql]
     assert "MERGE (UNION ALL)" in plan

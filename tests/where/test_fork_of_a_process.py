@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from processes import run, said
 
-from sessiondb import ALL, AsyncStore, Store, ids, user
+from sessiondb import ALL, BEGINNING, AsyncStore, Store, ids, user
 from sessiondb.errors import StoreClosedError
 from sessiondb.model import Message
 from sessiondb.model.handles import SessionHandle
@@ -205,7 +205,7 @@ def test_a_child_may_not_open_what_its_parent_was_reading(
 def test_a_child_may_open_what_its_parent_follows(
     store: Store, session: SessionHandle
 ) -> None:
-    feed = store.changes(since=0)
+    feed = store.changes(since=BEGINNING)
     assert next(feed).session_id == session.id
     _wait(_child(lambda: Store.open(store.path).append(session, user("child"))))
     assert next(feed).session_id == session.id

@@ -21,10 +21,10 @@ from sessiondb.repository import Read
 # In a child, because what it looks for ends the interpreter (a negative return code).
 _CANCEL = """
     import asyncio, random, sys
-    from sessiondb import AsyncStore, user
+    from sessiondb import BEGINNING, AsyncStore, user
 
     async def follow(store, poll):
-        async for _ in store.changes(since=0, poll=poll):
+        async for _ in store.changes(since=BEGINNING, poll=poll):
             pass
 
     async def work(store, session):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from processes import run, said
 
-from sessiondb import ALL, AsyncStore, Store, user
+from sessiondb import ALL, BEGINNING, AsyncStore, Store, user
 from sessiondb.errors import DatabaseReplacedError
 
 
@@ -133,7 +133,7 @@ def test_streams_and_waiting_units_of_a_replaced_file_fail_and_do_not_hang(
 def test_whoever_follows_a_file_that_was_replaced_gets_an_error_at_the_next_look(
     store: Store, other: Path
 ) -> None:
-    feed = store.changes(since=0, poll=0)
+    feed = store.changes(since=BEGINNING, poll=0)
     assert next(feed).last_seq == 1
     os.replace(other, store.path)
     with pytest.raises(DatabaseReplacedError):

@@ -52,21 +52,13 @@ def follow(
     """Yield what is new in a session, in lines, until it is removed or *stop* is set."""
     ended = stop or threading.Event()
     # The watch begins before the first look: what is written in between is met twice, not missed.
-    since = _newest(store)
+    since = store.newest_change()
     told = _Log(store, session) if as_jsonl else _Text(store, session)
     yield from told.begin(store.messages(session, last=last))
     for change in store.changes(session, since=since, stop=ended):
         if change.deleted:
             return
         yield from told.of(change)
-
-
-def _newest(store: Store) -> int:
-    with store.connection() as connection:
-        found = connection.exec_driver_sql(
-            "SELECT value FROM meta WHERE key = 'change'"
-        )
-        return int(found.scalar_one())
 
 
 def _touched(store: Store, change: Change, first: int) -> list[Message]:

@@ -44,6 +44,7 @@ from sessiondb.repository import Read, family, lists, sizes, transcript
 from sessiondb.repository import search as search_reads
 from sessiondb.repository import usage as usage_reads
 from sessiondb.repository.context import context_of
+from sessiondb.repository.feed import newest_change
 from sessiondb.repository.sessions import (
     ALL,
     HERE,
@@ -377,6 +378,10 @@ class Queries:
             return (yield from self.session(SessionHandle(session_id)))
         except NotFoundError:
             return None
+
+    def newest_change(self) -> Read[str]:
+        """Return the cursor of the newest change: `changes` continues after it."""
+        return (yield from newest_change()).cursor
 
     def unfinished(self) -> Read[list[Unfinished]]:
         """Return sessions with open messages or calls that no living writer holds."""

@@ -24,6 +24,7 @@ from sessiondb.effects.holders import held, of_this_process
 from sessiondb.engine.sql import Statement, insert_text, p, update_of
 from sessiondb.errors import NotFoundError
 from sessiondb.model import Change
+from sessiondb.model.feed import cursor_of
 from sessiondb.schema import (
     LIVING_LEASE,
     blob,
@@ -34,6 +35,7 @@ from sessiondb.schema import (
     part,
     session,
 )
+from sessiondb.schema.feed import DATABASE
 
 E = TypeVar("E")
 TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
@@ -69,7 +71,7 @@ _NEXT_CHANGE = Statement(
         update(meta)
         .where(meta.c.key == "change")
         .values(value=text("CAST(value AS INTEGER) + 1"))
-        .returning(meta.c.value)
+        .returning(meta.c.value, DATABASE)
     )
 )
 _SET_CHANGE = update_of(meta, "value", meta.c.key == "change")
@@ -213,6 +215,8 @@ class Transaction:
     _next_rid: int | None = None
     _change: int | None = None
     _change_in_file: int | None = None
+    #: The name of this database in cursors of changes, once a change was taken.
+    _database: str = ""
 
     def run(self, statement: Statement, **params: Any) -> sqlite3.Cursor:
         """Execute a compiled statement."""
@@ -328,9 +332,8 @@ class Transaction:
         A number of its own for each lets a reader stop after any of them.
         """
         if self._change is None:
-            self._change = self._change_in_file = int(
-                self.run(_NEXT_CHANGE).fetchall()[0][0]
-            )
+            ((change, self._database),) = self.run(_NEXT_CHANGE).fetchall()
+            self._change = self._change_in_file = int(change)
         else:
             self._change += 1
         return self._change
@@ -376,12 +379,19 @@ class Transaction:
         deleted: bool = False,
     ) -> None:
         """Record what to report after the commit."""
-        before = self.changes.get(session_id)
+        # A change of a session that was touched before replaces that one and comes last:
+        # the changes of a commit are in order of their numbers.
+        before = self.changes.pop(session_id, None)
         since = first_new - 1 if first_new else last_seq
         if before is not None:
             since = min(since, before.since_seq)
         self.changes[session_id] = Change(
-            change, session_id, revision, last_seq, since, deleted
+            cursor_of(self._database, change),
+            session_id,
+            revision,
+            last_seq,
+            since,
+            deleted,
         )
 
     def finish(self) -> None:

@@ -19,6 +19,7 @@ from sessiondb.model.draft import (
     user,
 )
 from sessiondb.model.export import Document, Export, Loss
+from sessiondb.model.feed import BEGINNING
 from sessiondb.model.json import hit_json, message_json, part_json, session_json
 from sessiondb.model.records import (
     Change,
@@ -53,6 +54,7 @@ from sessiondb.model.source import (
 )
 
 __all__ = [
+    "BEGINNING",
     "Change",
     "Comparison",
     "Context",

@@ -428,12 +428,12 @@ class Unfinished:
 class Change:
     """A commit touched this session: read its messages after ``since_seq``.
 
-    ``change`` is the position in the database's own order of commits; pass it
-    as ``since=`` to continue from there. ``deleted`` sessions cannot be read; one
-    that is created again under its id is another change, from ``since_seq`` 0.
+    ``cursor`` is an opaque string, the place of this change in the feed of its database:
+    pass it to `changes` as ``since=`` to continue after it. ``deleted`` sessions cannot
+    be read; one that is created again under its id is another change, from ``since_seq`` 0.
     """
 
-    change: int
+    cursor: str
     session_id: str
     revision: int
     last_seq: int

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import func, literal_column, null, select, text, union_all
+from sqlalchemy import func, literal_column, null, select, union_all
 
 from sessiondb.engine.sql import Statement, p
 from sessiondb.model import Change
+from sessiondb.model.feed import Position
 from sessiondb.repository import Read
-from sessiondb.schema import deletion, message, part, session
+from sessiondb.schema import deletion, message, meta, part, session
+from sessiondb.schema.feed import DATABASE
 
 #: Changes read at once.
 CHANGES = 500
@@ -52,31 +54,39 @@ def _changes() -> Any:
 
 
 _CHANGES = Statement(_changes)
-_LAST = Statement(
-    lambda: text("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change'")
+_NEWEST = Statement(
+    lambda: select(DATABASE, meta.c.value).where(meta.c.key == "change")
 )
 
 
-def last_change() -> Read[int]:
-    """Return the number of the newest change."""
-    rows = yield _LAST, {}
-    return int(rows[0][0])
+def newest_change() -> Read[Position]:
+    """Return the name of this database in cursors, and the number of its newest change."""
+    rows = yield _NEWEST, {}
+    database, number = rows[0]
+    return Position(database or "", int(number))
 
 
-def changes_since(since: int, seen: dict[str, int]) -> Read[list[Change]]:
-    """Return the sessions that were touched or deleted after change *since*, `CHANGES` at most.
+def changes_since(
+    since: Position, seen: dict[str, int]
+) -> Read[tuple[list[Change], Position]]:
+    """Return what was touched or deleted after *since*, and the place after that.
 
+    These are `CHANGES` sessions at most; none is ``[]`` and *since*.
     *seen* maps a session to the last seq that was final when it was reported: an
     open message, or one with an open call, may still change where it is. A deleted
     session is forgotten; one that is created again under its id begins at 0.
     """
-    rows = yield _CHANGES, {"since": since}
-    found = []
-    for change, sid, revision, last_seq, deleted, *open_seqs in rows:
-        reported = seen.pop(sid, 0)
-        found.append(Change(change, sid, revision, last_seq, reported, bool(deleted)))
+    rows = yield _CHANGES, {"since": since.number}
+    found: list[Change] = []
+    place = since
+    for number, sid, revision, last_seq, deleted, *open_seqs in rows:
+        place, reported = since._replace(number=number), seen.pop(sid, 0)
+        found.append(
+            Change(place.cursor, sid, revision, last_seq, reported, bool(deleted))
+        )
+
         if not deleted:
             seen[sid] = min(
                 [last_seq, *(seq - 1 for seq in open_seqs if seq is not None)]
             )
-    return found
+    return found, place

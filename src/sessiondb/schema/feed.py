@@ -9,6 +9,18 @@ out numbers of its own, which the trigger cannot see.
 
 from __future__ import annotations
 
+from sqlalchemy import func, select
+
+from sessiondb.model.feed import NAME_LENGTH
+from sessiondb.schema.tables import meta
+
+_identity = meta.alias("identity")
+#: The name of this database in the cursors of changes.
+DATABASE = (
+    select(func.substr(_identity.c.value, 1, NAME_LENGTH))
+    .where(_identity.c.key == "database_uuid")
+    .scalar_subquery()
+)
 TRIGGERS = (
     "CREATE TRIGGER session_deleted AFTER DELETE ON session WHEN old.time_deleted IS NULL "
     "BEGIN UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'change'; "

@@ -22,7 +22,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,6 @@ TRIES = 10
 CHECKPOINT_BYTES = 4 * 1024 * 1024
 #: Seconds that a fork(2) waits for a running commit.
 FORK_PATIENCE = 10.0
-_change = attrgetter("change")
 RLock = Any  # a type only from Python 3.13 on
 
 
@@ -221,7 +219,7 @@ class Writer:
         if good:
             tx.finish()
             batch.after = tx.settled
-            batch.changes = sorted(tx.changes.values(), key=_change)
+            batch.changes = list(tx.changes.values())
         # Executed and recorded by one call into C: no interrupt falls in between, so the
         # record says for certain whether COMMIT happened. `in_transaction` does not: it
         # is False as well after a COMMIT that failed.

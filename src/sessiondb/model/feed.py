@@ -1,0 +1,65 @@
+"""Places in the feed of changes, as opaque strings.
+
+A cursor names the database, by the beginning of its ``database_uuid``, and the number of
+a change in it. Both are the engine's own business: another one may order its commits by
+something else. So callers store a cursor and pass it on, and nothing more.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from sessiondb.errors import InvalidInputError, abridged
+
+#: The cursor before the first change, of any database.
+BEGINNING = "beginning"
+#: Characters of the database's UUID in a cursor.
+NAME_LENGTH = 8
+_CURSOR = re.compile(r"(.*)-([0-9a-f]{16})", re.DOTALL)
+_HINT = (
+    "pass the cursor of a Change of this database, or BEGINNING for every change; "
+    "without since= only new changes follow"
+)
+
+
+class Position(NamedTuple):
+    """The place after change *number* of a database."""
+
+    database: str
+    number: int
+
+    @property
+    def cursor(self) -> str:
+        """The cursor of this place."""
+        return cursor_of(self.database, self.number)
+
+
+def cursor_of(database: str, number: int) -> str:
+    """Return the cursor of change *number*; *database* is the beginning of its UUID.
+
+    All cursors of one database have the same length, and sort as its changes do.
+    """
+    return f"{database}-{number:016x}"
+
+
+def position_of(cursor: str, newest: Position) -> Position:
+    """Return the place that a cursor names in the database whose last change is *newest*.
+
+    Raises `InvalidInputError` unless it is a cursor of that database, and of a state that
+    it has reached. After an older backup was restored, or in another file, a consumer
+    would otherwise miss changes without notice.
+    """
+    if cursor == BEGINNING:
+        return newest._replace(number=0)
+
+    shown, found = abridged(cursor), _CURSOR.fullmatch(cursor)
+    if found is None:
+        raise InvalidInputError(f"not a cursor of changes: {shown}", hint=_HINT)
+
+    place = Position(found[1], int(found[2], 16))
+    if place.database != newest.database:
+        raise InvalidInputError(f"a cursor of another database: {shown}", hint=_HINT)
+    if place.number > newest.number:
+        raise InvalidInputError(f"a cursor ahead of this database: {shown}", hint=_HINT)
+    return place
