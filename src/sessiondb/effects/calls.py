@@ -15,15 +15,15 @@ from sqlalchemy import select, text
 from sessiondb import codec
 from sessiondb.effects.encode import Blob, data_columns, same_json
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement, by_index, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.handles import PartKey
 from sessiondb.schema import blob, part
 
 #: Of two indexes that fit, the planner prefers the one that gives the order, and then
 #: walks the session. Every search for calls names its index instead.
-BY_CALL = (part, "INDEXED BY ix_part_call_id", "sqlite")
-_BY_PART = (part, "INDEXED BY ix_part_tool", "sqlite")
+BY_CALL = by_index(part, "ix_part_call_id")
+_BY_PART = by_index(part, "ix_part_tool")
 
 
 def _find(column: Any, index: tuple[Any, str, str]) -> Any:

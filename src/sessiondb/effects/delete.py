@@ -9,7 +9,6 @@ that no writer waits long for the write lock.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,15 @@ from sqlalchemy import delete, exists, func, or_, select, text, update
 
 from sessiondb.effects import ownership
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, insert_text, p, update_of
+from sessiondb.engine.sql import (
+    Statement,
+    as_list,
+    numbers,
+    p,
+    texts,
+    update_of,
+    upsert_text,
+)
 from sessiondb.errors import ConflictError
 from sessiondb.model.versions import Version, digest
 from sessiondb.schema import (
@@ -39,11 +46,10 @@ _CHILDREN = Statement(
         session.c.parent_id == p("sid"), session.c.time_deleted.is_(None)
     )
 )
-_ids = func.json_each(p("ids")).table_valued("value")
 _MARK = Statement(
     lambda: (
         update(session)
-        .where(session.c.id.in_(select(_ids.c.value)))
+        .where(session.c.id.in_(texts("ids")))
         .values(time_deleted=p("now"), revision=session.c.revision + text("1"))
     )
 )
@@ -60,7 +66,7 @@ def _detach() -> Any:
     )
     return (
         update(session)
-        .where(session.c.id.in_(select(_ids.c.value)))
+        .where(session.c.id.in_(texts("ids")))
         .values(
             parent_source_id=func.coalesce(same_source, session.c.parent_id),
             parent_id=None,
@@ -101,12 +107,11 @@ _FORKS = Statement(
 
 def _shared() -> Any:
     other = message.alias("other")
-    forks = func.json_each(p("forks")).table_valued("value")
     by_key = exists().where(
         other.c.usage_key == message.c.usage_key, other.c.inherited == text("1")
     )
     by_family = exists().where(
-        other.c.session_id.in_(select(forks.c.value)),
+        other.c.session_id.in_(texts("forks")),
         other.c.id == message.c.id,
         other.c.inherited == text("1"),
     )
@@ -166,8 +171,8 @@ class Delete:
         """Mark the sessions that are *going*, and detach others from them."""
         root_id = tx.session(self.session_id).root_id
         tx.flush()
-        tx.run(_DETACH, ids=json.dumps(detached))
-        tx.run(_MARK, ids=json.dumps(going), now=tx.now)
+        tx.run(_DETACH, ids=as_list(detached))
+        tx.run(_MARK, ids=as_list(going), now=tx.now)
         lost = self._lost(tx, root_id, going, detached)
         ownership.recount(tx, ownership.settle(tx, lost).difference(going))
         for sid in detached:
@@ -188,7 +193,7 @@ class Delete:
         self, tx: Transaction, root_id: str, going: list[str], detached: list[str]
     ) -> list[ownership.Lost]:
         """Return what was counted in what goes, and what a detached fork had from above."""
-        forks = json.dumps([sid for (sid,) in tx.run(_FORKS, root=root_id).fetchall()])
+        forks = as_list(sid for (sid,) in tx.run(_FORKS, root=root_id).fetchall())
         rows = [
             row
             for sid in going
@@ -211,7 +216,7 @@ class Delete:
         # the name that its program gave it is free for another one.
         name = session_id if imported is None else source_id
         seen = None if tx.root is None else seen_in(tx, session_id)
-        sql = insert_text(tombstone, _TOMBSTONE, "OR REPLACE")
+        sql = upsert_text(tombstone, _TOMBSTONE)
         tx.connection.execute(sql, (source, name, tx.now, revision, seen))
         change = tx.take_change()
         tx.run(_STAMP, sid=session_id, change=change)
@@ -254,7 +259,7 @@ class DeleteLogged:
         # The same deletion on every side, or each would report its own to the others.
         values = (source, self.session_id if imported is None else name, self.version.time,
                   self.version.revision, seen)  # fmt: skip
-        sql = insert_text(tombstone, _TOMBSTONE, "OR REPLACE")
+        sql = upsert_text(tombstone, _TOMBSTONE)
         tx.connection.execute(sql, values)
         self.done = True
 
@@ -332,15 +337,12 @@ _DIFFS = Statement(
     )
 )
 _DATA = Statement(lambda: select(session.c.data_blob).where(session.c.id == p("sid")))
-_rids = func.json_each(p("rids")).table_valued("value")
-_DROP_PARTS = Statement(
-    lambda: delete(part).where(part.c.rid.in_(select(_rids.c.value)))
-)
+_DROP_PARTS = Statement(lambda: delete(part).where(part.c.rid.in_(numbers("rids"))))
 _DROP_MESSAGES = Statement(
-    lambda: delete(message).where(message.c.rid.in_(select(_rids.c.value)))
+    lambda: delete(message).where(message.c.rid.in_(numbers("rids")))
 )
 _DROP_DIFFS = Statement(
-    lambda: delete(file_diff).where(file_diff.c.rid.in_(select(_rids.c.value)))
+    lambda: delete(file_diff).where(file_diff.c.rid.in_(numbers("rids")))
 )
 _DROP_SESSION = Statement(lambda: delete(session).where(session.c.id == p("sid")))
 _STEPS = ((_PARTS, _DROP_PARTS), (_MESSAGES, _DROP_MESSAGES), (_DIFFS, _DROP_DIFFS))
@@ -362,7 +364,7 @@ class Reap:
         for find, drop in _STEPS:
             if rows := tx.run(find, sid=row[0], rows=REAP_ROWS).fetchall():
                 rids = _bounded(tx, rows)
-                tx.run(drop, rids=json.dumps(rids))
+                tx.run(drop, rids=as_list(rids))
                 tx.forget_rids()
                 return
         tx.loose.update(h for (h,) in tx.run(_DATA, sid=row[0]).fetchall() if h)

@@ -7,7 +7,6 @@ found twice. Nothing on the path is dropped: what is open is closed in the copy.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +30,7 @@ from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.session import check_chain, free_slug
 from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.tree import links
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement, as_list, numbers, p
 from sessiondb.errors import ConflictError
 from sessiondb.model.handles import LEAF, SessionHandle
 from sessiondb.model.paths import path_to
@@ -39,14 +38,13 @@ from sessiondb.places import stored
 from sessiondb.schema import file_diff, label, message, part, session, todo
 
 _SUFFIX = re.compile(r"(?:^| )\(fork #(\d{1,9})\)$")
-_seqs = func.json_each(p("off")).table_valued("value")
 
 
 def _copied(table: Table) -> Any:
     return and_(
         table.c.session_id == p("sid"),
         table.c.seq <= p("cut"),
-        table.c.seq.not_in(select(_seqs.c.value)),
+        table.c.seq.not_in(numbers("off")),
     )
 
 
@@ -85,9 +83,9 @@ def _copy_parts() -> Any:
         here.c.type == text("'tool-result'"),
         here.c.seq > part.c.seq,
         here.c.seq <= p("cut"),
-        here.c.seq.not_in(select(_seqs.c.value)),
+        here.c.seq.not_in(numbers("off")),
     )
-    behind = or_(result.c.seq > p("cut"), result.c.seq.in_(select(_seqs.c.value)))
+    behind = or_(result.c.seq > p("cut"), result.c.seq.in_(numbers("off")))
     lost = and_(
         part.c.type == text("'tool'"),
         part.c.call_id.is_not(None),
@@ -216,7 +214,7 @@ class Fork:
             "sid": parent.id,
             "new": self.handle.id,
             "cut": cut,
-            "off": json.dumps(off),
+            "off": as_list(off),
         }
         self._session_row(tx, leaf)
         tx.run(_COPY_MESSAGES, **where, now=tx.now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ from sessiondb.effects.message import MESSAGE, PART, insert_message, insert_part
 from sessiondb.effects.results import fill_call, filled_call
 from sessiondb.effects.session import put_label
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
 from sessiondb.schema import label, message, part
 
 #: The stored state that a message imported again is compared with; a restore uses the same.
@@ -62,11 +61,7 @@ DROP_PARTS = Statement(
 SHARED_KEYS = Statement(
     lambda: (
         select(message.c.usage_key)
-        .where(
-            message.c.usage_key.in_(
-                select(func.json_each(p("keys")).table_valued("value").c.value)
-            )
-        )
+        .where(message.c.usage_key.in_(texts("keys")))
         .group_by(message.c.usage_key)
         .having(func.count() > text("1"))
     )
@@ -271,8 +266,7 @@ class WriteBatch:
         settled = list(rows)
         if self.run.fresh:
             settled = [
-                key
-                for (key,) in tx.run(SHARED_KEYS, keys=json.dumps(settled)).fetchall()
+                key for (key,) in tx.run(SHARED_KEYS, keys=as_list(settled)).fetchall()
             ]
         touched = ownership.settle(tx, [rows[key] for key in settled])
         if rows and state.time_importing is None:

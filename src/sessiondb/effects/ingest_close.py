@@ -13,7 +13,7 @@ from sessiondb.effects.encode import Blob
 from sessiondb.effects.ingest import Run
 from sessiondb.effects.session import write_todos
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, insert_text, p, update_of
+from sessiondb.engine.sql import Statement, p, update_of, upsert_text
 from sessiondb.schema import file_diff, import_ledger, message, session, todo
 
 _SEQ = Statement(
@@ -161,4 +161,4 @@ class CloseImport:
             run.source, run.ledger, self.size, self.mtime_ns, run.messages, self.digest, problems,
             tx.now,
         )  # fmt: skip
-        tx.connection.execute(insert_text(import_ledger, _LEDGER, "OR REPLACE"), values)
+        tx.connection.execute(upsert_text(import_ledger, _LEDGER), values)

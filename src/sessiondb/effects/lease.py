@@ -15,7 +15,7 @@ from sqlalchemy import delete, select, text
 
 from sessiondb.effects.holders import held, new_holder
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, insert_text, p
+from sessiondb.engine.sql import Statement, p, upsert_text
 from sessiondb.schema import LIVING_LEASE, lease
 
 __all__ = ["DropLease", "TakeLease", "new_holder", "require_free"]
@@ -55,7 +55,7 @@ class TakeLease:
             tx.peek(self.session_id)
         require_free(tx, self.session_id, self.holder)
         columns = ("session_id", "holder", "ttl", "time_expires")
-        sql = insert_text(lease, columns, "OR REPLACE")
+        sql = upsert_text(lease, columns)
         values = (self.session_id, self.holder, self.ttl_ms, tx.now + self.ttl_ms)
         tx.connection.execute(sql, values)
 

@@ -15,7 +15,7 @@ from sqlalchemy import or_, select, text
 
 from sessiondb.effects.session import free_slug, slug_holder
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement, insert_new, p, update_of
 from sessiondb.schema import project, project_directory, prompt, session
 
 _MERGED = "vcs remote root_commit name permission metadata time_initialized time_created".split()
@@ -39,20 +39,16 @@ _DIRECTORIES = Statement(
     )
 )
 _ADD_DIRECTORIES = Statement(
-    lambda: (
-        project_directory.insert()
-        .prefix_with("OR IGNORE")
-        .from_select(
-            ["directory", "project_id", "kind", "time_created"],
-            select(
-                project_directory.c.directory,
-                p("into"),
-                project_directory.c.kind,
-                project_directory.c.time_created,
-            )
-            .where(project_directory.c.project_id == p("pid"))
-            .order_by(project_directory.c.rid),
+    lambda: insert_new(project_directory).from_select(
+        ["directory", "project_id", "kind", "time_created"],
+        select(
+            project_directory.c.directory,
+            p("into"),
+            project_directory.c.kind,
+            project_directory.c.time_created,
         )
+        .where(project_directory.c.project_id == p("pid"))
+        .order_by(project_directory.c.rid),
     )
 )
 _REVIVE = Statement(

@@ -7,20 +7,19 @@ that one look says whether seqs bound a walk.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 
 from sqlalchemy import select, text
 
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement, as_list, by_index, list_text, p
 from sessiondb.schema import message
 from sessiondb.schema.tables import DISORDERED
 
 _DISORDERED = Statement(
     lambda: (
         select(message.c.seq)
-        .with_hint(message, "INDEXED BY ix_message_disordered", "sqlite")
+        .with_hint(*by_index(message, "ix_message_disordered"))
         .where(message.c.session_id == p("sid"), text(DISORDERED))
         .limit(1)
     )
@@ -32,7 +31,7 @@ _FIRST = Statement(
         "WITH RECURSIVE path (seq) AS (SELECT :leaf UNION SELECT m.parent_seq FROM path "
         "JOIN message AS m ON m.session_id = :sid AND m.seq = path.seq "
         "WHERE m.parent_seq >= :least) "
-        "SELECT seq FROM path WHERE seq IN (SELECT value FROM json_each(:seqs)) LIMIT 1"
+        f"SELECT seq FROM path WHERE seq IN {list_text('seqs')} LIMIT 1"
     )
 )
 
@@ -53,7 +52,7 @@ def nearest(
         "sid": session_id,
         "leaf": leaf,
         "least": least,
-        "seqs": json.dumps(list(seqs)),
+        "seqs": as_list(seqs),
     }
     row = tx.one(_FIRST, **where)
     return None if row is None else int(row[0])

@@ -12,7 +12,7 @@ from sessiondb.effects.merge import merge_projects, projects_at
 from sessiondb.effects.project import Place, add_directory, project_of
 from sessiondb.effects.session import free_slug
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, insert_text, p, update_of
+from sessiondb.engine.sql import Statement, p, update_of, upsert_text
 from sessiondb.errors import NotFoundError
 from sessiondb.places import stored
 from sessiondb.schema import project, project_directory, session, terminal
@@ -150,6 +150,6 @@ class UseTerminal:
         """Write it; raises `NotFoundError`."""
         tx.peek(self.session_id)
         columns = ("id", "directory", "session_id", "time_updated")
-        sql = insert_text(terminal, columns, "OR REPLACE")
+        sql = upsert_text(terminal, columns)
         where = self.directory
         tx.connection.execute(sql, (self.terminal_id, where, self.session_id, tx.now))

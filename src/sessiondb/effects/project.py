@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, insert_text, p, update_of
+from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.places import stored
 from sessiondb.schema import project, project_directory
 
@@ -78,6 +78,12 @@ _SET_WORKTREE = update_of(project, "worktree time_updated", project.c.id == p("p
 _PROJECT = tuple(
     "id worktree vcs remote root_commit name time_created time_updated".split()
 )
+_FORGET_DIRECTORY = Statement(
+    lambda: project_directory.delete().where(
+        project_directory.c.directory == p("directory"),
+        project_directory.c.project_id == p("pid"),
+    )
+)
 _DIRECTORY = ("directory", "project_id", "kind", "time_created")
 
 
@@ -99,8 +105,9 @@ def project_of(tx: Transaction, place: Place) -> str:
 
 def add_directory(tx: Transaction, project_id: str, directory: str, kind: str) -> None:
     """Record that a directory belongs to a project; one that it had before counts again."""
-    sql = insert_text(project_directory, _DIRECTORY, "OR REPLACE")
-    tx.connection.execute(sql, (directory, project_id, kind, tx.now))
+    # Not an upsert: the row that was written last is the one that counts.
+    tx.run(_FORGET_DIRECTORY, directory=directory, pid=project_id)
+    tx.insert(project_directory, _DIRECTORY, (directory, project_id, kind, tx.now))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

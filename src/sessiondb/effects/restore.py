@@ -10,7 +10,6 @@ one that is more finished. Nothing is removed because it is missing from a file.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +26,7 @@ from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.results import filled_call
 from sessiondb.effects.session import MAX_CHAIN, SESSION, free_slug
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement, as_list, p, update_of
 from sessiondb.model import StoredMessage, StoredSession
 from sessiondb.places import stored
 from sessiondb.schema import message, session, tombstone
@@ -215,7 +214,7 @@ class WriteRows:
                 keys[kept.usage_key] = lost
             run.last = run.places[entry.row.id] = (seq, entry.row.turn_id)
             run.messages += 1
-        shared = tx.run(SHARED_KEYS, keys=json.dumps(list(keys))).fetchall()
+        shared = tx.run(SHARED_KEYS, keys=as_list(keys)).fetchall()
         touched += [keys[key] for (key,) in shared]
         ownership.recount(tx, ownership.settle(tx, touched))
 

@@ -15,7 +15,7 @@ from sessiondb.effects.restore import Restoration
 from sessiondb.effects.restore_fields import LoggedFields, Merge
 from sessiondb.effects.session import MAX_CHAIN, PROMPT
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, insert_text, p, update_of
+from sessiondb.engine.sql import Statement, p, update_of, upsert_text
 from sessiondb.places import stored
 from sessiondb.schema import import_ledger, message, prompt, session
 
@@ -198,7 +198,7 @@ class CloseRestore:
             run.source, run.ledger, self.size, self.mtime_ns, run.messages, self.digest, problems,
             tx.now,
         )  # fmt: skip
-        tx.connection.execute(insert_text(import_ledger, _LEDGER, "OR REPLACE"), values)
+        tx.connection.execute(upsert_text(import_ledger, _LEDGER), values)
 
 
 def _leads_to(links: dict[int, int | None], seq: int | None, goal: int) -> bool:

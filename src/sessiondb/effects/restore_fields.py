@@ -25,7 +25,7 @@ from sessiondb.effects.versions import (
     values_of_row,
     versions_in,
 )
-from sessiondb.engine.sql import Statement, insert_text, p, update_of
+from sessiondb.engine.sql import Statement, p, update_of, upsert_text
 from sessiondb.model import StoredSession, versions
 from sessiondb.model.versions import Version, digest, order
 from sessiondb.schema import blob as blob_table
@@ -241,7 +241,7 @@ class Merge:
         for row, message_id in zip_longest(self.log.diffs, messages):
             found = message_id and tx.one(_SEQ, sid=state.id, mid=message_id)
             where = found[0] if found else 0
-            sql = insert_text(file_diff, _DIFF, "OR REPLACE")
+            sql = upsert_text(file_diff, _DIFF)
             tx.connection.execute(sql, (state.id, where, *row[1:]))
 
     def _leaf(

@@ -8,7 +8,6 @@ touched (one UPDATE per session and unit), the rows that search must take in
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +20,18 @@ from sqlalchemy.sql import ClauseElement
 from sessiondb.clock import now_ms
 from sessiondb.effects.encode import Blob
 from sessiondb.effects.holders import held, of_this_process
-from sessiondb.engine.sql import Statement, insert_text, p, update_of
+from sessiondb.engine.sql import (
+    Statement,
+    as_list,
+    insert_new,
+    insert_new_text,
+    insert_text,
+    list_text,
+    numbers,
+    p,
+    texts,
+    update_of,
+)
 from sessiondb.errors import NotFoundError
 from sessiondb.model import Change
 from sessiondb.model.feed import cursor_of
@@ -75,12 +85,11 @@ _NEXT_CHANGE = Statement(
     )
 )
 _SET_CHANGE = update_of(meta, "value", meta.c.key == "change")
-_rids = func.json_each(p("rids")).table_valued("value")
 _MARK = Statement(
     lambda: (
         update(part)
         .where(
-            part.c.rid.in_(select(_rids.c.value)),
+            part.c.rid.in_(numbers("rids")),
             part.c.indexed == text("0"),
             part.c.inherited == text("0"),
             or_(
@@ -97,12 +106,11 @@ _MARK = Statement(
 )
 _INDEX = (
     "INSERT INTO part_search (rowid, text, input, title) SELECT rid, text, input, title "
-    "FROM part_search_content WHERE rid IN (SELECT value FROM json_each(?))"
+    f"FROM part_search_content WHERE rid IN {list_text('rids')}"
 )
 
 
 def _free() -> ClauseElement:
-    hashes = func.json_each(p("hashes")).table_valued("value")
     holders = [
         part.c.text_blob,
         part.c.input_blob,
@@ -111,7 +119,7 @@ def _free() -> ClauseElement:
     ]
     holders += [session.c.data_blob, file_diff.c.before_blob, file_diff.c.after_blob]
     unused = [~exists().where(column == blob.c.hash) for column in holders]
-    return blob.delete().where(and_(blob.c.hash.in_(select(hashes.c.value)), *unused))
+    return blob.delete().where(and_(blob.c.hash.in_(texts("hashes")), *unused))
 
 
 _FREE = Statement(_free)
@@ -178,15 +186,11 @@ class SessionState:
 
 
 _LARGE = Statement(
-    lambda: (
-        blob.insert()
-        .prefix_with("OR IGNORE")
-        .values(
-            hash=p("hash"),
-            size=p("size"),
-            encoding=p("encoding"),
-            data=func.zeroblob(p("bytes")),
-        )
+    lambda: insert_new(blob).values(
+        hash=p("hash"),
+        size=p("size"),
+        encoding=p("encoding"),
+        data=func.zeroblob(p("bytes")),
     )
 )
 #: Bytes from which a blob is written in pieces, and of such a piece.
@@ -234,7 +238,7 @@ class Transaction:
 
     def insert_blobs(self, blobs: Sequence[Blob]) -> None:
         """Store blobs that are not there yet."""
-        sql = insert_text(blob, ("hash", "size", "encoding", "data"), "OR IGNORE")
+        sql = insert_new_text(blob, ("hash", "size", "encoding", "data"))
         small = [item for item in blobs if item.size < LARGE_BLOB]
         if small:
             self.connection.executemany(sql, small)
@@ -399,9 +403,8 @@ class Transaction:
         if self._change is not None and self._change != self._change_in_file:
             self.run(_SET_CHANGE, value=str(self._change))
         if self.to_index:
-            marked = self.run(_MARK, rids=json.dumps(self.to_index)).fetchall()
-            self.connection.execute(
-                _INDEX, (json.dumps(sorted(rid for (rid,) in marked)),)
-            )
+            marked = self.run(_MARK, rids=as_list(self.to_index)).fetchall()
+            rids = as_list(sorted(rid for (rid,) in marked))
+            self.connection.execute(_INDEX, {"rids": rids})
         if self.loose:
-            self.run(_FREE, hashes=json.dumps(sorted(self.loose)))
+            self.run(_FREE, hashes=as_list(sorted(self.loose)))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 
 from sessiondb.effects import ownership, paths
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement, as_list, numbers, p
 from sessiondb.schema import file_diff, message, part
 
-_seqs = func.json_each(p("seqs")).table_valued("value")
 _LINKS = Statement(
     lambda: (
         select(message.c.seq, message.c.parent_seq)
@@ -39,26 +37,26 @@ _GOING = Statement(
         message.c.inherited,
         message.c.model_id,
         *(message.c[name] for name in ownership.USAGE),
-    ).where(message.c.session_id == p("sid"), message.c.seq.in_(select(_seqs.c.value)))
+    ).where(message.c.session_id == p("sid"), message.c.seq.in_(numbers("seqs")))
 )
 _PART_BLOBS = Statement(
     lambda: select(part.c.text_blob, part.c.input_blob, part.c.data_blob).where(
-        part.c.session_id == p("sid"), part.c.seq.in_(select(_seqs.c.value))
+        part.c.session_id == p("sid"), part.c.seq.in_(numbers("seqs"))
     )
 )
 _DIFF_BLOBS = Statement(
     lambda: select(file_diff.c.before_blob, file_diff.c.after_blob).where(
-        file_diff.c.session_id == p("sid"), file_diff.c.seq.in_(select(_seqs.c.value))
+        file_diff.c.session_id == p("sid"), file_diff.c.seq.in_(numbers("seqs"))
     )
 )
 _DROP = Statement(
     lambda: delete(message).where(
-        message.c.session_id == p("sid"), message.c.seq.in_(select(_seqs.c.value))
+        message.c.session_id == p("sid"), message.c.seq.in_(numbers("seqs"))
     )
 )
 _DROP_DIFFS = Statement(
     lambda: delete(file_diff).where(
-        file_diff.c.session_id == p("sid"), file_diff.c.seq.in_(select(_seqs.c.value))
+        file_diff.c.session_id == p("sid"), file_diff.c.seq.in_(numbers("seqs"))
     )
 )
 
@@ -131,7 +129,7 @@ class Truncate:
     def _remove(self, tx: Transaction, going: set[int]) -> None:
         sid = self.session_id
         state = tx.session(sid)
-        where: dict[str, Any] = {"sid": sid, "seqs": json.dumps(sorted(going))}
+        where: dict[str, Any] = {"sid": sid, "seqs": as_list(sorted(going))}
         rows = tx.run(_GOING, **where).fetchall()
         lost = [ownership.Lost(state.root_id, *row[:4]) for row in rows]
         hashes = (

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 
 from sessiondb import codec
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sql import Statement, insert_text, p
+from sessiondb.engine.sql import Statement, p, upsert_text
 from sessiondb.model import versions
 from sessiondb.model.versions import Version
 from sessiondb.schema import blob, file_diff, label, merge_base, message, session, todo
@@ -156,7 +156,7 @@ def versions_in(
 
 def agree(tx: Transaction, session_id: str, found: Mapping[str, Version]) -> None:
     """Make *found* the merge base of a session."""
-    sql = insert_text(merge_base, ("session_id", "fields"), "OR REPLACE")
+    sql = upsert_text(merge_base, ("session_id", "fields"))
     tx.connection.execute(sql, (session_id, versions.encoded(found)))
 
 

@@ -7,22 +7,27 @@ for each column, in table order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Table, bindparam, insert, update
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.dialects.sqlite.base import SQLiteCompiler
-from sqlalchemy.sql import ClauseElement
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    Table,
+    Text,
+    UniqueConstraint,
+    bindparam,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.sql import ClauseElement, Insert
 
-
-class _Compiler(SQLiteCompiler):
-    """SQLite's, with hints: of two indexes that fit, the planner does not know the smaller one."""
-
-    def get_from_hint_text(self, table: Any, text: str | None) -> str | None:  # noqa: ARG002
-        """Write ``with_hint(table, "INDEXED BY …")`` after the table."""
-        return text
+from sessiondb.engine.base import Dialect, ListParameter, OnConflictDoNothing
+from sessiondb.engine.sqlite.dialect import DIALECT
 
 
 class Statement:
@@ -40,16 +45,12 @@ class Statement:
         self._columns = None if columns is None else list(columns)
         self._compiled: tuple[str, dict[str, Any]] | None = None
 
+    def compiled_for(self, dialect: Dialect) -> tuple[str, dict[str, Any]]:
+        """Return the text for *dialect*, and the constants that the expression holds itself."""
+        return dialect.compile(self._build(), self._columns)
+
     def _compile(self) -> tuple[str, dict[str, Any]]:
-        dialect = sqlite.dialect(paramstyle="named")
-        dialect.statement_compiler = _Compiler
-        made: Any = self._build().compile(dialect=dialect, column_keys=self._columns)
-        fixed = {
-            n: bound.effective_value
-            for n, bound in made.binds.items()
-            if not bound.required
-        }
-        self._compiled = (str(made), fixed)
+        self._compiled = self.compiled_for(DIALECT)
         return self._compiled
 
     @property
@@ -73,13 +74,66 @@ def update_of(table: Table, columns: str, *where: ColumnElement[bool]) -> Statem
     return Statement(lambda: update(table).where(*where), columns.split())
 
 
+# -- list parameters ---------------------------------------------------------
+
+
+def as_list(values: Iterable[int] | Iterable[str]) -> str:
+    """Return what a list parameter is given for *values*."""
+    return json.dumps(list(values))
+
+
+def numbers(name: str) -> Select[Any]:
+    """Return the integers of the list parameter *name*, for ``column.in_(…)``."""
+    return select(ListParameter(name, BigInteger).table_valued("value").c.value)
+
+
+def texts(name: str) -> Select[Any]:
+    """Return the texts of the list parameter *name*, for ``column.in_(…)``."""
+    return select(ListParameter(name, Text).table_valued("value").c.value)
+
+
+def list_text(name: str) -> str:
+    """Return the list parameter *name* as SQL in parentheses, for ``column IN …``."""
+    return DIALECT.list_text(name)
+
+
+# -- inserts -----------------------------------------------------------------
+
+
 @cache
-def insert_text(table: Table, columns: Sequence[str], prefix: str = "") -> str:
+def insert_text(table: Table, columns: Sequence[str]) -> str:
     """Return INSERT text with one ``?`` for each of *columns*, which are in table order."""
+    return DIALECT.placeholders(insert(table), columns)
+
+
+@cache
+def insert_new_text(table: Table, columns: Sequence[str]) -> str:
+    """Return the text of `insert_text` that leaves a row alone whose key is taken."""
+    return f"{insert_text(table, columns)} ON CONFLICT ({_key(table)}) DO NOTHING"
+
+
+@cache
+def upsert_text(table: Table, columns: Sequence[str]) -> str:
+    """Return the text of `insert_text` that overwrites *columns* of a row whose key is taken."""
+    key = _key(table)
+    names = [name for name in columns if name not in key.split(", ")]
+    values = ", ".join(f"{name} = excluded.{name}" for name in names)
+    return f"{insert_text(table, columns)} ON CONFLICT ({key}) DO UPDATE SET {values}"
+
+
+def insert_new(table: Table) -> Insert:
+    """Return an INSERT, for ``from_select`` with a WHERE, that passes over taken keys."""
     statement = insert(table)
-    if prefix:
-        statement = statement.prefix_with(prefix)
-    made = statement.compile(dialect=sqlite.dialect(), column_keys=list(columns))
-    if tuple(made.positiontup or ()) != tuple(columns):
-        raise ValueError(f"columns of {table.name} must be in table order")
-    return str(made)
+    statement._post_values_clause = OnConflictDoNothing()  # noqa: SLF001  no public way
+    return statement
+
+
+def _key(table: Table) -> str:
+    """Return the columns of the only key that a table has besides its row number."""
+    (key,) = (c for c in table.constraints if isinstance(c, UniqueConstraint))
+    return ", ".join(column.name for column in key.columns)
+
+
+def by_index(table: Table, index: str) -> tuple[Table, str, str]:
+    """Return the arguments of ``with_hint`` that have SQLite search *table* by *index*."""
+    return table, f"INDEXED BY {index}", DIALECT.name

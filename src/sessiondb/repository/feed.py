@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import func, literal_column, null, select, union_all
 
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement, by_index, p
 from sessiondb.model import Change
 from sessiondb.model.feed import Position
 from sessiondb.repository import Read
@@ -24,13 +24,13 @@ CHANGES = 500
 # The indexes are named because the planner would walk all of a session's rows.
 _first_open = (
     select(func.min(message.c.seq))
-    .with_hint(message, "INDEXED BY ix_message_open")
+    .with_hint(*by_index(message, "ix_message_open"))
     .where(message.c.session_id == session.c.id, message.c.time_completed.is_(None))
     .scalar_subquery()
 )
 _first_call = (
     select(func.min(part.c.seq))
-    .with_hint(part, "INDEXED BY ix_part_unsettled")
+    .with_hint(*by_index(part, "ix_part_unsettled"))
     .where(
         part.c.session_id == session.c.id,
         part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),

@@ -7,14 +7,13 @@ no text is shown with that of the call before it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
-from sqlalchemy import and_, func, or_, select, text
+from sqlalchemy import and_, or_, select, text
 
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement, as_list, by_index, p, texts
 from sessiondb.model import Message, Part
 from sessiondb.repository import Read, Rows
 from sessiondb.repository.decode import SELECT_PART, part_of
@@ -22,17 +21,15 @@ from sessiondb.schema import part
 
 _of_calls = and_(
     part.c.session_id == p("sid"),
-    part.c.call_id.in_(
-        select(func.json_each(p("calls")).table_valued("value").c.value)
-    ),
+    part.c.call_id.in_(texts("calls")),
 )
-_BY_CALL = (part, "INDEXED BY ix_part_call_id", "sqlite")
+_BY_CALL = by_index(part, "ix_part_call_id")
 _CALLS = Statement(
     lambda: SELECT_PART.with_hint(*_BY_CALL).where(
         _of_calls, part.c.type == text("'tool'")
     )
 )
-_BY_RESULT = (part, "INDEXED BY ix_part_result", "sqlite")
+_BY_RESULT = by_index(part, "ix_part_result")
 _has_text = and_(
     part.c.type == text("'tool-result'"),
     or_(part.c.text.is_not(None), part.c.text_blob.is_not(None)),
@@ -107,10 +104,10 @@ def with_results(
     shown.note(messages)
     results: Rows = []
     if found:
-        wanted = {"sid": session_id, "calls": json.dumps(sorted(map(str, shown.calls)))}
+        wanted = {"sid": session_id, "calls": as_list(sorted(map(str, shown.calls)))}
         results = yield _RESULTS, wanted
     if elsewhere := shown.bare.difference(shown.calls):
-        where = {"sid": session_id, "calls": json.dumps(sorted(map(str, elsewhere)))}
+        where = {"sid": session_id, "calls": as_list(sorted(map(str, elsewhere)))}
         for row in sorted((yield _CALLS, where), key=itemgetter(0, 1)):
             item = part_of(row, session_id)
             shown.calls.setdefault(item.call_id, []).append((row[0], item.text))

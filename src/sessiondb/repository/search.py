@@ -17,14 +17,13 @@ elsewhere) repeats the MATCH for each of them, so no statement here does.
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import text
 
-from sessiondb.engine.sql import Statement
+from sessiondb.engine.sql import Statement, as_list, list_text, texts
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Hit, Page
 from sessiondb.repository import Read
@@ -100,7 +99,7 @@ def _terms(shape: tuple[str, ...]) -> str:
         "unarchived": "s.time_archived IS NULL",
         "own": "s.relation IS NOT 'subagent'",
         "cursor": "f.rowid < :cursor",
-        "seen": "p.session_id NOT IN (SELECT value FROM json_each(:seen))",
+        "seen": f"p.session_id NOT IN {list_text('seen')}",
         "top": "f.rowid <= :top",
         "last": "f.rowid >= :last",
     }
@@ -154,14 +153,10 @@ _SHOWN = Statement(
     lambda: text(
         f"SELECT f.rowid, m.id, {_SNIPPET} FROM part_search AS f {_OF_PART} {_OF_MESSAGE} "
         "WHERE f.part_search MATCH :match AND f.rowid BETWEEN :low AND :high "
-        "AND +f.rowid IN (SELECT value FROM json_each(:rids))"
+        f"AND +f.rowid IN {list_text('rids')}"
     )
 )
-_SESSIONS = Statement(
-    lambda: SELECT_SESSION.where(
-        session.c.id.in_(text("SELECT value FROM json_each(:ids)"))
-    )
-)
+_SESSIONS = Statement(lambda: SELECT_SESSION.where(session.c.id.in_(texts("ids"))))
 
 
 @lru_cache(maxsize=256)
@@ -174,7 +169,7 @@ def _titles(shape: tuple[str, ...]) -> Statement:
     times = {"since": "s.time_updated >= :since", "until": "s.time_updated < :until"}
     kept = tuple(name for name in shape if name not in (*times, "shown", "top"))
     bounds = "".join(f" AND {times[name]}" for name in shape if name in times)
-    shown = "s.id NOT IN (SELECT value FROM json_each(:shown))"
+    shown = f"s.id NOT IN {list_text('shown')}"
     if "shown" not in shape:
         timed = _terms(tuple(name for name in shape if name in times))
         shown = (
@@ -258,7 +253,7 @@ def _page(
         titled = {**params, "top": place.top}
     else:
         window = yield from _window(params, order, place.top)
-        titled = {**params, "shown": json.dumps(sorted({row[1] for row in window}))}
+        titled = {**params, "shown": as_list(sorted({row[1] for row in window}))}
         if place.phase == order:
             found, place = _of_window(window, all_hits, limit, place)
 
@@ -313,7 +308,7 @@ def _newest(
         asked = (limit - len(found) + 1) * per_session if per_session <= DENSE else FEW
         more = {**params, **({"cursor": below} if below else {})}
         if seen:
-            more["seen"] = json.dumps(seen)
+            more["seen"] = as_list(seen)
         rows = yield (
             _statement(_names(more), "newest", all_hits),
             {**more, "rows": asked},
@@ -364,10 +359,10 @@ def _hits(base: str | None, match: str, found: list[_Row]) -> Read[tuple[Hit, ..
             "match": match,
             "low": min(rids),
             "high": max(rids),
-            "rids": json.dumps(rids),
+            "rids": as_list(rids),
         }
         shown = {rid: (mid, snippet) for rid, mid, snippet in (yield _SHOWN, where)}
-    rows = yield _SESSIONS, {"ids": json.dumps(sorted({row[1] for row in found}))}
+    rows = yield _SESSIONS, {"ids": as_list(sorted({row[1] for row in found}))}
     sessions = {item.id: item for item in listed(rows, base)}
     # A delete in a shell leaves index entries of what is gone.
     return tuple(

@@ -19,7 +19,7 @@ from typing import Any
 
 from sqlalchemy import and_, func, literal_column, or_, select, text
 
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement, as_list, by_index, p, texts
 from sessiondb.errors import (
     AmbiguousIdError,
     InvalidInputError,
@@ -220,7 +220,7 @@ def _list(shape: Filters, order: str, after: bool) -> Statement:
         statement = SELECT_SESSION.where(*shape.conditions())
         index = _index(shape, order)
         if index is not None:
-            statement = statement.with_hint(session, f"INDEXED BY {index}", "sqlite")
+            statement = statement.with_hint(*by_index(session, index))
         if after:
             statement = statement.where(_after(order))
             if order == "used":
@@ -284,7 +284,7 @@ def _by_size(
         order = order[bisect_right(order, (-after[0], after[1])) :]
     shown = order[:limit]
 
-    rows = yield _BY_IDS, {"ids": json.dumps([name for _, name in shown])}
+    rows = yield _BY_IDS, {"ids": as_list(name for _, name in shown)}
     found = {item.id: item for item in listed(rows, base)}
     # A damaged page can hold a row whose id an index still has.
     items = tuple(found[name] for _, name in shown if name in found)
@@ -300,10 +300,7 @@ def _ids_of(shape: Filters) -> Statement:
     return Statement(lambda: select(session.c.id).where(*shape.conditions()))
 
 
-_ids = func.json_each(p("ids")).table_valued("value")
-_BY_IDS = Statement(
-    lambda: SELECT_SESSION.where(session.c.id.in_(select(_ids.c.value)))
-)
+_BY_IDS = Statement(lambda: SELECT_SESSION.where(session.c.id.in_(texts("ids"))))
 _BY_ID = Statement(
     lambda: SELECT_SESSION.where(
         session.c.id == p("ref"), session.c.time_deleted.is_(None)

@@ -16,13 +16,12 @@ it). It reads each table once, whatever the number of sessions.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import text
 
-from sessiondb.engine.sql import Statement
+from sessiondb.engine.sql import Statement, as_list, list_text
 from sessiondb.repository import Read
 
 #: Bytes that SQLite adds to each cell of a page: its place, its length, its rowid.
@@ -96,7 +95,7 @@ _ROWS = {
     "file_diff": _DIFFS,
 }
 
-_NAMED = "IN (SELECT value FROM json_each(:ids))"
+_NAMED = f"IN {list_text('ids')}"
 
 
 def _sum_of(table: str, bytes_of_row: str, named: bool) -> Statement:
@@ -216,7 +215,7 @@ def each() -> Read[dict[str, int]]:
 
 def freed(session_ids: Iterable[str]) -> Read[tuple[int, int]]:
     """Return the bytes that removing these sessions together frees, and their parts."""
-    named = {"ids": json.dumps(list(session_ids))}
+    named = {"ids": as_list(session_ids)}
     counts: dict[str, int] = {}
     sums = yield from _own_rows(named, counts)
     blobs = sum(blob_bytes(size) for (size,) in (yield _FREED_BLOBS, named))

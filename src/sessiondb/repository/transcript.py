@@ -8,14 +8,13 @@ length; if an import put a message between others, all of the map is read.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select, text
 
-from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sql import Statement, as_list, numbers, p
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.hints import command
 from sessiondb.model import Message, bounds
@@ -60,13 +59,12 @@ _PARTS = Statement(
         part.c.session_id == p("sid"), part.c.seq.between(p("low"), p("high"))
     ).order_by(part.c.seq, part.c.idx)
 )
-_seqs = func.json_each(p("seqs")).table_valued("value")
 _SOME_MESSAGES = Statement(
-    lambda: SELECT_MESSAGE.where(_of_session, message.c.seq.in_(select(_seqs.c.value)))
+    lambda: SELECT_MESSAGE.where(_of_session, message.c.seq.in_(numbers("seqs")))
 )
 _SOME_PARTS = Statement(
     lambda: SELECT_PART.where(
-        part.c.session_id == p("sid"), part.c.seq.in_(select(_seqs.c.value))
+        part.c.session_id == p("sid"), part.c.seq.in_(numbers("seqs"))
     ).order_by(part.c.seq, part.c.idx)
 )
 _SEQ_OF_ID = Statement(
@@ -203,7 +201,7 @@ def load(
         bounds: dict[str, Any] = {"sid": session_id, "low": low, "high": high}
         rows, part_rows = (yield _MESSAGES, bounds), (yield _PARTS, bounds)
     else:
-        some = {"sid": session_id, "seqs": json.dumps(list(path))}
+        some = {"sid": session_id, "seqs": as_list(path)}
         rows, part_rows = (yield _SOME_MESSAGES, some), (yield _SOME_PARTS, some)
     wanted = set(path)
     if len(rows) != len(wanted):
