@@ -365,7 +365,7 @@ class AsyncStore:
         self,
         found: Iterable[SourceSession | Problem],
         *,
-        restore: bool = False,
+        undelete: bool = False,
         as_fork: bool = False,
         dry_run: bool = False,
         project_root: str | None = None,
@@ -374,7 +374,7 @@ class AsyncStore:
         # Not at the top: a command that only reads starts faster without it.
         from sessiondb.importing.importer import new_importer
 
-        importer = new_importer(self._core, restore, as_fork, dry_run, project_root)
+        importer = new_importer(self._core, undelete, as_fork, dry_run, project_root)
         results = importer.run(found)
         # One thread from the first record to the last: a reader has connections of its own.
         executor = SerialExecutor(

@@ -326,14 +326,14 @@ class Store:
         self,
         found: Iterable[SourceSession | Problem],
         *,
-        restore: bool = False,
+        undelete: bool = False,
         as_fork: bool = False,
         dry_run: bool = False,
         project_root: str | None = None,
     ) -> Iterator[Imported | Problem]:
         """Write what a reader of `sessiondb.formats` yields; yields what became of each session.
 
-        A second import changes nothing. *restore* restores sessions that were
+        A second import changes nothing. *undelete* imports sessions that were
         deleted here; *as_fork* imports those continued here and there as forks;
         *dry_run* writes nothing. *project_root* takes only sessions of that
         project, as a project-local database always does.
@@ -341,7 +341,7 @@ class Store:
         # Not at the top: a command that only reads starts faster without it.
         from sessiondb.importing.importer import new_importer
 
-        importer = new_importer(self._core, restore, as_fork, dry_run, project_root)
+        importer = new_importer(self._core, undelete, as_fork, dry_run, project_root)
         return importer.run(found)
 
     # -- changes -------------------------------------------------------------

@@ -279,6 +279,7 @@ def test_no_value_in_any_field_harms_its_neighbours_or_is_half_written(
             _session(own, f"after {name}"),
         )
     ]
+    planned = list(store.ingest(sources, dry_run=True))
     first = list(store.ingest(sources))
     again = list(store.ingest(sources))
 
@@ -291,6 +292,8 @@ def test_no_value_in_any_field_harms_its_neighbours_or_is_half_written(
     assert _importing(store) == 0
 
     assert _problems(again) == _problems(first)
+    if not own:
+        assert _problems(planned) == _problems(first)
     assert {item.outcome for item in again if isinstance(item, Imported)} == {
         "unchanged"
     }

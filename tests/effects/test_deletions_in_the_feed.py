@@ -152,7 +152,7 @@ async def test_what_was_removed_and_imported_again_is_gone_under_its_old_id(
     start = await contract.store.newest_change()
     await contract.store.delete(first)
     await contract.store.reap()
-    await ingest(contract.store, imported("theirs"), restore=True)
+    await ingest(contract.store, imported("theirs"), undelete=True)
     ((second,),) = contract.rows("SELECT id FROM session")
     found = await since(contract.store, start, 2)
     assert [(c.session_id, c.deleted) for c in found] == [

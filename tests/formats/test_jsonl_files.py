@@ -142,7 +142,7 @@ def test_what_was_removed_here_comes_back_only_when_asked(
     path = write(tmp_path / "all.jsonl", bundle(here, names))
     here.delete(names[0])
     assert outcomes(read_into(here, path)) == ["deleted"] * 4
-    assert set(outcomes(read_into(here, path, restore=True))) == {"imported"}
+    assert set(outcomes(read_into(here, path, undelete=True))) == {"imported"}
     assert bundle(here, names) == path.read_text()
     assert check(here) == []
 
@@ -273,7 +273,7 @@ def test_prompts_come_along_and_belong_to_their_session_again(
     here.delete(top)
     here.reap()
     assert [x.session_id for x in here.prompts()] == [None, None]
-    read_into(here, path, restore=True)
+    read_into(here, path, undelete=True)
     assert [(x.id, x.session_id) for x in here.prompts("never")] == [(kept, top)]
     assert log(here, top) == path.read_text()
     there = opened("b")

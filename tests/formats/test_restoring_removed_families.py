@@ -38,7 +38,7 @@ class Bundles:
         self.store.delete(name, keep_forks=keep_forks)
 
     def restore(self, path: Path) -> None:
-        assert set(outcomes(read_into(self.store, path, restore=True))) <= {
+        assert set(outcomes(read_into(self.store, path, undelete=True))) <= {
             "imported",
             "unchanged",
         }

@@ -299,11 +299,11 @@ def test_what_was_removed_here_stays_removed_until_it_is_wanted_back(
         if reaped:
             store.reap()
         assert outcomes(take_in(store, told)) == ["deleted"]
-        assert outcomes(take_in(store, told, restore=True, dry_run=True)) == [
+        assert outcomes(take_in(store, told, undelete=True, dry_run=True)) == [
             "imported"
         ]
         assert len(store.sessions(project=ALL)) == 0
-        (back,) = take_in(store, told, restore=True)
+        (back,) = take_in(store, told, undelete=True)
         assert (back.outcome, back.id, back.messages) == ("imported", done.id, 2)
         assert texts(store, "s")[0] == "a"
         assert outcomes(take_in(store, told)) == ["unchanged"]
@@ -319,7 +319,7 @@ def test_a_family_that_was_removed_comes_back_whole(store: Store) -> None:
     )
     take_in(store, *family)
     store.delete(store.session("p").id)
-    assert outcomes(take_in(store, *family, restore=True)) == ["imported"] * 2
+    assert outcomes(take_in(store, *family, undelete=True)) == ["imported"] * 2
     assert store.session("c").parent_id == store.session("p").id
     assert check(store) == []
 
@@ -334,7 +334,7 @@ def test_a_restored_name_whose_id_lives_on_here_gets_an_id_of_its_own(
     )
     store.delete(fork.id)
     store.reap()
-    (back,) = take_in(store, session_of("s", said("a", cost=1.0)), restore=True)
+    (back,) = take_in(store, session_of("s", said("a", cost=1.0)), undelete=True)
     assert back.id not in (done.id, fork.id)
     assert store.usage(by=())[0].cost == 1.0
     assert check(store) == []

@@ -247,23 +247,23 @@ class Counting(RuleBasedStateMachine):
     @precondition(some("foreign"))
     @rule(
         order=st.lists(picks, min_size=1, max_size=4),
-        restore=st.booleans(),
+        undelete=st.booleans(),
         as_fork=st.booleans(),
     )
-    def take_in(self, order: list[int], restore: bool, as_fork: bool) -> None:
+    def take_in(self, order: list[int], undelete: bool, as_fork: bool) -> None:
         """Import some sessions, in any order."""
         items = [
             self.foreign[n] for n in dict.fromkeys(pick(self.foreign, i) for i in order)
         ]
-        seen_before = [self.model.outcome(item, restore, as_fork) for item in items]
+        seen_before = [self.model.outcome(item, undelete, as_fork) for item in items]
         told = map(self._told, items)
-        found = self.store.ingest(told, restore=restore, as_fork=as_fork)
+        found = self.store.ingest(told, undelete=undelete, as_fork=as_fork)
         # A circle of parents is a problem, and no obstacle.
         by_name = {item.source_id: item for item in found if isinstance(item, Imported)}
         for item, before in zip(items, seen_before, strict=True):
             result, expected = (
                 by_name[item.id],
-                self.model.outcome(item, restore, as_fork),
+                self.model.outcome(item, undelete, as_fork),
             )
             forked = expected == "imported as fork"
             # "updated" where nothing changed is "unchanged"; what is still being written when a

@@ -108,7 +108,7 @@ def import_command(
             # Before anything is read: a file written during the import has changed after it.
             changes = Changes(places, formats)
         report, sources = Report(), Sources(places, formats, strict=bool(paths))
-        results = take(sources, restore=restore, dry_run=dry_run)
+        results = take(sources, undelete=restore, dry_run=dry_run)
         for result in counted(results, "import", quiet=as_json):
             report.add(result)
         _show(report, sources.stores, dry_run, as_json)

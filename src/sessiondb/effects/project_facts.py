@@ -8,18 +8,15 @@ own record stays under the name of the source in ``metadata``.
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
-from sessiondb.effects.encode import json_column, string
 from sessiondb.effects.ingest import Run
 from sessiondb.effects.project import add_directory, is_known
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
-from sessiondb.model import SourceProject, bounds
 from sessiondb.places import stored
 from sessiondb.schema import project, session
 
@@ -34,12 +31,9 @@ _OF_SESSION = Statement(
 _SET = update_of(project, " ".join((*_FACTS, "time_updated")), project.c.id == p("pid"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DescribeProject:
-    """Merge what a source says of its project into the row of an imported session's project."""
+class ProjectFacts(NamedTuple):
+    """What a source says of a project; every value can be stored."""
 
-    verb = "import"
-    run: Run
     name: str | None
     permission: str | None
     sandboxes: tuple[str, ...]
@@ -47,55 +41,47 @@ class DescribeProject:
     time_initialized: int | None
     record: str | None
 
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DescribeProject:
+    """Merge what a source says of its project into the row of an imported session's project."""
+
+    verb = "import"
+    run: Run
+    facts: ProjectFacts
+
     def apply(self, tx: Transaction) -> None:
         """Write what changed; a no-op where nothing did."""
         row = tx.one(_OF_SESSION, sid=self.run.session_id)
         if row is None:
             return
+
         project_id, *old = row
         new = self._merged(dict(zip(_FACTS, old, strict=True)))
         if list(new.values()) != old:
             tx.run(_SET, pid=project_id, time_updated=tx.now, **new)
-        for directory in self.sandboxes:
+        for directory in self.facts.sandboxes:
             place = stored(directory, tx.root)
             if not is_known(tx, place):
                 add_directory(tx, project_id, place, "sandbox")
 
     def _merged(self, old: dict[str, Any]) -> dict[str, Any]:
-        metadata = old["metadata"]
-        if self.record is not None:
+        facts, metadata = self.facts, old["metadata"]
+        if facts.record is not None:
             kept = json.loads(metadata)
-            record = json.loads(self.record)
+            record = json.loads(facts.record)
             if kept.get(self.run.source) != record:
                 metadata = json.dumps({**kept, self.run.source: record})
         return {
-            "name": self.name or old["name"],
-            "permission": self.permission or old["permission"],
+            "name": facts.name or old["name"],
+            "permission": facts.permission or old["permission"],
             "metadata": metadata,
             "time_initialized": _earliest(
-                old["time_initialized"], self.time_initialized
+                old["time_initialized"], facts.time_initialized
             ),
-            "time_created": _earliest(old["time_created"], self.time_created),
+            "time_created": _earliest(old["time_created"], facts.time_created),
         }
 
 
 def _earliest(*times: int | None) -> int | None:
     return min((time for time in times if time is not None), default=None)
-
-
-def describe_project(run: Run, found: SourceProject) -> DescribeProject:
-    """Check what a source says of a project; raises `InvalidInputError` or `CodecError`."""
-    record = dict(found.record)
-    return DescribeProject(
-        run,
-        string(found.name, "the name of a project"),
-        json_column(found.permission, "the permission of a project"),
-        tuple(
-            str(string(path, "a sandbox"))
-            for path in found.sandboxes
-            if os.path.isabs(path)
-        ),
-        bounds.time_ms(found.time_created, "a project's time_created"),
-        bounds.time_ms(found.time_initialized, "a project's time_initialized"),
-        json_column(record, "the record of a project") if record else None,
-    )

@@ -20,6 +20,7 @@ message nothing else: its column is NULL, and ``data`` keeps it under ``out_of_b
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -29,6 +30,7 @@ from sessiondb.effects import encode
 from sessiondb.effects.encode import Blob, MessageRow, PartRow
 from sessiondb.effects.fields import diff_row
 from sessiondb.effects.ingest import Entry
+from sessiondb.effects.project_facts import ProjectFacts
 from sessiondb.errors import CodecError, InvalidInputError, SessionDBError, abridged
 from sessiondb.importing.out_of_bounds import keep_in_data
 from sessiondb.model import (
@@ -79,6 +81,7 @@ class CheckedSession:
 
     ``columns`` are those of its row that the source gives. ``todos`` are rows from ``id``
     on, ``diffs`` from ``seq`` on; None is a list that the source does not have.
+    ``problems`` name what was refused and does not cost the session more than itself.
     """
 
     ledger: str
@@ -87,6 +90,8 @@ class CheckedSession:
     todos: tuple[tuple[Any, ...], ...] | None
     diffs: tuple[tuple[Any, ...], ...] | None
     diff_blobs: tuple[Blob, ...]
+    project: ProjectFacts | None
+    problems: tuple[Problem, ...]
 
 
 def check_session(item: SourceSession) -> CheckedSession:
@@ -116,6 +121,7 @@ def check_session(item: SourceSession) -> CheckedSession:
 
     blobs: list[Blob] = []
     diff_blobs: list[Blob] = []
+    project, problems = _project(item)
     return CheckedSession(
         ledger=f"{_path(item.path)}#{item.source_id}",
         columns=_columns(item, blobs),
@@ -123,7 +129,21 @@ def check_session(item: SourceSession) -> CheckedSession:
         todos=_todos(item.todos),
         diffs=_diffs(item.diffs, diff_blobs),
         diff_blobs=tuple(diff_blobs),
+        project=project,
+        problems=problems,
     )
+
+
+def _project(item: SourceSession) -> tuple[ProjectFacts | None, tuple[Problem, ...]]:
+    """Return the project that a session names; one that is refused is a problem."""
+    # A log of ours has no projects: the row of its session names the directory.
+    if item.project is None or item.stored is not None:
+        return None, ()
+    try:
+        return check_project(item.project), ()
+    except InvalidInputError as error:
+        why = f"the project of {item.source_id}: {error}"
+        return None, (Problem(item.path, why),)
 
 
 def check_stored(of: Any) -> StoredSession:
@@ -192,21 +212,25 @@ def check_prompt(of: Any) -> str:
     return text
 
 
-def check_project(of: Any) -> SourceProject:
-    """Check what a source says of a project; raises `InvalidInputError`."""
+def check_project(of: Any) -> ProjectFacts:
+    """Return what a source says of a project as it is stored; raises `InvalidInputError`."""
     if not isinstance(of, SourceProject):
         raise InvalidInputError(f"project must be a SourceProject, not {abridged(of)}")
-    encode.string(of.name, "name")
     for directory in _items(of.sandboxes, "sandboxes"):
         if check_directory(directory, "a directory in sandboxes") is None:
             raise InvalidInputError("sandboxes: one of them is None")
-    _named("permission", encode.json_column, of.permission, "permission")
     if not isinstance(of.record, Mapping):
         raise InvalidInputError(f"record must be a mapping, not {abridged(of.record)}")
-    _named("record", encode.json_column, dict(of.record), "record")
-    for name in ("time_created", "time_initialized"):
-        bounds.time_ms(getattr(of, name), name)
-    return of
+
+    record = _named("record", encode.json_column, dict(of.record), "record")
+    return ProjectFacts(
+        encode.string(of.name, "name"),
+        _named("permission", encode.json_column, of.permission, "permission"),
+        tuple(path for path in of.sandboxes if os.path.isabs(path)),
+        bounds.time_ms(of.time_created, "time_created"),
+        bounds.time_ms(of.time_initialized, "time_initialized"),
+        record if of.record else None,
+    )
 
 
 def accept_message(

@@ -22,7 +22,7 @@ from sessiondb.effects.ingest import Entry, OpenImport, Run
 from sessiondb.effects.ingest_batch import WriteBatch
 from sessiondb.effects.ingest_close import CloseImport
 from sessiondb.effects.project import Place
-from sessiondb.effects.project_facts import describe_project
+from sessiondb.effects.project_facts import DescribeProject
 from sessiondb.effects.restore import OpenRestore
 from sessiondb.effects.restore_close import CloseRestore, LinkRestored
 from sessiondb.effects.unit import Unit
@@ -99,7 +99,7 @@ class Importer:
     """One import: feed it what readers yield, and it yields what became of each session."""
 
     core: Core
-    restore: bool = False
+    undelete: bool = False
     as_fork: bool = False
     dry_run: bool = False
     project_root: str | None = None
@@ -170,7 +170,7 @@ class Importer:
             yield Imported(outcome, sid, item.source, item.source_id, known.messages)
             return
         if self.dry_run:
-            yield from self._counted(item, known)
+            yield from self._counted(item, ready, known)
             return
         if known.leaving:
             yield from self.commit()
@@ -178,7 +178,7 @@ class Importer:
         yield from self._write(item, ready, place, known)
 
     def _outcome(self, item: SourceSession, known: _Known) -> str:
-        if (known.buried or known.leaving) and not self.restore:
+        if (known.buried or known.leaving) and not self.undelete:
             return "deleted"
         if known.new:
             return "write"
@@ -189,9 +189,9 @@ class Importer:
         return "write"
 
     def _counted(
-        self, item: SourceSession, known: _Known
+        self, item: SourceSession, ready: CheckedSession, known: _Known
     ) -> Iterator[Imported | Problem]:
-        problems: list[Problem] = []
+        problems = list(ready.problems)
         count = sum(1 for _ in self.entries(item, problems))
         yield from problems
         outcome = "imported" if known.new else "updated"
@@ -217,16 +217,9 @@ class Importer:
             supersedes,
         )
         self.queue(opening, 0, sum(b.size for b in ready.blobs))
-        problems: list[Problem] = []
-        if item.project is not None:
-            try:
-                self.queue(
-                    describe_project(run, checks.check_project(item.project)), 0, 0
-                )
-            except InvalidInputError as error:
-                problems.append(
-                    Problem(item.path, f"the project of {item.source_id}: {error}")
-                )
+        problems = list(ready.problems)
+        if ready.project is not None:
+            self.queue(DescribeProject(run, ready.project), 0, 0)
         for batch, _, size, records in self.batches(item, problems):
             self.queue(WriteBatch(run, batch), records, size)
             if self._records >= MAX_RECORDS or self._bytes >= MAX_BYTES:
@@ -367,12 +360,12 @@ class Importer:
 
 
 def new_importer(
-    core: Core, restore: bool, as_fork: bool, dry_run: bool, project_root: str | None
+    core: Core, undelete: bool, as_fork: bool, dry_run: bool, project_root: str | None
 ) -> Importer:
     """Return an importer; into a project-local database it takes that project's sessions."""
     local = core.location.kind == "local"
     return Importer(
-        core, restore, as_fork, dry_run, core.base if local else project_root
+        core, undelete, as_fork, dry_run, core.base if local else project_root
     )
 
 

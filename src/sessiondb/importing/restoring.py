@@ -93,7 +93,7 @@ def restore(
     outcome, known, messages = importer.core.read(_look_up(item, of, ready.ledger))
     if known is None and of.is_deleted:
         outcome = "deleted"
-    if outcome in ("deleted", "leaving") and not importer.restore:
+    if outcome in ("deleted", "leaving") and not importer.undelete:
         yield Imported("deleted", of.id, item.source, item.source_id, 0)
         return
     if outcome == "unchanged":
@@ -107,7 +107,7 @@ def restore(
         sid = known or of.id
         yield Imported(outcome, sid, item.source, item.source_id, count, tuple(unread))
         return
-    if known is None and importer.restore:
+    if known is None and importer.undelete:
         yield from importer.commit()
         importer.reap()
     run = Restoration(of.id, item.source, item.source_id, ready.ledger, stored=of)

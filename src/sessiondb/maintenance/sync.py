@@ -181,7 +181,7 @@ def _settle_deletions(
         for x in again
         if isinstance(x, SourceSession) and (x.source, x.source_id) in names
     )
-    for result in store.ingest(chosen, restore=True):
+    for result in store.ingest(chosen, undelete=True):
         if isinstance(result, Imported):
             done.read = [x for x in done.read if x.id != result.id]
             done.read.append(result)
