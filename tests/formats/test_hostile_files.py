@@ -16,7 +16,7 @@ from samples import SAMPLES, content, log, read_into
 
 from sessiondb import Store
 from sessiondb import user as said
-from sessiondb.formats.kit import lines
+from sessiondb.formats.kit import lines, packed
 from sessiondb.maintenance import check
 from sessiondb.model import Imported, Problem
 from sessiondb.repository.sessions import ALL
@@ -91,7 +91,7 @@ def test_a_packed_log_of_several_members_is_read_and_a_cut_one_up_to_the_cut(
 def test_a_packed_file_that_would_fill_the_disk_is_not_unpacked(
     theirs: Path, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lines, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(packed, "FREE_BYTES", 1 << 20)
     written = 0
     real = tempfile.TemporaryFile
 
@@ -111,7 +111,7 @@ def test_a_packed_file_that_would_fill_the_disk_is_not_unpacked(
     bomb = gzip.compress(log() + b"x" * (32 << 20), mtime=0)
     (theirs / "bomb.jsonl.gz").write_bytes(bomb)
     results = read_into(store, theirs)
-    assert written <= max(1 << 20, lines.MAX_RATIO * len(bomb))
+    assert written <= max(1 << 20, packed.MAX_RATIO * len(bomb))
     assert any("times its size" in problem.why for problem in problems_of(results))
     assert len(imported(results)) == SAMPLE_SESSIONS + 1
 

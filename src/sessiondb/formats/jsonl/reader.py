@@ -18,8 +18,10 @@ from sessiondb.formats.jsonl.records import Record
 from sessiondb.formats.jsonl.scan import Found, Scan, checked
 from sessiondb.formats.jsonl.state import State
 from sessiondb.formats.jsonl.values import record_of
+from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.files import is_file
-from sessiondb.formats.kit.lines import PACKED, Line, glance, opened
+from sessiondb.formats.kit.json import object_of, text_of
+from sessiondb.formats.kit.lines import Line, glance, opened
 from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import (
     MessageDraft,
@@ -35,7 +37,7 @@ from sessiondb.model import (
 )
 
 SOURCE = "jsonl"
-SUFFIXES = frozenset({".jsonl", PACKED})
+SUFFIXES = packed.SUFFIXES | {".jsonl"}
 #: Lines that are looked at to see whether a file is ours.
 _GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 20
 #: Where a team keeps logs: directories in them are relative to the project, or its root.
@@ -53,7 +55,8 @@ def _is_ours(path: Path) -> bool:
         beginning = glance(path, _GLANCE_BYTES)
     except SourceError:
         # Reading it says why: a file of that name is most likely a log, whoever wrote it.
-        return path.name.endswith((".jsonl", f".jsonl{PACKED}"))
+        name = path.with_suffix("") if packed.is_packed(path) else path
+        return name.suffix == ".jsonl"
     return any(map(_is_record, beginning.split(b"\n")[:_GLANCE_LINES]))
 
 
@@ -69,8 +72,7 @@ def _is_record(line: bytes) -> bool:
 def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file, parents first; raises `SourceError`."""
     with opened(path) as lines:
-        stat = lines.stat
-        scan = Scan(path, lines)
+        scan = Scan(lines)
         yield from scan.problems
         for found in _parents_first(scan.sessions):
             if found.meta is None:
@@ -80,7 +82,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
             try:
                 state = State(scan, found, found.meta)
                 yield from state.problems
-                yield _session(scan, found, state, stat)
+                yield _session(scan, found, state, lines.stat)
             except (ValueError, TypeError, AttributeError, KeyError) as error:
                 yield scan.problem(f"session {found.id!r:.80}: {error}", found.first)
 
@@ -102,8 +104,8 @@ def _session(
     scan: Scan, found: Found, state: State, stat: os.stat_result
 ) -> SourceSession:
     meta = state.meta
-    lineage, project = found.lineage, _object(meta.get("project"))
-    base = _base(scan.path)
+    lineage, project = found.lineage, object_of(meta.get("project"))
+    base = _base(scan.lines.path)
     title, title_source = state.value(versions.TITLE, ("", "derived"))
     data = dict(state.value(versions.DATA, {}))
     if found.unknown:
@@ -115,9 +117,9 @@ def _session(
     ]
     summary = state.value(versions.SUMMARY, (None,) * len(versions.SUMMARY_FIELDS))
     return SourceSession(
-        source=_text(meta["source"]),
-        source_id=found.id if source_id is None else _text(source_id),
-        path=str(scan.path),
+        source=text_of(meta["source"]),
+        source_id=found.id if source_id is None else text_of(source_id),
+        path=str(scan.lines.path),
         digest=found.digest.hexdigest(),
         messages=_messages(scan, found),
         title=title,
@@ -181,7 +183,7 @@ def _base(path: Path) -> str | None:
 def _absolute(directory: Any, base: str | None) -> Any:
     if directory is None or directory == "":
         return directory
-    if "\0" in _text(directory):
+    if "\0" in text_of(directory):
         raise ValueError(f"not a directory: {directory!r:.80}")
     if base is None:
         return directory
@@ -202,12 +204,12 @@ def _messages(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:
             KeyError,
             RecursionError,
         ) as error:
-            yield scan.problem(f"message {message_id!r:.80}: {error}", lines[0].number)
+            yield scan.problem(f"message {message_id!r:.80}: {error}", lines[0])
 
 
 def _whole(scan: Scan, lines: Iterable[Line]) -> Iterator[Record]:
     """Yield the records of a message, blobs put in, those that end something last."""
-    found = [scan.read(line)[1] for line in lines]
+    found = [scan.read(line) for line in lines]
     for record in sorted(found, key=lambda r: r["type"] in records.ENDING_TYPES):
         _fill(scan, record)
         for part in record.get("parts", ()):
@@ -235,7 +237,7 @@ def _message(message_id: str, given: list[Record]) -> SourceMessage:
         if kind in records.MESSAGE_TYPES:
             head |= record
             for part in record.get("parts", ()):
-                parts[_text(part["part_id"])] = {**part, "idx": len(parts)}
+                parts[text_of(part["part_id"])] = {**part, "idx": len(parts)}
         elif kind == "relinked":
             head["parent_id"] = record["parent_id"]
         elif kind == "assistant_finished":
@@ -257,7 +259,7 @@ def _message(message_id: str, given: list[Record]) -> SourceMessage:
         ),
         tokens=None if tokens is None else Tokens(**_picked(tokens, Tokens.__slots__)),
         time_created=head["time"],
-        data=_object(head.get("data")),
+        data=object_of(head.get("data")),
         **_picked(head, (n for n in records.MESSAGE_FIELDS if n != "usage_key")),
         **_picked(closing, (*records.END_FIELDS, "time_completed")),
     )
@@ -267,7 +269,7 @@ def _message(message_id: str, given: list[Record]) -> SourceMessage:
 
 
 def _add_part(parts: dict[str, Record], record: Record) -> None:
-    part_id = _text(record["part_id"])
+    part_id = text_of(record["part_id"])
     if record["type"] == "tool_finished":
         begun = parts.get(part_id)
         if begun is None:
@@ -290,7 +292,7 @@ def _part(record: Record) -> PartDraft:
     return PartDraft(
         type=record["part_type"],
         id=record["part_id"],
-        data=_object(record.get("data")),
+        data=object_of(record.get("data")),
         time_created=record["time"],
         **_picked(record, names),
     )
@@ -298,20 +300,6 @@ def _part(record: Record) -> PartDraft:
 
 def _picked(record: Record, names: Iterable[str]) -> dict[str, Any]:
     return {name: record[name] for name in names if name in record}
-
-
-def _object(value: Any) -> dict[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ValueError(f"expected an object, not {value!r:.80}")  # noqa: TRY004
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a text, not {value!r:.80}")  # noqa: TRY004
-    return value
 
 
 FORMAT = Format(SUFFIXES, at)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Any, cast
 
 from sessiondb.formats.jsonl import records
@@ -30,6 +31,10 @@ _ENVELOPE = {
     "session_id": str,
 }
 _MAX_INT = 1 << 63
+_ENCODINGS: dict[str, Callable[[str], bytes]] = {
+    "utf-8": str.encode,
+    "base64": partial(base64.b64decode, validate=True),
+}
 
 
 @dataclass(slots=True)
@@ -37,11 +42,11 @@ class Found:
     """One session of a file. ``messages`` maps an id to its lines, ``state`` are (line, record)."""
 
     id: str
-    first: int
+    first: Line
     meta: Record | None = None
     lineage: Record = field(default_factory=dict)
     messages: dict[str, list[Line]] = field(default_factory=dict)
-    state: list[tuple[int, Record]] = field(default_factory=list)
+    state: list[tuple[Line, Record]] = field(default_factory=list)
     unknown: list[Record] = field(default_factory=list)
     prompts: dict[str, Prompt] = field(default_factory=dict)
     digest: Any = field(default_factory=hashlib.sha256)
@@ -50,51 +55,48 @@ class Found:
 class Scan:
     """The sessions of a file, in the order in which they begin, and what is wrong with it."""
 
-    def __init__(self, path: Path, lines: Lines) -> None:
-        self.path = path
-        self._lines = lines
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
         self.sessions: dict[str, Found] = {}
-        self.problems: list[Problem] = []
         self._blobs: dict[str, Line] = {}
-        self._pending: list[tuple[Found, Line]] = []
-        for line, raw in lines:
-            if raw.strip():
-                self._line(raw, line)
-        self.problems += [self.problem(why, number) for number, why in lines.problems]
-        for found, line in self._pending:
+        # Their texts may be blobs of lines that are still to come.
+        about: list[tuple[Found, Line]] = []
+        for line, raw, record in lines.records(_checked):
+            name = record["session_id"]
+            found = self.sessions.get(name)
+            if found is None:
+                found = self.sessions[name] = Found(name, line)
+            found.digest.update(raw.rstrip(b"\r\n"))
+            if not self._take(found, line, record):
+                about.append((found, line))
+
+        for found, line in about:
             try:
-                self._about(found, self.read(line)[1], line.number)
+                self._take_about(found, self.read(line), line)
             except (ValueError, RecursionError) as error:
-                self.problems.append(
-                    self.problem(f"line skipped: {error}", line.number)
-                )
+                lines.problems.append(lines.skipped(error, line))
 
-    def problem(self, why: str, number: int | None = None) -> Problem:
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with the lines of the file."""
+        return self.lines.problems
+
+    def problem(self, why: str, line: Line) -> Problem:
         """Return a problem of this file."""
-        return Problem(str(self.path), why, number)
+        return self.lines.problem(why, line)
 
-    def _line(self, raw: bytes, line: Line) -> None:
-        try:
-            record = checked(record_of(raw, lambda _: b""))
-        except (ValueError, RecursionError) as error:
-            torn = "" if raw.endswith(b"\n") else "; the file ends inside of it"
-            self.problems.append(
-                self.problem(f"line skipped: {error}{torn}", line.number)
-            )
-            return
-        kind, name = record["type"], record["session_id"]
-        found = self.sessions.get(name)
-        if found is None:
-            found = self.sessions[name] = Found(name, line.number)
-        found.digest.update(raw.rstrip(b"\r\n"))
+    def _take(self, found: Found, line: Line, record: Record) -> bool:
+        """Note where a line of a message or a blob is; False for any other line."""
+        kind = record["type"]
         if kind == "blob":
             self._blobs.setdefault(str(record.get("hash")), line)
         elif kind in _OF_MESSAGE:
             found.messages.setdefault(record["message_id"], []).append(line)
         else:
-            self._pending.append((found, line))
+            return False
+        return True
 
-    def _about(self, found: Found, record: Record, number: int) -> None:
+    def _take_about(self, found: Found, record: Record, line: Line) -> None:
         kind = record["type"]
         if kind == "session_meta":
             if found.meta is None or _about(record) >= _about(found.meta):
@@ -102,7 +104,7 @@ class Scan:
         elif kind in records.HEAD_TYPES:
             found.lineage = record
         elif kind in records.STATE_TYPES:
-            found.state.append((number, record))
+            found.state.append((line, record))
         elif kind == records.PROMPT:
             prompt = self._prompt(record)
             found.prompts[prompt.id] = prompt
@@ -112,36 +114,32 @@ class Scan:
     def _prompt(self, record: Record) -> Prompt:
         given = dict(record)
         if "text_blob" in given:
-            given["text"] = self.blob(given["text_blob"]).decode(
-                "utf-8", "surrogatepass"
-            )
+            raw = self.blob(given["text_blob"])
+            given["text"] = raw.decode("utf-8", "surrogatepass")
         for name in ("prompt_id", "source", "text"):
             if not isinstance(given.get(name), str) or not given[name]:
                 raise ValueError(f"a prompt without {name}")
+
         where = given.get("directory")
         if where is not None and (not isinstance(where, str) or "\0" in where):
             raise ValueError(f"not a directory: {where!r:.80}")
         facts = given["source"], given["time"]
         return Prompt(given["prompt_id"], given["text"], where, None, None, *facts)
 
-    def read(self, line: Line) -> tuple[int, Record]:
-        """Return the number and the record of a line that was good before."""
-        return line.number, record_of(self._lines.at(line), self.blob)
+    def read(self, line: Line) -> Record:
+        """Return the record of a line that was good before, its blobs put in."""
+        return cast(Record, record_of(self.lines.at(line), self.blob))
 
     def blob(self, name: Any) -> bytes:
         """Return a blob by its hash; raises ValueError where it is not in the file."""
         line = self._blobs.get(name) if isinstance(name, str) else None
         if line is None:
             raise ValueError(f"the blob {name!r:.80} is not in this file")
-        record = self.read(line)[1]
+        record = self.read(line)
         data, encoding = record.get("data"), record.get("encoding")
-        if not isinstance(data, str) or encoding not in ("utf-8", "base64"):
+        if not isinstance(data, str) or encoding not in _ENCODINGS:
             raise ValueError(f"line {line.number} is not a blob")
-        raw = (
-            data.encode()
-            if encoding == "utf-8"
-            else base64.b64decode(data, validate=True)
-        )
+        raw = _ENCODINGS[encoding](data)
         if hashlib.sha256(raw).hexdigest() != name:
             raise ValueError(f"the blob of line {line.number} does not have its hash")
         return raw
@@ -154,6 +152,11 @@ def _about(meta: Record) -> tuple[int, str]:
     return known, versions.digest(versions.about_of(meta))
 
 
+def _checked(raw: bytes) -> Record:
+    """Return the record of a line, its blobs left out; raises ValueError, RecursionError."""
+    return checked(record_of(raw, lambda _: b""))
+
+
 def checked(record: Any) -> Record:
     """Return *record* if it is one; raises ValueError."""
     if not isinstance(record, dict):
@@ -161,12 +164,13 @@ def checked(record: Any) -> Record:
     for name, kind in _ENVELOPE.items():
         if type(record.get(name)) is not kind:
             raise ValueError(f"no {name}")
-    if not all(-_MAX_INT <= record[name] < _MAX_INT for name in ("seq", "time")):
-        raise ValueError("seq and time are 64-bit integers")
-    if record["schema_version"] > records.SCHEMA_VERSION:
-        raise ValueError(
-            f"schema_version {record['schema_version']} is of a newer release"
-        )
-    if record["type"] in _OF_MESSAGE and not isinstance(record.get("message_id"), str):
+    for name in ("seq", "time"):
+        if not -_MAX_INT <= record[name] < _MAX_INT:
+            raise ValueError("seq and time are 64-bit integers")
+    version = record["schema_version"]
+    if version > records.SCHEMA_VERSION:
+        raise ValueError(f"schema_version {version} is of a newer release")
+    of_message = record["type"] in _OF_MESSAGE
+    if of_message and not isinstance(record.get("message_id"), str):
         raise ValueError("no message_id")
     return cast(Record, record)

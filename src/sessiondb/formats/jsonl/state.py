@@ -14,6 +14,7 @@ from typing import Any
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record
 from sessiondb.formats.jsonl.scan import Found, Scan
+from sessiondb.formats.kit.json import object_of, text_of
 from sessiondb.model import FileDiff, Problem, versions
 from sessiondb.model.versions import Version, digest, order
 
@@ -51,14 +52,14 @@ class State:
         self.versions: dict[str, Version] = {}
         self.diffs: list[FileDiff] = []
         self.diff_messages: list[str | None] = []
-        for number, record in found.state:
+        for line, record in found.state:
             try:
                 for name, value, version in list(
                     _fields(record, self._version(record))
                 ):
                     self._take(name, value, version)
             except (ValueError, TypeError, KeyError) as error:
-                self.problems.append(scan.problem(f"line skipped: {error}", number))
+                self.problems.append(scan.lines.skipped(error, line))
         self._take_about(meta)
         self._take_diffs([r for r in given if r["type"] == "file_changed"])
 
@@ -153,16 +154,16 @@ def _fields(record: Record, version: Version) -> Iterator[tuple[str, Any, Versio
     """Yield (name, value or None, version) of each field that a record says."""
     kind = record["type"]
     if kind == "session_renamed":
-        title = [_text(record["title"]), record.get("title_source", "derived")]
+        title = [text_of(record["title"]), record.get("title_source", "derived")]
         yield versions.TITLE, None if title == _DERIVED else title, version
     elif kind in ("archived", "unarchived"):
         yield versions.ARCHIVED, record["time"] if kind == "archived" else None, version
     elif kind in ("labeled", "unlabeled"):
-        message_id = _text(record["message_id"]) if kind == "labeled" else None
-        yield versions.LABEL + _text(record["label"]), message_id, version
+        message_id = text_of(record["message_id"]) if kind == "labeled" else None
+        yield versions.LABEL + text_of(record["label"]), message_id, version
     elif kind == "todos":
         items = [
-            [_object(x).get(name) for name in records.TODO_FIELDS]
+            [object_of(x).get(name) for name in records.TODO_FIELDS]
             for x in record["todos"]
         ]
         yield versions.TODOS, items or None, version
@@ -176,17 +177,17 @@ def _rest(record: Record, version: Version) -> Iterator[tuple[str, Any, Version]
         name: record[name] for name in versions.PLAIN if record.get(name) is not None
     }
     here |= {
-        versions.METADATA + k: [v] for k, v in _object(record.get("metadata")).items()
+        versions.METADATA + k: [v] for k, v in object_of(record.get("metadata")).items()
     }
     if record.get("leaf_id") is not None:
-        here[versions.LEAF] = _text(record["leaf_id"])
+        here[versions.LEAF] = text_of(record["leaf_id"])
     if any(value is not None for value in summary):
         here[versions.SUMMARY] = summary
     if record.get("data"):
-        here[versions.DATA] = _object(record["data"])
+        here[versions.DATA] = object_of(record["data"])
 
     named = {}
-    for name, pair in _object(record.get("versions")).items():
+    for name, pair in object_of(record.get("versions")).items():
         revision, time = pair
         if not _is_revision(revision) or type(time) is not int:
             raise ValueError(f"not a version: {pair!r:.80}")
@@ -206,17 +207,3 @@ def _numbers(given: list[Record], name: str) -> list[int]:
 
 def _greatest(given: list[Record], name: str) -> int | None:
     return max(_numbers(given, name), default=None)
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise ValueError(f"expected an object, not {value!r:.80}")  # noqa: TRY004  a file's fault
-    return value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a text, not {value!r:.80}")  # noqa: TRY004  a file's fault
-    return value

@@ -17,6 +17,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sessiondb.formats.kit.json import decode, text_of
+
 _TRICKY = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -24,12 +26,6 @@ _TRICKY = re.compile(
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
-
-def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is not JSON")
-
-
-_decoder = json.JSONDecoder(parse_constant=_refuse)
 Keep = Callable[[bytes], str | None]
 
 
@@ -79,7 +75,7 @@ def record_of(line: bytes, blob: Callable[[str], bytes]) -> Any:
 
     Raises ValueError (also for anything but JSON), RecursionError.
     """
-    value = _decoder.decode(line.decode())
+    value = decode(line.decode())
     return exact(value, blob) if b'"$' in line else value
 
 
@@ -109,9 +105,9 @@ def _meant(key: str, item: Any, blob: Callable[[str], bytes]) -> Any:
             if not isinstance(pair, list) or len(pair) != 2:
                 raise ValueError("$map is a list of pairs")
             name, value = pair
-            found[_string(exact(name, blob))] = exact(value, blob)
+            found[text_of(exact(name, blob))] = exact(value, blob)
         return found
-    item = _string(item)
+    item = text_of(item)
     if key == "$blob":
         return blob(item)
     if key == "$bytes":
@@ -121,9 +117,3 @@ def _meant(key: str, item: Any, blob: Callable[[str], bytes]) -> Any:
     if key == "$float" and item in ("nan", "inf", "-inf"):
         return float(item)
     raise ValueError(f"{key} is not a value")
-
-
-def _string(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"expected a text, not {value!r:.80}")  # noqa: TRY004  a file's fault
-    return value

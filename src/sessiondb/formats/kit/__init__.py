@@ -2,6 +2,6 @@
 
 `json` decodes records and says which ids and numbers can be stored, `files` reads
 files and folders that may be unreadable, links or fifos, `lines` reads logs line by
-line, packed or not, `sqlite` opens other programs' databases. Nothing here raises
-anything but `OddRecordError` and `SourceError` for what it finds.
+line, `packed` unpacks them, `sqlite` opens other programs' databases. Nothing here
+raises anything but `OddRecordError` and `SourceError` for what it finds.
 """

@@ -1,9 +1,14 @@
-"""JSON of other programs: how deep it may nest, which numbers and ids can be stored."""
+"""JSON of other programs: how deep it may nest, which numbers and ids can be stored.
+
+Whatever a file holds, the only errors are ValueError, of which `OddRecordError` is
+one, and from `decode` RecursionError: a reader reports them and reads the next record.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from json.scanner import make_scanner
 from typing import Any, TypeAlias, cast
 
@@ -43,7 +48,7 @@ def _decoded(raw: bytes) -> str:
 def load_text(text: str) -> Any:
     """Decode JSON; raises `OddRecordError`."""
     try:
-        value = _decode(text)
+        value = decode(text)
     except RecursionError:
         raise OddRecordError("is nested too deeply") from None
     except ValueError as error:
@@ -76,27 +81,51 @@ _scan = make_scanner(cast(Any, _decoder))
 piece = _decoder.raw_decode
 
 
-def _decode(text: str) -> Any:
+def decode(text: str) -> Any:
+    """Decode JSON, however deep it nests; raises ValueError and RecursionError."""
     try:
         value, end = _scan(text, 0)
     except StopIteration:
         end = -1
-    # Programs write JSON without space around it; the slow way handles the rest.
-    return value if end == len(text) else _decoder.decode(text)
+    # Programs write no space but a line feed around it; the slow way handles the rest.
+    length = len(text)
+    if end == length or (end == length - 1 and text[end] == "\n"):
+        return value
+    return _decoder.decode(text)
 
 
 def _shallow(value: Any) -> bool:
     level = [value]
     for _ in range(MAX_DEPTH):
-        level = [
-            inner
-            for item in level
-            for inner in (item.values() if isinstance(item, dict) else item)
-            if type(inner) in (dict, list)
-        ]
+        level = list(_inner(level))
         if not level:
             return True
     return False
+
+
+def _inner(level: list[Any]) -> Iterator[Any]:
+    """Yield the objects and lists that are directly in those of *level*."""
+    for item in level:
+        values = item.values() if isinstance(item, dict) else item
+        for inner in values:
+            if type(inner) in (dict, list):
+                yield inner
+
+
+def object_of(value: Any) -> dict[str, Any]:
+    """Return *value* if it is an object, an empty one for None; raises ValueError."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ValueError(f"expected an object, not {value!r:.80}")  # noqa: TRY004  a file's fault
+    return value
+
+
+def text_of(value: Any) -> str:
+    """Return *value* if it is a text; raises ValueError."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected a text, not {value!r:.80}")  # noqa: TRY004  a file's fault
+    return value
 
 
 def storable(value: dict[str, Any]) -> bool:

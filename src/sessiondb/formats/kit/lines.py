@@ -1,7 +1,9 @@
-"""The lines of a log, packed with gzip or not, with bounds on what a hostile file costs.
+"""The lines of a log, packed or not, with bounds on what a hostile file costs.
 
-A file is looked through once, and any line can be read again by its offset. Damage
-or excess costs the lines that it touches: those before and after it are read.
+A file is looked through once, and any line can be read again by its offset, so a
+reader keeps offsets and not records: memory is bounded by the longest line. Damage
+costs the lines that it touches; those before and after it are read. A program may
+add lines all the while: the last one may be torn, and is complete the next time.
 """
 
 from __future__ import annotations
@@ -10,66 +12,96 @@ import contextlib
 import os
 import stat
 import tempfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import IO, NamedTuple, TypeVar, cast
 
 from sessiondb.errors import SourceError
+from sessiondb.formats.kit.json import OddRecordError
+from sessiondb.formats.kit.packed import DamagedError, inflated, is_packed, unpack
+from sessiondb.model import Problem
+
+T = TypeVar("T")
 
 #: Bytes of a line; a longer one is a problem. The largest value that can be stored fits.
 MAX_LINE = 1 << 30
-#: How many times its size a packed file may unpack to, beyond the first bytes. Logs shrink to
-#: a fifth or a tenth; only a file that is made to fill a disk shrinks to a thousandth.
-MAX_RATIO, FREE_BYTES = 100, 64 << 20
-PACKED = ".gz"
 _CHUNK = 1 << 16
-_GZIP = 31
 _NO_WAIT: int = sum(getattr(os, f, 0) for f in ("O_NONBLOCK", "O_BINARY"))
 
 
 class Line(NamedTuple):
-    """Where a line is; ``number`` counts from 1."""
+    """The place of a line; ``number`` counts from 1, ``offset`` is in bytes."""
 
     number: int
     offset: int
 
 
 class Lines:
-    """The lines of an open file; ``problems`` are (line or None, what is wrong) of those read."""
+    """The lines of an open log; ``problems`` is what is wrong with those read so far.
 
-    def __init__(
-        self,
-        file: IO[bytes],
-        found: os.stat_result,
-        problems: list[tuple[int | None, str]] | None = None,
-    ) -> None:
-        self._file = file
-        #: Of the file at its path, also where it is packed.
+    ``stat`` is of the file at *path*, also if that is packed.
+    """
+
+    def __init__(self, path: Path, file: IO[bytes], found: os.stat_result) -> None:
+        self.path = path
         self.stat = found
-        self.problems = [] if problems is None else problems
+        self.problems: list[Problem] = []
+        self._file = file
+
+    def problem(self, why: str, line: Line | None = None) -> Problem:
+        """Return a problem of this log, or of one of its lines."""
+        return Problem(str(self.path), why, None if line is None else line.number)
 
     def __iter__(self) -> Iterator[tuple[Line, bytes]]:
-        """Read from the beginning; lines that are too long are left out."""
+        """Read from the beginning; a line that is too long is a problem."""
         number = offset = 0
         while True:
-            # Whoever gets a line may read another one before the next.
+            # The reader of a line may read another one before the next.
             self._file.seek(offset)
             raw = self._file.readline(MAX_LINE + 1)
             if not raw:
                 return
+
             number += 1
             line, offset = Line(number, offset), offset + len(raw)
             if len(raw) <= MAX_LINE:
                 yield line, raw
                 continue
             del raw
-            self.problems.append(
-                (number, f"line skipped: it is longer than {MAX_LINE} bytes")
-            )
-            while (rest := self._file.readline(_CHUNK)) and not rest.endswith(b"\n"):
-                offset += len(rest)
-            offset += len(rest)
+            why = f"line skipped: it is longer than {MAX_LINE} bytes"
+            self.problems.append(self.problem(why, line))
+            offset += self._skip()
+
+    def _skip(self) -> int:
+        """Read to the end of a line; return how many bytes that was."""
+        size = 0
+        while rest := self._file.readline(_CHUNK):
+            size += len(rest)
+            if rest.endswith(b"\n"):
+                break
+        return size
+
+    def records(self, decode: Callable[[bytes], T]) -> Iterator[tuple[Line, bytes, T]]:
+        """Yield each line that is not empty, raw and decoded.
+
+        A line that *decode* (`load_object`, usually) refuses with ValueError or
+        RecursionError is a problem.
+        """
+        for line, raw in self:
+            if not raw.strip():
+                continue
+            try:
+                value = decode(raw)
+            except (ValueError, RecursionError) as error:
+                self.problems.append(self.skipped(error, line, raw))
+            else:
+                yield line, raw, value
+
+    def skipped(self, error: Exception, line: Line, raw: bytes = b"\n") -> Problem:
+        """Return the problem of a line that cannot be read."""
+        why = f"it {error}" if isinstance(error, OddRecordError) else str(error)
+        torn = "" if raw.endswith(b"\n") else "; the file ends inside of it"
+        return self.problem(f"line skipped: {why}{torn}", line)
 
     def at(self, line: Line) -> bytes:
         """Return a line again."""
@@ -81,15 +113,22 @@ class Lines:
 def opened(path: Path) -> Iterator[Lines]:
     """Open a log; a packed one is unpacked into a temporary file.
 
-    Raises `SourceError` for what cannot be read or is not a regular file.
+    Raises `SourceError` for what cannot be read, or is not a regular file.
     """
     try:
-        with _regular(path) as file:
-            if path.suffix != PACKED:
-                yield Lines(file, os.fstat(file.fileno()))
+        with _regular(path) as file, contextlib.ExitStack() as after:
+            found = os.fstat(file.fileno())
+            if not is_packed(path):
+                yield Lines(path, file, found)
                 return
-            with tempfile.TemporaryFile() as copy:
-                yield _unpack(file, cast("IO[bytes]", copy))
+
+            copy = cast("IO[bytes]", after.enter_context(tempfile.TemporaryFile()))
+            why = unpack(file, path, copy)
+            copy.flush()
+            lines = Lines(path, copy, found)
+            if why is not None:
+                lines.problems.append(lines.problem(why))
+            yield lines
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror or error}") from error
 
@@ -97,92 +136,27 @@ def opened(path: Path) -> Iterator[Lines]:
 def glance(path: Path, most: int) -> bytes:
     """Return up to *most* bytes of the beginning of a log, unpacked.
 
-    Raises `SourceError` where there is not even one that could be read.
+    Raises `SourceError` if not a single one can be read.
     """
+    found = bytearray()
     try:
         with _regular(path) as file:
-            if path.suffix != PACKED:
+            if not is_packed(path):
                 return file.read(most)
-            found = bytearray()
-            try:
-                for piece in _inflated(file):
-                    found += piece
-                    if len(found) >= most:
-                        break
-            except _DamagedError:
-                if not found:
-                    raise
-            return bytes(found[:most])
-    except (OSError, _DamagedError) as error:
-        raise SourceError(f"cannot read {path}: {error}") from error
-
-
-class _DamagedError(Exception):
-    """A packed file is not what was packed, from some place on."""
+            for piece in inflated(file, path):
+                found += piece
+                if len(found) >= most:
+                    break
+    except (OSError, DamagedError) as error:
+        if not found:
+            raise SourceError(f"cannot read {path}: {error}") from error
+    return bytes(found[:most])
 
 
 def _regular(path: Path) -> IO[bytes]:
-    """Open a regular file without waiting for a fifo."""
+    """Open a regular file, without waiting for a program to write into a fifo."""
     file = os.fdopen(os.open(path, os.O_RDONLY | _NO_WAIT), "rb")
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(0, "not a regular file")
     return file
-
-
-def _unpack(file: IO[bytes], copy: IO[bytes]) -> Lines:
-    problems: list[tuple[int | None, str]] = []
-    found = os.fstat(file.fileno())
-    limit = max(FREE_BYTES, MAX_RATIO * found.st_size)
-    written = 0
-    try:
-        for piece in _inflated(file):
-            written += copy.write(piece[: limit - written])
-            if written >= limit:
-                why = (
-                    f"it unpacks to more than {limit} bytes, {MAX_RATIO} times its size"
-                )
-                problems.append((None, f"{why}: the rest is not read"))
-                break
-    except _DamagedError as error:
-        problems.append(
-            (None, f"the packed file is damaged: {error}; the rest is not read")
-        )
-    copy.flush()
-    return Lines(copy, found, problems)
-
-
-def _inflated(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield what a gzip file holds, in pieces; raises `_DamagedError` behind all that is sound."""
-    inflater = zlib.decompressobj(_GZIP)
-    begun = False
-    while chunk := file.read(_CHUNK):
-        while chunk:
-            before = inflater.copy()
-            try:
-                piece = inflater.decompress(chunk, _CHUNK)
-            except zlib.error as error:
-                yield _sound(before, chunk)
-                raise _DamagedError(str(error)) from None
-            begun = True
-            yield piece
-            if inflater.eof:
-                chunk = inflater.unused_data.lstrip(b"\0")
-                inflater, begun = zlib.decompressobj(_GZIP), False
-            else:
-                chunk = inflater.unconsumed_tail
-    while piece := inflater.decompress(b"", _CHUNK) if begun else b"":
-        yield piece
-    if begun:
-        raise _DamagedError("it breaks off")
-
-
-def _sound(inflater: zlib._Decompress, chunk: bytes) -> bytes:
-    """Return what comes before the damage in *chunk*."""
-    found = bytearray()
-    try:
-        for index in range(len(chunk)):
-            found += inflater.decompress(chunk[index : index + 1])
-    except zlib.error:
-        pass
-    return bytes(found)

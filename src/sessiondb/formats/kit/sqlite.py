@@ -29,54 +29,63 @@ _COPY = "import shutil, sys\nfor a, b in zip(sys.argv[1::2], sys.argv[2::2]): sh
 _COPY_ATTEMPTS = 5
 
 
+#: What a statement on a foreign database raises: damage, a lock, a missing column.
+Error = sqlite3.Error
+Connection = sqlite3.Connection
+Cursor = sqlite3.Cursor
+
+
 class _Cursor(sqlite3.Cursor):
     """A cursor whose errors are errors of SQLite, whatever a damaged file says in them.
 
-    The text of an error names what is in the file, and Python decodes it as UTF-8: where it is
-    not, a UnicodeDecodeError comes instead of the error. Only errors are decoded strictly here.
+    The text of an error names what is in the file, and Python decodes it as UTF-8:
+    if it is not, a UnicodeDecodeError comes instead. Values are decoded by `_text`,
+    which never fails. Written out for each method: this is on the way of every row.
     """
 
     def execute(self, *args: Any) -> Self:
-        with _errors_of_sqlite():
+        try:
             return super().execute(*args)
+        except UnicodeDecodeError as error:
+            raise _damaged() from error
 
     def __next__(self) -> Any:
-        with _errors_of_sqlite():
+        try:
             return super().__next__()
+        except UnicodeDecodeError as error:
+            raise _damaged() from error
 
     def fetchone(self) -> Any:
-        with _errors_of_sqlite():
+        try:
             return super().fetchone()
+        except UnicodeDecodeError as error:
+            raise _damaged() from error
 
     def fetchall(self) -> list[Any]:
-        with _errors_of_sqlite():
+        try:
             return super().fetchall()
+        except UnicodeDecodeError as error:
+            raise _damaged() from error
 
 
-class _errors_of_sqlite:  # noqa: N801  a context manager without a generator: it is on the way of rows
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
-        if isinstance(error, UnicodeDecodeError):
-            why = "the file is damaged, and SQLite's message with it"
-            raise sqlite3.DatabaseError(why) from error
+def _damaged() -> sqlite3.DatabaseError:
+    return sqlite3.DatabaseError("the file is damaged, and SQLite's message with it")
 
 
 class _Connection(sqlite3.Connection):
-    """A connection whose cursors are such."""
+    """A connection whose cursors are `_Cursor`s."""
 
     def cursor(self, factory: type[sqlite3.Cursor] = _Cursor) -> Any:  # type: ignore[override]
         return super().cursor(factory)
 
     def execute(self, *args: Any) -> sqlite3.Cursor:
-        # sqlite3's own makes a cursor of its own.
+        # The inherited method does not call `cursor`.
         cursor: sqlite3.Cursor = self.cursor().execute(*args)
         return cursor
 
 
 class ForeignDatabase:
-    """One foreign database; a single read transaction lasts while anybody reads.
+    """One foreign database; a single read transaction lasts while anything reads it.
 
     A *glance* takes no lock and leaves nothing behind if no process has the file
     open: enough to see its tables. Not for use by two threads at once.
@@ -91,18 +100,12 @@ class ForeignDatabase:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Open the database, or join whoever reads it already; the last to leave closes it.
+        """Open the database, or join its readers; the last to leave closes it.
 
         Raises `SourceError` when it cannot be opened or is not a database.
         """
         if self._connection is None:
-            try:
-                self._connection = self._open()
-            except (sqlite3.Error, SourceError) as error:
-                self._close()
-                if isinstance(error, SourceError):
-                    raise
-                raise SourceError(f"cannot read {self.path}: {error}") from error
+            self._connection = self._opened()
         self._readers += 1
         try:
             yield self._connection
@@ -114,7 +117,8 @@ class ForeignDatabase:
     @property
     def is_utf8(self) -> bool:
         """Return whether its texts are stored in UTF-8; only during a read."""
-        return bool(self.connection.execute("PRAGMA encoding").fetchone()[0] == "UTF-8")
+        (encoding,) = self.connection.execute("PRAGMA encoding").fetchone()
+        return bool(encoding == "UTF-8")
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -122,14 +126,24 @@ class ForeignDatabase:
         assert self._connection is not None, "not inside reading()"
         return self._connection
 
+    def _opened(self) -> sqlite3.Connection:
+        try:
+            return self._open()
+        except SourceError:
+            self._close()
+            raise
+        except sqlite3.Error as error:
+            self._close()
+            raise SourceError(f"cannot read {self.path}: {error}") from error
+
     def _open(self) -> sqlite3.Connection:
         if not is_file(self.path):
             raise SourceError(f"cannot read {self.path}: no such file")
-        used = [
-            f for f in (_beside(self.path, end) for end in _SIDE_FILES) if _stamp(f)[0]
-        ]
+        beside = [_beside(self.path, ending) for ending in _SIDE_FILES]
+        used = [file for file in beside if _stamp(file)[0]]
         if self._glance and not used:
             return self._connect(self.path, _AS_IT_LIES)
+
         if not os.path.lexists(_beside(self.path, "-wal")):
             self._after.callback(self._tidy)
         try:
@@ -168,9 +182,8 @@ class ForeignDatabase:
 
     def _copy(self, files: list[Path]) -> Path:
         """Copy a database and its side files to a private directory; return the copy."""
-        folder = Path(
-            self._after.enter_context(tempfile.TemporaryDirectory(prefix="sessiondb-"))
-        )
+        private = tempfile.TemporaryDirectory(prefix="sessiondb-")
+        folder = Path(self._after.enter_context(private))
         pairs = [str(name) for file in files for name in (file, folder / file.name)]
         for _ in range(_COPY_ATTEMPTS):
             before = [_stamp(file) for file in files]
@@ -181,9 +194,9 @@ class ForeignDatabase:
                     check=True,
                 )
             except (OSError, subprocess.CalledProcessError):
-                raise SourceError(
-                    f"cannot read {self.path}, nor copy it to read it"
-                ) from None
+                why = f"cannot read {self.path}, nor copy it to read it"
+                raise SourceError(why) from None
+            # A program that wrote in between may have left two halves.
             if [_stamp(file) for file in files] == before:
                 return folder / self.path.name
         raise SourceError(f"cannot read {self.path}: it changes too often to be copied")
@@ -196,9 +209,8 @@ class ForeignDatabase:
         if not os.path.lexists(_beside(self.path, "-wal")):
             return
         with contextlib.suppress(sqlite3.Error):
-            last = sqlite3.connect(
-                f"{self.path.absolute().as_uri()}?mode=rw", uri=True, timeout=0
-            )
+            uri = f"{self.path.absolute().as_uri()}?mode=rw"
+            last = sqlite3.connect(uri, uri=True, timeout=0)
             with contextlib.closing(last):
                 last.execute("SELECT count(*) FROM sqlite_master")
 
