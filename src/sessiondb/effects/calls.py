@@ -13,12 +13,13 @@ from typing import Any
 from sqlalchemy import select, text
 
 from sessiondb import codec
-from sessiondb.effects.encode import Blob, data_columns, same_json
+from sessiondb.effects.encode import data_columns, same_json
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, by_index, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.handles import PartKey
 from sessiondb.schema import blob, part
+from sessiondb.schema.rows import Blob
 
 #: Of two indexes that fit, the planner prefers the one that gives the order, and then
 #: walks the session. Every search for calls names its index instead.

@@ -3,24 +3,46 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, select, text
 
-from sessiondb.effects.encode import Blob, MessageRow, PartRow, same_json, usage_key
+from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.message import (
-    PARTS,
     in_session,
     insert_part,
     of_message,
+    parts_of,
     same_part,
     seq_of,
     settle_usage,
 )
-from sessiondb.effects.transaction import TOKENS, Transaction
+from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError
 from sessiondb.schema import message, part
+from sessiondb.schema.rows import Blob, PartRow
+from sessiondb.schema.tables import USAGE
+
+
+class Open(NamedTuple):
+    """What `Finish` has to know of a message."""
+
+    id: str
+    response_id: str | None
+    model_id: str | None
+    time_created: int
+    time_completed: int | None
+    finish: str | None
+    cost: float | None
+    tokens_input: int | None
+    tokens_output: int | None
+    tokens_reasoning: int | None
+    tokens_cache_read: int | None
+    tokens_cache_write: int | None
+    error: str | None
+    inherited: int
+
 
 _NEXT_IDX = Statement(
     lambda: select(func.coalesce(func.max(part.c.idx), text("-1")) + text("1")).where(
@@ -31,28 +53,13 @@ _RIDS = Statement(
     lambda: select(part.c.rid).where(*of_message, part.c.indexed == text("0"))
 )
 _OPEN = Statement(
-    lambda: select(
-        message.c.id,
-        message.c.turn_id,
-        message.c.role,
-        message.c.kind,
-        message.c.agent,
-        message.c.provider_id,
-        message.c.model_id,
-        message.c.response_id,
-        message.c.time_created,
-        message.c.time_completed,
-        message.c.finish,
-        message.c.cost,
-        *(message.c[f"tokens_{name}"] for name in TOKENS),
-        message.c.error,
-        message.c.inherited,
-    ).where(in_session, message.c.seq == p("at"))
+    lambda: select(*(message.c[name] for name in Open._fields)).where(
+        in_session, message.c.seq == p("at")
+    )
 )
 _FINISH = update_of(
     message,
-    "finish error usage_key cost time_completed "
-    + " ".join(f"tokens_{name}" for name in TOKENS),
+    " ".join(("finish error usage_key time_completed", *USAGE)),
     message.c.session_id == p("sid"),
     message.c.seq == p("at"),
 )
@@ -73,23 +80,31 @@ class AddPart:
         """Write it, or recognise it; raises `ConflictError` and `NotFoundError`."""
         state = tx.peek(self.session_id)
         seq = seq_of(tx, state.id, self.message)
-        if self.own_id or tx.retried:
-            stored = [
-                r for r in tx.run(PARTS, sid=state.id, at=seq) if r[1] == self.row.id
-            ]
-            if stored and same_part(tx, state.id, stored[0], self.row, is_open=True):
-                return
-            if stored:
-                raise ConflictError(f"part {self.row.id} is there with other content")
-        if tx.one(_OPEN, sid=state.id, at=seq)[9] is not None:
+        if (self.own_id or tx.retried) and self._is_there(tx, state.id, seq):
+            return
+        if _open(tx, state.id, seq).time_completed is not None:
             raise ConflictError(
                 f"message {self.message} is finished; parts go to open messages"
             )
+
         tx.insert_blobs(self.blobs)
         idx = tx.one(_NEXT_IDX, sid=state.id, at=seq)[0]
         insert_part(tx, state.id, seq, idx, self.row, complete=False)
         state.first_new_seq = min(state.first_new_seq or seq, seq)
         tx.used(state, self.row.time_created)
+
+    def _is_there(self, tx: Transaction, session_id: str, seq: int) -> bool:
+        for found in parts_of(tx, session_id, seq):
+            if found.id != self.row.id:
+                continue
+            if same_part(tx, session_id, found, self.row, is_open=True):
+                return True
+            raise ConflictError(f"part {self.row.id} is there with other content")
+        return False
+
+
+def _open(tx: Transaction, session_id: str, seq: int) -> Open:
+    return Open._make(tx.one(_OPEN, sid=session_id, at=seq))
 
 
 def _or_stored(value: Any, stored: Any) -> Any:
@@ -116,25 +131,22 @@ class Finish:
         """
         state = tx.peek(self.session_id)
         seq = seq_of(tx, state.id, self.message)
-        stored = tx.one(_OPEN, sid=state.id, at=seq)
-        before = stored[11:17]
+        stored = _open(tx, state.id, seq)
+        before = tuple(getattr(stored, name) for name in USAGE)
         usage = tuple(map(_or_stored, (self.cost, *self.tokens), before))
-        error = stored[17] if self.error is None else self.error
-        if stored[9] is not None:
-            if (stored[10], before) == (self.finish, usage) and same_json(
-                stored[17], error
-            ):
+        error = _or_stored(self.error, stored.error)
+        if stored.time_completed is not None:
+            same = (stored.finish, before) == (self.finish, usage)
+            if same and same_json(stored.error, error):
                 return
             raise ConflictError(
                 f"message {self.message} is finished, with other values"
             )
+
         cost, *tokens = usage
-        rest = (cost, tuple(tokens), None, None, stored[8], None, None, None)
-        row = MessageRow._make((*stored[:8], *rest))
-        key = usage_key(state.source, row.response_id or row.id, row, stored[8])
-        sums = {
-            f"tokens_{name}": value for name, value in zip(TOKENS, tokens, strict=True)
-        }
+        created = stored.time_created
+        name = stored.response_id or stored.id
+        key = usage_key(state.source, name, stored.model_id, created, usage)
         tx.run(
             _FINISH,
             sid=state.id,
@@ -142,15 +154,14 @@ class Finish:
             finish=self.finish,
             error=error,
             usage_key=key,
-            cost=cost,
             time_completed=tx.now if self.time is None else self.time,
-            **sums,
+            **dict(zip(USAGE, usage, strict=True)),
         )
-        if not stored[18]:
+        if not stored.inherited:
             tx.to_index += [rid for (rid,) in tx.run(_RIDS, sid=state.id, at=seq)]
             state.count(before[0], before[1:], -1)
             state.count(cost, tokens)
         state.first_new_seq = min(state.first_new_seq or seq, seq)
         tx.used(state, self.time)
-        if key is not None and not stored[18]:
-            settle_usage(tx, state, seq, row.id, key)
+        if key is not None and not stored.inherited:
+            settle_usage(tx, state, seq, stored.id, key)

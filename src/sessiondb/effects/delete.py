@@ -37,6 +37,7 @@ from sessiondb.schema import (
     session,
     tombstone,
 )
+from sessiondb.schema.rows import DELETION, TOMBSTONE
 
 REAP_ROWS = 2_000
 REAP_BYTES = 4 * 1024 * 1024
@@ -77,10 +78,9 @@ def _detach() -> Any:
 #: A detached fork still names its parent, and where it began there: should that be restored,
 #: from whatever file, it is linked again, and nothing is counted twice.
 _DETACH = Statement(_detach)
-_IDS = Statement(lambda: select(message.c.id).where(message.c.session_id == p("sid")))
-_TOMBSTONE = ("source", "source_id", "time_deleted", "revision", "seen")
 _STAMP = update_of(session, "change", session.c.id == p("sid"))
-_DELETION = tuple("change session_id revision last_seq".split())
+_IDS = Statement(lambda: select(message.c.id).where(message.c.session_id == p("sid")))
+
 _REVISION = Statement(
     lambda: select(session.c.revision).where(session.c.id == p("sid"))
 )
@@ -216,11 +216,11 @@ class Delete:
         # the name that its program gave it is free for another one.
         name = session_id if imported is None else source_id
         seen = None if tx.root is None else seen_in(tx, session_id)
-        sql = upsert_text(tombstone, _TOMBSTONE)
+        sql = upsert_text(tombstone, TOMBSTONE)
         tx.connection.execute(sql, (source, name, tx.now, revision, seen))
         change = tx.take_change()
         tx.run(_STAMP, sid=session_id, change=change)
-        tx.insert(deletion, _DELETION, (change, session_id, revision, last_seq))
+        tx.insert(deletion, DELETION, (change, session_id, revision, last_seq))
         tx.note_change(change, session_id, revision, last_seq, 0, deleted=True)
         tx.states.pop(session_id, None)
 
@@ -259,7 +259,7 @@ class DeleteLogged:
         # The same deletion on every side, or each would report its own to the others.
         values = (source, self.session_id if imported is None else name, self.version.time,
                   self.version.revision, seen)  # fmt: skip
-        sql = upsert_text(tombstone, _TOMBSTONE)
+        sql = upsert_text(tombstone, TOMBSTONE)
         tx.connection.execute(sql, values)
         self.done = True
 

@@ -9,81 +9,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessiondb import codec, ids
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import MessageDraft, PartDraft, Tokens, bounds
 from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES, ROLES, STATUSES
+from sessiondb.schema.rows import (
+    UNKNOWN_TOKENS,
+    UNKNOWN_USAGE,
+    Blob,
+    MessageRow,
+    PartRow,
+)
 
 PART_TIMES = ("time_created", "time_updated", "time_started", "time_ended")
-_OPEN_STATUSES = (None, "pending", "running")
 _TOKENS = tuple(f"tokens.{name}" for name in Tokens.__slots__)
 _UNKNOWN_TIMES = (None,) * len(PART_TIMES)
-
-
-class Blob(NamedTuple):
-    """A row of the blob table."""
-
-    hash: str
-    size: int
-    encoding: str
-    data: bytes
-
-
-class PartRow(NamedTuple):
-    """A part without the place that only the transaction knows."""
-
-    id: str
-    type: str
-    tool: str | None
-    call_id: str | None
-    status: str | None
-    outcome: str | None
-    title: str | None
-    input: str | None
-    text: str | None
-    text_blob: str | None
-    input_blob: str | None
-    data: bytes | None
-    data_blob: str | None
-    time_created: int | None
-    time_updated: int | None
-    time_started: int | None
-    time_ended: int | None
-
-    @property
-    def searchable(self) -> bool:
-        """True when there is something in it that search should find."""
-        return bool(
-            self.text or self.text_blob or self.input or self.input_blob or self.title
-        )
-
-    @property
-    def settled(self) -> bool:
-        """True for a call whose result is known; its message may still be open."""
-        return self.status not in _OPEN_STATUSES
-
-
-class MessageRow(NamedTuple):
-    """A message without the place that only the transaction knows."""
-
-    id: str
-    turn_id: str | None
-    role: str
-    kind: str | None
-    agent: str | None
-    provider_id: str | None
-    model_id: str | None
-    response_id: str | None
-    cost: float | None
-    tokens: tuple[int | None, ...]
-    finish: str | None
-    error: str | None
-    time_created: int | None
-    time_completed: int | None
-    data: bytes | None
-    data_blob: str | None
 
 
 def string(value: Any, what: str) -> str | None:
@@ -116,7 +58,7 @@ def json_column(value: Any, what: str) -> str | None:
 def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None, ...]:
     """Return the five counts in column order; raises `InvalidInputError`."""
     if tokens is None:
-        return (None,) * 5
+        return UNKNOWN_TOKENS
     if isinstance(tokens, Mapping):
         for name in tokens.keys() - set(Tokens.__slots__):
             raise InvalidInputError(
@@ -208,23 +150,30 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
     status = one_of(draft.status, STATUSES, "status")
     if draft.type == "tool" and status is None:
         status = "pending"
+    part_id = draft.id
+    if part_id is None:
+        part_id = ids.new_part_id()
+    else:
+        ids.valid_id(part_id, "id (of a part)")
+    created, updated, started, ended = _part_times(draft)
     return PartRow(
-        ids.new_part_id()
-        if draft.id is None
-        else ids.valid_id(draft.id, "id (of a part)"),
-        ids.valid_id(draft.type, "the type of a part"),
-        string(draft.tool, "tool"),
-        None if draft.call_id is None else string(draft.call_id, "a call id"),
-        status,
-        one_of(draft.outcome, OUTCOMES, "outcome"),
-        string(draft.title, "title"),
-        input_text,
-        text,
-        text_blob,
-        input_blob,
-        data,
-        data_blob,
-        *_part_times(draft),
+        id=part_id,
+        type=ids.valid_id(draft.type, "the type of a part"),
+        tool=string(draft.tool, "tool"),
+        call_id=string(draft.call_id, "a call id"),
+        status=status,
+        outcome=one_of(draft.outcome, OUTCOMES, "outcome"),
+        title=string(draft.title, "title"),
+        input=input_text,
+        text=text,
+        text_blob=text_blob,
+        input_blob=input_blob,
+        data=data,
+        data_blob=data_blob,
+        time_created=created,
+        time_updated=updated,
+        time_started=started,
+        time_ended=ended,
     )
 
 
@@ -261,35 +210,48 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
         raise InvalidInputError("a message needs a role, and an event a kind")
     data = codec.pack_data(draft.data)
     data_blob = spill(data, codec.MSGPACK, blobs)
+    message_id = draft.id
+    if message_id is None:
+        message_id = ids.new_message_id()
+    else:
+        ids.valid_id(message_id, "id (of a message)")
+    if draft.turn_id is not None:
+        ids.valid_id(draft.turn_id, "turn_id")
     return MessageRow(
-        ids.new_message_id()
-        if draft.id is None
-        else ids.valid_id(draft.id, "id (of a message)"),
-        None if draft.turn_id is None else ids.valid_id(draft.turn_id, "turn_id"),
-        draft.role,
-        string(draft.kind, "kind"),
-        string(draft.agent, "agent"),
-        string(draft.provider_id, "provider"),
-        string(draft.model_id, "model"),
-        string(draft.response_id, "response_id"),
-        bounds.usd(draft.cost),
-        token_counts(draft.tokens),
-        one_of(draft.finish, FINISHES, "finish"),
-        json_column(draft.error, "error"),
-        bounds.integer(draft.time_created, "time_created"),
-        bounds.integer(draft.time_completed, "time_completed"),
-        None if data_blob else data,
-        data_blob,
+        id=message_id,
+        turn_id=draft.turn_id,
+        role=draft.role,
+        kind=string(draft.kind, "kind"),
+        agent=string(draft.agent, "agent"),
+        provider_id=string(draft.provider_id, "provider"),
+        model_id=string(draft.model_id, "model"),
+        response_id=string(draft.response_id, "response_id"),
+        cost=bounds.usd(draft.cost),
+        tokens=token_counts(draft.tokens),
+        finish=one_of(draft.finish, FINISHES, "finish"),
+        error=json_column(draft.error, "error"),
+        time_created=bounds.integer(draft.time_created, "time_created"),
+        time_completed=bounds.integer(draft.time_completed, "time_completed"),
+        data=None if data_blob else data,
+        data_blob=data_blob,
     )
 
 
 def usage_key(
-    source: str, usage_id: str, row: MessageRow, time_created: int
+    source: str,
+    usage_id: str,
+    model_id: str | None,
+    time_created: int,
+    usage: tuple[float | None, ...],
 ) -> str | None:
-    """Return the key under which a message's cost is counted once; None without usage."""
-    if row.cost is None and all(count is None for count in row.tokens):
+    """Return the key under which a message's cost is counted once; None without usage.
+
+    *usage* are the cost and the token counts, in the order of `USAGE`.
+    """
+    if usage == UNKNOWN_USAGE:
         return None
-    return codec.usage_key(source, usage_id, row.model_id, time_created, row.tokens)
+    _, *tokens = usage
+    return codec.usage_key(source, usage_id, model_id, time_created, tokens)
 
 
 def same_json(a: str | None, b: str | None) -> bool:

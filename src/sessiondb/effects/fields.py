@@ -12,9 +12,9 @@ from typing import Any
 
 from sessiondb import codec
 from sessiondb.effects import encode
-from sessiondb.effects.encode import Blob
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Tokens, bounds
+from sessiondb.schema.rows import Blob
 
 _FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
 _ALLOWED = {

@@ -24,7 +24,7 @@ from sqlalchemy import (
     text,
 )
 
-from sessiondb.effects.message import MESSAGE, PART, seq_of
+from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, recount
 from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.session import check_chain, free_slug
@@ -36,6 +36,7 @@ from sessiondb.model.handles import LEAF, SessionHandle
 from sessiondb.model.paths import path_to
 from sessiondb.places import stored
 from sessiondb.schema import file_diff, label, message, part, session, todo
+from sessiondb.schema.rows import FILE_DIFF, LABEL, MESSAGE, TODO, columns
 
 _SUFFIX = re.compile(r"(?:^| )\(fork #(\d{1,9})\)$")
 
@@ -98,7 +99,7 @@ def _copy_parts() -> Any:
     cut = or_(unsettled, lost)
     return _copy(
         part,
-        PART[1:],
+        columns(part),
         _copied(part),
         session_id=_new,
         inherited=literal_column("1"),
@@ -112,19 +113,12 @@ def _copy_parts() -> Any:
 
 
 _COPY_PARTS = Statement(_copy_parts)
-_TODO = tuple(
-    "session_id position id content status priority time_created time_updated".split()
-)
 _COPY_TODOS = Statement(
-    lambda: _copy(todo, _TODO, todo.c.session_id == p("sid"), session_id=_new)
+    lambda: _copy(todo, TODO, todo.c.session_id == p("sid"), session_id=_new)
 )
-_LABEL = ("session_id", "seq", "label")
-_COPY_LABELS = Statement(lambda: _copy(label, _LABEL, _copied(label), session_id=_new))
-_DIFF = tuple(
-    "session_id seq path before_blob after_blob patch additions deletions".split()
-)
+_COPY_LABELS = Statement(lambda: _copy(label, LABEL, _copied(label), session_id=_new))
 _COPY_DIFFS = Statement(
-    lambda: _copy(file_diff, _DIFF, _copied(file_diff), session_id=_new)
+    lambda: _copy(file_diff, FILE_DIFF, _copied(file_diff), session_id=_new)
 )
 _SESSION = tuple(
     "id project_id parent_id relation parent_seq root_id slug title title_source directory version "

@@ -11,11 +11,11 @@ from typing import Any
 
 from sqlalchemy import and_, func, select, text
 
-from sessiondb.effects.encode import Blob
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.schema import message, part
+from sessiondb.schema.rows import Blob
 
 _ROW = Statement(
     lambda: (

@@ -17,13 +17,8 @@ from sqlalchemy import delete, func, select, update
 
 from sessiondb import ids
 from sessiondb.effects import ownership
-from sessiondb.effects.encode import Blob, MessageRow, PartRow
 from sessiondb.effects.project import Place, project_of
-from sessiondb.effects.session import (
-    MAX_CHAIN,
-    SESSION,
-    free_slug,
-)
+from sessiondb.effects.session import MAX_CHAIN, free_slug
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.places import stored
@@ -33,6 +28,7 @@ from sessiondb.schema import (
     session,
     tombstone,
 )
+from sessiondb.schema.rows import SESSION, Blob, MessageRow, PartRow
 
 
 class Entry(NamedTuple):

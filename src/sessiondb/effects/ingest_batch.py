@@ -10,14 +10,14 @@ from sqlalchemy import delete, func, select, text
 
 from sessiondb import codec
 from sessiondb.effects import ownership
-from sessiondb.effects.encode import MessageRow, PartRow
 from sessiondb.effects.ingest import Entry, Run
-from sessiondb.effects.message import MESSAGE, PART, insert_message, insert_part
+from sessiondb.effects.message import insert_message, insert_part
 from sessiondb.effects.results import fill_call, filled_call
 from sessiondb.effects.session import put_label
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
 from sessiondb.schema import label, message, part
+from sessiondb.schema.rows import MESSAGE, PART, MessageRow, PartRow
 
 #: The stored state that a message imported again is compared with; a restore uses the same.
 MATCH = Statement(

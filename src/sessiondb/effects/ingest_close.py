@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import and_, delete, func, select
 
 from sessiondb.effects import ownership
-from sessiondb.effects.encode import Blob
 from sessiondb.effects.ingest import Run
 from sessiondb.effects.session import write_todos
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of, upsert_text
 from sessiondb.schema import file_diff, import_ledger, message, session, todo
+from sessiondb.schema.rows import Blob
 
 _SEQ = Statement(
     lambda: select(message.c.seq).where(

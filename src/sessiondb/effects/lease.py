@@ -17,6 +17,7 @@ from sessiondb.effects.holders import held, new_holder
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, upsert_text
 from sessiondb.schema import LIVING_LEASE, lease
+from sessiondb.schema.rows import LEASE
 
 __all__ = ["DropLease", "TakeLease", "new_holder", "require_free"]
 
@@ -54,8 +55,7 @@ class TakeLease:
         if not self.renew:
             tx.peek(self.session_id)
         require_free(tx, self.session_id, self.holder)
-        columns = ("session_id", "holder", "ttl", "time_expires")
-        sql = upsert_text(lease, columns)
+        sql = upsert_text(lease, LEASE)
         values = (self.session_id, self.holder, self.ttl_ms, tx.now + self.ttl_ms)
         tx.connection.execute(sql, values)
 

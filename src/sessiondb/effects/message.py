@@ -8,30 +8,27 @@ where a caller gave the id or the unit is being retried.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import or_, select
 
 from sessiondb import codec
 from sessiondb.effects import ownership
-from sessiondb.effects.encode import Blob, MessageRow, PartRow, same_json, usage_key
+from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.results import fill_call, filled_call
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, NotFoundError
 from sessiondb.model.handles import LEAF, MessageHandle
 from sessiondb.schema import message, part, session
+from sessiondb.schema.rows import (
+    MESSAGE,
+    PART,
+    Blob,
+    MessageRow,
+    PartRow,
+)
 
-MESSAGE = tuple(
-    "session_id seq id parent_seq turn_id role kind agent provider_id model_id response_id "
-    "usage_key cost tokens_input tokens_output tokens_reasoning tokens_cache_read "
-    "tokens_cache_write finish error inherited time_created time_completed data data_blob".split()
-)
-PART = tuple(
-    "rid session_id seq idx id type tool call_id status outcome title input text text_blob "
-    "input_blob data data_blob inherited indexed time_created time_updated time_started "
-    "time_ended".split()
-)
 TITLE_LENGTH = 80
 
 in_session = message.c.session_id == p("sid")
@@ -55,24 +52,27 @@ _TURN = Statement(
 )
 of_message = (part.c.session_id == p("sid"), part.c.seq == p("at"))
 
-#: The parts of a message, as `same_part` compares them.
-PARTS = Statement(
+
+class StoredPart(NamedTuple):
+    """A part as `same_part` compares it."""
+
+    id: str
+    type: str
+    tool: str | None
+    call_id: str | None
+    status: str | None
+    input: str | None
+    input_blob: str | None
+    text: str | None
+    text_blob: str | None
+    outcome: str | None
+    data: bytes | None
+    data_blob: str | None
+
+
+_PARTS = Statement(
     lambda: (
-        select(
-            part.c.idx,
-            part.c.id,
-            part.c.type,
-            part.c.tool,
-            part.c.call_id,
-            part.c.status,
-            part.c.input,
-            part.c.input_blob,
-            part.c.text,
-            part.c.text_blob,
-            part.c.outcome,
-            part.c.data,
-            part.c.data_blob,
-        )
+        select(*(part.c[name] for name in StoredPart._fields))
         .where(*of_message)
         .order_by(part.c.idx)
     )
@@ -104,15 +104,17 @@ def insert_message(
 ) -> int:
     """Insert one message row; return its time of creation."""
     created = tx.now if row.time_created is None else row.time_created
-    tx.insert(
-        message,
-        MESSAGE,
-        (
-            session_id, seq, row.id, parent_seq, turn_id, row.role, row.kind, row.agent,
-            row.provider_id, row.model_id, row.response_id, key, row.cost, *row.tokens, row.finish,
-            row.error, inherited, created, row.time_completed, row.data, row.data_blob,
-        ),
-    )  # fmt: skip
+    values = row.values(
+        session_id=session_id,
+        seq=seq,
+        parent_seq=parent_seq,
+        turn_id=turn_id,
+        usage_key=key,
+        inherited=inherited,
+        time_created=created,
+        time_completed=row.time_completed,
+    )
+    tx.insert(message, MESSAGE, values)
     return created
 
 
@@ -135,51 +137,76 @@ def insert_part(
     stated = made if row.time_created is None else row.time_created
     created = tx.now if stated is None else stated
     updated = created if row.time_updated is None else row.time_updated
-    tx.insert(
-        part,
-        PART,
-        (
-            rid,
-            session_id,
-            seq,
-            idx,
-            *row[:13],
-            inherited,
-            0,
-            created,
-            updated,
-            *row[15:],
-        ),
+    values = row.values(
+        rid=rid,
+        session_id=session_id,
+        seq=seq,
+        idx=idx,
+        inherited=inherited,
+        time_created=created,
+        time_updated=updated,
     )
+    tx.insert(part, PART, values)
     if not inherited and (complete or row.settled) and row.searchable:
         tx.to_index.append(rid)
 
 
+def parts_of(tx: Transaction, session_id: str, seq: int) -> list[StoredPart]:
+    """Return the parts of a message in their order; [] for a message without any."""
+    return [StoredPart._make(row) for row in tx.run(_PARTS, sid=session_id, at=seq)]
+
+
 def same_part(
-    tx: Transaction, session_id: str, stored: Any, row: PartRow, is_open: bool
+    tx: Transaction, session_id: str, stored: StoredPart, row: PartRow, is_open: bool
 ) -> bool:
     """Return whether a stored part is what *row* would write, or what became of it since.
 
     A call continues, the text of a part of an open message grows, and the text of
     a result may be stored with its call.
     """
-    _, part_id, kind, tool, call_id, status, given, given_blob, *result = stored
-    if (kind, tool, call_id) != (row.type, row.tool, row.call_id):
+    if (stored.type, stored.tool, stored.call_id) != (row.type, row.tool, row.call_id):
         return False
-    tx.aliases[row.id] = part_id
-    if row.status in ("pending", "running") and status != row.status:
+
+    tx.aliases[row.id] = stored.id
+    has_moved_on = not row.settled and row.status is not None
+    if has_moved_on and stored.status != row.status:
         return True
-    shown, shown_blob, outcome, data, data_blob = result
-    if is_open and not row.text and not row.text_blob and row.status is None:
-        data, data_blob = row.data, row.data_blob
-    elif (shown, shown_blob) != (row.text, row.text_blob):
-        emptied = kind == "tool-result" and shown is None and shown_blob is None
-        if not emptied or not filled_call(tx, session_id, row):
-            return False
-    same = (status, outcome, data_blob) == (row.status, row.outcome, row.data_blob)
-    if not is_open or row.input or row.input_blob:
-        same = same and given_blob == row.input_blob and same_json(given, row.input)
-    return same and (data == row.data or codec.unpack(data) == codec.unpack(row.data))
+
+    is_growing = is_open and row.status is None and not row.text and not row.text_blob
+    if is_growing:
+        return _same_call(stored, row, is_open)
+    return (
+        _same_text(tx, session_id, stored, row)
+        and _same_call(stored, row, is_open)
+        and _same_data(stored, row)
+    )
+
+
+def _same_text(
+    tx: Transaction, session_id: str, stored: StoredPart, row: PartRow
+) -> bool:
+    if (stored.text, stored.text_blob) == (row.text, row.text_blob):
+        return True
+    is_empty = stored.text is None and stored.text_blob is None
+    return (
+        is_empty and stored.type == "tool-result" and filled_call(tx, session_id, row)
+    )
+
+
+def _same_call(stored: StoredPart, row: PartRow, is_open: bool) -> bool:
+    if (stored.status, stored.outcome) != (row.status, row.outcome):
+        return False
+    if is_open and not (row.input or row.input_blob):
+        return True
+    return stored.input_blob == row.input_blob and same_json(stored.input, row.input)
+
+
+def _same_data(stored: StoredPart, row: PartRow) -> bool:
+    if stored.data_blob != row.data_blob:
+        return False
+    return stored.data == row.data or codec.unpack(stored.data) == codec.unpack(
+        row.data
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -232,10 +259,25 @@ class Append:
     ) -> str | None:
         row = self.row
         created = tx.now if row.time_created is None else row.time_created
-        if row.time_completed is None and not self.open:
-            row = row._replace(time_completed=created)
-        key = usage_key(state.source, row.response_id or row.id, row, created)
-        insert_message(tx, state.id, seq, row, parent_seq=parent, turn_id=turn, key=key)
+        completed = row.time_completed
+        if completed is None and not self.open:
+            completed = created
+
+        name = row.response_id or row.id
+        key = usage_key(
+            state.source, name, row.model_id, created, (row.cost, *row.tokens)
+        )
+        values = row.values(
+            session_id=state.id,
+            seq=seq,
+            parent_seq=parent,
+            turn_id=turn,
+            usage_key=key,
+            inherited=0,
+            time_created=created,
+            time_completed=completed,
+        )
+        tx.insert(message, MESSAGE, values)
         for idx, given in enumerate(self.parts):
             item = given
             if given.type == "tool-result":
@@ -250,7 +292,7 @@ class Append:
         if found is None:
             return False
         seq, role, kind, turn_id, completed = found
-        stored = tx.run(PARTS, sid=state.id, at=seq).fetchall()
+        stored = parts_of(tx, state.id, seq)
         same = (role, kind) == (self.row.role, self.row.kind)
         same = same and self.row.turn_id in (None, turn_id)
         same = (

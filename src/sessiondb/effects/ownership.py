@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import and_, func, literal_column, select, text
 
-from sessiondb.effects.transaction import TOKENS, SessionState, Transaction
+from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import message, part, session
 from sessiondb.schema.sums import cost_sum, count_sum
+from sessiondb.schema.tables import TOKENS, USAGE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,9 +99,13 @@ _PART_RIDS = Statement(
 )
 
 
+#: The counters of a session, in the order of `_TOTAL`.
+_COUNTERS = ("message_count", "cost", "cost_inherited", *TOKENS)
+
+
 def _total() -> Any:
     sums = [cost_sum("cost", "inherited = 0"), cost_sum("cost", "inherited = 1")]
-    sums += [count_sum(f"tokens_{name}", "inherited = 0") for name in TOKENS]
+    sums += [count_sum(name, "inherited = 0") for name in TOKENS]
     columns: list[Any] = [literal_column(sql) for sql in sums]
     return (
         select(func.count(), *columns)
@@ -112,22 +117,15 @@ def _total() -> Any:
 _TOTAL = Statement(_total)
 _RECOUNT = update_of(
     session,
-    "message_count cost cost_inherited "
-    + " ".join(f"tokens_{name}" for name in TOKENS),
+    " ".join(_COUNTERS),
     session.c.id == p("sid"),
 )
 
 
 def recount(tx: Transaction, session_ids: Iterable[str]) -> None:
     """Make the counters of sessions those of their messages."""
-    columns = (
-        "message_count",
-        "cost",
-        "cost_inherited",
-        *(f"tokens_{name}" for name in TOKENS),
-    )
     for session_id in session_ids:
-        values = dict(zip(columns, tx.one(_TOTAL, sid=session_id), strict=True))
+        values = dict(zip(_COUNTERS, tx.one(_TOTAL, sid=session_id), strict=True))
         tx.run(_RECOUNT, sid=session_id, **values)
         state = tx.states.get(session_id)
         for name, value in values.items():
@@ -165,10 +163,6 @@ def derive_model(tx: Transaction, session_id: str) -> None:
     if session_id in tx.states:
         state = tx.states[session_id]
         state.provider_id, state.model_id = provider_id, model_id
-
-
-#: The columns of a message that its session sums up.
-USAGE = ("cost", *(f"tokens_{name}" for name in TOKENS))
 
 
 @cache

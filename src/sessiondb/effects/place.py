@@ -16,6 +16,7 @@ from sessiondb.engine.sql import Statement, p, update_of, upsert_text
 from sessiondb.errors import NotFoundError
 from sessiondb.places import stored
 from sessiondb.schema import project, project_directory, session, terminal
+from sessiondb.schema.rows import TERMINAL
 
 
 def _is_below(column: ColumnElement[Any]) -> ColumnElement[bool]:
@@ -149,7 +150,6 @@ class UseTerminal:
     def apply(self, tx: Transaction) -> None:
         """Write it; raises `NotFoundError`."""
         tx.peek(self.session_id)
-        columns = ("id", "directory", "session_id", "time_updated")
-        sql = upsert_text(terminal, columns)
+        sql = upsert_text(terminal, TERMINAL)
         where = self.directory
         tx.connection.execute(sql, (self.terminal_id, where, self.session_id, tx.now))

@@ -20,6 +20,7 @@ from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.places import stored
 from sessiondb.schema import project, project_directory
+from sessiondb.schema.rows import DIRECTORY
 
 
 @dataclass(slots=True)
@@ -84,7 +85,6 @@ _FORGET_DIRECTORY = Statement(
         project_directory.c.project_id == p("pid"),
     )
 )
-_DIRECTORY = ("directory", "project_id", "kind", "time_created")
 
 
 def project_of(tx: Transaction, place: Place) -> str:
@@ -107,7 +107,7 @@ def add_directory(tx: Transaction, project_id: str, directory: str, kind: str) -
     """Record that a directory belongs to a project; one that it had before counts again."""
     # Not an upsert: the row that was written last is the one that counts.
     tx.run(_FORGET_DIRECTORY, directory=directory, pid=project_id)
-    tx.insert(project_directory, _DIRECTORY, (directory, project_id, kind, tx.now))
+    tx.insert(project_directory, DIRECTORY, (directory, project_id, kind, tx.now))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

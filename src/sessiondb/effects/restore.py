@@ -18,18 +18,18 @@ from sqlalchemy import select, text
 
 from sessiondb import codec
 from sessiondb.effects import ownership
-from sessiondb.effects.encode import Blob, PartRow
 from sessiondb.effects.ingest import Entry, Run, above
 from sessiondb.effects.ingest_batch import DROP_PARTS, MATCH, MATCH_PARTS, SHARED_KEYS
-from sessiondb.effects.message import MESSAGE, insert_message, insert_part
+from sessiondb.effects.message import insert_message, insert_part
 from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.results import filled_call
-from sessiondb.effects.session import MAX_CHAIN, SESSION, free_slug
+from sessiondb.effects.session import MAX_CHAIN, free_slug
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, as_list, p, update_of
 from sessiondb.model import StoredMessage, StoredSession
 from sessiondb.places import stored
 from sessiondb.schema import message, session, tombstone
+from sessiondb.schema.rows import MESSAGE, SESSION, Blob, PartRow
 
 _FOUND = Statement(
     lambda: select(session.c.id, session.c.revision, session.c.time_importing).where(

@@ -13,11 +13,12 @@ from sessiondb.effects.ingest import above, below
 from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.restore import Restoration
 from sessiondb.effects.restore_fields import LoggedFields, Merge
-from sessiondb.effects.session import MAX_CHAIN, PROMPT
+from sessiondb.effects.session import MAX_CHAIN
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of, upsert_text
 from sessiondb.places import stored
 from sessiondb.schema import import_ledger, message, prompt, session
+from sessiondb.schema.rows import PROMPT
 
 _SEQ = Statement(
     lambda: select(message.c.seq).where(

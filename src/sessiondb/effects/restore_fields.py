@@ -12,7 +12,6 @@ from sqlalchemy import delete, select
 
 from sessiondb import codec
 from sessiondb.effects import encode
-from sessiondb.effects.encode import Blob
 from sessiondb.effects.ingest import note_model
 from sessiondb.effects.paths import nearest
 from sessiondb.effects.restore import Restoration
@@ -30,6 +29,7 @@ from sessiondb.model import StoredSession, versions
 from sessiondb.model.versions import Version, digest, order
 from sessiondb.schema import blob as blob_table
 from sessiondb.schema import file_diff, label, message, session, todo
+from sessiondb.schema.rows import Blob
 
 #: Field → the columns it is.
 _COLUMNS = {

@@ -11,10 +11,10 @@ from sqlalchemy import select, text
 from sessiondb import codec
 from sessiondb.effects import paths
 from sessiondb.effects.calls import BY_CALL, add_data, data_of
-from sessiondb.effects.encode import PartRow
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import part
+from sessiondb.schema.rows import PartRow
 
 _CALLS = Statement(
     lambda: (

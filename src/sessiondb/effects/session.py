@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy import delete, select
 
 from sessiondb import ids
-from sessiondb.effects.encode import Blob
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model
 from sessiondb.effects.project import Place, project_of
@@ -19,14 +18,8 @@ from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError
 from sessiondb.places import stored
 from sessiondb.schema import file_diff, label, prompt, session, todo
+from sessiondb.schema.rows import FILE_DIFF, LABEL, PROMPT, SESSION, TODO, Blob
 
-SESSION = tuple(
-    "id project_id parent_id relation parent_seq call_id parent_source_id root_id slug title "
-    "title_source directory version source source_id agent provider_id model_id model_source "
-    "summary_additions summary_deletions summary_files summary_diffs share_url revert permission "
-    "metadata time_created time_updated time_compacting time_archived time_importing "
-    "time_imported data data_blob".split()
-)
 #: A cascade of SQLite's fails at 1,000 levels.
 MAX_CHAIN = 500
 
@@ -144,13 +137,16 @@ class CreateSession:
         row = tx.one(_EXISTING, sid=self.id)
         if row is None:
             return False
-        if row[4] is not None:
+
+        parent_id, relation, source, source_id, time_deleted = row
+        if time_deleted is not None:
             raise ConflictError(
                 f"session {self.id} was deleted and is still being removed"
             )
-        if row[:2] != (self.parent_id, self.relation):
+        if (parent_id, relation) != (self.parent_id, self.relation):
             raise ConflictError(f"session {self.id} exists with another parent")
-        if self.source_id is not None and row[2:4] != (self.source, self.source_id):
+        named = (self.source, self.source_id)
+        if self.source_id is not None and (source, source_id) != named:
             raise ConflictError(f"session {self.id} exists with another source id")
         return True
 
@@ -253,9 +249,6 @@ class SetDirectory:
 
 
 _CLEAR_TODOS = Statement(lambda: delete(todo).where(todo.c.session_id == p("sid")))
-_TODO = tuple(
-    "session_id position id content status priority time_created time_updated".split()
-)
 _DIFF_BLOBS = Statement(
     lambda: select(file_diff.c.before_blob, file_diff.c.after_blob).where(
         file_diff.c.session_id == p("sid")
@@ -263,9 +256,6 @@ _DIFF_BLOBS = Statement(
 )
 _CLEAR_DIFFS = Statement(
     lambda: delete(file_diff).where(file_diff.c.session_id == p("sid"))
-)
-_DIFF = tuple(
-    "session_id seq path before_blob after_blob patch additions deletions".split()
 )
 
 
@@ -291,7 +281,7 @@ def write_todos(
     """Replace the rows of a todo list."""
     tx.run(_CLEAR_TODOS, sid=state.id)
     for position, row in enumerate(todos):
-        tx.insert(todo, _TODO, (state.id, position, *row, tx.now, tx.now))
+        tx.insert(todo, TODO, (state.id, position, *row, tx.now, tx.now))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -311,7 +301,7 @@ class SetDiffs:
         tx.run(_CLEAR_DIFFS, sid=state.id)
         tx.insert_blobs(self.blobs)
         for row in self.rows:
-            tx.insert(file_diff, _DIFF, (state.id, *row))
+            tx.insert(file_diff, FILE_DIFF, (state.id, *row))
 
 
 _DROP_LABELS = Statement(
@@ -345,10 +335,9 @@ def put_label(tx: Transaction, session_id: str, seq: int, name: str | None) -> N
         tx.run(_DROP_LABELS, sid=session_id, at=seq)
         return
     tx.run(_DROP_NAME, sid=session_id, name=name)
-    tx.insert(label, ("session_id", "seq", "label"), (session_id, seq, name))
+    tx.insert(label, LABEL, (session_id, seq, name))
 
 
-PROMPT = tuple("id text directory project_id session_id source time_created".split())
 _PROMPT_IS = Statement(lambda: select(prompt.c.text).where(prompt.c.id == p("pid")))
 
 

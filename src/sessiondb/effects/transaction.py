@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -18,7 +18,6 @@ from sqlalchemy import and_, exists, func, or_, select, text, update
 from sqlalchemy.sql import ClauseElement
 
 from sessiondb.clock import now_ms
-from sessiondb.effects.encode import Blob
 from sessiondb.effects.holders import held, of_this_process
 from sessiondb.engine.sql import (
     Statement,
@@ -46,34 +45,20 @@ from sessiondb.schema import (
     session,
 )
 from sessiondb.schema.feed import DATABASE
+from sessiondb.schema.rows import BLOB, Blob
+from sessiondb.schema.tables import TOKENS
 
 E = TypeVar("E")
-TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
-_STATE = (
-    "id project_id parent_id relation root_id source title title_source leaf_seq "
-    "last_seq revision message_count cost cost_inherited tokens_input tokens_output "
-    "tokens_reasoning tokens_cache_read tokens_cache_write time_created time_updated "
-    "time_detached time_importing directory provider_id model_id model_source time_imported"
-).split()
+#: The columns of a session row that a transaction moves.
 _KEPT = (
-    "leaf_seq last_seq revision change message_count cost cost_inherited tokens_input "
-    "tokens_output tokens_reasoning tokens_cache_read tokens_cache_write time_updated "
-    "time_detached provider_id model_id"
-).split()
+    "leaf_seq", "last_seq", "revision", "change", "message_count", "cost", "cost_inherited",
+    *TOKENS, "time_updated", "time_detached", "provider_id", "model_id",
+)  # fmt: skip
 #: A counter that another program set to the most there is stays there.
 _INT64 = (1 << 63) - 1
 _OWN = tuple(name for name in _KEPT if name not in ("revision", "change"))
 _own = attrgetter(*_OWN)
 
-_LOAD = Statement(
-    lambda: (
-        select(
-            *(session.c[name] for name in _STATE), lease.c.holder, lease.c.time_expires
-        )
-        .outerjoin(lease, and_(lease.c.session_id == session.c.id, text(LIVING_LEASE)))
-        .where(session.c.id == p("sid"), session.c.time_deleted.is_(None))
-    )
-)
 _KEEP = update_of(session, " ".join(_KEPT), session.c.id == p("sid"))
 _NEXT_RID = Statement(lambda: select(func.coalesce(func.max(part.c.rid), 0) + 1))
 _NEXT_CHANGE = Statement(
@@ -175,9 +160,8 @@ class SessionState:
             self.cost = (self.cost or 0.0) + sign * cost
         for name, value in zip(TOKENS, tokens, strict=True):
             if value is not None:
-                column = f"tokens_{name}"
-                total = (getattr(self, column) or 0) + sign * value
-                setattr(self, column, max(-_INT64, min(total, _INT64)))
+                total = (getattr(self, name) or 0) + sign * value
+                setattr(self, name, max(-_INT64, min(total, _INT64)))
 
     def answered(self, provider_id: str | None, model_id: str | None) -> None:
         """Let the model of an answer be that of the session, unless it was stated."""
@@ -185,6 +169,17 @@ class SessionState:
             self.provider_id, self.model_id = provider_id, model_id
 
 
+#: The columns of `SessionState`, which ends in those of the lease.
+_STATE = [of.name for of in fields(SessionState) if of.name in session.c]
+_LOAD = Statement(
+    lambda: (
+        select(
+            *(session.c[name] for name in _STATE), lease.c.holder, lease.c.time_expires
+        )
+        .outerjoin(lease, and_(lease.c.session_id == session.c.id, text(LIVING_LEASE)))
+        .where(session.c.id == p("sid"), session.c.time_deleted.is_(None))
+    )
+)
 _LARGE = Statement(
     lambda: insert_new(blob).values(
         hash=p("hash"),
@@ -238,7 +233,7 @@ class Transaction:
 
     def insert_blobs(self, blobs: Sequence[Blob]) -> None:
         """Store blobs that are not there yet."""
-        sql = insert_new_text(blob, ("hash", "size", "encoding", "data"))
+        sql = insert_new_text(blob, BLOB)
         small = [item for item in blobs if item.size < LARGE_BLOB]
         if small:
             self.connection.executemany(sql, small)

@@ -12,6 +12,7 @@ from sessiondb.effects.message import seq_of
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, as_list, numbers, p
 from sessiondb.schema import file_diff, message, part
+from sessiondb.schema.tables import USAGE
 
 _LINKS = Statement(
     lambda: (
@@ -36,7 +37,7 @@ _GOING = Statement(
         message.c.data_blob,
         message.c.inherited,
         message.c.model_id,
-        *(message.c[name] for name in ownership.USAGE),
+        *(message.c[name] for name in USAGE),
     ).where(message.c.session_id == p("sid"), message.c.seq.in_(numbers("seqs")))
 )
 _PART_BLOBS = Statement(
@@ -131,16 +132,22 @@ class Truncate:
         state = tx.session(sid)
         where: dict[str, Any] = {"sid": sid, "seqs": as_list(sorted(going))}
         rows = tx.run(_GOING, **where).fetchall()
-        lost = [ownership.Lost(state.root_id, *row[:4]) for row in rows]
         hashes = (
             tx.run(_PART_BLOBS, **where).fetchall()
             + tx.run(_DIFF_BLOBS, **where).fetchall()
         )
         tx.loose.update(h for row in hashes for h in row if h)
-        tx.loose.update(row[4] for row in rows if row[4])
+
+        lost, counted, models = [], [], []
+        for seq, message_id, created, key, data_blob, inherited, model, *usage in rows:
+            lost.append(ownership.Lost(state.root_id, seq, message_id, created, key))
+            counted.append((inherited, usage))
+            models.append(model)
+            tx.loose.update([data_blob] if data_blob else ())
+
         tx.run(_DROP_DIFFS, **where)
         tx.run(_DROP, **where)
-        ownership.subtract(tx, state, [(row[5], row[7:]) for row in rows])
+        ownership.subtract(tx, state, counted)
         ownership.recount(tx, ownership.settle(tx, lost))
-        if any(row[6] for row in rows):
+        if any(models):
             ownership.derive_model(tx, sid)

@@ -19,7 +19,6 @@ from sessiondb.effects import fork as fork_effect
 from sessiondb.effects import message as message_effects
 from sessiondb.effects import session as session_effects
 from sessiondb.effects.creation import SessionFields, Time, creation, session_id
-from sessiondb.effects.encode import Blob
 from sessiondb.effects.fields import (
     KEEP,
     diff_row,
@@ -50,6 +49,7 @@ from sessiondb.model.handles import (
     part_key,
     session_key,
 )
+from sessiondb.schema.rows import Blob
 
 
 class Effect(Protocol):

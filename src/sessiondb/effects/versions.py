@@ -16,6 +16,7 @@ from sessiondb.engine.sql import Statement, p, upsert_text
 from sessiondb.model import versions
 from sessiondb.model.versions import Version
 from sessiondb.schema import blob, file_diff, label, merge_base, message, session, todo
+from sessiondb.schema.rows import MERGE_BASE
 
 _COLUMNS = (
     "title", "title_source", "metadata", "revert", "permission", "summary_diffs", "share_url",
@@ -156,7 +157,7 @@ def versions_in(
 
 def agree(tx: Transaction, session_id: str, found: Mapping[str, Version]) -> None:
     """Make *found* the merge base of a session."""
-    sql = upsert_text(merge_base, ("session_id", "fields"))
+    sql = upsert_text(merge_base, MERGE_BASE)
     tx.connection.execute(sql, (session_id, versions.encoded(found)))
 
 

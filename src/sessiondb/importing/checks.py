@@ -27,7 +27,6 @@ from typing import Any
 
 from sessiondb import codec, ids
 from sessiondb.effects import encode
-from sessiondb.effects.encode import Blob, MessageRow, PartRow
 from sessiondb.effects.fields import diff_row
 from sessiondb.effects.ingest import Entry
 from sessiondb.effects.project_facts import ProjectFacts
@@ -47,6 +46,7 @@ from sessiondb.model import (
     bounds,
 )
 from sessiondb.model.versions import Version
+from sessiondb.schema.rows import Blob, MessageRow, PartRow
 
 RELATIONS = ("fork", "subagent")
 TITLE_SOURCES = ("user", "agent", "derived")

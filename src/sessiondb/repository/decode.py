@@ -121,28 +121,30 @@ def _without_damage(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 _message_blob = blob.alias("message_blob")
+_MESSAGE_FIELDS = [f.name for f in fields(Message) if f.name not in ("data", "parts")]
 MESSAGE_COLUMNS = (
-    *(message.c[f.name] for f in fields(Message) if f.name not in ("data", "parts")),
+    *(message.c[name] for name in _MESSAGE_FIELDS),
     message.c.data,
     _message_blob.c.data.label("large"),
 )
 MESSAGE_FROM = message.outerjoin(
     _message_blob, _message_blob.c.hash == message.c.data_blob
 )
-_names = [f.name for f in fields(Message)]
-_ERROR, _INHERITED = _names.index("error"), _names.index("inherited")
+_ERROR = _MESSAGE_FIELDS.index("error")
+_INHERITED = _MESSAGE_FIELDS.index("inherited")
 
 
 def message_of(row: tuple[Any, ...], parts: tuple[Part, ...]) -> Message:
     """Return the record of a row of `MESSAGE_COLUMNS`; raises `CorruptionError`."""
-    values = list(row[:-2])
-    packed = row[-2] or row[-1]
+    *values, packed, large = row
+    packed = packed or large
     try:
         if values[_ERROR] is not None:
             values[_ERROR] = json.loads(values[_ERROR])
         data = codec.unpack(packed) if packed else {}
     except _UNDECODABLE as error:
-        raise damaged(f"message {row[1]} of session {row[0]}", error) from error
+        session_id, seq, *_ = row
+        raise damaged(f"message {seq} of session {session_id}", error) from error
     values[_INHERITED] = values[_INHERITED] == 1
     return _make_message(*values, data, parts)
 
@@ -152,25 +154,18 @@ _text_blob, _input_blob, _data_blob = (
     blob.alias("ib"),
     blob.alias("db"),
 )
+#: The columns of a part whose value may be in a blob instead.
+_SPILLED = {
+    "text": func.coalesce(part.c.text, sql_cast(_text_blob.c.data, Text)).label("text"),
+    "input_json": func.coalesce(part.c.input, sql_cast(_input_blob.c.data, Text)).label(
+        "input"
+    ),
+}
+_PART_FIELDS = [f.name for f in fields(Part)]
 PART_COLUMNS = (
     part.c.seq,
-    part.c.idx,
-    part.c.id,
-    part.c.type,
-    part.c.tool,
-    part.c.call_id,
-    part.c.status,
-    part.c.outcome,
-    part.c.title,
-    func.coalesce(part.c.input, sql_cast(_input_blob.c.data, Text)).label("input"),
-    func.coalesce(part.c.text, sql_cast(_text_blob.c.data, Text)).label("text"),
-    part.c.data,
+    *(_SPILLED[n] if n in _SPILLED else part.c[n] for n in _PART_FIELDS),
     _data_blob.c.data.label("large"),
-    part.c.inherited,
-    part.c.time_created,
-    part.c.time_updated,
-    part.c.time_started,
-    part.c.time_ended,
 )
 PART_FROM = (
     part.outerjoin(_text_blob, _text_blob.c.hash == part.c.text_blob)
@@ -180,24 +175,30 @@ PART_FROM = (
 
 
 _EXACT = codec.EXACT.encode()
+_TEXT, _DATA = _PART_FIELDS.index("text"), _PART_FIELDS.index("data")
+_PART_INHERITED, _IDX = _PART_FIELDS.index("inherited"), _PART_FIELDS.index("idx")
 
 
 def part_of(row: tuple[Any, ...], session_id: str) -> Part:
     """Return the record of a row of `PART_COLUMNS`; raises `CorruptionError`."""
-    shown, packed, large = row[10:13]
+    seq, *values, large = row
+    packed = values[_DATA]
     try:
         if large is not None:
             data = codec.unpack_part(packed, large)
         else:
             data = codec.unpack(packed) if packed else {}
     except _UNDECODABLE as error:
-        what = f"part {row[1]} of message {row[0]} of session {session_id}"
+        what = f"part {values[_IDX]} of message {seq} of session {session_id}"
         raise damaged(what, error) from error
     if (packed and _EXACT in packed) or (large and _EXACT in large):
         exact = data.pop(codec.EXACT, None)
-        shown = exact if isinstance(exact, str) else shown
+        if isinstance(exact, str):
+            values[_TEXT] = exact
         data = codec.unguard(data)
-    return _make_part(*row[1:10], shown, data, row[13] == 1, *row[14:])
+    values[_DATA] = data
+    values[_PART_INHERITED] = values[_PART_INHERITED] == 1
+    return _make_part(*values)
 
 
 def parts_by_seq(

@@ -50,7 +50,16 @@ LIVING_LEASE = "time_expires > :now AND time_expires - :now <= 2 * ttl"
 #: True for a message that an import put behind its child.
 DISORDERED = "parent_seq >= seq"
 
-_TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
+#: The columns of token counts, of a message and of the sums of a session.
+TOKENS = (
+    "tokens_input",
+    "tokens_output",
+    "tokens_reasoning",
+    "tokens_cache_read",
+    "tokens_cache_write",
+)
+#: The columns of a message that its session sums up.
+USAGE = ("cost", *TOKENS)
 
 
 def _rid() -> Column[Any]:
@@ -89,7 +98,7 @@ def _blob_ref(name: str) -> Column[Any]:
 
 
 def _usage() -> list[Column[Any]]:
-    return [Column("cost", REAL), *(_int(f"tokens_{name}") for name in _TOKENS)]
+    return [Column("cost", REAL), *map(_int, TOKENS)]
 
 
 def _table(name: str, *args: Any) -> Table:

@@ -7,6 +7,7 @@ hide sessions that are deleted or still being imported.
 from __future__ import annotations
 
 from sessiondb.schema.sums import cost_sum, count_sum
+from sessiondb.schema.tables import TOKENS
 
 _ALIVE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
 # The indexes are named because the planner would walk all of the session, once for each call.
@@ -85,12 +86,9 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
  WHERE p.type = 'tool' AND {_ALIVE}
 """.strip()
 
-_TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
-_SUMS = ",\n       ".join(
-    f"{count_sum(f'm.tokens_{name}')} AS tokens_{name}" for name in _TOKENS
-)
+_SUMS = ",\n       ".join(f"{count_sum(f'm.{name}')} AS {name}" for name in TOKENS)
 _COST = f"{cost_sum('m.cost')} AS cost"
-_KNOWN = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
+_KNOWN = " OR ".join(f"m.{name} IS NOT NULL" for name in TOKENS)
 _COUNTED = f"""
   FROM message AS m JOIN session AS s ON s.id = m.session_id
  WHERE m.inherited = 0 AND {_ALIVE}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from sessiondb import codec
 from sessiondb.effects import encode
 from sessiondb.effects.calls import Settle, Start
-from sessiondb.effects.encode import Blob
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model.draft import NO_INPUT
 from sessiondb.model.handles import PartHandle, part_key
+from sessiondb.schema.rows import Blob
 
 if TYPE_CHECKING:
     from sessiondb.effects.unit import Effect

@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 
 from sessiondb import codec, ids
 from sessiondb.effects import encode
-from sessiondb.effects.encode import Blob
 from sessiondb.effects.growth import Grow, Growing, Seal
 from sessiondb.effects.lease import DropLease, TakeLease
 from sessiondb.effects.unit import Effect, Unit
@@ -28,6 +27,7 @@ from sessiondb.errors import InvalidInputError
 from sessiondb.model import PartDraft, Tokens, assistant
 from sessiondb.model.draft import NO_INPUT
 from sessiondb.model.handles import MessageHandle
+from sessiondb.schema.rows import Blob
 from sessiondb.streaming.parts import StreamCall, StreamPart
 from sessiondb.writer.job import Job
 from sessiondb.writer.service import Service
