@@ -13,16 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from sessiondb.engine.sqlite.files import (
-    creation_lock,
-    exposed,
+from sessiondb.engine.disk import (
     filesystem_of,
     free_bytes,
     identity,
     network_filesystem,
+    translated,
+)
+from sessiondb.engine.sqlite.files import (
+    creation_lock,
+    exposed,
     prepare,
     temporary_database,
-    translated,
 )
 from sessiondb.errors import (
     InvalidInputError,
@@ -99,7 +101,8 @@ def test_preparing_opens_no_descriptor_of_the_database(tmp_path: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from sessiondb.engine.sqlite.files import identity, prepare
+from sessiondb.engine.disk import identity
+from sessiondb.engine.sqlite.files import prepare
 opened = []
 sys.addaudithook(lambda event, args: opened.append(args[0]) if event == "open" else None)
 path = Path(sys.argv[1])

@@ -91,6 +91,7 @@ COMMIT_PATH = (
     "effects/transaction.py",
     "writer/thread.py",
     "writer/role.py",
+    "engine/sqlite/engine.py",
     "database/core.py",
     "writer/callbacks.py",
     "writer/inbox.py",

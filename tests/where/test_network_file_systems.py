@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sessiondb import ALL, AsyncStore, Store, user
-from sessiondb.engine.sqlite import files
+from sessiondb.engine import disk
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a file that says what is mounted where; at first all is local."""
     table = tmp_path / "mountinfo"
     table.write_text("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
-    monkeypatch.setattr(files, "_MOUNTINFO", table)
+    monkeypatch.setattr(disk, "_MOUNTINFO", table)
     return table
 
 

@@ -8,7 +8,6 @@ touched (one UPDATE per session and unit), the rows that search must take in
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
@@ -19,10 +18,11 @@ from sqlalchemy.sql import ClauseElement
 
 from sessiondb.clock import now_ms
 from sessiondb.effects.holders import held, of_this_process
+from sessiondb.engine.base import Connection, Cursor
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import (
     Statement,
     as_list,
-    insert_new,
     insert_new_text,
     insert_text,
     list_text,
@@ -180,23 +180,15 @@ _LOAD = Statement(
         .where(session.c.id == p("sid"), session.c.time_deleted.is_(None))
     )
 )
-_LARGE = Statement(
-    lambda: insert_new(blob).values(
-        hash=p("hash"),
-        size=p("size"),
-        encoding=p("encoding"),
-        data=func.zeroblob(p("bytes")),
-    )
-)
-#: Bytes from which a blob is written in pieces, and of such a piece.
-LARGE_BLOB, _PIECE = 8 << 20, 1 << 20
+#: Bytes from which a blob is handed to the engine alone.
+LARGE_BLOB = 8 << 20
 
 
 @dataclass(slots=True)
 class Transaction:
     """The open transaction of a batch; `begin_unit` before each unit, `finish` before COMMIT."""
 
-    connection: sqlite3.Connection
+    connection: Connection
     root: str | None = None
     now: int = field(default_factory=now_ms)
     states: dict[str, SessionState] = field(default_factory=dict)
@@ -217,7 +209,7 @@ class Transaction:
     #: The name of this database in cursors of changes, once a change was taken.
     _database: str = ""
 
-    def run(self, statement: Statement, **params: Any) -> sqlite3.Cursor:
+    def run(self, statement: Statement, **params: Any) -> Cursor:
         """Execute a compiled statement."""
         return self.connection.execute(*statement.bind(params))
 
@@ -239,18 +231,7 @@ class Transaction:
             self.connection.executemany(sql, small)
         for item in blobs if len(small) < len(blobs) else ():
             if item.size >= LARGE_BLOB:
-                self._insert_large(item)
-
-    def _insert_large(self, item: Blob) -> None:
-        """Store a blob piece by piece: SQLite would copy a bound value twice."""
-        names = {"hash": item.hash, "size": item.size, "encoding": item.encoding}
-        cursor = self.run(_LARGE, **names, bytes=len(item.data))
-        if cursor.rowcount != 1 or cursor.lastrowid is None:
-            return
-        with self.connection.blobopen("blob", "data", cursor.lastrowid) as target:
-            view = memoryview(item.data)
-            for start in range(0, len(view), _PIECE):
-                target.write(view[start : start + _PIECE])
+                ENGINE.insert_large_blob(self.connection, *item)
 
     def begin_unit(self, retried: bool, root: str | None) -> None:
         """Forget the session rows of the unit before."""
@@ -345,7 +326,7 @@ class Transaction:
         return self._next_rid - 1
 
     def forget_rids(self) -> None:
-        """Note that rows got row numbers of SQLite's own choice."""
+        """Note that rows got row numbers that the engine chose."""
         self._next_rid = None
 
     def flush(self) -> None:

@@ -7,8 +7,9 @@ through what is declared here, so that a second engine is one more folder beside
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 from sqlalchemy import BigInteger, Text, bindparam
 from sqlalchemy.ext.compiler import compiles
@@ -16,11 +17,53 @@ from sqlalchemy.sql import ClauseElement
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
+from sessiondb.errors import SessionDBError
+
+#: ``writer``, ``reader`` (queries only, beside writers), ``frozen`` (nothing is written, not
+#: even what a reader leaves beside the data).
+Mode = Literal["rw", "reader", "ro"]
+
+
+class Cursor(Protocol):
+    """The result of a statement, as every DBAPI has it."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows a statement changed."""
+
+    def fetchone(self) -> Any:
+        """Return the next row; None after the last."""
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the rows that are left."""
+
+
+class Connection(Protocol):
+    """A connection in autocommit: transactions are begun and ended by statements."""
+
+    @property
+    def in_transaction(self) -> bool:
+        """True between BEGIN and COMMIT or ROLLBACK."""
+
+    def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
+        """Run a statement; raises `Engine.Error`."""
+
+    def executemany(self, sql: str, parameters: Any, /) -> Cursor:
+        """Run a statement once for each item of *parameters*; raises `Engine.Error`."""
+
+    def close(self) -> None:
+        """Close it; an open transaction is rolled back."""
+
 
 class Dialect(Protocol):
     """How an engine writes SQL."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """SQLAlchemy's name of the dialect."""
 
     def compile(
         self, expression: ClauseElement, columns: Sequence[str] | None = None
@@ -72,3 +115,76 @@ class OnConflictDoNothing(ClauseElement):
     __visit_name__ = "on_conflict_do_nothing"
     # All that SQLAlchemy's compilers read: no particular constraint is meant.
     constraint_target = inferred_target_elements = inferred_target_whereclause = None
+
+
+class Engine(Protocol):
+    """A kind of database. It has no state: what differs between two databases is a connection.
+
+    Savepoints, COMMIT and ROLLBACK are standard SQL and not part of it.
+    """
+
+    @property
+    def name(self) -> str:
+        """How people call it."""
+
+    @property
+    def dialect(self) -> Dialect:
+        """How it writes SQL."""
+
+    #: What the driver raises; `translate` makes one of our errors of it.
+    Error: type[Exception]
+    #: The statements that begin a snapshot for reading, and a transaction that may write.
+    begin_read: str
+    begin_write: str
+
+    def translate(self, error: Exception, path: Path | None = None) -> SessionDBError:
+        """Return our error for one of the driver's, to be raised ``from`` it.
+
+        *path* is the database that was opened, if the caller knows it.
+        """
+
+    def connect(
+        self,
+        path: Path,
+        *,
+        mode: Mode = "rw",
+        busy_timeout: float = 10.0,
+        durability: str = "full",
+        one_thread: bool = False,
+    ) -> Connection:
+        """Open the database at *path*, which must exist; *busy_timeout* is in seconds.
+
+        With *one_thread* only this thread may use and close the connection; without it,
+        one thread at a time. Raises the errors of `translate`.
+        """
+
+    def connect_writer(self, path: Path) -> Connection:
+        """Open *path* for the writer of this process, with ``durability`` full."""
+
+    def set_durability(self, connection: Connection, level: str) -> None:
+        """Have commits be on disk when they return (``full``), or soon after (``normal``)."""
+
+    def set_busy_timeout(self, connection: Connection, seconds: float) -> None:
+        """Let statements of *connection* wait up to *seconds* for a lock."""
+
+    def schema_version(self, connection: Connection) -> int:
+        """Return the version of the schema that *connection* sees now."""
+
+    def check_newer(
+        self, connection: Connection, path: Path, version: int, *, writing: bool
+    ) -> None:
+        """Raise `SchemaVersionError` unless this release may use a newer schema."""
+
+    def insert_large_blob(
+        self, connection: Connection, name: str, size: int, encoding: str, data: bytes
+    ) -> None:
+        """Store *data* as the blob *name*, unless it is there, with little memory."""
+
+    def log_bytes(self, path: Path) -> int:
+        """Return the bytes of commits that are not yet part of the database's own file."""
+
+    def checkpoint(self, connection: Connection) -> bool:
+        """Move the log into the database and empty it; False if another process keeps it.
+
+        Raises `Error`.
+        """

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, Self
 
+from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
 from sessiondb.errors import (
     ConflictError,
@@ -47,7 +48,7 @@ def check_place(path: Path) -> bool:
     path = _absolute(path)
     check_name(path)
     _check_folders(path)
-    with files.translated(path):
+    with disk.translated(path):
         try:
             facts = path.lstat()
         except FileNotFoundError:
@@ -89,7 +90,7 @@ def writing(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     path = _absolute(path)
     _check_free(path, replace)
     part = part_of(path)
-    with files.translated(path):
+    with disk.translated(path):
         try:
             with _created(part) as file:
                 yield file
@@ -127,7 +128,7 @@ def part_of(path: Path) -> Path:
 def settle(part: Path, path: Path, *, replace: bool = False) -> None:
     """Give the complete file *part* its name; raises what `writing` does."""
     exists = _check_free(path, replace)
-    with files.translated(path):
+    with disk.translated(path):
         while not exists and not _linked(part, path):
             # Another process was faster; what it wrote is judged like any other file.
             exists = _check_free(path, replace)
@@ -151,7 +152,7 @@ class Folder:
         self._made: list[Path] = []
 
     def __enter__(self) -> Self:
-        with files.translated(self._folder):
+        with disk.translated(self._folder):
             self._check_folder(self._folder)
             self._make(self._folder)
             self._parts.mkdir(0o700)
@@ -174,7 +175,7 @@ class Folder:
         """
         self.path(name)
         part = self._parts / str(len(self._staged))
-        with files.translated(part):
+        with disk.translated(part):
             with _created(part) as file:
                 yield file
             before = self._staged.get(name)
@@ -215,7 +216,7 @@ class Folder:
         for name, part in self._staged.items():
             path = self.path(name)
             self._check_folder(path.parent)
-            with files.translated(path):
+            with disk.translated(path):
                 self._make(path.parent)
             settle(part, path, replace=replace)
         return len(self._staged)

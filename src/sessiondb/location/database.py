@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from sessiondb.engine import outputs
-from sessiondb.engine.sqlite.files import translated
+from sessiondb.engine.disk import translated
 from sessiondb.errors import (
     InvalidInputError,
     NotFoundError,

@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sessiondb.engine import outputs
-from sessiondb.engine.sqlite.files import make_folder, translated
+from sessiondb.engine.disk import make_folder, translated
 from sessiondb.errors import InvalidInputError, NotADatabaseError, NotFoundError
 from sessiondb.hints import command
 from sessiondb.location.directories import state_directory

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sessiondb.arguments import checked
-from sessiondb.engine import outputs
-from sessiondb.engine.sqlite import files
+from sessiondb.engine import disk, outputs
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.copying import copied
 from sessiondb.engine.sqlite.failures import translate
@@ -45,8 +44,8 @@ def backup(
     to = _path(to)
     outputs.check_name(to)
     # For a job that names a folder by the date, as private as the copy.
-    with files.translated(to):
-        files.make_folder(to.parent)
+    with disk.translated(to):
+        disk.make_folder(to.parent)
     if outputs.check_place(to):
         raise ConflictError(f"{to} already exists", hint="a backup needs a new file")
     with copied(store.path, to, part=part) as copy:

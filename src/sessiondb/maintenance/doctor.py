@@ -15,6 +15,7 @@ from typing import Any
 
 from sessiondb import __version__
 from sessiondb.arguments import checked
+from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.errors import SessionDBError
@@ -58,7 +59,7 @@ def diagnose(database: Database) -> dict[str, Any]:
         "database": {"kind": database.kind},
     }
     path = database.path
-    if path is None or files.identity(path) is None:
+    if path is None or disk.identity(path) is None:
         report["database"] |= {"path": str(path or ":memory:"), "exists": False}
     else:
         report["database"] |= _file(path)
@@ -91,10 +92,10 @@ def _file(path: Path) -> dict[str, Any]:
         "exists": True,
         "bytes": path.stat().st_size,
         "bytes_wal": wal.stat().st_size if wal.exists() else 0,
-        "bytes_free_on_disk": files.free_bytes(path),
+        "bytes_free_on_disk": disk.free_bytes(path),
         "mode": f"{path.stat().st_mode & 0o777:04o}",
         "exposed": [str(file) for file in files.exposed(path)],
-        "network_filesystem": files.network_filesystem(path),
+        "network_filesystem": disk.network_filesystem(path),
     }
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessiondb.arguments import checked
-from sessiondb.engine.sqlite import files
+from sessiondb.engine.disk import free_bytes
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.errors import StorageFullError
@@ -125,7 +125,7 @@ def _rooms(needs: list[tuple[Path, int]]) -> Iterator[Room]:
         first, sum_before = disks.get(disk, (folder, 0))
         disks[disk] = first, sum_before + needed
     for folder, needed in disks.values():
-        yield Room(folder, needed, files.free_bytes(folder))
+        yield Room(folder, needed, free_bytes(folder))
 
 
 def _temporary_folder(path: Path) -> Path:

@@ -10,11 +10,11 @@ import os
 import threading
 from pathlib import Path
 
-from sessiondb.engine.sqlite import files
+from sessiondb.engine import disk
 from sessiondb.errors import DatabaseReplacedError
 from sessiondb.writer.role import Writer, release_if_held
 
-_writers: dict[files.FileIdentity, Writer] = {}
+_writers: dict[disk.FileIdentity, Writer] = {}
 _resting: list[Writer] = []
 _lock = threading.RLock()
 
@@ -24,7 +24,7 @@ def acquire(path: Path, user: object) -> Writer:
 
     It stays open until *user*, and every other one, is given to `release`.
     """
-    identity = files.identity(path)
+    identity = disk.identity(path)
     if identity is None:
         raise DatabaseReplacedError(f"{path} does not exist any more")
     try:
@@ -44,7 +44,7 @@ def check_free(path: Path) -> None:
 
     Both would use one ``-wal`` and one ``-shm``. Raises `DatabaseReplacedError`.
     """
-    identity = files.identity(path)
+    identity = disk.identity(path)
     for writer in list(_writers.values()):
         if writer.path == path and writer.identity != identity:
             writer.check_in_place()

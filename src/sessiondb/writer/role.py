@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -26,10 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sqlite import files
-from sessiondb.engine.sqlite.connection import DURABILITY, connect
-from sessiondb.engine.sqlite.failures import translate
-from sessiondb.engine.sqlite.version import check_newer
+from sessiondb.engine import disk
+from sessiondb.engine.base import Connection
+from sessiondb.engine.default import ENGINE
 from sessiondb.errors import (
     BusyError,
     DatabaseReplacedError,
@@ -53,7 +51,7 @@ class Writer:
     """The writer of one database in this process."""
 
     path: Path
-    identity: files.FileIdentity
+    identity: disk.FileIdentity
     users: set[object] = field(default_factory=set)
     sinks: list[Sink] = field(default_factory=list)
     #: The number of the last batch that was ended.
@@ -65,7 +63,7 @@ class Writer:
     #: An RLock only because its owner alone can release it: see `_let_go`.
     _role: RLock = field(default_factory=threading.RLock)
     _serving: int | None = None
-    _connection: sqlite3.Connection | None = None
+    _connection: Connection | None = None
     _durability: str = ""
     _busy_timeout: float = -1.0
     _version: int = VERSION
@@ -198,7 +196,7 @@ class Writer:
             if batch.ended:
                 raise
             self._roll_back()
-            own = translate(error) if isinstance(error, sqlite3.Error) else error
+            own = _own(error)
             hopeless = isinstance(own, BusyError | DatabaseReplacedError)
             if len(batch.jobs) == 1 or hopeless:
                 batch.after, batch.changes = [], []
@@ -241,8 +239,8 @@ class Writer:
         self.serial = batch.serial
         self._batch = None
 
-    def _begin(self, connection: sqlite3.Connection) -> Transaction:
-        connection.execute("BEGIN IMMEDIATE")
+    def _begin(self, connection: Connection) -> Transaction:
+        connection.execute(ENGINE.begin_write)
         self._check_version(connection)
         return Transaction(connection)
 
@@ -278,7 +276,7 @@ class Writer:
                 tx.redirected(effect).apply(tx)
             tx.flush()
         except Exception as error:
-            own = translate(error) if isinstance(error, sqlite3.Error) else error
+            own = _own(error)
             own.__cause__ = None if own is error else error
             if isinstance(own, SessionDBError) and own.effect is None:
                 own.effect, own.position = verb, position
@@ -290,7 +288,7 @@ class Writer:
 
     # -- the connection ------------------------------------------------------
 
-    def _ready(self, batch: Batch) -> sqlite3.Connection:
+    def _ready(self, batch: Batch) -> Connection:
         if not self._in_place():
             # Empties the -wal, which the new file would otherwise take for its own.
             self._hang_up()
@@ -303,23 +301,22 @@ class Writer:
         if durability != self._durability:
             # Unknown until it is done: an interrupt must not leave a wrong belief.
             self._durability = ""
-            connection.execute(f"PRAGMA synchronous={DURABILITY[durability]}")
+            ENGINE.set_durability(connection, durability)
             self._durability = durability
         self._wait_up_to(connection, max(job.busy_timeout for job in batch.jobs))
         return connection
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Connection:
         if not self.users:
             raise StoreClosedError("the store is closed")
-        connection = self._connection = connect(self.path)
+        connection = self._connection = ENGINE.connect_writer(self.path)
         self._durability, self._busy_timeout = "full", 10.0
-        connection.execute("PRAGMA wal_autocheckpoint=4000")
         return connection
 
-    def _wait_up_to(self, connection: sqlite3.Connection, seconds: float) -> None:
+    def _wait_up_to(self, connection: Connection, seconds: float) -> None:
         if seconds != self._busy_timeout:
             self._busy_timeout = -1.0
-            connection.execute(f"PRAGMA busy_timeout={int(seconds * 1000)}")
+            ENGINE.set_busy_timeout(connection, seconds)
             self._busy_timeout = seconds
 
     def check_in_place(self) -> None:
@@ -331,14 +328,14 @@ class Writer:
             )
 
     def _in_place(self) -> bool:
-        return files.identity(self.path) == self.identity
+        return disk.identity(self.path) == self.identity
 
-    def _check_version(self, connection: sqlite3.Connection) -> None:
+    def _check_version(self, connection: Connection) -> None:
         """Another process may have migrated the file since the last commit."""
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        version = ENGINE.schema_version(connection)
         if version != self._version:
             if version > VERSION:
-                check_newer(connection, self.path, version, writing=True)
+                ENGINE.check_newer(connection, self.path, version, writing=True)
             self._version = version
 
     def _roll_back(self) -> None:
@@ -347,26 +344,22 @@ class Writer:
             return
         try:
             connection.execute("ROLLBACK")
-        except sqlite3.Error:
+        except ENGINE.Error:
             # Closing rolls back, too.
             self._connection = None
             connection.close()
 
     def _checkpoint_if_large(self) -> None:
         connection = self._connection
-        try:
-            large = os.stat(f"{self.path}-wal").st_size > CHECKPOINT_BYTES
-        except OSError:
-            return
+        large = ENGINE.log_bytes(self.path) > CHECKPOINT_BYTES
         if large and connection is not None:
             self._checkpoint(connection)
 
-    def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """TRUNCATE takes the write lock, which avoids the reset race of SQLite < 3.51.3."""
+    def _checkpoint(self, connection: Connection) -> None:
         try:
             self._wait_up_to(connection, 0.05)
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        except sqlite3.Error:
+            ENGINE.checkpoint(connection)
+        except ENGINE.Error:
             # The commit is on disk; the next one tries again.
             return
 
@@ -392,7 +385,7 @@ class Writer:
         if connection is None:
             return
         if not self._in_place():
-            # SQLite leaves the -wal of a file that was replaced, for the new file to find.
+            # Else the log of a file that was replaced is left for the new file to find.
             self._checkpoint(connection)
         self._connection = None
         connection.close()
@@ -412,6 +405,11 @@ class Writer:
         """Give back the role after `rest`."""
         if not self.serving_here:
             release_if_held(self._role)
+
+
+def _own(error: Exception) -> Exception:
+    """Return our error for one of the driver's; any other as it is."""
+    return ENGINE.translate(error) if isinstance(error, ENGINE.Error) else error
 
 
 def release_if_held(lock: RLock) -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.errors import (
@@ -50,7 +51,7 @@ class _Connection(sqlite3.Connection):
     """A connection that a fork(2) finds."""
 
     path: Path
-    file: files.FileIdentity | None = None
+    file: disk.FileIdentity | None = None
 
     def execute(self, sql: str, params: Any = (), /) -> sqlite3.Cursor:
         """Run a statement; raises `sqlite3.Error`, also where the file made the text of it."""
@@ -71,7 +72,7 @@ class _Connection(sqlite3.Connection):
 
 _living: weakref.WeakSet[_Connection] = weakref.WeakSet()
 #: Files that the parent of this process had open when it forked.
-_inherited: set[files.FileIdentity | None] = set()
+_inherited: set[disk.FileIdentity | None] = set()
 
 
 def uri_of(path: Path, mode: str) -> str:
@@ -128,7 +129,7 @@ def _connect(
     durability: str,
     one_thread: bool,
 ) -> sqlite3.Connection:
-    file = files.identity(path)
+    file = disk.identity(path)
     if file in _inherited:
         raise StoreClosedError(
             f"{path} was in use when this process was forked, so it cannot be opened here",
@@ -154,12 +155,12 @@ def _connect(
     return connection
 
 
-def open_files() -> set[files.FileIdentity]:
+def open_files() -> set[disk.FileIdentity]:
     """Return the (dev, ino) of every database open here, and of what is beside each."""
     found = {connection.file for connection in list(_living)} | _inherited
     for path in {connection.path for connection in list(_living)}:
         # A file that is not there has None.
-        found |= {files.identity(beside) for beside in files.siblings(path)}
+        found |= {disk.identity(beside) for beside in files.siblings(path)}
     return {file for file in found if file is not None}
 
 

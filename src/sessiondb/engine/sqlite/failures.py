@@ -56,7 +56,7 @@ _CONSTRAINTS: dict[int, tuple[type[SessionDBError], str]] = {
 }
 
 
-def translate(error: sqlite3.Error, path: Path | None = None) -> SessionDBError:
+def translate(error: Exception, path: Path | None = None) -> SessionDBError:
     """Return our error for a driver error; raise it ``from`` the original.
 
     *path* is the file that was opened, if the caller knows it.

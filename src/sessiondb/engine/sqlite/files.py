@@ -8,9 +8,7 @@ process write into a running transaction. Everything below works by path.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
-import re
 import stat
 import sys
 import time
@@ -18,30 +16,19 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
+from sessiondb.engine import disk
 from sessiondb.errors import (
     BusyError,
     InvalidInputError,
     NotADatabaseError,
     ReadOnlyError,
-    StorageError,
-    StorageFullError,
 )
 
-FileIdentity = tuple[int, int]
 SIBLINGS = ("-wal", "-shm", "-journal", ".lock")
 
 _POSIX = os.name == "posix"
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _NO_BLOCK = getattr(os, "O_NONBLOCK", 0)
-_MOUNTINFO = Path("/proc/self/mountinfo")
-# File systems that other machines (or a host behind a virtual machine) write to as well:
-# the WAL's shared memory is not shared with those. Most FUSE file systems are local.
-_NETWORK = frozenset(
-    "nfs nfs4 cifs smbfs smb3 9p virtiofs afs ceph lustre glusterfs beegfs gpfs gfs2 ocfs2 "
-    "vboxsf vmhgfs prl_fs drvfs davfs fuse.sshfs fuse.smbnetfs fuse.glusterfs fuse.ceph "
-    "fuse.ceph-fuse fuse.davfs fuse.davfs2 fuse.s3fs fuse.gcsfuse fuse.rclone fuse.juicefs "
-    "fuse.vmhgfs-fuse fuse.grpcfuse fuse.osxfs fakeowner".split()
-)
 
 
 def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) -> bool:
@@ -63,8 +50,8 @@ def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) ->
         return False
     if read_only:
         raise ReadOnlyError(f"no database at {path}, and none is made for reading")
-    with translated(path):
-        make_folder(path.parent)
+    with disk.translated(path):
+        disk.make_folder(path.parent)
         try:
             _make_file(path)
         except FileExistsError:
@@ -73,22 +60,9 @@ def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) ->
     return True
 
 
-def identity(path: Path) -> FileIdentity | None:
-    """Return (st_dev, st_ino) of the file at *path*; None without one. Raises `StorageError`."""
-    try:
-        facts = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError:
-        # Not around the whole: every commit comes here twice.
-        with translated(path):
-            raise
-    return facts.st_dev, facts.st_ino
-
-
 def is_empty(path: Path) -> bool:
     """Return whether a plain file without a byte is at *path*. Raises `StorageError`."""
-    with translated(path):
+    with disk.translated(path):
         facts = path.stat()
     return stat.S_ISREG(facts.st_mode) and facts.st_size == 0
 
@@ -108,7 +82,7 @@ def creation_lock(path: Path, timeout: float) -> Iterator[None]:
     Raises `BusyError` after the timeout, and the errors of `prepare`.
     """
     lock = path.with_name(path.name + ".lock")
-    with translated(lock):
+    with disk.translated(lock):
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | _NO_BLOCK | _NO_LINK, 0o600)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -121,43 +95,6 @@ def creation_lock(path: Path, timeout: float) -> Iterator[None]:
             _unlock(descriptor)
     finally:
         os.close(descriptor)
-
-
-def network_filesystem(path: Path) -> str | None:
-    """Return the type of the network file system that holds *path*; None if local or unknown."""
-    try:
-        mounts = os.fsdecode(_MOUNTINFO.read_bytes())
-    except OSError:
-        return None
-    kind = filesystem_of(os.path.realpath(path), mounts)
-    return kind if kind in _NETWORK else None
-
-
-def filesystem_of(path: str, mountinfo: str) -> str | None:
-    """Return the file system type of the longest mount point above the real *path*."""
-    longest, kind = "", None
-    for line in mountinfo.split("\n"):
-        mount, separator, source = line.partition(" - ")
-        fields = mount.split(" ")
-        if not separator or len(fields) < 5:
-            continue
-        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4])
-        above = path == point or path.startswith(point.rstrip("/") + "/")
-        # Of two mounts on one point the later covers the earlier.
-        if above and len(point) >= len(longest):
-            longest, kind = point, source.split(" ")[0]
-    return kind
-
-
-def free_bytes(path: Path) -> int:
-    """Return the bytes that this user can still write where *path* is or would be."""
-    import shutil
-
-    with translated(path):
-        for folder in (path, *path.parents):
-            if folder.exists():
-                return shutil.disk_usage(folder).free
-    raise StorageError(f"nothing is at {path}")
 
 
 def exposed(path: Path) -> list[Path]:
@@ -220,7 +157,7 @@ def _check_links(path: Path, root: Path | None) -> None:
 
 
 def _exists(path: Path, read_only: bool) -> bool:
-    with translated(path):
+    with disk.translated(path):
         try:
             facts = os.lstat(path)
         except FileNotFoundError:
@@ -250,15 +187,6 @@ def _align(path: Path, facts: os.stat_result) -> None:
             beside = os.lstat(f"{path}{side}")
             if stat.S_ISREG(beside.st_mode) and beside.st_mode != facts.st_mode:
                 Path(f"{path}{side}").chmod(stat.S_IMODE(facts.st_mode))
-
-
-def make_folder(folder: Path) -> None:
-    """Make *folder* and those above it that are missing, each with mode 0700; raises OSError."""
-    # Not makedirs(): it gives its mode to the last folder only.
-    if not folder.is_dir():
-        make_folder(folder.parent)
-        with contextlib.suppress(FileExistsError):
-            folder.mkdir(0o700)
 
 
 def _make_file(path: Path) -> None:
@@ -301,7 +229,7 @@ else:
     import fcntl
 
     def _try_lock(descriptor: int, lock: Path) -> bool:
-        with translated(lock):
+        with disk.translated(lock):
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -310,24 +238,3 @@ else:
 
     def _unlock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
-
-
-@contextlib.contextmanager
-def translated(path: Path) -> Iterator[None]:
-    """Raise what the system says about *path* as one of our errors."""
-    try:
-        yield
-    except StorageError:
-        raise
-    except OSError as error:
-        why = f"{path}: {error.strerror}"
-        if error.errno == errno.ELOOP:
-            raise NotADatabaseError(why, hint="links are not followed here") from error
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageFullError(
-                why, hint="free some disk space and try again"
-            ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            hint = "check the owner and the mode of the file and its directory"
-            raise ReadOnlyError(why, hint=hint) from error
-        raise StorageError(why) from error

@@ -19,7 +19,7 @@ from typing import Any
 
 from alembic.runtime.migration import RevisionStep
 
-from sessiondb.engine.sqlite import files
+from sessiondb.engine import disk
 from sessiondb.engine.sqlite.chain import Chain, Derived
 from sessiondb.engine.sqlite.copying import copied
 from sessiondb.engine.sqlite.fingerprint import check_schema
@@ -221,8 +221,8 @@ class MigrationGuard:
 
     def _back_up(self) -> None:
         """Copy the file as it is under the write lock; another connection can still read that."""
-        with files.translated(self._backups):
-            files.make_folder(self._backups)
+        with disk.translated(self._backups):
+            disk.make_folder(self._backups)
         mark = self._one(
             "SELECT substr(value, 1, 8) FROM meta WHERE key = 'database_uuid'"
         )

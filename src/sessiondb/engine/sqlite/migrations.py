@@ -26,6 +26,7 @@ from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
+from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
 from sessiondb.engine.sqlite.chain import Chain, Pending, configuration
 from sessiondb.engine.sqlite.connection import connect
@@ -122,7 +123,7 @@ def downgrade(
     Raises what `upgrade` does, `NotFoundError`, and `ConflictError` if
     sessions would be lost.
     """
-    if files.identity(path) is None:
+    if disk.identity(path) is None:
         raise NotFoundError(f"no database at {path}")
     with files.creation_lock(path, busy_timeout):
         return _drive(
@@ -183,7 +184,7 @@ def _commanded(context: EnvironmentContext) -> Iterator[Connection]:
     path = attributes["path"] = attributes["path"]()
     if path is None:
         raise InvalidInputError(":memory: holds nothing to migrate", hint="name a file")
-    if context.get_context().opts.get("dont_mutate") and files.identity(path) is None:
+    if context.get_context().opts.get("dont_mutate") and disk.identity(path) is None:
         raise NotFoundError(f"no database at {path}")
     files.prepare(path)
     with (
@@ -247,7 +248,7 @@ def _run(context: EnvironmentContext, connection: Connection) -> None:
 
 @contextmanager
 def _reading(path: Path, busy_timeout: float) -> Iterator[sqlite3.Connection]:
-    if files.identity(path) is None:
+    if disk.identity(path) is None:
         raise NotFoundError(f"no database at {path}")
     with closing(connect(path, mode="reader", busy_timeout=busy_timeout)) as connection:
         try:
@@ -262,7 +263,7 @@ def _transaction(path: Path, busy_timeout: float) -> Iterator[Connection]:
     with closing(connect(path, busy_timeout=busy_timeout)) as raw:
         try:
             recognise(raw, path)
-            if not files.network_filesystem(path):
+            if not disk.network_filesystem(path):
                 raw.execute("PRAGMA journal_mode=WAL")
             for pragma in _PRAGMAS:
                 raw.execute(pragma)

@@ -13,6 +13,7 @@ import sqlite3
 import warnings
 from pathlib import Path
 
+from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.failures import translate
@@ -50,14 +51,14 @@ def ensure(
     Warns about a network file system, where WAL is not used.
     """
     if not create or read_only:
-        if files.identity(path) is None:
+        if disk.identity(path) is None:
             hint = f"check the path, or create it: {command('--db', str(path), 'init')}"
             raise NotFoundError(f"no database at {path}", hint=hint)
         if files.is_empty(path):
             # It may be anybody's: who only reads must not make a database of it.
             raise NotADatabaseError(f"{path} is empty", hint="name another file")
     files.prepare(path, root=root, read_only=read_only)
-    network = files.network_filesystem(path)
+    network = disk.network_filesystem(path)
     if network is not None:
         message = f"{path} is on {network}: no WAL there; use one process at a time"
         warnings.warn(message, stacklevel=_depth_of_caller())

@@ -1,0 +1,99 @@
+"""SQLite as an `engine.base.Engine`: a face for the modules of this folder."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+from sessiondb.engine.base import Connection, Mode
+from sessiondb.engine.sqlite.blobs import insert_large
+from sessiondb.engine.sqlite.connection import DURABILITY, connect
+from sessiondb.engine.sqlite.dialect import DIALECT
+from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.version import check_newer
+from sessiondb.errors import SessionDBError
+
+#: Pages of the -wal after which a commit moves it into the file. More than SQLite's own
+#: 1,000: the writer checkpoints by itself, before the file has grown that far.
+_AUTOCHECKPOINT = 4000
+
+
+class SQLite:
+    """The engine of database files."""
+
+    name = "sqlite"
+    dialect = DIALECT
+    Error: type[Exception] = sqlite3.Error
+    begin_read = "BEGIN"
+    # A read that turns into a write could fail half-way.
+    begin_write = "BEGIN IMMEDIATE"
+
+    def translate(self, error: Exception, path: Path | None = None) -> SessionDBError:
+        """Return our error for one of SQLite's."""
+        return translate(error, path)
+
+    def connect(
+        self,
+        path: Path,
+        *,
+        mode: Mode = "rw",
+        busy_timeout: float = 10.0,
+        durability: str = "full",
+        one_thread: bool = False,
+    ) -> Any:
+        """Open *path*, which must exist; see `connection.connect`."""
+        return connect(
+            path,
+            mode=mode,
+            busy_timeout=busy_timeout,
+            durability=durability,
+            one_thread=one_thread,
+        )
+
+    def connect_writer(self, path: Path) -> Any:
+        """Open *path* for the writer of this process."""
+        connection = connect(path)
+        connection.execute(f"PRAGMA wal_autocheckpoint={_AUTOCHECKPOINT}")
+        return connection
+
+    def set_durability(self, connection: Connection, level: str) -> None:
+        """Sync each commit (``full``), or each checkpoint (``normal``)."""
+        connection.execute(f"PRAGMA synchronous={DURABILITY[level]}")
+
+    def set_busy_timeout(self, connection: Connection, seconds: float) -> None:
+        """Let statements wait up to *seconds* for a lock."""
+        connection.execute(f"PRAGMA busy_timeout={int(seconds * 1000)}")
+
+    def schema_version(self, connection: Connection) -> int:
+        """Return the version of the schema."""
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        return version
+
+    def check_newer(
+        self, connection: Any, path: Path, version: int, *, writing: bool
+    ) -> None:
+        """Refuse a newer schema that does not admit this release."""
+        check_newer(connection, path, version, writing=writing)
+
+    def insert_large_blob(
+        self, connection: Any, name: str, size: int, encoding: str, data: bytes
+    ) -> None:
+        """Store a large value piece by piece."""
+        insert_large(connection, name, size, encoding, data)
+
+    def log_bytes(self, path: Path) -> int:
+        """Return the bytes of the -wal."""
+        try:
+            return os.stat(f"{path}-wal").st_size
+        except OSError:
+            return 0
+
+    def checkpoint(self, connection: Connection) -> bool:
+        """Move the -wal into the file and empty it; False where a reader or writer kept it.
+
+        TRUNCATE takes the write lock, which avoids the reset race of SQLite < 3.51.3.
+        """
+        rows = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        return not rows[0][0]
