@@ -28,7 +28,7 @@ from sessiondb.database.core import Core
 from sessiondb.database.executor import SerialExecutor
 from sessiondb.database.exports import with_messages
 from sessiondb.database.feed import Watch
-from sessiondb.database.leases import Holding, new_stream
+from sessiondb.database.leases import Lease, new_stream
 from sessiondb.database.opening import HOW_TO_OPEN, Opening
 from sessiondb.database.queries import Queries
 from sessiondb.database.streams import AsyncStream
@@ -108,7 +108,7 @@ class AsyncStore:
         self._core = core
         self._queries = Queries(core)
         self._readers = Readers(core)
-        core.on_rest.append(self._readers.stop)
+        core.on_pause.append(self._readers.stop)
 
     @classmethod
     @checked
@@ -297,22 +297,22 @@ class AsyncStore:
     @checked
     async def lease(
         self, session: SessionRef, ttl: float = 30.0
-    ) -> AsyncGenerator[Holding]:
+    ) -> AsyncGenerator[Lease]:
         """Let no other process write messages of a session in this block: see `Store.lease`."""
-        holding = Holding(self._core, session_key(session), ttl)
-        drop = self._core.job(holding.unit(holding.drop))
+        lease = Lease(self._core, session_key(session), ttl)
+        drop = self._core.job(lease.unit(lease.drop))
         try:
-            await self.commit(holding.unit(holding.take))
+            await self.commit(lease.unit(lease.take))
         except asyncio.CancelledError:
             self._core.service.send(drop)
             raise
         try:
-            holding.taken()
-            yield holding
+            lease.taken()
+            yield lease
         finally:
-            holding.given_back()
+            lease.given_back()
             with suppress(StoreClosedError):
-                await self.commit(holding.unit(holding.drop))
+                await self.commit(lease.unit(lease.drop))
 
     @asynccontextmanager
     @checked
@@ -320,31 +320,31 @@ class AsyncStore:
         self, session: SessionRef, *, ttl: float = 30.0, **fields: Any
     ) -> AsyncGenerator[AsyncStream]:
         """Write an answer while it is being given: see `Store.stream`."""
-        holding = Holding(self._core, session_key(session), ttl)
-        out = AsyncStream(new_stream(self._core, holding.session_id))
-        opening = out.inner.opening(holding.take, **fields)
+        lease = Lease(self._core, session_key(session), ttl)
+        out = AsyncStream(new_stream(self._core, lease.session_id))
+        opening = out.inner.opening(lease.take, **fields)
         try:
             await self.commit(opening)
         except asyncio.CancelledError as error:
             # It may be open by now: its end goes the same way, and no caller waits for either.
-            out.inner.close(error, holding.drop, lambda _: None)
+            out.inner.close(error, lease.drop, lambda _: None)
             raise
         failure: BaseException | None = None
         try:
-            holding.taken()
+            lease.taken()
             yield out
             await out.flush()
         except BaseException as error:
             failure = error
             raise
         finally:
-            holding.given_back()
-            await out.end(failure, holding)
+            lease.given_back()
+            await out.end(failure, lease)
 
     async def recover(self, session: SessionRef) -> None:
         """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""
         unit = self._core.unit()
-        unit.effects.append(Recover(session_key(session)))
+        unit.add(Recover(session_key(session)))
         await self.commit(unit)
 
     async def reap(self) -> int:
@@ -352,7 +352,7 @@ class AsyncStore:
         steps = 0
         while True:
             unit, step = self._core.unit(), Reap()
-            unit.effects.append(step)
+            unit.add(step)
             await self.commit(unit, durability="normal")
             if not step.more:
                 return steps
@@ -398,7 +398,7 @@ class AsyncStore:
         Commits come in order, each once; the changes of one are in the order of `changes`.
         """
         return self._core.subscribe(
-            callback, LoopNotifier(asyncio.get_running_loop()).tell
+            callback, LoopNotifier(asyncio.get_running_loop()).deliver
         )
 
     @checked

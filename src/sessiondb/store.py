@@ -279,9 +279,9 @@ class Store:
         there is a living one. *ttl* is in seconds, up to a day: so long after this
         process died others may take it over.
         """
-        from sessiondb.database.leases import Holding, LeaseBlock
+        from sessiondb.database.leases import Lease, LeaseBlock
 
-        return LeaseBlock(self._core, Holding(self._core, session_key(session), ttl))
+        return LeaseBlock(self._core, Lease(self._core, session_key(session), ttl))
 
     @checked
     def stream(
@@ -294,18 +294,18 @@ class Store:
         keeps what is there, makes open calls interrupted, and is raised again. *fields*
         are those of `append`.
         """
-        from sessiondb.database.leases import Holding
+        from sessiondb.database.leases import Lease
         from sessiondb.database.streams import StreamBlock
 
-        holding = Holding(self._core, session_key(session), ttl)
-        return StreamBlock(self._core, holding, fields)
+        lease = Lease(self._core, session_key(session), ttl)
+        return StreamBlock(self._core, lease, fields)
 
     def recover(self, session: SessionRef) -> None:
         """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""
         from sessiondb.effects.recovery import Recover
 
         unit = self._core.unit()
-        unit.effects.append(Recover(session_key(session)))
+        unit.add(Recover(session_key(session)))
         self._core.commit(unit)
 
     def reap(self) -> int:
@@ -313,7 +313,7 @@ class Store:
         steps = 0
         while True:
             unit, step = self._core.unit(), Reap()
-            unit.effects.append(step)
+            unit.add(step)
             self._core.commit(unit, "normal")
             if not step.more:
                 return steps

@@ -121,10 +121,10 @@ async def test_a_bad_unit_among_64_good_ones_hurts_none(
     bad[0].append("ses_nowhere", user("never"))
     bad[1].append(session, user("never"), expect_leaf=5)
     bad[2].append(session, user("never"))
-    bad[2].effects.append(Failing(ZeroDivisionError("a defect")))
+    bad[2].add(Failing(ZeroDivisionError("a defect")))
     bad[3].fork(session)
     bad[3].delete(session)
-    bad[3].effects.append(Failing(sqlite3.ProgrammingError("a defect")))
+    bad[3].add(Failing(sqlite3.ProgrammingError("a defect")))
     order = [*units[:10], bad[0], *units[10:20], bad[1], bad[2], *units[20:], bad[3]]
     ended = dict(zip(map(id, order), await together(contract, order), strict=True))
     assert [ended[id(unit)] for unit in units] == [None] * 65
@@ -363,7 +363,7 @@ def test_an_interrupt_in_the_writing_thread_leaves_nobody_waiting(
         s = store.create_session(directory="/tmp")
         interrupted, neighbour = store._core.unit(), store._core.unit()
         interrupted.append(s, user("interrupted"))
-        interrupted.effects.append(Failing(KeyboardInterrupt()))
+        interrupted.add(Failing(KeyboardInterrupt()))
         neighbour.append(s, user("neighbour"))
         errors: list[BaseException] = []
 

@@ -309,7 +309,7 @@ def unknown_session(ground: Ground) -> Unit:
 def broken_commit(ground: Ground) -> Unit:
     """A unit whose COMMIT fails, and with it that of every unit in its batch."""
     unit = ground.unit("bad")
-    unit.effects.append(Breaking())
+    unit.add(Breaking())
     return unit
 
 

@@ -26,7 +26,7 @@ from sessiondb import (
     user,
 )
 from sessiondb.effects import Unit
-from sessiondb.effects.growth import Growing, Seal
+from sessiondb.effects.growth import CompleteText, OpenPart
 
 LONG = "long " * 500
 
@@ -253,12 +253,12 @@ def test_the_end_of_a_stream_may_be_written_again(tmp_path: Path) -> None:
     with Store.open(tmp_path / "sessions.db", durability="normal") as store:
         session = store.create_session()
         answer = store.append(session, assistant(text("")), open=True)
-        growing = Growing(session.id, answer.id, answer.parts[0].id)
+        open_part = OpenPart(session.id, answer.id, answer.parts[0].id)
 
         def end(said: str) -> None:
             unit = store._core.unit()
             unit.tried = True
-            unit.effects.append(Seal(growing, (said, None, None, None), (), ended=True))
+            unit.add(CompleteText(open_part, (said, None, None, None), (), ended=True))
             unit.finish(session, answer)
             store.commit(unit)
 

@@ -201,7 +201,7 @@ def test_removing_happens_in_small_transactions(
                 0
             ]
             unit, step = store._core.unit(), deleting.Reap()
-            unit.effects.append(step)
+            unit.add(step)
             store._core.commit(unit)
             after = [
                 watch.execute(f"SELECT count(*) FROM {t}").fetchone()[0] for t in tables
@@ -225,7 +225,7 @@ store = Store.open(sys.argv[1])
 store.delete(sys.argv[2])
 for step in range(7):
     unit = store._core.unit()
-    unit.effects.append(delete.Reap())
+    unit.add(delete.Reap())
     store._core.commit(unit)
 os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -18,7 +18,7 @@ from sessiondb.database.core import Core, read_on
 from sessiondb.database.executor import SerialExecutor
 from sessiondb.errors import MissingExtraError
 from sessiondb.repository import Read
-from sessiondb.writer.inbox import settle
+from sessiondb.writer.inbox import resolve
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection
@@ -123,7 +123,7 @@ class Readers:
             self._count -= count
             waiting, self._waiting = self._waiting, []
         for turn in waiting:
-            settle(turn, None)
+            resolve(turn, None)
 
     def stop(self) -> None:
         """End the threads of all idle readers, without a loop; of a closed store, of all.

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("sessiondb")
 T = TypeVar("T")
-Tell = Callable[[Subscription, int, list[Change]], None]
+Deliver = Callable[[Subscription, int, list[Change]], None]
 #: Seconds after a delete until its rows begin to be removed.
 REAP_AFTER = 1.0
 #: Reader connections that are kept for the next read of some thread.
@@ -141,7 +141,7 @@ class Core:
         self._notifier = Notifier()
         self._sinks: list[Sink] = []
         #: Functions that close connections that are not in use.
-        self.on_rest: list[Callable[[], None]] = []
+        self.on_pause: list[Callable[[], None]] = []
         #: Where reads continue behind a damaged page; None: they raise.
         self.damage: PastDamage | None = None
         self.closed = self._started = self._released = False
@@ -294,24 +294,24 @@ class Core:
         if self.closed:
             return
         unit, step = self.unit(), Reap()
-        unit.effects.append(step)
+        unit.add(step)
         self.writer.run(self.job(unit, "normal"))
         if step.more:
             self.reap_soon(0.0)
 
     def subscribe(
-        self, callback: Callback, tell: Tell | None = None
+        self, callback: Callback, deliver: Deliver | None = None
     ) -> Callable[[], None]:
-        """Tell *callback* of every commit of this process; return what ends it.
+        """Call *callback* after every commit of this process; return what ends that.
 
-        *tell* runs it where its owner wants it; the default is the notifier thread.
+        *deliver* runs it where its owner wants it; the default is the notifier thread.
         Raises `BusyError` if that cannot be started.
         """
         self.check_usable()
-        if tell is None:
+        if deliver is None:
             self._notifier.check()
-            tell = self._notifier.tell
-        run, subscription = tell, Subscription(callback)
+            deliver = self._notifier.deliver
+        run, subscription = deliver, Subscription(callback)
 
         def sink(serial: int, changes: list[Change]) -> None:
             run(subscription, serial, changes)
@@ -360,8 +360,7 @@ class Core:
             if place is None:
                 return
             unit = self.unit()
-            unit.places.append(place)
-            unit.effects.append(RefreshProject(place))
+            unit.add(RefreshProject(unit.add_place(place)))
             self.facts.complete(unit)
             self.writer.run(self.job(unit, "normal"))
 
@@ -397,7 +396,7 @@ class Core:
         for sink in list(self._sinks):
             self._unsubscribe(sink)
         self._notifier.stop(wait=wait)
-        self.rest()
+        self.pause()
         if self.damage is not None:
             self.damage.close()
         release(self)
@@ -429,9 +428,9 @@ class Core:
         if self._temporary is not None:
             self._temporary.remove()
 
-    def rest(self) -> None:
+    def pause(self) -> None:
         """Close the idle readers; the next read opens one."""
-        for function in self.on_rest:
+        for function in self.on_pause:
             function()
         self._close_idle()
 
@@ -467,7 +466,7 @@ def _close_all() -> None:
 
 def _before_fork() -> None:
     for core in list(_open):
-        core.rest()
+        core.pause()
 
 
 atexit.register(_close_all)

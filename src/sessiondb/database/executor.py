@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sessiondb.errors import BusyError
-from sessiondb.writer.inbox import settle
+from sessiondb.writer.inbox import resolve
 
 T = TypeVar("T")
 _log = logging.getLogger("sessiondb")
@@ -75,7 +75,7 @@ def _serve(
             value = function()
         except BaseException as raised:
             error = raised
-        settle(future, error, value)
+        resolve(future, error, value)
         # Until the next call comes they would keep alive what was read.
         del call, future, function, value, error
 

@@ -7,7 +7,8 @@ from contextlib import suppress
 
 from sessiondb.database.core import Core
 from sessiondb.effects.lease import DropLease, TakeLease, new_holder
-from sessiondb.effects.unit import Effect, Unit
+from sessiondb.effects.queue import Effect
+from sessiondb.effects.unit import Unit
 from sessiondb.errors import StoreClosedError
 from sessiondb.model import bounds
 from sessiondb.streaming.renewal import Renewal
@@ -15,7 +16,7 @@ from sessiondb.streaming.stream import Stream
 from sessiondb.writer.job import Job
 
 
-class Holding:
+class Lease:
     """A lease that this program has, from `taken` until `given_back`."""
 
     def __init__(self, core: Core, session_id: str, ttl: float) -> None:
@@ -31,7 +32,7 @@ class Holding:
     def unit(self, effect: Effect) -> Unit:
         """Return a unit of one effect that has no verb of its own."""
         unit = self._core.unit()
-        unit.effects.append(effect)
+        unit.add(effect)
         return unit
 
     def taken(self) -> None:
@@ -70,30 +71,30 @@ class LeaseBlock:
     Not a generator: the collector would run the rest of one in the middle of any line.
     """
 
-    def __init__(self, core: Core, holding: Holding) -> None:
-        self._core, self._holding = core, holding
+    def __init__(self, core: Core, lease: Lease) -> None:
+        self._core, self._lease = core, lease
 
-    def __enter__(self) -> Holding:
-        holding = self._holding
-        self._core.commit(holding.unit(holding.take))
+    def __enter__(self) -> Lease:
+        lease = self._lease
+        self._core.commit(lease.unit(lease.take))
         try:
-            holding.taken()
+            lease.taken()
         except BaseException:
-            holding.given_back()
+            lease.given_back()
             raise
-        return holding
+        return lease
 
     def __exit__(self, *_: object) -> None:
-        holding = self._holding
-        holding.given_back()
+        lease = self._lease
+        lease.given_back()
         # Of a store that was closed inside the block the lease expires by itself.
         with suppress(StoreClosedError):
-            self._core.commit(holding.unit(holding.drop))
+            self._core.commit(lease.unit(lease.drop))
 
     def __del__(self) -> None:
-        holding = getattr(self, "_holding", None)
-        if holding is not None:
-            holding.abandon()
+        lease = getattr(self, "_lease", None)
+        if lease is not None:
+            lease.abandon()
 
 
 def new_stream(core: Core, session_id: str) -> Stream:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from sessiondb.database.core import Core
-from sessiondb.database.leases import Holding, new_stream
+from sessiondb.database.leases import Lease, new_stream
 from sessiondb.model.handles import MessageHandle
 from sessiondb.streaming.stream import Done, Stream
-from sessiondb.writer.inbox import settle
+from sessiondb.writer.inbox import resolve
 
 
 class SyncStream:
@@ -37,9 +37,9 @@ class SyncStream:
         if raised is not None:
             raise raised
 
-    def end(self, failure: BaseException | None, holding: Holding) -> None:
+    def end(self, failure: BaseException | None, lease: Lease) -> None:
         """Write the end of the stream; a second failure never hides the first."""
-        error = self._wait(lambda wake: self.inner.close(failure, holding.drop, wake))
+        error = self._wait(lambda wake: self.inner.close(failure, lease.drop, wake))
         if error is not None and failure is None:
             raise error
 
@@ -53,16 +53,16 @@ class SyncStream:
 class StreamBlock:
     """A stream for the length of a ``with`` block; no generator: see `LeaseBlock`."""
 
-    def __init__(self, core: Core, holding: Holding, fields: dict[str, Any]) -> None:
+    def __init__(self, core: Core, lease: Lease, fields: dict[str, Any]) -> None:
         self._core, self._fields = core, fields
-        self._out = SyncStream(new_stream(core, holding.session_id))
-        self._holding = holding
+        self._out = SyncStream(new_stream(core, lease.session_id))
+        self._lease = lease
 
     def __enter__(self) -> SyncStream:
-        holding, inner = self._holding, self._out.inner
-        self._core.commit(inner.opening(holding.take, **self._fields))
+        lease, inner = self._lease, self._out.inner
+        self._core.commit(inner.opening(lease.take, **self._fields))
         try:
-            holding.taken()
+            lease.taken()
         except BaseException as error:
             self._end(error)
             raise
@@ -79,15 +79,15 @@ class StreamBlock:
             self._end(failure)
 
     def _end(self, failure: BaseException | None) -> None:
-        self._holding.given_back()
-        self._out.end(failure, self._holding)
+        self._lease.given_back()
+        self._out.end(failure, self._lease)
 
     def __del__(self) -> None:
-        holding = getattr(self, "_holding", None)
-        if holding is not None:
+        lease = getattr(self, "_lease", None)
+        if lease is not None:
             inner = self._out.inner
-            holding.abandon(
-                lambda: inner.close(GeneratorExit(), holding.drop, lambda _: None)
+            lease.abandon(
+                lambda: inner.close(GeneratorExit(), lease.drop, lambda _: None)
             )
 
 
@@ -114,13 +114,13 @@ class AsyncStream:
         if raised is not None:
             raise raised
 
-    async def end(self, failure: BaseException | None, holding: Holding) -> None:
+    async def end(self, failure: BaseException | None, lease: Lease) -> None:
         """Write the end of the stream; a second failure never hides the first.
 
         It is written even if whoever waits for it here is cancelled.
         """
         error = await self._wait(
-            lambda wake: self.inner.close(failure, holding.drop, wake)
+            lambda wake: self.inner.close(failure, lease.drop, wake)
         )
         if error is not None and failure is None:
             raise error
@@ -130,5 +130,5 @@ class AsyncStream:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[BaseException | None] = loop.create_future()
 
-        begin(lambda error: settle(future, None, error))
+        begin(lambda error: resolve(future, None, error))
         return future

@@ -9,13 +9,13 @@ from sqlalchemy import func, select, text
 
 from sessiondb.effects.encode import same_json, usage_key
 from sessiondb.effects.message import (
+    count_once,
     in_session,
     insert_part,
     of_message,
     parts_of,
     same_part,
     seq_of,
-    settle_usage,
 )
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
@@ -164,4 +164,4 @@ class Finish:
         state.first_new_seq = min(state.first_new_seq or seq, seq)
         tx.used(state, self.time)
         if key is not None and not stored.inherited:
-            settle_usage(tx, state, seq, stored.id, key)
+            count_once(tx, state, seq, stored.id, key)

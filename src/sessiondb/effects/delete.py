@@ -174,7 +174,7 @@ class Delete:
         tx.run(_DETACH, ids=as_list(detached))
         tx.run(_MARK, ids=as_list(going), now=tx.now)
         lost = self._lost(tx, root_id, going, detached)
-        ownership.recount(tx, ownership.settle(tx, lost).difference(going))
+        ownership.recount(tx, ownership.assign_owner(tx, lost).difference(going))
         for sid in detached:
             self._note_detached(tx, sid)
         for sid in going:
@@ -191,7 +191,7 @@ class Delete:
 
     def _lost(
         self, tx: Transaction, root_id: str, going: list[str], detached: list[str]
-    ) -> list[ownership.Lost]:
+    ) -> list[ownership.UsageClass]:
         """Return what was counted in what goes, and what a detached fork had from above."""
         forks = as_list(sid for (sid,) in tx.run(_FORKS, root=root_id).fetchall())
         rows = [
@@ -202,7 +202,7 @@ class Delete:
         for top in detached:
             for sid in below(tx, top, keep_forks=False)[0]:
                 rows += tx.run(_INHERITED, sid=sid).fetchall()
-        return [ownership.Lost(root_id, *row) for row in dict.fromkeys(rows)]
+        return [ownership.UsageClass(root_id, *row) for row in dict.fromkeys(rows)]
 
     def _note_detached(self, tx: Transaction, session_id: str) -> None:
         _, _, revision, last_seq, _ = tx.one(_FACTS, sid=session_id)

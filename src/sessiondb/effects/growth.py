@@ -42,7 +42,7 @@ _ROW = Statement(
         )
     )
 )
-_GROW = Statement(
+_APPEND = Statement(
     lambda: (
         part.update()
         .where(part.c.rid == p("row"))
@@ -51,7 +51,7 @@ _GROW = Statement(
         )
     )
 )
-_SEAL = update_of(
+_COMPLETE = update_of(
     part,
     "text text_blob data data_blob time_updated time_ended",
     part.c.rid == p("row"),
@@ -59,7 +59,7 @@ _SEAL = update_of(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Growing:
+class OpenPart:
     """A part of an open message, by ids."""
 
     session_id: str
@@ -89,11 +89,11 @@ class Growing:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grow:
+class AppendText:
     """Add text to a part that holds *at* characters."""
 
     verb = "stream"
-    part: Growing
+    part: OpenPart
     delta: str
     at: int
 
@@ -108,16 +108,16 @@ class Grow:
             raise ConflictError(
                 f"part {self.part.part_id} was changed by another writer"
             )
-        tx.run(_GROW, row=rid, delta=self.delta, now=tx.now)
+        tx.run(_APPEND, row=rid, delta=self.delta, now=tx.now)
         self.part.touch(tx, state, seq)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seal:
+class CompleteText:
     """Set all columns of a part: text that needs an exact form, or that is complete."""
 
     verb = "stream"
-    part: Growing
+    part: OpenPart
     columns: tuple[str | None, str | None, bytes | None, str | None]
     blobs: tuple[Blob, ...]
     ended: bool
@@ -134,7 +134,7 @@ class Seal:
         tx.loose.update(name for name in (stored[1], stored[3]) if name)
         shown, shown_blob, data, data_blob = self.columns
         tx.run(
-            _SEAL,
+            _COMPLETE,
             row=rid,
             text=shown,
             text_blob=shown_blob,

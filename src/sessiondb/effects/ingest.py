@@ -314,16 +314,16 @@ class OpenImport:
             return False
         tx.run(_LINK, sid=child, parent_id=parent, relation=relation)
         root_id = tx.one(_PARENT, sid=parent)[1]
-        lost: list[ownership.Lost] = []
+        lost: list[ownership.UsageClass] = []
         for sid in (sid for level in levels for sid in level):
             tx.run(_ROOT, sid=sid, root_id=root_id)
             if sid in tx.states:
                 tx.states[sid].root_id = root_id
             lost += [
-                ownership.Lost(root_id, *row)
+                ownership.UsageClass(root_id, *row)
                 for row in tx.run(_KEYED, sid=sid).fetchall()
             ]
-        ownership.recount(tx, ownership.settle(tx, lost))
+        ownership.recount(tx, ownership.assign_owner(tx, lost))
         self.run.changed = True
         return True
 

@@ -114,14 +114,14 @@ class WriteBatch:
         run.messages, run.last = self._begun
         state = tx.session(run.session_id)
         run.fresh = run.fresh and run.tail == state.last_seq
-        lost: dict[str, ownership.Lost] = {}
+        lost: dict[str, ownership.UsageClass] = {}
         for entry in self.entries:
             placed = self._place(state, entry)
             seq, keys = self._write(tx, state, entry, placed)
             row = placed.row
             for key in keys:
                 when = row.time_created or 0
-                lost[key] = ownership.Lost(state.root_id, seq, row.id, when, key)
+                lost[key] = ownership.UsageClass(state.root_id, seq, row.id, when, key)
             for name in entry.labels:
                 self._label(tx, seq, name)
             run.last = run.places[row.id] = (seq, placed.turn_id)
@@ -260,7 +260,10 @@ class WriteBatch:
             self.run.changed = True
 
     def _count_once(
-        self, tx: Transaction, state: SessionState, rows: dict[str, ownership.Lost]
+        self,
+        tx: Transaction,
+        state: SessionState,
+        rows: dict[str, ownership.UsageClass],
     ) -> None:
         """Settle messages with copies, and make the counters that people may see by now."""
         settled = list(rows)
@@ -268,7 +271,7 @@ class WriteBatch:
             settled = [
                 key for (key,) in tx.run(SHARED_KEYS, keys=as_list(settled)).fetchall()
             ]
-        touched = ownership.settle(tx, [rows[key] for key in settled])
+        touched = ownership.assign_owner(tx, [rows[key] for key in settled])
         if rows and state.time_importing is None:
             touched.add(state.id)
         ownership.recount(tx, touched)

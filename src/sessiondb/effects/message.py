@@ -246,8 +246,8 @@ class Append:
             state.answered(self.row.provider_id, self.row.model_id)
         self._name(tx, state)
         if key is not None:
-            settle_usage(tx, state, seq, self.row.id, key)
-        tx.settled.append(lambda: setattr(self.handle, "seq", seq))
+            count_once(tx, state, seq, self.row.id, key)
+        tx.after_commit.append(lambda: setattr(self.handle, "seq", seq))
 
     def _write(
         self,
@@ -312,10 +312,10 @@ class Append:
             # The set_leaf before this was done then, too: what came after it stays.
             (state.leaf_seq,) = state.leaf_before
         part_ids = dict(tx.aliases)
-        tx.settled.append(lambda: self._settle(seq, part_ids))
+        tx.after_commit.append(lambda: self._update_handles(seq, part_ids))
         return True
 
-    def _settle(self, seq: int, part_ids: dict[str, str]) -> None:
+    def _update_handles(self, seq: int, part_ids: dict[str, str]) -> None:
         self.handle.seq = seq
         for item in self.handle.parts:
             item.id = part_ids.get(item.id, item.id)
@@ -382,12 +382,12 @@ _TWIN = Statement(
 )
 
 
-def settle_usage(
+def count_once(
     tx: Transaction, state: SessionState, seq: int, id: str, key: str
 ) -> None:
     """Count an answer once: it may be here already, in another session."""
     if tx.one(_TWIN, key=key, sid=state.id, at=seq) is not None:
-        row = ownership.Lost(state.root_id, seq, id, -1, key)
+        row = ownership.UsageClass(state.root_id, seq, id, -1, key)
         tx.keep(state)
         del tx.states[state.id]
-        ownership.recount(tx, ownership.settle(tx, [row]))
+        ownership.recount(tx, ownership.assign_owner(tx, [row]))

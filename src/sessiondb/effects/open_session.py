@@ -53,9 +53,9 @@ class OpenSession:
         elif found != new.id:
             tx.opened[new.id] = found
         created = row is None or (tx.retried and found == new.id)
-        tx.settled.append(lambda: self._settle(found, created))
+        tx.after_commit.append(lambda: self._update_handles(found, created))
 
-    def _settle(self, session_id: str, created: bool) -> None:
+    def _update_handles(self, session_id: str, created: bool) -> None:
         self.handle.id, self.handle.created = session_id, created
         for handle in self.followers:
             handle.session_id = session_id

@@ -3,7 +3,7 @@
 Copies are the rows with one ``usage_key``, or with one (root, seq, id): what a
 fork took over. The owner is a copy whose session has no other copy among its
 ancestors; among several, that of the smallest (time_created, id). Deleted
-sessions do not take part. Whoever adds, removes or relinks rows calls `settle`
+sessions do not take part. Whoever adds, removes or relinks rows calls `assign_owner`
 with the rows it touched, in the same transaction.
 """
 
@@ -231,7 +231,7 @@ def owner_of(tx: Transaction, copies: list[Copy], known: dict[str, list[str]]) -
     return min(first or copies, key=lambda c: (c.time_created, c.session_id, c.seq))
 
 
-class Lost(NamedTuple):
+class UsageClass(NamedTuple):
     """The key of the class of a message row: enough to find its copies when it is gone."""
 
     root_id: str
@@ -241,10 +241,10 @@ class Lost(NamedTuple):
     usage_key: str | None
 
 
-def copies_of(tx: Transaction, row: Lost) -> list[Copy]:
+def copies_of(tx: Transaction, row: UsageClass) -> list[Copy]:
     """Return all live rows of one class: its copies, and the copies of those."""
     found: dict[tuple[str, int], Copy] = {}
-    asked: set[Lost | str | None] = {None}
+    asked: set[UsageClass | str | None] = {None}
     waiting = [row]
     for one in waiting:
         alike: list[Copy] = []
@@ -258,11 +258,11 @@ def copies_of(tx: Transaction, row: Lost) -> list[Copy]:
             if (copy.session_id, copy.seq) not in found:
                 found[copy.session_id, copy.seq] = copy
                 times = copy.message_time, copy.usage_key
-                waiting.append(Lost(copy.root_id, copy.seq, copy.id, *times))
+                waiting.append(UsageClass(copy.root_id, copy.seq, copy.id, *times))
     return list(found.values())
 
 
-def _family(tx: Transaction, row: Lost) -> list[Copy]:
+def _family(tx: Transaction, row: UsageClass) -> list[Copy]:
     where = {
         "root": row.root_id,
         "mid": row.id,
@@ -274,7 +274,7 @@ def _family(tx: Transaction, row: Lost) -> list[Copy]:
     return family if any(c.inherited or c.born for c in family) else []
 
 
-def settle(tx: Transaction, rows: Iterable[Lost]) -> set[str]:
+def assign_owner(tx: Transaction, rows: Iterable[UsageClass]) -> set[str]:
     """Give each class that one of *rows* belongs to exactly one owner.
 
     The rows themselves may be gone. Returns the sessions whose counters must be

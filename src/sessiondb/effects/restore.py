@@ -192,8 +192,8 @@ class WriteRows:
         state = tx.peek(run.session_id)
         # A copy that stayed may be the one that is counted by now.
         forked = tx.one(_FORKED, root=state.root_id) is not None
-        touched: list[ownership.Lost] = []
-        keys: dict[str, ownership.Lost] = {}
+        touched: list[ownership.UsageClass] = []
+        keys: dict[str, ownership.UsageClass] = {}
         for entry in self.entries:
             kept = self.stored[entry.row.id]
             match = None if run.fresh else tx.one(MATCH, sid=state.id, mid=entry.row.id)
@@ -205,7 +205,7 @@ class WriteRows:
                     tx, state, entry, kept, dict(zip(MESSAGE, match, strict=True))
                 )
             when = entry.row.time_created or 0
-            lost = ownership.Lost(
+            lost = ownership.UsageClass(
                 state.root_id, seq, entry.row.id, when, kept.usage_key
             )
             if kept.inherited or forked or (kept.usage_key and not run.fresh):
@@ -216,7 +216,7 @@ class WriteRows:
             run.messages += 1
         shared = tx.run(SHARED_KEYS, keys=as_list(keys)).fetchall()
         touched += [keys[key] for (key,) in shared]
-        ownership.recount(tx, ownership.settle(tx, touched))
+        ownership.recount(tx, ownership.assign_owner(tx, touched))
 
     def _insert(
         self, tx: Transaction, state: SessionState, entry: Entry, kept: StoredMessage

@@ -282,16 +282,16 @@ class LinkRestored:
 
     def _settle(self, tx: Transaction, parent: str, going: list[str]) -> None:
         root_id = tx.one(_FAMILY, sid=parent)[0]
-        lost: list[ownership.Lost] = []
+        lost: list[ownership.UsageClass] = []
         for sid in going:
             tx.run(_ROOT, sid=sid, root_id=root_id)
             if sid in tx.states:
                 tx.states[sid].root_id = root_id
             lost += [
-                ownership.Lost(root_id, *row)
+                ownership.UsageClass(root_id, *row)
                 for row in tx.run(_ROWS, sid=sid).fetchall()
             ]
-        ownership.recount(tx, ownership.settle(tx, lost))
+        ownership.recount(tx, ownership.assign_owner(tx, lost))
 
     def _mark(self, tx: Transaction, child: str, parent: str) -> None:
         copied = tx.run(_COPIED, sid=child, parent=parent).fetchall()

@@ -195,7 +195,7 @@ class Transaction:
     changes: dict[str, Change] = field(default_factory=dict)
     to_index: list[int] = field(default_factory=list)
     loose: set[str] = field(default_factory=set)
-    settled: list[Callable[[], None]] = field(default_factory=list)
+    after_commit: list[Callable[[], None]] = field(default_factory=list)
     retried: bool = False
     #: Ids of parts that a recognised message has under others: queued → stored.
     aliases: dict[str, str] = field(default_factory=dict)
@@ -251,12 +251,12 @@ class Transaction:
 
     def mark(self) -> tuple[int, int, dict[str, Change]]:
         """Return what `undo_unit` needs."""
-        return len(self.settled), len(self.to_index), dict(self.changes)
+        return len(self.after_commit), len(self.to_index), dict(self.changes)
 
     def undo_unit(self, mark: tuple[int, int, dict[str, Change]]) -> None:
         """Forget what a unit noted whose savepoint was rolled back."""
-        settled, indexed, self.changes = mark
-        del self.settled[settled:], self.to_index[indexed:]
+        steps, indexed, self.changes = mark
+        del self.after_commit[steps:], self.to_index[indexed:]
         self.states = {}
         self._change_in_file = None
 

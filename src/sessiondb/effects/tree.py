@@ -140,7 +140,9 @@ class Truncate:
 
         lost, counted, models = [], [], []
         for seq, message_id, created, key, data_blob, inherited, model, *usage in rows:
-            lost.append(ownership.Lost(state.root_id, seq, message_id, created, key))
+            lost.append(
+                ownership.UsageClass(state.root_id, seq, message_id, created, key)
+            )
             counted.append((inherited, usage))
             models.append(model)
             tx.loose.update([data_blob] if data_blob else ())
@@ -148,6 +150,6 @@ class Truncate:
         tx.run(_DROP_DIFFS, **where)
         tx.run(_DROP, **where)
         ownership.subtract(tx, state, counted)
-        ownership.recount(tx, ownership.settle(tx, lost))
+        ownership.recount(tx, ownership.assign_owner(tx, lost))
         if any(models):
             ownership.derive_model(tx, sid)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, Unpack
+from typing import Any, Unpack
 
 from sessiondb import codec, ids
 from sessiondb.arguments import checks_arguments
@@ -31,8 +31,8 @@ from sessiondb.effects.fields import (
 from sessiondb.effects.open_session import OpenSession
 from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Place
+from sessiondb.effects.queue import Queue
 from sessiondb.effects.staged import Staged
-from sessiondb.effects.transaction import Transaction
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
 from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES
@@ -52,23 +52,12 @@ from sessiondb.model.handles import (
 from sessiondb.schema.rows import Blob
 
 
-class Effect(Protocol):
-    """One validated write."""
-
-    @property
-    def verb(self) -> str:
-        """The name that errors use."""
-
-    def apply(self, tx: Transaction) -> None:
-        """Write it inside an open transaction."""
-
-
 def _key_of(at: Any, what: str) -> Any:
     return at if at is LEAF or at is None else message_key(at, what)
 
 
 @checks_arguments
-class Unit:
+class Unit(Queue):
     """Effects that commit together.
 
     *source* names the program that writes; *locate* turns a directory into a
@@ -76,25 +65,15 @@ class Unit:
     """
 
     def __init__(self, source: str, locate: Callable[[str | None], Place]) -> None:
-        self.effects: list[Effect] = []
-        self.committed = False
-        self.tried = False
+        super().__init__()
         self._source = source
-        self.places: list[Place] = []
         self._find_place = locate
         self._staged = Staged()
         #: By the id of a session that is opened here: handles of what is written into it.
         self._followers: dict[str, list[MessageHandle | PartHandle]] = {}
 
     def _locate(self, directory: str | None) -> Place:
-        place = self._find_place(directory)
-        self.places.append(place)
-        return place
-
-    def _queue(self, effect: Effect) -> None:
-        if self.committed:
-            raise InvalidInputError("this unit is committed; begin another one")
-        self.effects.append(effect)
+        return self.add_place(self._find_place(directory))
 
     # -- sessions ------------------------------------------------------------
 
@@ -130,7 +109,7 @@ class Unit:
             parent_message=parent_message, call_id=call_id, agent=agent, provider=provider,
             model=model, version=version, metadata=metadata, time=time,
         )  # fmt: skip
-        self._queue(effect)
+        self.add(effect)
         return SessionHandle(effect.id)
 
     def open_session(
@@ -156,7 +135,7 @@ class Unit:
         )
         handle = OpenedSession(create.id)
         followers = self._followers.setdefault(create.id, [])
-        self._queue(OpenSession(create, handle, followers))
+        self.add(OpenSession(create, handle, followers))
         return handle
 
     def _create(self, **fields: Unpack[SessionFields]) -> session_effects.CreateSession:
@@ -185,7 +164,7 @@ class Unit:
             )
         own_id = id is not None
         handle = SessionHandle(session_id(id))
-        self._queue(
+        self.add(
             fork_effect.Fork(
                 self._live(session),
                 handle,
@@ -216,7 +195,7 @@ class Unit:
             ids.valid_id(name, "revisions (an id)")
             bounds.integer(revision, "revisions", least=0)
         self._staged.delete(session_key(session))
-        self._queue(delete_effect.Delete(session_key(session), keep_forks, revisions))
+        self.add(delete_effect.Delete(session_key(session), keep_forks, revisions))
 
     def set_title(self, session: SessionRef, title: str, *, by: str = "user") -> None:
         """Name a session. A title set by the ``user`` is not replaced by one of an ``agent``."""
@@ -224,12 +203,12 @@ class Unit:
         if not text:
             raise InvalidInputError("title must not be empty")
         encode.one_of(by, ("user", "agent", "derived"), "by")
-        self._queue(session_effects.SetTitle(self._live(session), text, by))
+        self.add(session_effects.SetTitle(self._live(session), text, by))
 
     def set_directory(self, session: SessionRef, directory: str) -> None:
         """Move a session to another directory."""
         place = self._locate(directory)
-        self._queue(session_effects.SetDirectory(self._live(session), place))
+        self.add(session_effects.SetDirectory(self._live(session), place))
 
     def set_metadata(self, session: SessionRef, metadata: Mapping[str, Any]) -> None:
         """Replace a session's metadata, a JSON object.
@@ -252,7 +231,7 @@ class Unit:
     ) -> None:
         """Note where a session is shared, and the secret that ends it; None ends it."""
         address, key = encode.string(url, "url"), encode.string(secret, "secret")
-        self._queue(session_effects.SetShare(self._live(session), address, key))
+        self.add(session_effects.SetShare(self._live(session), address, key))
 
     def set_revert(self, session: SessionRef, revert: Mapping[str, Any] | None) -> None:
         """Note a revert: message_id, part_id, snapshot, diff; None clears it."""
@@ -296,7 +275,7 @@ class Unit:
         self._set("unarchive", session, time_archived=None)
 
     def _set(self, verb: str, session: SessionRef, **values: Any) -> None:
-        self._queue(
+        self.add(
             session_effects.SetColumns(verb, self._live(session), tuple(values.items()))
         )
 
@@ -315,7 +294,7 @@ class Unit:
             rows.append(
                 (known, content, status, encode.string(todo.priority, "priority"))
             )
-        self._queue(session_effects.SetTodos(self._live(session), tuple(rows)))
+        self.add(session_effects.SetTodos(self._live(session), tuple(rows)))
 
     def set_diffs(self, session: SessionRef, diffs: Iterable[FileDiff]) -> None:
         """Replace what is known of the files a session changed."""
@@ -323,12 +302,12 @@ class Unit:
         rows = tuple(diff_row(diff, blobs) for diff in diffs)
         if len({row[:2] for row in rows}) != len(rows):
             raise InvalidInputError("two diffs of one message name the same path")
-        self._queue(session_effects.SetDiffs(self._live(session), rows, tuple(blobs)))
+        self.add(session_effects.SetDiffs(self._live(session), rows, tuple(blobs)))
 
     def label(self, session: SessionRef, message: MessageRef, name: str | None) -> None:
         """Name a message; a name moves to the message that got it last, None takes names away."""
         text = None if name is None else ids.valid_id(name, "name (a label)")
-        self._queue(
+        self.add(
             session_effects.SetLabel(self._live(session), message_key(message), text)
         )
 
@@ -353,7 +332,7 @@ class Unit:
         )
         key = None if session is None else session_key(session)
         when = bounds.time_ms(time)
-        self._queue(
+        self.add(
             session_effects.AddPrompt(prompt_id, shown, place, key, self._source, when)
         )
         return prompt_id
@@ -364,12 +343,12 @@ class Unit:
         """Note what a terminal used last, for ``@``; *directory* is where (default: here)."""
         name = ids.valid_id(terminal, "a terminal")
         where = self._find_place(directory).directory
-        self._queue(UseTerminal(self._live(session), name, where))
+        self.add(UseTerminal(self._live(session), name, where))
 
     def relink(self, old: str, new: str) -> Relink:
         """Note that a folder is at *new* now; ``.moved`` counts its sessions after the commit."""
         effect = Relink(self._find_place(old).directory, self._locate(new))
-        self._queue(effect)
+        self.add(effect)
         return effect
 
     # -- the conversation ----------------------------------------------------
@@ -411,7 +390,7 @@ class Unit:
             bounds.integer(expect_revision, "expect_revision"),
         )  # fmt: skip
         self._staged.append(handle, open, draft.id is not None)
-        self._queue(effect)
+        self.add(effect)
         self._follow(handle, *handle.parts)
         return handle
 
@@ -425,7 +404,7 @@ class Unit:
         sid = session_key(session)
         self._staged.add_part(sid, key)
         own_id = isinstance(part, PartDraft) and part.id is not None
-        self._queue(completion.AddPart(sid, key, row, tuple(blobs), own_id))
+        self.add(completion.AddPart(sid, key, row, tuple(blobs), own_id))
         handle = PartHandle(sid, str(key), row.id)
         self._follow(handle)
         return handle
@@ -450,7 +429,7 @@ class Unit:
         self._staged.start(sid, pid)
         when = bounds.time_ms(time)
         kept = input is NO_INPUT
-        self._queue(calls.Start(sid, pid, text, blob, tuple(blobs), kept, time=when))
+        self.add(calls.Start(sid, pid, text, blob, tuple(blobs), kept, time=when))
 
     def settle(
         self,
@@ -486,7 +465,7 @@ class Unit:
         named = encode.string(title, "title")
         self._staged.settle(sid, pid)
         text_blobs = tuple(b for b in blobs if b.hash == blob)
-        self._queue(
+        self.add(
             calls.Settle(
                 sid, pid, status, how, text, blob, named, extra, text_blobs, time=when
             )
@@ -511,15 +490,15 @@ class Unit:
         spent = usage(cost, tokens)
         text, when = encode.json_column(error, "error"), bounds.time_ms(time)
         self._staged.finish(sid, key)
-        self._queue(completion.Finish(sid, key, how, *spent, text, when))
+        self.add(completion.Finish(sid, key, how, *spent, text, when))
 
     def set_leaf(self, session: SessionRef, message: MessageRef | None) -> None:
         """Continue from another message (None: from nothing); nothing is removed."""
-        self._queue(tree.SetLeaf(self._live(session), _key_of(message, "message")))
+        self.add(tree.SetLeaf(self._live(session), _key_of(message, "message")))
 
     def truncate(self, session: SessionRef, *, after: MessageRef | None) -> None:
         """Remove what follows a message on every branch below it; None removes everything."""
-        self._queue(tree.Truncate(self._live(session), _key_of(after, "after")))
+        self.add(tree.Truncate(self._live(session), _key_of(after, "after")))
 
     def _live(self, session: SessionRef) -> str:
         return self._staged.live(session_key(session))

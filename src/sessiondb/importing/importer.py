@@ -284,9 +284,9 @@ class Importer:
         """Add an effect to the transaction that is being gathered."""
         if self._unit is None:
             self._unit = self.core.unit()
-        self._unit.effects.append(effect)
+        self._unit.add(effect)
         if isinstance(effect, OpenImport | OpenRestore):
-            self._unit.places.append(effect.place)
+            self._unit.add_place(effect.place)
         self._records += records
         self._bytes += size
 
@@ -330,7 +330,7 @@ class Importer:
         """Finish the removal of what was deleted: one of it is to come back under its id."""
         while True:
             unit, step = self.core.unit(), Reap()
-            unit.effects.append(step)
+            unit.add(step)
             self.core.commit(unit)
             if not step.more:
                 return

@@ -348,10 +348,10 @@ def _ownership(run: _Run) -> None:
     )
     for _ in range(_ROUNDS):
         lost = [
-            ownership.Lost(*row)
+            ownership.UsageClass(*row)
             for row in (*run.rows(UNOWNED), *run.rows(COUNTED_TWICE))
         ]
-        changed = ownership.settle(run.tx, lost)
+        changed = ownership.assign_owner(run.tx, lost)
         run.touched |= changed
         if not changed and not _drop_keys(run):
             break

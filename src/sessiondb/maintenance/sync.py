@@ -254,7 +254,7 @@ def _agree(store: Store, files: Files, notes: Notes) -> None:
     )
     while some := list(islice(changed, AT_ONCE)):
         with store.effects(durability="normal") as fx:
-            fx.effects += map(NoteVersions, some)
+            fx.add(*map(NoteVersions, some))
 
 
 def _bring(

@@ -14,7 +14,7 @@ from sessiondb.model.handles import PartHandle, part_key
 from sessiondb.schema.rows import Blob
 
 if TYPE_CHECKING:
-    from sessiondb.effects.unit import Effect
+    from sessiondb.effects.queue import Effect
     from sessiondb.streaming.stream import Stream
 
 

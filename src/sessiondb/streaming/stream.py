@@ -20,9 +20,10 @@ from typing import Any, TypeVar
 
 from sessiondb import codec, ids
 from sessiondb.effects import encode
-from sessiondb.effects.growth import Grow, Growing, Seal
+from sessiondb.effects.growth import AppendText, CompleteText, OpenPart
 from sessiondb.effects.lease import DropLease, TakeLease
-from sessiondb.effects.unit import Effect, Unit
+from sessiondb.effects.queue import Effect
+from sessiondb.effects.unit import Unit
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import PartDraft, Tokens, assistant
 from sessiondb.model.draft import NO_INPUT
@@ -143,7 +144,7 @@ class Stream:
     def opening(self, take: TakeLease, **fields: Any) -> Unit:
         """Return the unit that begins the stream: the lease and an open message."""
         unit = self._new_unit()
-        unit.effects.append(take)
+        unit.add(take)
         self.message = unit.append(self.session_id, assistant(), open=True, **fields)
         self._renew = [replace(take, renew=True)]
         return unit
@@ -254,14 +255,14 @@ class Stream:
         item = kind(self, handle)
         effect = staged.effects[0]
         # In this order: a part that the writing thread finds has its verb in line.
-        self._queued.append(lambda unit: unit.effects.append(effect))
+        self._queued.append(lambda unit: unit.add(effect))
         self._parts.append(item)
         self.grown(0)
         return item
 
     def _commit(self, effects: list[Effect], done: Done) -> None:
         unit = self._new_unit()
-        unit.effects = [*self._renew, *effects]
+        unit.add(*self._renew, *effects)
         try:
             self._send(unit, lambda job: done(job.error))
         except Exception as error:  # noqa: BLE001  the store is closed: whoever waits gets the error
@@ -281,7 +282,7 @@ class Stream:
             delta = item.take()
             if delta:
                 taken.deltas.append((item, len(delta)))
-                taken.unit.effects += self._growth(item, delta)
+                taken.unit.add(*self._growth(item, delta))
         return taken
 
     def _growth(self, item: StreamPart, delta: str) -> list[Effect]:
@@ -290,26 +291,26 @@ class Stream:
         shown, changed = codec.readable(delta)
         item.inexact = item.inexact or changed
         if item.inexact:
-            return [self._sealed(item, ended=False)]
-        return [Grow(self._growing(item), shown, item.written)]
+            return [self._completed(item, ended=False)]
+        return [AppendText(self._open_part(item), shown, item.written)]
 
-    def _growing(self, item: StreamPart) -> Growing:
-        return Growing(self.session_id, self._message_id, item.id)
+    def _open_part(self, item: StreamPart) -> OpenPart:
+        return OpenPart(self.session_id, self._message_id, item.id)
 
-    def _sealed(self, item: StreamPart, *, ended: bool) -> Seal:
+    def _completed(self, item: StreamPart, *, ended: bool) -> CompleteText:
         blobs: list[Blob] = []
         columns = encode.text_columns(item.content, {}, blobs)
-        return Seal(self._growing(item), columns, tuple(blobs), ended)
+        return CompleteText(self._open_part(item), columns, tuple(blobs), ended)
 
     def _closing(self, failure: BaseException | None, drop: DropLease) -> list[Effect]:
         unit = self._staged().unit
         for item in self._parts:
             if not isinstance(item, StreamCall):
-                unit.effects.append(self._sealed(item, ended=True))
+                unit.add(self._completed(item, ended=True))
                 continue
-            unit.effects += item.noted(partial=True)
+            unit.add(*item.noted(partial=True))
             if failure is not None:
-                unit.effects += item.interrupted()
+                unit.add(*item.interrupted())
         end = self._end if failure is None else {**self._end, **_how(failure)}
         unit.finish(self.session_id, self._message_id, **end)
         return [*unit.effects, drop]

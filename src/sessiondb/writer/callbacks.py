@@ -52,7 +52,7 @@ class LoopNotifier:
         self._loop = loop
         self._running: set[asyncio.Task[None]] = set()
 
-    def tell(
+    def deliver(
         self, subscription: Subscription, serial: int, changes: list[Change]
     ) -> None:
         """Put a call in line; never waits, and a closed loop is not called."""
@@ -92,7 +92,7 @@ class Notifier(Worker):
                 hint="raise the limit of processes (ulimit -u), or end some",
             )
 
-    def tell(
+    def deliver(
         self, subscription: Subscription, serial: int, changes: list[Change]
     ) -> None:
         """Put a call in line; never waits."""

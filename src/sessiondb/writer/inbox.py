@@ -1,7 +1,7 @@
 """Outcomes on their way from threads to event loops.
 
 Waking a loop costs a system call and a fight for the interpreter, so what is
-settled while it sleeps wakes it once: 64 appenders of one commit, one wake-up.
+resolved while it sleeps wakes it once: 64 appenders of one commit, one wake-up.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Inbox:
         self._outcomes.append((future, error, value))
 
     def wake(self) -> None:
-        """Let the loop settle what is here; if it is closed, no task waits."""
+        """Let the loop resolve what is here; if it is closed, no task waits."""
         loop = self._loop()
         if loop is None or self._called:
             return
@@ -51,7 +51,7 @@ class Inbox:
         self._called = False
         try:
             while self._outcomes:
-                self._settle(*self._outcomes[0])
+                self._resolve(*self._outcomes[0])
                 self._outcomes.popleft()
         except BaseException:
             # An interrupt in the loop's thread, if the loop runs on after it.
@@ -65,10 +65,10 @@ class Inbox:
             self.wake()
 
     @staticmethod
-    def _settle(
+    def _resolve(
         future: asyncio.Future[Any], error: BaseException | None, value: Any
     ) -> None:
-        if future.done():  # cancelled by now, or settled before an interrupt
+        if future.done():  # cancelled by now, or resolved before an interrupt
             return
         if error is None:
             future.set_result(value)
@@ -99,10 +99,10 @@ def wake_late() -> None:
         box.wake_late()
 
 
-def settle(
+def resolve(
     future: asyncio.Future[Any], error: BaseException | None, value: Any = None
 ) -> None:
-    """Settle a future from any thread, soon."""
+    """Resolve a future from any thread, soon."""
     box = inbox(future.get_loop())
     box.put(future, error, value)
     box.wake()

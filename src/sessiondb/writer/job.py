@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from sessiondb.effects.unit import Unit
+from sessiondb.effects.queue import Queue
 from sessiondb.model import Change
 
 #: Receives the serial number and the changes of a commit, more than once after an
@@ -36,7 +36,7 @@ class Job:
     thread: they only hand over.
     """
 
-    unit: Unit
+    unit: Queue
     durability: str = "full"
     busy_timeout: float = 10.0
     root: str | None = None
@@ -77,7 +77,7 @@ class Batch:
     after: list[Callable[[], None]] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
 
-    def settle(self, sinks: Iterable[Sink]) -> None:
+    def resolve(self, sinks: Iterable[Sink]) -> None:
         """Give out every outcome; to be repeated after an interrupt.
 
         Sinks come first: who subscribes once a unit has returned is not called for it.

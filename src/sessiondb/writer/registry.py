@@ -1,7 +1,7 @@
 """The writers of this process: one for each file, shared by all stores that have it open.
 
 Files are distinguished by device and inode, so two names of one file have one writer.
-Before a fork(2) the writers rest: a child must not inherit an open transaction.
+Before a fork(2) the writers pause: a child must not inherit an open transaction.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sessiondb.errors import DatabaseReplacedError
 from sessiondb.writer.role import Writer, release_if_held
 
 _writers: dict[disk.FileIdentity, Writer] = {}
-_resting: list[Writer] = []
+_paused: list[Writer] = []
 _lock = threading.RLock()
 
 
@@ -75,20 +75,20 @@ def _forget(writer: Writer) -> None:
 def _before_fork() -> None:
     for writer in list(_writers.values()):
         # Noted first: what is not noted would never be given back.
-        _resting.append(writer)
-        writer.rest()
+        _paused.append(writer)
+        writer.pause()
 
 
 def _after_fork_in_parent() -> None:
-    while _resting:
-        _resting.pop().resume()
+    while _paused:
+        _paused.pop().resume()
 
 
 def _after_fork_in_child() -> None:
     global _lock
     _lock = threading.RLock()
     _writers.clear()
-    _resting.clear()
+    _paused.clear()
 
 
 os.register_at_fork(

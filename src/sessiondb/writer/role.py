@@ -120,7 +120,7 @@ class Writer:
             self._end_batch()
             work(*args)
             if not self.users:
-                self._hang_up()
+                self._disconnect()
         except BaseException:
             self._end_batch()
             raise
@@ -216,7 +216,7 @@ class Writer:
 
         if good:
             tx.finish()
-            batch.after = tx.settled
+            batch.after = tx.after_commit
             batch.changes = list(tx.changes.values())
         # Executed and recorded by one call into C: no interrupt falls in between, so the
         # record says for certain whether COMMIT happened. `in_transaction` does not: it
@@ -230,7 +230,7 @@ class Writer:
         if batch is None:
             return
         if batch.ended:
-            batch.settle(self.sinks)
+            batch.resolve(self.sinks)
         else:
             self._roll_back()
             for job in batch.jobs:
@@ -248,7 +248,7 @@ class Writer:
         """Apply units in turn; False after a failure, which the last one notes."""
         for job in jobs:
             if not self._apply(tx, job):
-                tx.settled.clear()
+                tx.after_commit.clear()
                 tx.changes.clear()
                 return False
         return True
@@ -291,7 +291,7 @@ class Writer:
     def _ready(self, batch: Batch) -> Connection:
         if not self._in_place():
             # Empties the -wal, which the new file would otherwise take for its own.
-            self._hang_up()
+            self._disconnect()
         self.check_in_place()
         connection = self._connection
         if connection is None:
@@ -365,9 +365,9 @@ class Writer:
 
     def idle(self) -> None:
         """Checkpoint if no unit is queued."""
-        self._as_writer(self._rest_idle)
+        self._as_writer(self._checkpoint_idle)
 
-    def _rest_idle(self) -> None:
+    def _checkpoint_idle(self) -> None:
         if self._connection is not None and not self._queue:
             self._checkpoint(self._connection)
 
@@ -378,9 +378,9 @@ class Writer:
         writer is not used any more.
         """
         if os.getpid() == self._pid and not self.serving_here:
-            self._as_writer(self._hang_up)
+            self._as_writer(self._disconnect)
 
-    def _hang_up(self) -> None:
+    def _disconnect(self) -> None:
         connection = self._connection
         if connection is None:
             return
@@ -390,7 +390,7 @@ class Writer:
         self._connection = None
         connection.close()
 
-    def rest(self) -> bool:
+    def pause(self) -> bool:
         """Close the connection and keep the role until `resume`, for a fork(2).
 
         False if a commit takes long, or is under way in this thread.
@@ -398,11 +398,11 @@ class Writer:
         if self.serving_here or not self._role.acquire(timeout=FORK_PATIENCE):
             return False
         self._end_batch()
-        self._hang_up()
+        self._disconnect()
         return True
 
     def resume(self) -> None:
-        """Give back the role after `rest`."""
+        """Give back the role after `pause`."""
         if not self.serving_here:
             release_if_held(self._role)
 

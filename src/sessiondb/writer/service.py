@@ -22,10 +22,10 @@ AGAIN_SECONDS = 0.01
 class Service(Worker):
     """Runs a writer's queue, and functions at a time, on one daemon thread."""
 
-    def __init__(self, writer: Writer, at_rest: Callable[[], None]) -> None:
-        """*at_rest* is called on the thread now and then, soon after the last commit."""
+    def __init__(self, writer: Writer, on_idle: Callable[[], None]) -> None:
+        """*on_idle* is called on the thread now and then, soon after the last commit."""
         super().__init__("sessiondb-writer")
-        self._writer, self._at_rest = writer, at_rest
+        self._writer, self._on_idle = writer, on_idle
         # Owned by the consumer.
         self._sent: dict[Job, Callable[[Job], None]] = {}
         self._watching = False
@@ -94,7 +94,7 @@ class Service(Worker):
 
     def _look(self) -> None:
         """Checkpoint if nothing was written since the last look, else look again later."""
-        self._at_rest()
+        self._on_idle()
         seen, self._seen = self._seen, self._writer.serial
         if seen != self._seen:
             self.call_later(IDLE_SECONDS, self._look)
