@@ -12,6 +12,8 @@ import pytest
 from audit import audited  # noqa: F401  a fixture
 from hypothesis import settings
 
+from sessiondb import Store
+
 ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = Path(
     os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures")
@@ -51,6 +53,14 @@ def home(
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
     return home
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database without a session, to begin from."""
+    path = tmp_path_factory.mktemp("empty") / "sessions.db"
+    Store.open(path).close()
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -290,6 +290,7 @@ def test_free_space_is_known_before_the_folder_is_made(tmp_path: Path) -> None:
     assert free_bytes(tmp_path / "a" / "b.db") > 0
 
 
+@pytest.mark.slow
 def test_a_temporary_database_has_a_private_folder_and_leaves_nothing() -> None:
     temporary = temporary_database()
     folder = temporary.path.parent

@@ -84,6 +84,7 @@ def test_the_far_future_begins_in_2200() -> None:
     assert ids.encode((1 << 128) - 1 - (year_2200 << 80)) == ids.FAR_FUTURE[4:]
 
 
+@pytest.mark.slow
 def test_seeing_a_session_loads_no_ulids(tmp_path: Path) -> None:
     with Store.open(tmp_path / "s.db") as store:
         store.create_session()

@@ -22,6 +22,8 @@ from sessiondb.maintenance.repair import repair, repairable
 from sessiondb.model import MessageDraft
 from sessiondb.repository.sessions import ALL
 
+pytestmark = pytest.mark.slow
+
 #: What only a backup has: check names it, and no repair mends it.
 LOST = {"lost", "blobs", "references"}
 

@@ -14,6 +14,8 @@ import pytest
 
 from sessiondb import Store, user
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -58,7 +60,6 @@ def test_whatever_was_acknowledged_and_is_not_so_is_found(
     assert any("check" in found for found in verdict(path, [true]))
 
 
-@pytest.mark.slow
 def test_a_short_torture_holds_and_says_its_seed() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "torture", "--minutes", "0", "--round", "1.5", "--seed", "7"],

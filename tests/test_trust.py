@@ -222,6 +222,7 @@ def test_a_state_directory_that_cannot_be_written_is_a_storage_error(
         init_local(project)
 
 
+@pytest.mark.slow
 def test_processes_that_accept_at_once_lose_no_record(tmp_path: Path) -> None:
     code = """
 import sys

@@ -18,6 +18,8 @@ from sessiondb.cli.app import app
 from sessiondb.engine.sqlite.files import creation_lock
 from sessiondb.errors import BusyError
 
+pytestmark = pytest.mark.slow
+
 _HOLDER = """
     import sqlite3, sys
     connection = sqlite3.connect(sys.argv[1], isolation_level=None)

@@ -22,6 +22,8 @@ from sessiondb.errors import StorageError, StorageFullError
 from sessiondb.maintenance import backup, check
 from sessiondb.model import Imported, SourceMessage, SourceSession
 
+pytestmark = pytest.mark.slow
+
 MEGABYTE = 1024 * 1024
 MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations" / "versions"
 

@@ -17,6 +17,8 @@ from sessiondb import Store, assistant, text, tool, user
 from sessiondb.cli.app import app
 from sessiondb.errors import CorruptionError
 
+pytestmark = pytest.mark.slow
+
 SESSIONS = 30
 PAGE = 4096
 

@@ -16,6 +16,8 @@ from sessiondb.formats import jsonl
 from sessiondb.maintenance import check
 from sessiondb.repository.sessions import ALL
 
+pytestmark = pytest.mark.slow
+
 DAMAGE = {
     "session.data": "UPDATE session SET data = x'c1' WHERE id = :sid",
     "message.data": "UPDATE message SET data = x'ff00' WHERE session_id = :sid",

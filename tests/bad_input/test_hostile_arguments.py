@@ -333,6 +333,7 @@ def verdicts(room: Room, name: str, function: Any) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READS_AND_WRITES)
 def test_a_verb_or_read_of_a_store_answers_any_value(room: Room, name: str) -> None:
     function = getattr(room.store, name)

@@ -112,6 +112,7 @@ _HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read_only", [False, True], ids=["write", "read"])
 @pytest.mark.parametrize("what", _HOSTILE)
 def test_a_schema_with_something_planted_is_refused_before_first_use(

@@ -34,6 +34,8 @@ from sessiondb.model import (
     Tokens,
 )
 
+pytestmark = pytest.mark.slow
+
 T0 = 1_700_000_000_000
 
 

@@ -25,6 +25,8 @@ from sessiondb import (
 )
 from sessiondb.maintenance import backup
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_store_that_is_made_with_a_path_is_open(tmp_path: Path) -> None:
     with Store(tmp_path / "x.db", source="tests", durability="normal") as store:

@@ -123,6 +123,7 @@ def test_text_comes_back_exactly_and_is_readable_in_the_shell(
     )
 
 
+@pytest.mark.slow
 def test_a_text_of_many_megabytes_is_kept_searched_forked_and_read_in_time(
     store: Store, session: SessionHandle
 ) -> None:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from sessiondb import Store, assistant, text, tool, user
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:

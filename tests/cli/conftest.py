@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -42,7 +43,8 @@ def database(project: Path) -> Path:
 
 
 @pytest.fixture
-def store(database: Path) -> Iterator[Store]:
+def store(database: Path, empty: Path) -> Iterator[Store]:
+    shutil.copy(empty, database)
     with Store.open(database, durability="normal") as store:
         yield store
 

@@ -15,6 +15,8 @@ from command_line import Run, Story
 from sessiondb import Store, user
 from sessiondb.cli.app import COMMANDS, app
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def ask(project: Path) -> Run:

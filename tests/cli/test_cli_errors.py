@@ -27,6 +27,7 @@ def error_of(ran: Ran) -> dict[str, Any]:
     return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "kind", "code"),
     [
@@ -52,6 +53,7 @@ def test_errors_are_one_line_of_json_where_json_was_asked_for(
     assert error["hint"]
 
 
+@pytest.mark.slow
 def test_a_process_reports_json_before_its_command_was_understood(
     process: Run, project: Path
 ) -> None:

@@ -10,6 +10,8 @@ from command_line import SAMPLE, Run, Story
 from sessiondb import Store, assistant, text, tool, user
 from sessiondb.cli.following import follow
 
+pytestmark = pytest.mark.slow
+
 
 def types(log: str) -> list[str]:
     return [json.loads(line)["type"] for line in log.splitlines()]

@@ -29,6 +29,7 @@ def test_a_fork_begins_at_a_seq_an_id_or_a_label(
         assert made["message_count"] == kept
 
 
+@pytest.mark.slow
 def test_a_number_that_is_typed_is_an_id_or_a_label_before_it_is_a_seq(
     sessiondb: Run, store: Store
 ) -> None:
@@ -74,6 +75,7 @@ def test_bad_arguments(
     assert ran.err.startswith("sessiondb: ")
 
 
+@pytest.mark.slow
 def test_a_tree_is_the_whole_family_whoever_is_asked(
     sessiondb: Run, story: Story
 ) -> None:

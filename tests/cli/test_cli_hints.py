@@ -430,6 +430,7 @@ SITUATIONS: dict[Callable[[World], Ran], list[str]] = {
 HARMLESS = {"resume": ["--print"], "rm": ["--dry-run"], "check": ["--dry-run"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda made: made.__name__)
 def test_the_command_in_a_hint_is_taken_as_it_is(
     world: World, situation: Callable[[World], Ran]

@@ -24,6 +24,8 @@ from sessiondb.cli.options import Moment, Ref
 from sessiondb.cli.text import cell, visible
 from sessiondb.errors import abridged
 
+pytestmark = pytest.mark.slow
+
 #: Seconds that no command may take, however odd its argument: one that waits for a pipe does.
 PATIENCE = 20
 TOO_LATE = "the command hangs"

@@ -171,6 +171,7 @@ def test_a_directory_whose_name_is_not_utf8_is_an_empty_project_at_first(
     assert len(ran.err.splitlines()) == 2
 
 
+@pytest.mark.slow
 def test_sessions_of_a_directory_whose_name_is_not_utf8_are_found_there(
     sessiondb: Run, database: Path, badly_named: Path
 ) -> None:

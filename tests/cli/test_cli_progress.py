@@ -9,6 +9,8 @@ import sys
 import pytest
 from command_line import SAMPLE, Run, Story
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = {
     "import": f"import {SAMPLE}",
     "export": "export -a --to jsonl -o out.jsonl",

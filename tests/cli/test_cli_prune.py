@@ -11,6 +11,8 @@ from sessiondb import Store, user
 from sessiondb.errors import InvalidInputError
 from sessiondb.maintenance import plan_prune
 
+pytestmark = pytest.mark.slow
+
 #: Between the two days of the sample.
 BETWEEN = "2026-02-11T00:00:00+00:00"
 

@@ -11,6 +11,8 @@ from command_line import SAMPLE, Run
 
 from sessiondb import Store, user
 
+pytestmark = pytest.mark.slow
+
 
 def recipe(question: str) -> list[list[str]]:
     """Return the command lines of one recipe, those of ours without their program's name."""

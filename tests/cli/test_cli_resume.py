@@ -16,6 +16,8 @@ from command_line import SAMPLE, Run
 from sessiondb import Store, user
 from sessiondb.model import SourceSession
 
+pytestmark = pytest.mark.slow
+
 OPENCODE_ID = "ses_3b938957fffeSInhFZWsjHy7Pk"
 
 

@@ -19,6 +19,8 @@ from command_line import Run, Story
 from sessiondb import Store, user
 from sessiondb.repository.sessions import ALL
 
+pytestmark = pytest.mark.slow
+
 
 def test_reading_makes_no_database_of_an_empty_file(
     sessiondb: Run, tmp_path: Path

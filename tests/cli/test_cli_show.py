@@ -163,6 +163,7 @@ def test_at_is_the_last_one_used_in_this_terminal(terminal: Run, story: Story) -
     assert shown.count("Fix the parser") == 1
 
 
+@pytest.mark.slow
 def test_a_program_does_not_move_a_persons_at(
     process: Run, store: Store, story: Story
 ) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from command_line import Run, Story
 
+pytestmark = pytest.mark.slow
+
 READING = [
     "SELECT id FROM session_list",
     "WITH x AS (SELECT 1 AS n) SELECT n FROM x",

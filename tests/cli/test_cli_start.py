@@ -136,6 +136,7 @@ def test_interrupted_is_130(sessiondb: Run, monkeypatch: pytest.MonkeyPatch) -> 
     assert sessiondb("list").code == 130
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("args", [["--help"], ["show", "--json", "--last", "1"]])
 def test_a_closed_pipe_is_quiet(story: Story, args: list[str]) -> None:
     reading, writing = os.pipe()

@@ -14,6 +14,8 @@ from sessiondb import Store, assistant, user
 from sessiondb.maintenance import check
 from sessiondb.maintenance.sizes import _estimated, bytes_by_table
 
+pytestmark = pytest.mark.slow
+
 
 def harm(database: Path, *statements: str) -> None:
     """Do to the file what a shell could do: without foreign keys, without our triggers."""

@@ -18,6 +18,8 @@ from sessiondb import Store, user
 from sessiondb.errors import BusyError, StorageFullError
 from sessiondb.maintenance import check, plan_vacuum, vacuum
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def large(store: Store) -> str:

@@ -20,6 +20,8 @@ from sessiondb.cli.importing import Sources
 from sessiondb.formats.kit import sqlite as foreign
 from sessiondb.model import Problem, SourceSession
 
+pytestmark = pytest.mark.slow
+
 Watch = Callable[..., "Watcher"]
 
 

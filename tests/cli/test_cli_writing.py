@@ -21,6 +21,8 @@ from sessiondb.errors import (
 from sessiondb.maintenance import backup
 from sessiondb.maintenance.bundle import write_bundle
 
+pytestmark = pytest.mark.slow
+
 Place = Callable[[Path, Path], Path]
 
 

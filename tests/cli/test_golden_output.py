@@ -24,6 +24,8 @@ from rich.cells import cell_len
 from sessiondb import Store, clock
 from sessiondb.cli.text import wrap
 
+pytestmark = pytest.mark.slow
+
 GOLDEN = Path(__file__).with_name("golden")
 # Read before any test begins: tests see no settings of a person.
 REWRITE = os.environ.get("SESSIONDB_GOLDEN") == "write"

@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from docs_blocks import EXAMPLES, ROOT, page
 from docs_console import masked, typed
+
+pytestmark = pytest.mark.slow
 
 MAX_LINES = 80
 

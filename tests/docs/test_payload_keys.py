@@ -112,6 +112,7 @@ def documented() -> set[str]:
     return {key for row in rows for key in re.findall(r"`(\w+)`", row)}
 
 
+@pytest.mark.slow
 def test_every_key_that_is_read_is_on_the_page_and_no_other() -> None:
     read = {key for path in modules() for key in reads(ast.parse(path.read_text()))}
     assert read - documented() == set(), "read, and not on the page"

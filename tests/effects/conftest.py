@@ -10,15 +10,7 @@ import pytest
 import pytest_asyncio
 from facades import Contract
 
-from sessiondb import SessionHandle, Store
-
-
-@pytest.fixture(scope="session")
-def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database without a session, to begin from."""
-    path = tmp_path_factory.mktemp("empty") / "sessions.db"
-    Store.open(path).close()
-    return path
+from sessiondb import SessionHandle
 
 
 @pytest_asyncio.fixture(params=["sync", "async"])

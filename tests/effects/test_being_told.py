@@ -178,6 +178,7 @@ def append_three(_: Connection, path: Path, session: str) -> None:
             store.append(session, user(f"from elsewhere {n}"))
 
 
+@pytest.mark.slow
 async def test_changes_of_another_process_are_found(
     contract: Contract, session: SessionHandle
 ) -> None:

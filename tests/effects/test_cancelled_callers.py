@@ -15,6 +15,8 @@ from sessiondb import ALL, AsyncStore, Store, assistant, text, tool, user
 from sessiondb.database.connections import MAX_READERS
 from sessiondb.effects import Unit
 
+pytestmark = pytest.mark.slow
+
 #: Steps of the loop, and milliseconds, after which a caller is cancelled.
 MOMENTS = [*(("steps", n) for n in range(16)), *(("ms", n / 4) for n in range(1, 13))]
 

@@ -19,6 +19,8 @@ from processes import run, said
 from sessiondb import Store, user
 from sessiondb.database.core import close_collected
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 60.0
 
 
@@ -100,7 +102,6 @@ def append_while_collecting(
     return seen.lines
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("opened", "step"), [(reading, 1), (writing, 5)])
 def test_a_store_collected_on_any_line_of_a_commit_does_no_harm(
     path: Path, opened: Callable[[Path], Store], step: int

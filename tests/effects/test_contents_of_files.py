@@ -19,6 +19,8 @@ from sessiondb.formats import exporter, find
 from sessiondb.maintenance import check
 from sessiondb.model import Document, Problem
 
+pytestmark = pytest.mark.slow
+
 CONTENT = bytes(range(256)) * 8
 
 

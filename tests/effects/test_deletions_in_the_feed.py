@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from sessiondb import BEGINNING, Change, SessionHandle, Store, user
 from sessiondb.model import SourceSession
 
+pytestmark = pytest.mark.slow
+
 
 async def since(store: AwaitedStore, cursor: str, count: int) -> list[Change]:
     """Return the next *count* changes after *cursor*, and assert that there are no more."""

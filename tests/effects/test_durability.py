@@ -24,6 +24,8 @@ from sessiondb import (
     user,
 )
 
+pytestmark = pytest.mark.slow
+
 
 async def test_a_full_disk_is_a_typed_error_and_nothing_of_the_unit_is_written(
     contract: Contract, session: SessionHandle

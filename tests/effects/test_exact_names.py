@@ -97,6 +97,7 @@ def made(path: Path, names: list[tuple[str, str | None]]) -> Store:
     return store
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(names=adversarial(), data=st.data())
 def test_every_verb_and_read_hits_exactly_the_session_it_is_given(

@@ -117,6 +117,7 @@ def steps(path: Path, queue: Callable[[Unit], Any]) -> int:
     return counted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_write_costs_the_same_in_a_session_of_any_length(
     sessions: tuple[Path, Path], verb: str
@@ -125,6 +126,7 @@ def test_a_write_costs_the_same_in_a_session_of_any_length(
     assert steps(long, VERBS[verb]) <= steps(short, VERBS[verb]) * 1.3
 
 
+@pytest.mark.slow
 def test_a_retried_result_costs_the_same_in_a_session_of_any_length(
     tmp_path: Path,
 ) -> None:

@@ -25,6 +25,8 @@ from sessiondb import (
 )
 from sessiondb.effects import Unit
 
+pytestmark = pytest.mark.slow
+
 LONG = "long " * 500
 
 

@@ -27,6 +27,8 @@ from sessiondb import (
 )
 from sessiondb.effects.holders import new_holder, of_this_process
 
+pytestmark = pytest.mark.slow
+
 
 async def test_an_expected_leaf_is_checked(
     contract: Contract, session: SessionHandle

@@ -173,6 +173,7 @@ def open_many(pipe: Connection, path: Path) -> None:
             pipe.send((opened.id, opened.created))
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_make_one_session(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     Store.open(path).close()

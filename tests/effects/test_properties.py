@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from sessiondb import CodecError, Store, assistant, part, text, tool, user
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory, empty: Path) -> Iterator[Store]:

@@ -21,6 +21,8 @@ from sessiondb import (
     user,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def stream_for_ever(pipe: Connection, path: Path, session: str, ttl: float) -> None:
     with (

@@ -15,6 +15,8 @@ from processes import run, said
 
 from sessiondb import AsyncStore, BusyError, Store, user
 
+pytestmark = pytest.mark.slow
+
 PATIENCE = 20.0
 
 

@@ -113,6 +113,7 @@ async def the_same_block(store: AwaitedStore) -> dict[str, Any]:
     return {"answer": answer, "other": other, "fork": fork}
 
 
+@pytest.mark.slow
 async def test_the_same_block_with_ids_of_its_own_gives_no_duplicates(
     contract: Contract,
 ) -> None:

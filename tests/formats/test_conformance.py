@@ -15,6 +15,8 @@ from sessiondb.formats import readable
 from sessiondb.maintenance import check
 from sessiondb.model import Imported, Problem
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:

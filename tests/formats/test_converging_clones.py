@@ -16,6 +16,8 @@ from sessiondb.location import init_local
 from sessiondb.maintenance import check
 from sessiondb.maintenance.sync import sync
 
+pytestmark = pytest.mark.slow
+
 LONG = bool(os.environ.get("SESSIONDB_LONG"))
 
 
@@ -104,7 +106,6 @@ def test_two_clones_that_each_change_one_thing_agree_and_a_later_archive_is_kept
             assert bob.store.session(name).title == "ada's"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200 if LONG else 6))
 def test_clones_that_exchange_their_logs_end_with_the_same(
     tmp_path: Path, seed: int
@@ -120,7 +121,6 @@ def test_clones_that_exchange_their_logs_end_with_the_same(
             assert sync(clone.store).written == [], ada.done
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200 if LONG else 1))
 def test_three_git_clones_end_with_the_same(
     git: str, tmp_path: Path, seed: int

@@ -111,6 +111,7 @@ def test_a_store_whose_shared_memory_cannot_be_made_is_read_all_the_same(
     assert {name: (folder / name).read_bytes() for name in names} == before
 
 
+@pytest.mark.slow
 def test_no_database_is_opened_by_anything_but_sqlite(held: Path) -> None:
     program = (
         "import sys\nopened = []\n"

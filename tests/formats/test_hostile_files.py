@@ -21,6 +21,8 @@ from sessiondb.maintenance import check
 from sessiondb.model import Imported, Problem
 from sessiondb.repository.sessions import ALL
 
+pytestmark = pytest.mark.slow
+
 SAMPLE_SESSIONS = 3
 
 

@@ -37,6 +37,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         return {level: exported(store, "html", name, detail=level) for level in DETAILS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detail", DETAILS)
 def test_a_page_is_only_what_we_wrote_whatever_was_said(
     hostile: dict[str, str], detail: str
@@ -113,6 +114,7 @@ PIECES = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=16).map("".join))
 def test_whatever_is_put_together_is_no_markup(said: str) -> None:
@@ -341,6 +343,7 @@ def test_secrets_can_be_taken_out(store: Store) -> None:
             )
 
 
+@pytest.mark.slow
 def test_without_the_extra_it_says_what_is_missing(store: Store) -> None:
     program = (
         "import sys; sys.modules['markdown_it'] = None\n"

@@ -49,6 +49,7 @@ def write(path: Path, content: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_children_that_come_before_their_parents_are_linked(
     opened: Opened, tmp_path: Path
 ) -> None:
@@ -204,6 +205,7 @@ def test_hostile_lines_are_problems_with_their_line_and_the_rest_is_read(
     assert check(there) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "field", "value"),
     [

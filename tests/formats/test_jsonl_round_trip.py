@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from jsonl_tables import bundle, differences, outcomes, read_into
@@ -29,6 +30,8 @@ from sessiondb import (
 )
 from sessiondb.formats.jsonl.values import line_of, record_of
 from sessiondb.maintenance import check
+
+pytestmark = pytest.mark.slow
 
 # Characters that break naive writers: controls, separators, surrogates alone and as a pair.
 _characters = (

@@ -16,6 +16,8 @@ from sessiondb.maintenance import check
 from sessiondb.maintenance.sync import Synced, sync
 from sessiondb.repository.sessions import ALL
 
+pytestmark = pytest.mark.slow
+
 
 def project(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.chdir(folder)

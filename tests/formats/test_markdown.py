@@ -64,6 +64,7 @@ def rendered(markdown: str) -> Strict:
     return found
 
 
+@pytest.mark.slow
 def test_nothing_that_was_said_becomes_structure(store: Store) -> None:
     name = nasty(store)
     for detail in ("brief", "normal", "full"):
@@ -119,6 +120,7 @@ def test_a_fence_is_longer_than_any_in_what_it_holds() -> None:
     assert fenced("````\nx\n````", "py") == "`````py\n````\nx\n````\n`````"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bad", ["` " * 100_000, " ```a\n" * 30_000, "`" * 9 + "```x`` ` " * 20_000]
 )
@@ -180,6 +182,7 @@ def test_events_stand_where_they_happened(store: Store) -> None:
     assert "> ✗ Cancelled\n" in out
 
 
+@pytest.mark.slow
 def test_a_long_session_is_written_piece_by_piece(store: Store) -> None:
     name = store.create_session().id
     with store.effects() as fx:
@@ -193,6 +196,7 @@ def test_a_long_session_is_written_piece_by_piece(store: Store) -> None:
     assert max(sizes) < 100_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["opencode-1.18.33", "opencode-2.0.15"])
 def test_real_sessions_can_be_sent(
     store: Store, real_store: RealStore, kind: str

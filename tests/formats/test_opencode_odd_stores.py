@@ -39,6 +39,8 @@ from sessiondb import Store
 from sessiondb.formats.opencode import export_json
 from sessiondb.formats.opencode.v2.records import export_json as export2_json
 
+pytestmark = pytest.mark.slow
+
 
 class Kind(NamedTuple):
     """A generation: how its database is written, and a session as it exports it."""

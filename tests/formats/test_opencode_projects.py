@@ -152,6 +152,7 @@ def test_an_odd_record_of_a_project_costs_no_session(
     assert [item.message_count for item in store.sessions(project=ALL)] == [2]
 
 
+@pytest.mark.slow
 def test_a_database_tells_of_its_projects_too(store: Store, tmp_path: Path) -> None:
     path = sqlite_store(tmp_path / "opencode.db", talk())
     with closing(sqlite3.connect(path)) as db, db:
@@ -228,6 +229,7 @@ def test_a_project_id_that_is_a_path_leads_nowhere(
     assert [project.name for project in store.projects()] == ["shop"]
 
 
+@pytest.mark.slow
 def test_the_project_of_a_real_tree_is_written_as_it_was(
     store: Store, real_store: Callable[[str], Path], tmp_path: Path
 ) -> None:

@@ -240,6 +240,7 @@ RECORDS = [
 ] + [everything()["info"]]
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_a_record_is_written_as_it_was_whatever_stands_in_it(
     data: st.DataObject,

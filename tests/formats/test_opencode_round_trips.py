@@ -93,6 +93,7 @@ def written_to(folder: Path, real: Real) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_session_is_exported_as_opencode_exports_it(real: Real) -> None:
     assert {name: real.written[name] for name in real.truths} == real.truths
     unsettled = {
@@ -114,6 +115,7 @@ def test_a_session_of_version_2_is_the_same_where_version_2_is_asked_for(
     assert all("location" in item["info"] for item in made.values())
 
 
+@pytest.mark.slow
 def test_an_export_is_an_import_in_a_database_that_never_saw_the_store(
     real: Real, tmp_path: Path
 ) -> None:
@@ -172,6 +174,7 @@ def test_an_export_that_comes_back_changes_nothing(real: Real, tmp_path: Path) -
     assert documents(real.store) == real.written
 
 
+@pytest.mark.slow
 def test_a_store_written_as_a_tree_is_read_as_the_same_sessions(
     real: Real, tmp_path: Path
 ) -> None:

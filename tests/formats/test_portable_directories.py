@@ -15,6 +15,8 @@ from sessiondb.cli.app import app
 from sessiondb.location import init_local, trust
 from sessiondb.maintenance.sync import sync
 
+pytestmark = pytest.mark.slow
+
 Made = dict[str, str]
 
 

@@ -18,6 +18,8 @@ from sessiondb.location import init_local
 from sessiondb.maintenance import check
 from sessiondb.maintenance.sync import sync
 
+pytestmark = pytest.mark.slow
+
 Two = tuple[Clone, Clone, str]
 
 

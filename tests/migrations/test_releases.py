@@ -15,6 +15,8 @@ from later_releases import LAST, NEXT
 from sessiondb import ALL, SchemaVersionError, Store, assistant, tool, user
 from sessiondb.engine.sqlite import migrations
 
+pytestmark = pytest.mark.slow
+
 Remember = Callable[[Path], Callable[[Path], list[str]]]
 Whole = Callable[[Path], object]
 

@@ -14,6 +14,8 @@ from later_releases import NEXT
 
 from sessiondb.schema.ddl import VERSION
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("src", "migrations", "scripts", "tests", "alembic.ini", "pyproject.toml")
 
@@ -105,7 +107,6 @@ def test_what_sqlite_cannot_alter_is_refused_in_one_line(project: Project) -> No
     assert project.migrations()[-1].name.startswith(f"{VERSION:04}_")
 
 
-@pytest.mark.slow
 def test_a_second_migration_needs_no_change_of_another_test(project: Project) -> None:
     project.add_a_column()
     project.show_it_in_a_view()

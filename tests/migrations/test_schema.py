@@ -20,6 +20,8 @@ from sessiondb.engine.sqlite import migrations
 from sessiondb.location import state_directory
 from sessiondb.schema.ddl import APPLICATION_ID, HEAD, MIN_READER, MIN_WRITER, VERSION
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 FREEZE = (
     "0001 is out of date: run `.venv/bin/python scripts/freeze_schema.py`, "

@@ -30,6 +30,8 @@ from sessiondb.errors import (
 )
 from sessiondb.schema.ddl import HEAD, MIN_WRITER, VERSION
 
+pytestmark = pytest.mark.slow
+
 Remember = Callable[[Path], Callable[[Path], list[str]]]
 Schema = Callable[[Path], list[str]]
 Whole = Callable[[Path], object]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from sessiondb import Store, clock
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path: Path, empty: Path) -> Iterator[Store]:
     """Return a store on a fresh file; power cuts are not what these tests are about."""
+    shutil.copy(empty, tmp_path / "sessions.db")
     with Store.open(tmp_path / "sessions.db", durability="normal") as store:
         yield store
 

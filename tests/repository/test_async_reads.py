@@ -11,6 +11,8 @@ from sqlalchemy.exc import OperationalError
 
 from sessiondb import AsyncStore, Store, StoreClosedError, assistant, tool, user
 
+pytestmark = pytest.mark.slow
+
 #: `read_past_damage` is for a person who waits: it copies a file in the caller's thread.
 NAMES = {name for name in vars(Store) if not name.startswith("_")} - {
     "read_past_damage"

@@ -14,6 +14,8 @@ from processes import run, said
 from sessiondb import Store, user
 from sessiondb.maintenance import check
 
+pytestmark = pytest.mark.slow
+
 MESSAGES = 64
 #: What a connection may keep of the file, and a page of messages, twice.
 BOUND = 32 * 1024

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from foreign_sessions import said, session_of, take_in
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -74,6 +75,7 @@ _RUNS = itertools.count()
 lengths = st.integers(0, 4)
 
 
+@pytest.mark.slow
 @given(
     shared=lengths,
     more=st.tuples(lengths, lengths),

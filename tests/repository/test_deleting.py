@@ -231,6 +231,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+@pytest.mark.slow
 def test_a_removal_that_was_killed_half_way_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Store.open(path) as store:

@@ -24,6 +24,8 @@ from sessiondb.model import (
     SourceMessage,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def texts(store: Store, name: str, **how: Any) -> list[str]:
     return [item.text for item in store.messages(name, **how)]

@@ -12,6 +12,8 @@ import pytest
 
 from sessiondb import ALL, BEGINNING, Store, assistant, tool, user
 
+pytestmark = pytest.mark.slow
+
 FLAGS = ("archived", "subagents", "empty")
 SORTED_BY_HAND = "USE TEMP B-TREE FOR ORDER BY"
 

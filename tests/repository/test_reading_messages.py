@@ -16,6 +16,8 @@ from sessiondb import Store, assistant, event, text, tool, tool_result, user
 from sessiondb.errors import InvalidInputError, NotFoundError
 from sessiondb.model import Message, MessageDraft
 
+pytestmark = pytest.mark.slow
+
 
 def seqs(messages: list[Message]) -> list[int]:
     return [item.seq for item in messages]

@@ -55,6 +55,7 @@ def all_pages(store: Store, query: str, **how: Any) -> list[Hit]:
             return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "found"),
     [
@@ -110,6 +111,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
         yield store
 
 
+@pytest.mark.slow
 @given(
     query=st.text() | st.text(st.sampled_from('"*:^-+(){}ANDORTNE a\0'), max_size=30)
 )
@@ -152,6 +154,7 @@ def test_one_hit_per_session_unless_all_are_wanted(store: Store) -> None:
     assert titles(store.search("word", all_hits=True)) == ["two"] * 2 + ["one"] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["newest", "time", "rank"])
 @pytest.mark.parametrize("all_hits", [False, True])
 @pytest.mark.parametrize("limit", [1, 4, 50])
@@ -213,6 +216,7 @@ def test_a_page_does_not_skip_what_comes_after_removed_hits(store: Store) -> Non
         assert {h.session.id for h in [*first, *rest]} == set(made)
 
 
+@pytest.mark.slow
 def test_the_cursor_of_a_search_stays_short_however_deep_it_is(store: Store) -> None:
     for number in range(60):
         talk(store, f"s{number}", "word")
@@ -230,6 +234,7 @@ def test_the_cursor_of_a_search_stays_short_however_deep_it_is(store: Store) -> 
 _COUNTLESS = 10**30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "cursor",
     [

@@ -12,6 +12,8 @@ from sessiondb import SessionHandle, Store, assistant, text, tool, user
 from sessiondb.maintenance import vacuum
 from sessiondb.repository.sessions import ALL
 
+pytestmark = pytest.mark.slow
+
 RANDOM = random.Random(7)
 WORDS = [
     "".join(RANDOM.choices("etaoinshrdlu", k=RANDOM.randint(2, 10)))

@@ -22,6 +22,8 @@ from sessiondb.database import core
 from sessiondb.engine.sqlite.files import creation_lock
 from sessiondb.writer import registry
 
+pytestmark = pytest.mark.slow
+
 #: When an opening is cancelled: after turns of the loop, or a share of the time that it takes.
 MOMENTS = [
     *(("turns", n) for n in range(4)),

@@ -19,6 +19,8 @@ from textwrap import dedent
 import pytest
 from processes import run
 
+pytestmark = pytest.mark.slow
+
 # -X dev shows what is otherwise hidden: unclosed files, threads that raise while they end.
 _STRICT = ("-X", "dev", "-W", "error")
 # Imports once, then runs each program in a process of its own that ends as programs do.

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from processes import start
 
+pytestmark = pytest.mark.slow
+
 PROCESSES = 8
 ROUNDS = 400 if os.environ.get("SESSIONDB_LONG") else 4
 

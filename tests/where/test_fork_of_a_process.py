@@ -24,9 +24,10 @@ from sessiondb.errors import StoreClosedError
 from sessiondb.model import Message
 from sessiondb.model.handles import SessionHandle
 
-pytestmark = pytest.mark.skipif(
-    not hasattr(os, "fork"), reason="no fork(2) on this system"
-)
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork(2) on this system"),
+    pytest.mark.slow,
+]
 
 
 @pytest.fixture

@@ -18,6 +18,8 @@ from sessiondb.engine.sql import Statement
 from sessiondb.model import Problem, SourceSession
 from sessiondb.repository import Read
 
+pytestmark = pytest.mark.slow
+
 # In a child, because what it looks for ends the interpreter (a negative return code).
 _CANCEL = """
     import asyncio, random, sys

@@ -76,6 +76,7 @@ def test_the_new_file_is_not_opened_beside_the_old_one(
         assert _titles(again) == ["other"]
 
 
+@pytest.mark.slow
 def test_another_process_finds_the_new_file_whole_once_ours_was_refused(
     store: Store, other: Path
 ) -> None:

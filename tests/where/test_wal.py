@@ -14,6 +14,8 @@ import pytest
 
 from sessiondb import AsyncStore, Store, user
 
+pytestmark = pytest.mark.slow
+
 MEGABYTE = 1024 * 1024
 
 
