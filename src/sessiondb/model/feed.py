@@ -55,11 +55,17 @@ def position_of(cursor: str, newest: Position) -> Position:
 
     shown, found = abridged(cursor), _CURSOR.fullmatch(cursor)
     if found is None:
-        raise InvalidInputError(f"not a cursor of changes: {shown}", hint=_HINT)
+        raise InvalidInputError(
+            f"since is not a cursor of changes: {shown}", hint=_HINT
+        )
 
     place = Position(found[1], int(found[2], 16))
     if place.database != newest.database:
-        raise InvalidInputError(f"a cursor of another database: {shown}", hint=_HINT)
+        raise InvalidInputError(
+            f"since is a cursor of another database: {shown}", hint=_HINT
+        )
     if place.number > newest.number:
-        raise InvalidInputError(f"a cursor ahead of this database: {shown}", hint=_HINT)
+        raise InvalidInputError(
+            f"since is a cursor ahead of this database: {shown}", hint=_HINT
+        )
     return place

@@ -86,7 +86,8 @@ def decode(text: str) -> Any:
     try:
         value, end = _scan(text, 0)
     except StopIteration:
-        end = -1
+        return _decoder.decode(text)
+
     # Programs write no space but a line feed around it; the slow way handles the rest.
     length = len(text)
     if end == length or (end == length - 1 and text[end] == "\n"):
