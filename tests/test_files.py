@@ -32,6 +32,7 @@ from sessiondb.errors import (
     ReadOnlyError,
     StorageError,
     StorageFullError,
+    UnavailableError,
 )
 
 
@@ -201,6 +202,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     [
         (errno.ENOSPC, StorageFullError),
         (errno.EDQUOT, StorageFullError),
+        (errno.ESTALE, UnavailableError),
+        (errno.ENOTCONN, UnavailableError),
         (errno.EROFS, ReadOnlyError),
         (errno.EACCES, ReadOnlyError),
         (errno.ELOOP, NotADatabaseError),

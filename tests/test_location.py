@@ -13,6 +13,7 @@ from sessiondb.engine.sqlite.files import prepare
 from sessiondb.errors import (
     InvalidInputError,
     NotFoundError,
+    UnsupportedError,
 )
 from sessiondb.location import (
     Database,
@@ -135,15 +136,22 @@ def test_memory_is_no_path(where: str) -> None:
         "file:a.db",
         "sqlite://host/a.db",
         "sqlite:///a.db?mode=ro",
-        "postgresql://ada:secret@host/db",
     ],
 )
-def test_what_names_no_database_is_refused_without_showing_a_password(
+def test_what_names_no_database_is_refused(
     where: str,
 ) -> None:
-    with pytest.raises(InvalidInputError) as caught:
+    with pytest.raises(InvalidInputError):
         resolve(where)
+
+
+def test_an_engine_of_no_release_yet_is_unsupported_without_showing_a_password() -> (
+    None
+):
+    with pytest.raises(UnsupportedError, match="postgresql is not supported") as caught:
+        resolve("postgresql://ada:secret@host/db")
     assert "secret" not in str(caught.value)
+    assert caught.value.hint == "give a path or sqlite:///PATH"
 
 
 def test_a_removed_current_directory_leaves_absolute_paths_and_the_global_one(

@@ -47,6 +47,8 @@ _HOMES = {
         "StorageError",
         "StorageFullError",
         "StoreClosedError",
+        "UnavailableError",
+        "UnsupportedError",
         "UntrustedDatabaseError",
     ),
     "sessiondb.model": (

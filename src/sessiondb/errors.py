@@ -8,6 +8,7 @@
     ├── ConflictError                                   1
     ├── BusyError                       TimeoutError    5   retryable
     │   └── LeaseHeldError                              5   retryable
+    ├── UnavailableError                ConnectionError 5   retryable
     ├── StoreClosedError                                1
     ├── StorageError                    OSError         1
     │   ├── StorageFullError                            1   retryable
@@ -18,7 +19,8 @@
     ├── CorruptionError                                 4
     ├── DatabaseReplacedError                           1
     ├── SourceError                     ValueError      4
-    └── MissingExtraError               ImportError     1
+    └── UnsupportedError                NotImplementedError 2
+        └── MissingExtraError           ImportError     1
 
 A message says what failed and on what; ``hint`` says what to do next. An error
 that left a unit also carries ``effect`` (the verb) and ``position`` (0-based).
@@ -134,7 +136,7 @@ class CodecError(InvalidInputError):
 
 
 class ConflictError(SessionDBError):
-    """Somebody else got there first: what was expected is not what is stored."""
+    """The database changed first: the expected state is not the stored one."""
 
 
 class BusyError(SessionDBError, TimeoutError):
@@ -146,6 +148,13 @@ class BusyError(SessionDBError, TimeoutError):
 
 class LeaseHeldError(BusyError):
     """A living writer holds the lease of this session."""
+
+
+class UnavailableError(SessionDBError, ConnectionError):
+    """The database cannot be reached now: the network file system it is on does not answer."""
+
+    exit_code = 5
+    retryable = True
 
 
 class StoreClosedError(SessionDBError):
@@ -196,8 +205,16 @@ class SourceError(SessionDBError, ValueError):
     exit_code = 4
 
 
-class MissingExtraError(SessionDBError, ImportError):
+class UnsupportedError(SessionDBError, NotImplementedError):
+    """This release, engine or format cannot do it; another one may."""
+
+    exit_code = 2
+
+
+class MissingExtraError(UnsupportedError, ImportError):
     """An optional dependency is not installed."""
+
+    exit_code = 1
 
 
 #: Errors that damaged or half-deleted rows cause when one session is read. A file that is

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -228,3 +230,24 @@ def test_a_file_that_is_not_a_database_is_named(sessiondb: Run, tmp_path: Path) 
     error = error_of(ran)
     assert error["type"] == "NotADatabaseError"
     assert error["message"] == f"{path} is not a sessiondb database"
+
+
+def test_what_this_release_cannot_do_is_unsupported(sessiondb: Run) -> None:
+    ran = sessiondb("--db", "postgresql://host/db", "list", "--json")
+    assert ran.code == 2
+    error = error_of(ran)
+    assert (error["type"], error["exit_code"]) == ("UnsupportedError", 2)
+    assert error["message"] == "postgresql is not supported"
+
+
+def test_a_database_that_cannot_be_reached_is_to_be_tried_again(
+    sessiondb: Run, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreachable(*_: object, **__: object) -> None:
+        raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    monkeypatch.setattr("sessiondb.engine.sqlite.files._make_file", unreachable)
+    ran = sessiondb("init", "--json")
+    error = error_of(ran)
+    assert (ran.code, error["type"]) == (5, "UnavailableError")
+    assert "try again" in error["hint"]

@@ -83,9 +83,9 @@ characters of it, its slug, the agent's own id, @ (the last one used in this
 terminal and directory), @~1 (the one before).
 
 \b
-Exit status: 0 done · 1 failed · 2 usage · 3 not found or ambiguous ·
-4 problems found · 5 busy, try again · 6 file needs another version ·
-130 interrupted
+Exit status: 0 done · 1 failed · 2 usage, or not supported · 3 not found or
+ambiguous · 4 problems found · 5 busy or out of reach, try again ·
+6 file needs another version · 130 interrupted
 """
 
 

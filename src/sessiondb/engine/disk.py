@@ -12,8 +12,10 @@ from pathlib import Path
 from sessiondb.errors import (
     NotADatabaseError,
     ReadOnlyError,
+    SessionDBError,
     StorageError,
     StorageFullError,
+    UnavailableError,
 )
 
 FileIdentity = tuple[int, int]
@@ -29,25 +31,38 @@ _NETWORK = frozenset(
 )
 
 
+_OWNER_AND_MODE = "check the owner and the mode of the file and its directory"
+#: What the system says → our error, and its hint. Any other answer is `StorageError`.
+_REFUSALS: dict[type[SessionDBError], tuple[str, str]] = {
+    NotADatabaseError: ("ELOOP", "links are not followed here"),
+    StorageFullError: ("ENOSPC EDQUOT", "free some disk space and try again"),
+    ReadOnlyError: ("EACCES EPERM EROFS", _OWNER_AND_MODE),
+    # A network file system that does not answer, or a disk that was taken away.
+    UnavailableError: (
+        "ESTALE ENOTCONN EHOSTDOWN EHOSTUNREACH ENETDOWN ENETUNREACH ETIMEDOUT EREMOTEIO "
+        "ENODEV ENXIO",
+        "check the network and the mount, and try again",
+    ),
+}
+#: Not every system knows all of these.
+_BY_NUMBER = {
+    getattr(errno, name): (kind, hint)
+    for kind, (names, hint) in _REFUSALS.items()
+    for name in names.split()
+    if hasattr(errno, name)
+}
+
+
 @contextlib.contextmanager
 def translated(path: Path) -> Iterator[None]:
     """Raise what the system says about *path* as one of our errors."""
     try:
         yield
-    except StorageError:
+    except SessionDBError:
         raise
     except OSError as error:
-        why = f"{path}: {error.strerror}"
-        if error.errno == errno.ELOOP:
-            raise NotADatabaseError(why, hint="links are not followed here") from error
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StorageFullError(
-                why, hint="free some disk space and try again"
-            ) from error
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            hint = "check the owner and the mode of the file and its directory"
-            raise ReadOnlyError(why, hint=hint) from error
-        raise StorageError(why) from error
+        kind, hint = _BY_NUMBER.get(error.errno, (StorageError, None))
+        raise kind(f"{path}: {error.strerror}", hint=hint) from error
 
 
 def identity(path: Path) -> FileIdentity | None:

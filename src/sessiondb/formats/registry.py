@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.errors import InvalidInputError, UnsupportedError, abridged
 from sessiondb.formats.protocol import Exporter, Format
 
 
@@ -75,13 +75,17 @@ def resumable() -> dict[str, str]:
 
 
 def reader(name: str) -> Format:
-    """Return the format *name*; raises `InvalidInputError` if it cannot be imported."""
+    """Return the format *name*.
+
+    Raises `InvalidInputError` if it is unknown or only written, `UnsupportedError` if
+    this release cannot import it yet.
+    """
     entry = _entry(name)
     if entry is None or entry.reads is None:
         known = f"known are {', '.join(readable())}"
         if entry is None or entry.writes is not None:
             raise InvalidInputError(f"no format {abridged(name)}; {known}")
-        raise InvalidInputError(f"{entry.agent} is not supported yet; {known}")
+        raise UnsupportedError(f"{entry.agent} is not supported yet; {known}")
 
     format_: Format = import_module(entry.reads).FORMAT
     return format_

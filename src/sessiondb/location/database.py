@@ -18,6 +18,7 @@ from sessiondb.engine.disk import translated
 from sessiondb.errors import (
     InvalidInputError,
     NotFoundError,
+    UnsupportedError,
     UntrustedDatabaseError,
     abridged,
 )
@@ -140,7 +141,7 @@ def _global(env: Mapping[str, str]) -> Database:
         return Database(data_directory() / FILE, "global")
     try:
         return _named(named, "global", settings.parent.absolute())
-    except InvalidInputError as error:
+    except (InvalidInputError, UnsupportedError) as error:
         raise InvalidInputError(
             f"{settings}: database: {error}", hint=error.hint
         ) from None
@@ -183,7 +184,7 @@ def _path_in(text: str) -> str | None:
         # Only the scheme is shown: the rest may hold a password.
         scheme, rest = match[1], match[2]
         if scheme.lower() not in _SCHEMES:
-            raise InvalidInputError(
+            raise UnsupportedError(
                 f"{scheme} is not supported", hint="give a path or sqlite:///PATH"
             )
         if rest and not rest.startswith("/"):
