@@ -136,8 +136,12 @@ class AsyncStore:
         return Opening(cls, make)
 
     @property
-    def path(self) -> Path:
-        """The database file."""
+    def path(self) -> Path | None:
+        """The database file; that of ``:memory:`` is a temporary one, removed by `close`.
+
+        None for a database that is not a file. No engine of this release has one: programs
+        that want the file check it, and others leave `path` alone.
+        """
         return self._core.path
 
     @property

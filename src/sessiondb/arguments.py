@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
 from pathlib import Path
 from types import FunctionType, NoneType
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
-from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.errors import InvalidInputError, UnsupportedError, abridged
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,6 +71,24 @@ _KNOWN: dict[str, tuple[Test, str]] = {
     "threading.Event": (partial(_has, "is_set"), "an event"),
     "asyncio.Event": (partial(_has, "is_set"), "an event"),
 }
+
+
+class HasPath(Protocol):
+    """An opened store, of either façade."""
+
+    @property
+    def path(self) -> Path | None:
+        """The database file; None if it is not a file."""
+
+
+def file_of(store: HasPath) -> Path:
+    """Return the database file of a store, for work that only a file allows.
+
+    Raises `UnsupportedError` for a store without one.
+    """
+    if store.path is None:
+        raise UnsupportedError("this needs a database that is a file")
+    return store.path
 
 
 class _Rule(NamedTuple):

@@ -142,6 +142,23 @@ async def test_the_prompt_history_outlives_its_sessions(
     contract.check()
 
 
+async def test_prompts_and_diffs_have_an_order_of_their_own(
+    contract: Contract, session: SessionHandle
+) -> None:
+    """By time and id, by path: whatever the order in which they were written."""
+    store, at = contract.store, 1_700_000_000_000
+    for name, time in (("late", at + 9), ("b", at), ("early", at - 9), ("a", at)):
+        await store.add_prompt(name, id=name, session=session, time=time)
+    assert [p.id for p in await store.prompts()] == ["late", "b", "a", "early"]
+    page = await store.prompts(limit=2)
+    rest = await store.prompts(limit=2, cursor=page.next_cursor)
+    assert [p.id for p in rest] == ["a", "early"]
+    kept = (await store.export(session)).prompts
+    assert [p.id for p in kept] == ["early", "a", "b", "late"]
+    await store.set_diffs(session, [FileDiff("b.py"), FileDiff("a.py")])
+    assert [d.path for d in await store.diffs(session)] == ["a.py", "b.py"]
+
+
 async def test_metadata_permission_and_revert_are_any_json(
     contract: Contract, session: SessionHandle
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sessiondb import ALL, BEGINNING, Store, assistant, tool, user
+from sessiondb import ALL, BEGINNING, HERE, Store, assistant, tool, user
 
 pytestmark = pytest.mark.slow
 
@@ -98,6 +98,23 @@ def test_filters_keep_the_order_of_the_index(
     plan = list_plan(listed, project=ALL, order=order, **filters)
     assert SORTED_BY_HAND not in plan
     assert f"ix_session_listed_{order}" in plan
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("deep", [False, True])
+def test_the_prompt_history_comes_from_an_index(
+    listed: Store, everywhere: bool, deep: bool
+) -> None:
+    where: dict[str, Any] = {"project": ALL if everywhere else HERE, "limit": 2}
+    for number in range(4):
+        listed.add_prompt(f"p{number}")
+    if deep:
+        where["cursor"] = listed.prompts(**where).next_cursor
+        assert where["cursor"]
+    made = plans(listed, lambda: listed.prompts(**where))
+    (plan,) = [plan for sql, plan in made.items() if "FROM prompt" in sql]
+    assert SORTED_BY_HAND not in plan
+    assert f"ix_prompt_{'created' if everywhere else 'project_id'}" in plan
 
 
 def test_the_pages_of_a_session_are_range_scans(listed: Store) -> None:

@@ -12,7 +12,7 @@ from hand_clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sessiondb import Store, assistant, event, text, tool, tool_result, user
+from sessiondb import FileDiff, Store, assistant, event, text, tool, tool_result, user
 from sessiondb.errors import InvalidInputError, NotFoundError
 from sessiondb.model import Message, MessageDraft
 
@@ -171,6 +171,30 @@ def test_large_values_come_back_whole_and_once_as_a_blob(store: Store) -> None:
     assert store.blob(name) == large.encode()
     with pytest.raises(NotFoundError):
         store.blob("0" * 64)
+
+
+def test_a_blob_is_found_through_each_session_that_refers_to_it_and_no_other(
+    store: Store,
+) -> None:
+    text_, input_, data, before, after = (letter * 2000 for letter in "tidba")
+    session, other = store.create_session(), store.create_session()
+    call = tool("cat", input_, output=text_, note=data)
+    store.append(session, assistant(call, more=data))
+    diff = FileDiff("a.py", before=before.encode(), after=after.encode())
+    store.set_diffs(session, [diff])
+    fork = store.fork(session)
+    with store.connection() as connection:
+        stored = connection.exec_driver_sql("SELECT hash FROM blob").scalars().all()
+    assert len(stored) >= 5
+    for name in stored:
+        assert store.blob(name, session=session) == store.blob(name)
+        with pytest.raises(
+            NotFoundError, match=f"no blob {name} in session {other.id}"
+        ):
+            store.blob(name, session=other)
+    assert store.blob(hashlib.sha256(text_.encode()).hexdigest(), session=fork)
+    with pytest.raises(NotFoundError):
+        store.blob("0" * 64, session="no-such-session")
 
 
 def test_siblings_of_one_millisecond_are_in_order_of_their_creation(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from sessiondb.arguments import file_of
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, current, find, find_default, open_store, say
@@ -86,7 +87,7 @@ def resume_command(
     with open_store(options) as store:
         session = find_default(store) if ref is None else find(store, ref)
         plan = _planned(store, session, into)
-        path = store.path
+        path = file_of(store)
         if printing or as_json:
             steps = list(plan.steps(path, into or session.source))
             _print(plan, steps, as_json)

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from sessiondb.arguments import file_of
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store
@@ -58,7 +59,7 @@ def sql_command(options: Options, *, query: str | None, as_json: bool) -> int:
     lines without a header.
     """
     with open_store(options) as store:
-        path = store.path
+        path = file_of(store)
         if query is not None:
             _ask(path, query, as_json)
             return 0

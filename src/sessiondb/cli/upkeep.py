@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from sessiondb.arguments import file_of
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store, say, typed_yes
@@ -103,7 +104,7 @@ def check_command(
     with open_store(options, writing=repairing and not dry_run) as store:
         findings = check(store)
         if not repairing:
-            return _checked(store.path, findings, as_json)
+            return _checked(file_of(store), findings, as_json)
         for line in _repair_plan(findings):
             output.write(f"{line}\n") if dry_run and not as_json else say(line)
         return _repair(store, findings, dry_run, yes, as_json)
@@ -201,7 +202,7 @@ def backup_command(options: Options, *, target: str, as_json: bool) -> None:
     part = part_of(expanded(str(to)).absolute())
     with (
         open_store(options) as store,
-        watched(lambda: _bytes(part), "backup", _bytes(store.path), quiet=as_json),
+        watched(lambda: _bytes(part), "backup", _bytes(file_of(store)), quiet=as_json),
     ):
         made = backup(store, to, part=part)
     if as_json:
@@ -231,13 +232,13 @@ def vacuum_command(options: Options, *, dry_run: bool, yes: bool, as_json: bool)
             # Rows that were removed and are not gone yet would count as used.
             store.reap()
         plan = plan_vacuum(store)
-        for line in _vacuum_plan(plan, store.path):
+        for line in _vacuum_plan(plan, file_of(store)):
             output.write(f"{line}\n") if dry_run and not as_json else say(line)
         if not (dry_run or yes or not sys.stdin.isatty() or typed_yes("vacuum")):
             say("nothing changed")
             return 1
         if not dry_run:
-            wal = store.path.with_name(f"{store.path.name}-wal")
+            wal = file_of(store).with_name(f"{file_of(store).name}-wal")
             with watched(
                 lambda: _bytes(wal), "vacuum", plan.bytes_after, quiet=as_json
             ):

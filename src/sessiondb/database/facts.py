@@ -32,7 +32,9 @@ _KNOWN = Statement(
         )
         .where(project_directory.c.directory == p("directory"))
         .where(project_directory.c.kind != "former")
-        .order_by(project_directory.c.rid.desc())
+        .order_by(
+            project_directory.c.time_created.desc(), project_directory.c.project_id
+        )
         .limit(1)
     )
 )

@@ -188,9 +188,14 @@ class Queries:
         """Return the messages at *seqs* of a session named by its full id."""
         return (yield from transcript.load(session_id, seqs, resolve=resolve))
 
-    def blob(self, hash: str) -> Read[bytes]:
-        """Return a blob by its SHA-256; raises `NotFoundError`."""
-        return (yield from transcript.blob_bytes(hash))
+    def blob(self, hash: str, *, session: SessionRef | None = None) -> Read[bytes]:
+        """Return a blob by its SHA-256; raises `NotFoundError`.
+
+        With *session* only a blob that this session refers to. Name it where it is
+        known: a database may keep the blobs of its sessions in several places.
+        """
+        holder = None if session is None else (yield from self.session(session)).id
+        return (yield from transcript.blob_bytes(hash, holder))
 
     def tree(self, ref: SessionRef, *, messages: bool = False) -> Read[Tree]:
         """Return the family of a session, from its topmost ancestor down.

@@ -48,7 +48,7 @@ _ADD_DIRECTORIES = Statement(
             project_directory.c.time_created,
         )
         .where(project_directory.c.project_id == p("pid"))
-        .order_by(project_directory.c.rid),
+        .order_by(project_directory.c.time_created, project_directory.c.directory),
     )
 )
 _REVIVE = Statement(
@@ -84,7 +84,7 @@ def _at() -> Any:
             )
         )
         .group_by(project.c.id)
-        .order_by(project.c.rid)
+        .order_by(project.c.time_created, project.c.id)
     )
 
 

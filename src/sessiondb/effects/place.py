@@ -35,7 +35,7 @@ _ROOTED = Statement(
     lambda: (
         select(project.c.id, project.c.worktree)
         .where(_is_below(project.c.worktree))
-        .order_by(project.c.rid)
+        .order_by(project.c.time_created, project.c.id)
     )
 )
 _WORKTREE = update_of(project, "worktree time_updated", project.c.id == p("pid"))
@@ -45,7 +45,7 @@ _DIRECTORIES = Statement(
         .where(project_directory.c.project_id == p("pid"))
         .where(_is_below(project_directory.c.directory))
         .where(project_directory.c.kind != "former")
-        .order_by(project_directory.c.rid)
+        .order_by(project_directory.c.time_created, project_directory.c.directory)
     )
 )
 _FORMER = update_of(

@@ -48,7 +48,9 @@ _BY_DIRECTORY = Statement(
         select(project_directory.c.project_id)
         .where(project_directory.c.directory == p("directory"))
         .where(project_directory.c.kind != "former")
-        .order_by(project_directory.c.rid.desc())
+        .order_by(
+            project_directory.c.time_created.desc(), project_directory.c.project_id
+        )
         .limit(1)
     )
 )

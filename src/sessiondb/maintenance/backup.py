@@ -8,14 +8,13 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sessiondb.arguments import checked
+from sessiondb.arguments import HasPath, checked, file_of
 from sessiondb.engine import disk, outputs
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.copying import copied
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.errors import ConflictError, CorruptionError, InvalidInputError, abridged
 from sessiondb.hints import command
-from sessiondb.maintenance.check import HasPath
 
 _COUNT = "SELECT count(*) FROM session WHERE time_deleted IS NULL"
 
@@ -48,7 +47,7 @@ def backup(
         disk.make_folder(to.parent)
     if outputs.check_place(to):
         raise ConflictError(f"{to} already exists", hint="a backup needs a new file")
-    with copied(store.path, to, part=part) as copy:
+    with copied(file_of(store), to, part=part) as copy:
         made = _verified(copy)
     return replace(made, path=to)
 

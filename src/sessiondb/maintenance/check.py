@@ -14,11 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from sessiondb import codec
-from sessiondb.arguments import checked
+from sessiondb.arguments import HasPath, checked, file_of
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.errors import BusyError, CodecError
@@ -38,14 +37,6 @@ class Finding:
     what: str
     count: int
     repair: str | None = None
-
-
-class HasPath(Protocol):
-    """An opened store, of either façade."""
-
-    @property
-    def path(self) -> Path:
-        """The database file."""
 
 
 #: Lines of integrity_check about an index alone, which its table can make again.
@@ -80,12 +71,12 @@ def check(store: HasPath) -> list[Finding]:
         "cycles": _cycles,
         **{name: _asker(name) for name in QUESTIONS},
     }
-    with closing(connect(store.path, mode="reader")) as connection:
+    with closing(connect(file_of(store), mode="reader")) as connection:
         connection.execute("BEGIN")
         findings = [
             f for name, ask in checks.items() for f in _made(name, ask, connection)
         ]
-    with closing(connect(store.path)) as connection:
+    with closing(connect(file_of(store))) as connection:
         findings += _made("search index", _search_index, connection)
     if any(
         finding.check == "integrity" and PAGES.search(finding.what)

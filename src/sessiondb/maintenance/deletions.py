@@ -14,6 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from sessiondb.arguments import file_of
 from sessiondb.effects.delete import DeleteLogged
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.model import StoredSession
@@ -38,7 +39,7 @@ class Logged:
 
 def tombstones(store: Store) -> dict[tuple[str, str], Version]:
     """Return the deletions made here, by source and id there; the digest is what was seen."""
-    with closing(connect(store.path, mode="reader")) as connection:
+    with closing(connect(file_of(store), mode="reader")) as connection:
         rows = connection.execute(_TOMBSTONES).fetchall()
     return {(row[0], row[1]): Version(*row[2:]) for row in rows}
 

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sessiondb.arguments import HasPath, file_of
 from sessiondb.effects import ownership
 from sessiondb.effects.merge import merge_projects, projects_at
 from sessiondb.effects.transaction import Transaction
@@ -31,7 +32,6 @@ from sessiondb.maintenance.check import (
     PAGES,
     SEARCHES,
     Finding,
-    HasPath,
     blob_columns,
     check,
     integrity_lines,
@@ -84,13 +84,12 @@ def repair(
         return Repaired(None, [], found)
 
     now = datetime.now(UTC)
-    backup = store.path.with_name(
-        f"{store.path.name}.before-repair-{now:%Y%m%dT%H%M%S.%fZ}"
-    )
-    with copied(store.path, backup, exact=True):
+    path = file_of(store)
+    backup = path.with_name(f"{path.name}.before-repair-{now:%Y%m%dT%H%M%S.%fZ}")
+    with copied(path, backup, exact=True):
         pass
     try:
-        with closing(connect(store.path, busy_timeout=busy_timeout)) as connection:
+        with closing(connect(path, busy_timeout=busy_timeout)) as connection:
             connection.execute("PRAGMA foreign_keys=OFF")
             _repair_indexes(connection)
             _repair_rows(connection)

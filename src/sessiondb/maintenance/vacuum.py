@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sessiondb.arguments import checked
+from sessiondb.arguments import checked, file_of
 from sessiondb.engine.disk import free_bytes
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.failures import translate
@@ -67,9 +67,9 @@ class Vacuumed:
 @checked
 def plan_vacuum(store: Store) -> VacuumPlan:
     """Return what `vacuum` would do; nothing is written. Raises `StorageError`, `BusyError`."""
-    with closing(connect(store.path, mode="reader")) as connection:
+    with closing(connect(file_of(store), mode="reader")) as connection:
         try:
-            return _plan(connection, store.path)
+            return _plan(connection, file_of(store))
         except sqlite3.Error as error:
             raise translate(error) from error
 
@@ -83,19 +83,20 @@ def vacuum(store: Store, *, busy_timeout: float = 10.0) -> Vacuumed:
     before the file is rewritten; `BusyError`, `StorageError`.
     """
     bounds.seconds(busy_timeout, "busy_timeout")
+    path = file_of(store)
     store.reap()
-    with closing(connect(store.path, busy_timeout=busy_timeout)) as connection:
+    with closing(connect(path, busy_timeout=busy_timeout)) as connection:
         try:
             # The one checkpoint here waits for the write lock, as those of the writer do.
             connection.execute("PRAGMA wal_autocheckpoint=0")
-            before = _plan(connection, store.path)
+            before = _plan(connection, path)
             for table in _SEARCH:
                 connection.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")
             _truncate(connection)
-            _check_room(_plan(connection, store.path))
+            _check_room(_plan(connection, path))
             connection.execute("VACUUM")
             truncated = _truncate(connection)
-            after = _plan(connection, store.path).bytes_before
+            after = _plan(connection, path).bytes_before
             return Vacuumed(before.bytes_before, after, truncated)
         except sqlite3.Error as error:
             raise translate(error) from error

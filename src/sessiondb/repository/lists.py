@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import exists, literal_column, or_, select, text
@@ -40,7 +41,7 @@ _PROJECTS = Statement(
         project.c.id, project.c.worktree, project.c.vcs, project.c.remote, project.c.root_commit,
         project.c.name, project.c.metadata, project.c.time_created, project.c.time_updated,
         project.c.permission, project.c.time_initialized,
-    ).order_by(project.c.worktree)
+    ).order_by(project.c.worktree, project.c.id)
 )  # fmt: skip
 _TODOS = Statement(
     lambda: select(
@@ -60,7 +61,7 @@ _DIFFS = Statement(
         .outerjoin(_before, _before.c.hash == file_diff.c.before_blob)
         .outerjoin(_after, _after.c.hash == file_diff.c.after_blob)
         .where(file_diff.c.session_id == p("sid"))
-        .order_by(file_diff.c.seq, file_diff.c.rid)
+        .order_by(file_diff.c.seq, file_diff.c.path)
     )
 )  # fmt: skip
 
@@ -102,7 +103,9 @@ def merge_base_of(session_id: str) -> Read[dict[str, Version]]:
 
 _COLUMNS = "id, text, directory, project_id, session_id, source, time_created"
 _PROMPTS = Statement(
-    lambda: text(f"SELECT {_COLUMNS} FROM prompt WHERE session_id = :sid ORDER BY rid")
+    lambda: text(
+        f"SELECT {_COLUMNS} FROM prompt WHERE session_id = :sid ORDER BY time_created, id"
+    )
 )
 _OF = "EXISTS (SELECT 1 FROM session s WHERE s.id = prompt.session_id AND"
 _FILTERS = {
@@ -114,7 +117,7 @@ _FILTERS = {
     "own": f":own AND NOT {_OF} s.relation = 'subagent')",
     "since": "time_created >= :since",
     "until": "time_created < :until",
-    "cursor": "rid < :cursor",
+    "below": "(time_created, id) < (:below, :below_id)",
     "match": "rid IN (SELECT rowid FROM prompt_search WHERE prompt_search MATCH :match)",
 }
 
@@ -134,16 +137,26 @@ def prompts(
     if query:
         params["match"] = match_of(query)
     if cursor is not None:
-        (params["cursor"],) = decode_cursor(cursor, int)
-    terms = " AND ".join(_FILTERS[name] for name in params) or "1"
-    sql = f"SELECT rid, {_COLUMNS} FROM prompt WHERE {terms} ORDER BY rid DESC LIMIT :rows"
-    rows = yield (
-        Statement(lambda: text(sql)),
-        {**params, "rows": check_limit(limit) + 1},
+        params["below"], params["below_id"] = decode_cursor(cursor, int, str)
+    shape = tuple(name for name in params if name in _FILTERS)
+    rows = yield _history(shape), {**params, "rows": check_limit(limit) + 1}
+
+    found = tuple(_prompt(row, base) for row in rows[:limit])
+    if len(rows) <= limit:
+        return Page(found)
+    return Page(found, encode_cursor(found[-1].time_created, found[-1].id))
+
+
+@lru_cache(maxsize=256)
+def _history(shape: tuple[str, ...]) -> Statement:
+    """Return the query for prompts that pass the filters of these names, newest first."""
+    terms = " AND ".join(_FILTERS[name] for name in shape) or "1"
+    return Statement(
+        lambda: text(
+            f"SELECT {_COLUMNS} FROM prompt WHERE {terms} "
+            "ORDER BY time_created DESC, id DESC LIMIT :rows"
+        )
     )
-    found = [_prompt(row[1:], base) for row in rows[:limit]]
-    more = encode_cursor(rows[limit - 1][0]) if len(rows) > limit else None
-    return Page(tuple(found), more)
 
 
 def prompts_of(base: str | None, session_id: str) -> Read[list[Prompt]]:

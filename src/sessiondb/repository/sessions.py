@@ -463,7 +463,9 @@ _PROJECT = Statement(
         select(project_directory.c.project_id)
         .where(project_directory.c.directory == p("directory"))
         .order_by(
-            project_directory.c.kind == text("'former'"), project_directory.c.rid.desc()
+            project_directory.c.kind == text("'former'"),
+            project_directory.c.time_created.desc(),
+            project_directory.c.project_id,
         )
         .limit(1)
     )

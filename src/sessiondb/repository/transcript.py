@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select, text
+from sqlalchemy import exists, func, or_, select, text
 
 from sessiondb.engine.sql import Statement, as_list, numbers, p
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
@@ -27,7 +27,7 @@ from sessiondb.repository.decode import (
     parts_by_seq,
 )
 from sessiondb.repository.results import with_results
-from sessiondb.schema import blob, label, message, part
+from sessiondb.schema import blob, file_diff, label, message, part, session
 
 #: Messages, and about how many bytes, are read by one pair of statements while walking.
 PAGE = 200
@@ -104,6 +104,24 @@ def _weights() -> Any:
 
 _WEIGHTS = Statement(_weights)
 _BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
+
+
+def _blob_of() -> Any:
+    owner = {
+        session.c.id: (session.c.data_blob,),
+        message.c.session_id: (message.c.data_blob,),
+        part.c.session_id: (part.c.text_blob, part.c.input_blob, part.c.data_blob),
+        file_diff.c.session_id: (file_diff.c.before_blob, file_diff.c.after_blob),
+    }
+    held = [
+        exists().where(of == p("sid"), column == blob.c.hash)
+        for of, columns in owner.items()
+        for column in columns
+    ]
+    return select(blob.c.data).where(blob.c.hash == p("hash"), or_(*held))
+
+
+_BLOB_OF = Statement(_blob_of)
 
 
 def seq_of(session_id: str, key: str | int) -> Read[int]:
@@ -269,15 +287,22 @@ def one_message(session_id: str, seq: int) -> Read[Message]:
     return found[0]
 
 
-def blob_bytes(name: str) -> Read[bytes]:
-    """Return a blob by its SHA-256; raises `NotFoundError`."""
+def blob_bytes(name: str, session_id: str | None = None) -> Read[bytes]:
+    """Return a blob by its SHA-256; raises `NotFoundError`.
+
+    With *session_id* only one that this session refers to.
+    """
     if not isinstance(name, str) or re.fullmatch("[0-9a-f]{64}", name) is None:
         raise InvalidInputError(
             f"hash must be 64 hexadecimal digits, not {abridged(name)}"
         )
-    rows = yield _BLOB, {"hash": name}
+    if session_id is None:
+        rows = yield _BLOB, {"hash": name}
+    else:
+        rows = yield _BLOB_OF, {"hash": name, "sid": session_id}
     if not rows:
-        raise NotFoundError(f"no blob {name}")
+        of = "" if session_id is None else f" in session {session_id}"
+        raise NotFoundError(f"no blob {name}{of}")
     return bytes(rows[0][0])
 
 

@@ -387,7 +387,8 @@ prompt = _table(
     _text("source", required=True),
     _int("time_created", required=True),
     UniqueConstraint("id"),
-    Index("ix_prompt_project_id", "project_id", "id"),
+    Index("ix_prompt_created", "time_created", "id"),
+    Index("ix_prompt_project_id", "project_id", "time_created", "id"),
     Index("ix_prompt_session_id", "session_id"),
 )
 
