@@ -243,7 +243,7 @@ def test_a_difference_without_words_says_what_was_done(
     lines = sessiondb("diff", one.id, other.id).out.splitlines()
     told = [line.split(": ", 1)[-1] for line in lines]
     for line in (
-        "▸ bash ls -l", "(Look closer) · ▸ read [failed]", "error: no credit",
-        "[file a.png file:///a.png]", "(nothing said)",
+        "▸ bash ls -l", "(Look closer) · ▸ read [failed]", "Error: no credit",
+        "[File a.png file:///a.png]", "(nothing said)",
     ):  # fmt: skip
         assert line in told

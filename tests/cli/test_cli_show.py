@@ -93,7 +93,7 @@ def test_text_tells_who_said_what_and_folds_tool_calls(
     assert "#2 assistant" in shown
     assert "$0.25" in shown
     assert "▸ bash completed" in shown
-    assert "command: pytest" in shown
+    assert "$ pytest" in shown
     assert "line 7\n" in shown
     assert "line 8\n" not in shown
     assert "… 32 more lines (--full)" in shown

@@ -19,7 +19,6 @@ from sessiondb.cli.opening import (
     terminal,
 )
 from sessiondb.cli.text import ago, clock, count, cut, money, one_line, short_id
-from sessiondb.cli.transcript import preview
 
 if TYPE_CHECKING:
     from sessiondb.model import Comparison, Message, Session, Tree
@@ -194,5 +193,7 @@ def _parted(first: Session, second: Session, result: Comparison) -> Iterator[str
 
 
 def _summary(message: Message) -> str:
+    from sessiondb.formats.transcript.terminal import preview
+
     who = " ".join(filter(None, [message.role, message.kind]))
     return f"#{message.seq} {clock(message.time_created)} {one_line(who)}: {preview(message)}"

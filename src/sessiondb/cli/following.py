@@ -5,27 +5,41 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, find, find_default, open_store
-from sessiondb.cli.transcript import message_lines
+from sessiondb.cli.paint import painted
 from sessiondb.errors import NotFoundError
 
 if TYPE_CHECKING:
     from sessiondb.model import Change, Message, Session
     from sessiondb.store import Store
 
+#: The records of a session's state that are news to a reader.
+_STATES = frozenset({"session_renamed", "archived"})
+
 
 @click.command("tail")
 @click.argument("ref", type=shared.REF, required=False)
-@click.option("--last", type=click.IntRange(1), default=10, show_default=True, metavar="N",
-              help="Begin with the last N messages.")  # fmt: skip
-@click.option("--jsonl", "--json", "as_jsonl", is_flag=True,
-              help="Records of our own log, one a line.")  # fmt: skip
+@click.option(
+    "--last",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="Begin with the last N messages.",
+)
+@click.option(
+    "--jsonl",
+    "--json",
+    "as_jsonl",
+    is_flag=True,
+    help="Records of our own log, one a line.",
+)
 @click.pass_obj
 def tail_command(
     options: Options, *, ref: str | None, last: int, as_jsonl: bool
@@ -49,25 +63,28 @@ def follow(
     as_jsonl: bool = False,
     stop: threading.Event | None = None,
 ) -> Iterator[str]:
-    """Yield what is new in a session, in lines, until it is removed or *stop* is set."""
+    """Yield what is new in a session, in lines, until it is removed or *stop* is set.
+
+    It begins with the *last* messages, fewer if there are not as many.
+    """
     ended = stop or threading.Event()
-    # The watch begins before the first look: what is written in between is met twice, not missed.
+    # The feed begins before the first read: a change in between is seen twice, and
+    # reported once, instead of being missed.
     since = store.newest_change()
-    told = _Log(store, session) if as_jsonl else _Text(store, session)
-    yield from told.begin(store.messages(session, last=last))
+    feed = _Log(store, session) if as_jsonl else _Text(store, session)
+    yield from feed.begin(store.messages(session, last=last))
     for change in store.changes(session, since=since, stop=ended):
         if change.deleted:
             return
-        yield from told.of(change)
+        yield from feed.follow(change)
 
 
 def _touched(store: Store, change: Change, first: int) -> list[Message]:
     """Return the messages that a change may have touched, from seq *first* on."""
+    after = change.since_seq or None
     try:
-        found = store.messages(
-            change.session_id, branches=True, after=change.since_seq or None
-        )
-    except NotFoundError:  # nothing was there before, or it is gone
+        found = store.messages(change.session_id, branches=True, after=after)
+    except NotFoundError:  # There was no message yet, or that one is gone.
         found = store.messages(change.session_id, branches=True)
     return [message for message in found if message.seq >= first]
 
@@ -76,18 +93,21 @@ class _Text:
     """Messages as people read them, each once and complete."""
 
     def __init__(self, store: Store, session: Session) -> None:
+        from sessiondb.formats.transcript.terminal import Terminal
+
         self._store, self._id = store, session.id
+        self._first = 0
         self._shown: set[str] = set()
-        self._results: dict[str, int] = {}
-        self._screen = output.screen()
+        self._look, self._screen = Terminal(), output.screen()
 
     def begin(self, messages: list[Message]) -> Iterator[str]:
-        """Yield the first lines."""
-        self._first = messages[0].seq if messages else 0
+        """Yield the lines of the first messages."""
+        if messages:
+            self._first = messages[0].seq
         yield from self._messages(messages)
 
-    def of(self, change: Change) -> Iterator[str]:
-        """Yield the lines of what a change brought."""
+    def follow(self, change: Change) -> Iterator[str]:
+        """Yield the lines of the messages that a change completed."""
         yield from self._messages(_touched(self._store, change, self._first))
 
     def _messages(self, messages: list[Message]) -> Iterator[str]:
@@ -95,10 +115,8 @@ class _Text:
             if message.id in self._shown or message.time_completed is None:
                 continue
             self._shown.add(message.id)
-            for line in message_lines(
-                message, self._screen, full=False, results=self._results
-            ):
-                yield line + "\n"
+            for row in painted(self._look.message(message), self._screen):
+                yield row + "\n"
 
 
 class _Log:
@@ -106,50 +124,67 @@ class _Log:
 
     def __init__(self, store: Store, session: Session) -> None:
         self._store, self._id = store, session.id
-        self._told: set[tuple[str, str]] = set()
+        self._first = 0
+        self._written: set[tuple[str, str]] = set()
         self._blobs: set[str] = set()
         self._ids: dict[int, str] = {}
 
     def begin(self, messages: list[Message]) -> Iterator[str]:
-        """Yield the first lines."""
+        """Yield the head of the log, its state, and the first messages."""
         from sessiondb.formats.jsonl import record_lines, records
 
         for record in records.head(self._store.export(self._id)):
             yield from record_lines(record, self._blobs)
-        self._first = messages[0].seq if messages else 0
+        if messages:
+            self._first = messages[0].seq
         yield from self._state()
         yield from self._messages(messages)
 
-    def of(self, change: Change) -> Iterator[str]:
-        """Yield the lines of what a change brought."""
+    def follow(self, change: Change) -> Iterator[str]:
+        """Yield the records that a change added."""
         yield from self._messages(_touched(self._store, change, self._first))
         yield from self._state()
 
     def _messages(self, messages: list[Message]) -> Iterator[str]:
-        from sessiondb.formats.jsonl import record_lines, records
+        from sessiondb.formats.jsonl import records
 
         for message in messages:
             self._ids[message.seq] = message.id
-            above = message.parent_seq
-            if above is not None and above not in self._ids:
-                self._ids[above] = self._store.message(self._id, above).id
-            parent = None if above is None else self._ids[above]
+            parent = self._parent(message)
             for record in records.message_records(message, parent):
-                name = record["type"], str(record.get("part_id", record["message_id"]))
-                growing = record["type"] == "part" and message.time_completed is None
-                half = message.role != "assistant" and message.time_completed is None
-                if name not in self._told and not growing and not half:
-                    self._told.add(name)
-                    yield from record_lines(record, self._blobs)
+                if _is_final(record, message):
+                    name = str(record.get("part_id", record["message_id"]))
+                    yield from self._once(record, name)
+
+    def _parent(self, message: Message) -> str | None:
+        """Return the id of the message above, which may be older than the first one."""
+        above = message.parent_seq
+        if above is None:
+            return None
+        if above not in self._ids:
+            self._ids[above] = self._store.message(self._id, above).id
+        return self._ids[above]
 
     def _state(self) -> Iterator[str]:
-        from sessiondb.formats.jsonl import record_lines, records
+        from sessiondb.formats.jsonl import records
 
         for record in records.state(self._store.export(self._id), {}):
-            if record["type"] not in ("session_renamed", "archived"):
-                continue
-            del record["revision"]
-            name = record["type"], str(record.get("title", record["time"]))
-            if name not in self._told:
-                self._told.add(name)
-                yield from record_lines(record, self._blobs)
+            if record["type"] in _STATES:
+                # A revision grows with each message, and would be news each time.
+                del record["revision"]
+                yield from self._once(record, str(record.get("title", record["time"])))
+
+    def _once(self, record: dict[str, Any], name: str) -> Iterator[str]:
+        from sessiondb.formats.jsonl import record_lines
+
+        key = record["type"], name
+        if key not in self._written:
+            self._written.add(key)
+            yield from record_lines(record, self._blobs)
+
+
+def _is_final(record: dict[str, Any], message: Message) -> bool:
+    """Return whether a record will not change: open answers begin, their parts grow."""
+    if message.time_completed is not None:
+        return True
+    return record["type"] != "part" and message.role == "assistant"

@@ -11,10 +11,12 @@ import click
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, find, find_default, open_store
-from sessiondb.cli.transcript import header, message_lines
+from sessiondb.cli.paint import painted
 
 if TYPE_CHECKING:
+    from sessiondb.formats.transcript.terminal import Line
     from sessiondb.model import Message, Session
+    from sessiondb.store import Store
 
 
 @click.command("show")
@@ -51,6 +53,7 @@ def show_command(
             messages = store.walk(session, branches=branches)
         else:
             messages = store.messages(session, last=last, branches=branches)
+
         if as_json:
             fields = {"session": session_json(session)}
             output.write_json_stream(fields, "messages", map(message_json, messages))
@@ -59,12 +62,20 @@ def show_command(
                 chain([session_json(session)], map(message_json, messages))
             )
         else:
-            output.page(_text(session, messages, full))
+            lines = _lines(store, session, messages, full=full)
+            output.page(painted(lines, output.screen()))
 
 
-def _text(session: Session, messages: Iterable[Message], full: bool) -> Iterator[str]:
-    shown = output.screen()
-    yield from header(session, shown)
-    results: dict[str, int] = {}
+def _lines(
+    store: Store, session: Session, messages: Iterable[Message], *, full: bool
+) -> Iterator[Line]:
+    from sessiondb.formats.transcript.terminal import Terminal
+
+    labels: dict[int, list[str]] = {}
+    for label in store.labels(session):
+        labels.setdefault(label.seq, []).append(label.label)
+
+    look = Terminal(full=full)
+    yield from look.head(session)
     for message in messages:
-        yield from message_lines(message, shown, full=full, results=results)
+        yield from look.message(message, labels.get(message.seq, ()))

@@ -1,6 +1,6 @@
 """html: a transcript to send, one file that needs nothing else (write only).
 
-No script, no request to anywhere, and nothing of a transcript is taken as markup:
+No script, no request to any server, and nothing in a transcript is taken as markup:
 `text` escapes, `prose` renders Markdown without HTML, `code` colours.
 """
 
@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from sessiondb.errors import MissingExtraError
 from sessiondb.formats.protocol import Exporter
-from sessiondb.formats.transcript import DETAILS, documents
+from sessiondb.formats.transcript.detail import DETAILS
+from sessiondb.formats.transcript.families import documents
 from sessiondb.model import Document, Export, Loss
 
 __all__ = ["EXPORTER"]
@@ -19,7 +20,7 @@ __all__ = ["EXPORTER"]
 def write(
     sessions: Iterable[Export], *, detail: str = "normal", together: bool = False
 ) -> Iterator[Document | Loss]:
-    """Yield a page for each session that is not in another, *together* one for all of them.
+    """Yield a page for each session that is not nested, *together* one for all of them.
 
     Raises `MissingExtraError` without the extra ``html``.
     """

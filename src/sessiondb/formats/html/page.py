@@ -1,74 +1,106 @@
-"""The page: header with the facts, a table of the prompts, a section for each turn."""
+"""The page: a header with the facts, a table of the prompts, a section for each turn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from sessiondb.formats.html.code import block as code_block
 from sessiondb.formats.html.prose import prose
 from sessiondb.formats.html.style import STYLE
 from sessiondb.formats.html.text import escaped
-from sessiondb.formats.transcript import Transcript, spooled
 from sessiondb.formats.transcript.blocks import (
     Block,
     Code,
+    Command,
     Entry,
     Fold,
     Head,
     Label,
+    Line,
     Nested,
     Note,
+    Output,
     Picture,
     Prose,
     Todos,
 )
-from sessiondb.formats.transcript.words import moment
+from sessiondb.formats.transcript.families import spooled
+from sessiondb.formats.transcript.session import Transcript
+from sessiondb.words import moment
 
 _POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'"
 )
+_OPENING = f"""\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+"""
+_CLOSING = """\
+</main>
+<footer>Times are UTC. Written by sessiondb.</footer>
+</body>
+</html>
+"""
 _EXACT = dict.fromkeys(("Directory", "Session"), ' class="exact"')
 _MARKS = {"completed": "✓", "in_progress": "▸", "cancelled": "✗"}
+_DONE = ("completed", "cancelled")
 _TONES = {
     "ok": ("✓", "completed"),
     "odd": ("!", "ended with an error code"),
     "error": ("✗", "failed"),
     "open": ("…", "no result"),
 }
+#: The class of a fold, if it is not its kind.
+_CLASSES = {"system": "note"}
+#: Entries without a line that names who speaks: what they contain names itself.
+_UNNAMED = ("event", "system")
 
 
 class Page:
-    """How a page is written: a `Look`."""
+    """The look of a page, see `Look`."""
 
     SUFFIX = ".html"
     PICTURES = True
 
+    def __init__(self) -> None:
+        self._writers: dict[type[Block], Callable[[Any], Iterator[str]]] = {
+            Prose: _prose,
+            Code: _code,
+            Command: _code,
+            Output: _code,
+            Label: _label,
+            Note: _note,
+            Picture: _picture,
+            Todos: _todos,
+            Fold: self._fold,
+            Nested: self._nested,
+        }
+
     def opening(self, title: str) -> str:
         """The head of the document."""
-        return (
-            '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-            f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-            '<meta name="referrer" content="no-referrer">\n'
-            '<meta name="color-scheme" content="light dark">\n'
-            f"<title>{escaped(title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n"
-        )
+        head = f"<title>{escaped(title)}</title>\n<style>\n{STYLE}</style>\n</head>\n"
+        return f"{_OPENING}{head}<body>\n<main>\n"
 
     def closing(self) -> str:
         """The end of the document."""
-        return "</main>\n<footer>Times are UTC. Written by sessiondb.</footer>\n</body>\n</html>\n"
+        return _CLOSING
 
     def article(self, transcript: Transcript) -> Iterator[str]:
-        """One session."""
+        """One session; the headings of a nested one are two levels lower."""
         level = min(transcript.depth * 2 + 1, 5)
+        turns = self._turns(transcript, level + 1)
         yield f'<article id="{transcript.anchor}">\n'
-        yield from spooled(
-            self._turns(transcript, level + 1), lambda: _head(transcript.head(), level)
-        )
-        tail = "".join(
-            piece for block in transcript.tail() for piece in self._block(block)
-        )
+        yield from spooled(turns, lambda: _head(transcript.head(), level))
+
+        tail = "".join(self._blocks(transcript.tail()))
         if tail:
             yield f'<section class="tail">\n{tail}</section>\n'
         yield "</article>\n"
@@ -77,59 +109,34 @@ class Page:
         opened = False
         for entry in transcript.entries():
             if entry.role == "user" or not opened:
-                yield "</section>\n" if opened else ""
+                if opened:
+                    yield "</section>\n"
                 yield '<section class="turn">\n'
                 opened = True
             yield from self._entry(entry, level)
-        yield "</section>\n" if opened else ""
+
+        if opened:
+            yield "</section>\n"
 
     def _entry(self, entry: Entry, level: int) -> Iterator[str]:
         yield f'<div class="entry {entry.role}" id="{escaped(entry.anchor)}">\n'
-        if entry.role not in ("event", "system"):
-            yield _by(entry, level)
-        for block in entry.blocks:
-            yield from self._block(block)
+        if entry.role not in _UNNAMED:
+            yield _again(entry) if entry.continues else _by(entry, level)
+        yield from self._blocks(entry.blocks)
         yield "</div>\n"
 
     def _blocks(self, blocks: Iterable[Block]) -> Iterator[str]:
         for block in blocks:
-            yield from self._block(block)
-
-    def _block(self, block: Block) -> Iterator[str]:
-        if isinstance(block, Prose):
-            yield prose(block.text)
-        elif isinstance(block, Code):
-            yield code_block(block.text, block.language) + "\n"
-            if block.left_out:
-                yield f'<p class="cut">… {escaped(block.left_out)}</p>\n'
-        elif isinstance(block, Label):
-            yield f'<p class="label">{escaped(block.text)}</p>\n'
-        elif isinstance(block, Note):
-            yield f'<p class="note {block.tone}">{escaped(block.text)}</p>\n'
-        elif isinstance(block, Picture):
-            yield _picture(block)
-        elif isinstance(block, Todos):
-            yield _todos(block)
-        elif isinstance(block, Fold):
-            yield from self._fold(block)
-        else:
-            yield from self._nested(block)
+            yield from self._writers[type(block)](block)
 
     def _fold(self, fold: Fold) -> Iterator[str]:
-        subject = (
-            f'<span class="subject">{escaped(fold.subject)}</span>'
-            if fold.subject
-            else ""
-        )
-        facts = "".join(
-            f'<span class="fact">{escaped(fact)}</span>' for fact in fold.facts
-        )
-        mark = _mark(*_TONES[fold.tone]) if fold.tone else ""
-        line = f"{mark}<strong>{escaped(fold.label)}</strong>{subject}{facts}"
-        names = escaped(" ".join(filter(None, ["fold", fold.kind, fold.tone])))
+        line = _line(fold)
+        kind = _CLASSES.get(fold.kind, fold.kind)
+        names = escaped(f"fold {kind} {fold.tone}".rstrip())
         if not fold.blocks:
             yield f'<div class="{names}"><div class="line">{line}</div></div>\n'
             return
+
         yield f'<details class="{names}"><summary class="line">{line}</summary>\n'
         yield '<div class="inner">\n'
         yield from self._blocks(fold.blocks)
@@ -138,66 +145,112 @@ class Page:
     def _nested(self, nested: Nested) -> Iterator[str]:
         session = nested.transcript.export.session
         name = escaped(session.title or session.id)
-        yield '<details class="fold nested"><summary class="line"><strong>Subagent</strong>'
-        yield f'<span class="subject">{name}</span></summary>\n<div class="inner">\n'
+        yield '<details class="fold nested"><summary class="line">'
+        yield f'<strong>Subagent</strong><span class="subject">{name}</span></summary>\n'
+        yield '<div class="inner">\n'
         yield from self.article(nested.transcript)
         yield "</div>\n</details>\n"
 
 
+def _line(fold: Fold) -> str:
+    """Return what is visible of a fold before it is opened."""
+    mark = _mark(*_TONES[fold.tone]) if fold.tone else ""
+    label = f"<strong>{escaped(fold.label)}</strong>"
+    subject = escaped(fold.subject)
+    if subject:
+        subject = f'<span class="subject">{subject}</span>'
+    facts = [f'<span class="fact">{escaped(fact)}</span>' for fact in fold.facts]
+    return "".join([mark, label, subject, *facts])
+
+
 def _head(head: Head, level: int) -> str:
-    facts = "".join(
-        f"<div><dt>{escaped(name)}</dt> <dd{_EXACT.get(name, '')}>{escaped(value)}</dd></div>\n"
-        for name, value in head.facts
-    )
+    facts = "".join(_fact(name, value) for name, value in head.facts)
     title = f'<h{level} dir="auto">{escaped(head.title)}</h{level}>'
-    out = f"<header>\n{title}\n<dl>\n{facts}</dl>\n</header>\n"
-    if head.prompts:
-        lines = "".join(
-            f'<li><a href="#{escaped(line.anchor)}" dir="auto">{escaped(line.text)}</a></li>\n'
-            for line in head.prompts
-        )
-        out += f'<nav aria-label="Prompts"><p class="label">Prompts</p>\n<ol>\n{lines}</ol></nav>\n'
-    return out
+    header = f"<header>\n{title}\n<dl>\n{facts}</dl>\n</header>\n"
+    return header + _table(head.prompts) if head.prompts else header
+
+
+def _fact(name: str, value: str) -> str:
+    value = f"<dd{_EXACT.get(name, '')}>{escaped(value)}</dd>"
+    return f"<div><dt>{escaped(name)}</dt> {value}</div>\n"
+
+
+def _table(prompts: list[Line]) -> str:
+    items = []
+    for line in prompts:
+        anchor, text = escaped(line.anchor), escaped(line.text)
+        items.append(f'<li><a href="#{anchor}" dir="auto">{text}</a></li>\n')
+
+    label = '<p class="label">Prompts</p>'
+    return f'<nav aria-label="Prompts">{label}\n<ol>\n{"".join(items)}</ol></nav>\n'
 
 
 def _by(entry: Entry, level: int) -> str:
-    at = moment(entry.time, "%Y-%m-%dT%H:%M:%SZ")
-    shown = moment(
-        entry.time, "%H:%M:%S" if entry.role != "user" else "%Y-%m-%d %H:%M:%S"
-    )
-    time = (
-        f'<a href="#{escaped(entry.anchor)}"><time datetime="{at}">{shown}</time></a>'
-    )
-    facts = "".join(f"<span>{escaped(fact)}</span>" for fact in entry.facts)
-    if entry.continues:
-        return f'<p class="by again">{facts}{time}</p>\n' if facts else ""
-    who = escaped(entry.who)
-    name = (
-        f"<h{level}>{who}</h{level}>"
-        if entry.role == "user"
-        else f"<strong>{who}</strong>"
-    )
+    """Return the line that names who speaks; only a prompt is a heading, with its date."""
+    tag = f"h{level}" if entry.role == "user" else "strong"
+    name = f"<{tag}>{escaped(entry.who)}</{tag}>"
     model = f"<span>{escaped(entry.model)}</span>" if entry.model else ""
-    return f'<div class="by">{name}{model}{facts}{time}</div>\n'
+    return f'<div class="by">{name}{model}{_facts(entry)}{_time(entry)}</div>\n'
+
+
+def _again(entry: Entry) -> str:
+    """Return that line for a speaker who continues: the new facts, if there are any."""
+    if not entry.facts:
+        return ""
+    return f'<p class="by again">{_facts(entry)}{_time(entry)}</p>\n'
+
+
+def _facts(entry: Entry) -> str:
+    return "".join(f"<span>{escaped(fact)}</span>" for fact in entry.facts)
+
+
+def _time(entry: Entry) -> str:
+    exact = moment(entry.time, "%Y-%m-%dT%H:%M:%SZ")
+    form = "%Y-%m-%d %H:%M:%S" if entry.role == "user" else "%H:%M:%S"
+    time = f'<time datetime="{exact}">{moment(entry.time, form)}</time>'
+    return f'<a href="#{escaped(entry.anchor)}">{time}</a>'
 
 
 def _mark(sign: str, spoken: str) -> str:
     return f'<span class="mark" role="img" aria-label="{escaped(spoken)}">{sign}</span>'
 
 
-def _picture(picture: Picture) -> str:
+def _prose(block: Prose) -> Iterator[str]:
+    yield prose(block.text)
+
+
+def _code(block: Code) -> Iterator[str]:
+    if block.label:
+        yield f'<p class="label">{escaped(block.label)}</p>\n'
+    yield code_block(block.text, block.language) + "\n"
+    if block.left_out:
+        yield f'<p class="cut">… {escaped(block.left_out)} left out</p>\n'
+
+
+def _label(label: Label) -> Iterator[str]:
+    yield f'<p class="label">{escaped(label.text)}</p>\n'
+
+
+def _note(note: Note) -> Iterator[str]:
+    yield f'<p class="note {note.tone}">{escaped(note.text)}</p>\n'
+
+
+def _picture(picture: Picture) -> Iterator[str]:
     name = escaped(picture.name)
     if picture.data is None:
         facts = escaped(picture.facts)
-        return f'<p class="note">Image {name} ({facts}) is not in this page.</p>\n'
+        yield f'<p class="note">Image {name} ({facts}) is not in this page.</p>\n'
+        return
+
     source = f"data:{picture.mime};base64,{picture.data}"
-    return f'<figure><img src="{source}" alt="{name}"><figcaption>{name}</figcaption></figure>\n'
+    caption = f"<figcaption>{name}</figcaption>"
+    yield f'<figure><img src="{source}" alt="{name}">{caption}</figure>\n'
 
 
-def _todos(todos: Todos) -> str:
-    items = "".join(
-        f'<li class="{"done" if status in ("completed", "cancelled") else ""}">'
-        f"{_mark(_MARKS.get(status, '○'), status)}<span>{escaped(text)}</span></li>\n"
-        for status, text in todos.items
-    )
-    return f'<ul class="todos">\n{items}</ul>\n'
+def _todos(todos: Todos) -> Iterator[str]:
+    yield '<ul class="todos">\n'
+    for status, text in todos.items:
+        done = "done" if status in _DONE else ""
+        mark = _mark(_MARKS.get(status, "○"), status)
+        yield f'<li class="{done}">{mark}<span>{escaped(text)}</span></li>\n'
+    yield "</ul>\n"

@@ -1,4 +1,4 @@
-"""Markdown in a page: no HTML passes, links go to the web or mail, images are links."""
+"""Markdown in a page: HTML is text, links lead to the web or mail, images are links."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from markdown_it.token import Token
 
 from sessiondb.formats.html.code import block
 from sessiondb.formats.html.text import allowed, escaped
-from sessiondb.formats.transcript.words import visible
+from sessiondb.words import visible
 
-#: Characters that are rendered; what is longer was pasted, and is shown as it is.
+#: Characters that are rendered; a longer text was pasted, and is shown verbatim.
 LONGEST = 60_000
+_DEEPEST = 60
+_LINKS = ("link_open", "link_close")
 
 
 class _Renderer(RendererHTML):
-    """What the library would write, with our links, images, headings and code."""
+    """The renderer of the library, with our links, images, headings and code."""
 
     def link_open(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         address = str(tokens[idx].attrGet("href") or "")
@@ -29,10 +31,8 @@ class _Renderer(RendererHTML):
     def image(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         address = str(tokens[idx].attrGet("src") or "")
         name = escaped(f"[image: {tokens[idx].content or address}]")
-        inside = sum(
-            t.nesting for t in tokens[:idx] if t.type in ("link_open", "link_close")
-        )
-        if inside or not allowed(address):
+        depth = sum(token.nesting for token in tokens[:idx] if token.type in _LINKS)
+        if depth or not allowed(address):
             return f'<span title="{escaped(address)}">{name}</span>'
         return f'<a href="{escaped(address)}" rel="noopener noreferrer">{name}</a>'
 
@@ -43,15 +43,14 @@ class _Renderer(RendererHTML):
         return f"</{_lower(tokens[idx].tag)}>\n"
 
     def fence(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        """Code, coloured as all of it."""
-        name = tokens[idx].info.split()
-        return (
-            block(tokens[idx].content.rstrip("\n"), name[0].lower() if name else None)
-            + "\n"
-        )
+        """Code, coloured like all other code."""
+        token = tokens[idx]
+        names = token.info.lower().split()
+        language = names[0] if names else None
+        return block(token.content.rstrip("\n"), language) + "\n"
 
     def code_block(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        """Code that is indented: no language."""
+        """Indented code, which has no language."""
         return self.fence(tokens, idx)
 
     def table_open(self, *_: Any) -> str:
@@ -62,16 +61,13 @@ class _Renderer(RendererHTML):
 
 
 def _lower(tag: str) -> str:
-    """Return a heading below ours: what was said does not structure the page."""
+    """Return a heading below ours: a text does not structure the page."""
     return f"h{min(int(tag[1:]) + 3, 6)}"
-
-
-_DEEPEST = 60
 
 
 class _Markdown(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802
-        """Take every address for a link: where one may go is decided when it is written."""
+        """Accept every address: where a link may lead is decided when it is written."""
         del url
         return True
 
@@ -82,7 +78,7 @@ _MARKDOWN = _Markdown("js-default", {"maxNesting": _DEEPEST}, renderer_cls=_Rend
 def prose(text: str) -> str:
     """Return *text*, which is Markdown, as HTML."""
     tokens = _MARKDOWN.parse(visible(text)) if len(text) <= LONGEST else None
-    # Of what is nested deeper the parser leaves out the rest without a word.
+    # What is nested deeper is left out by the parser silently.
     if tokens is None or any(token.level > _DEEPEST - 4 for token in tokens):
         inner = f'<pre class="wrap">{escaped(text)}</pre>'
     else:

@@ -1,4 +1,4 @@
-"""How a page looks: light and dark, wide, narrow and printed."""
+"""The style of a page: light and dark, wide, narrow and printed."""
 
 STYLE = """\
 :root {

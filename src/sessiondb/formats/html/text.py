@@ -1,11 +1,11 @@
-"""Text in a page: nothing that was said becomes markup."""
+"""Text in a page: nothing in a transcript becomes markup."""
 
 from __future__ import annotations
 
 import html
 import re
 
-from sessiondb.formats.transcript.words import visible
+from sessiondb.words import visible
 
 _ALLOWED = re.compile(r"(?:https?://|mailto:)[^\s\x00-\x20]+", re.IGNORECASE)
 

@@ -1,12 +1,13 @@
-"""markdown: a transcript as text that renders everywhere, and reads well where it does not.
+"""markdown: a transcript as text that renders everywhere and is readable as it is.
 
 The structure is ours: headings, ``details``, fences. `prose` makes sure that nothing
-of a transcript adds to it. Needs no extra.
+in a transcript adds to it. Needs no extra.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from sessiondb.formats.markdown.prose import (
     attribute,
@@ -17,43 +18,65 @@ from sessiondb.formats.markdown.prose import (
     summary,
 )
 from sessiondb.formats.protocol import Exporter
-from sessiondb.formats.transcript import DETAILS, Transcript, documents, spooled
 from sessiondb.formats.transcript.blocks import (
     Block,
     Code,
+    Command,
     Entry,
     Fold,
     Head,
     Label,
+    Nested,
     Note,
+    Output,
     Picture,
     Prose,
     Todos,
 )
-from sessiondb.formats.transcript.words import moment
+from sessiondb.formats.transcript.detail import DETAILS
+from sessiondb.formats.transcript.families import documents, spooled
+from sessiondb.formats.transcript.session import Transcript
 from sessiondb.model import Document, Export, Loss
+from sessiondb.words import moment
 
 __all__ = ["EXPORTER"]
 
 _EXACT = ("Directory", "Session")
 _TONES = {"ok": "✓ ", "odd": "! ", "error": "✗ ", "open": "… "}
+#: Entries without a line that names who speaks: what they contain names itself.
+_UNNAMED = ("event", "system")
+_PLAIN_TODOS = ("completed", "pending")
 
 
 def write(
     sessions: Iterable[Export], *, detail: str = "normal", together: bool = False
 ) -> Iterator[Document | Loss]:
-    """Yield a file for each session that is not in another, *together* one for all of them."""
-    yield from documents(sessions, _Text(), detail, together)
+    """Yield a file for each session that is not nested, *together* one for all of them."""
+    yield from documents(sessions, _Markdown(), detail, together)
 
 
-class _Text:
-    """How Markdown is written: a `Look`."""
+class _Markdown:
+    """The look of a Markdown file, see `Look`."""
 
     SUFFIX = ".md"
     PICTURES = False
 
+    def __init__(self) -> None:
+        self._writers: dict[type[Block], Callable[[Any], Iterator[str]]] = {
+            Prose: _prose,
+            Code: _code,
+            Command: _code,
+            Output: _code,
+            Label: _label,
+            Note: _note,
+            Picture: _picture,
+            Todos: _todos,
+            Fold: self._fold,
+            Nested: self._nested,
+        }
+
     def opening(self, title: str) -> str:
-        """Nothing: each session has its title."""
+        """Nothing: each session has its own title."""
         del title
         return ""
 
@@ -62,64 +85,29 @@ class _Text:
         return "---\n\n*Times are UTC. Written by sessiondb.*\n"
 
     def article(self, transcript: Transcript) -> Iterator[str]:
-        """One session."""
+        """One session; the headings of a nested one are two levels lower."""
         level = min(transcript.depth * 2 + 1, 5)
-        yield from spooled(
-            (
-                piece
-                for entry in transcript.entries()
-                for piece in self._entry(entry, level + 1)
-            ),
-            lambda: _head(transcript.head(), level),
+        pieces = (
+            piece
+            for entry in transcript.entries()
+            for piece in self._entry(entry, level + 1)
         )
-        for block in transcript.tail():
-            yield from self._block(block)
+        yield from spooled(pieces, lambda: _head(transcript.head(), level))
+        yield from self._blocks(transcript.tail())
 
     def _entry(self, entry: Entry, level: int) -> Iterator[str]:
         if entry.role == "user":
-            time = moment(entry.time)
+            heading = _joined(entry.who, moment(entry.time), *entry.facts)
             yield f'<a id="{attribute(entry.anchor)}"></a>\n\n'
-            yield f"{'#' * level} {_joined(entry.who, time, *entry.facts)}\n\n"
-        elif entry.role not in ("event", "system") and (
-            not entry.continues or entry.facts
-        ):
+            yield f"{'#' * level} {heading}\n\n"
+        elif entry.role not in _UNNAMED and (entry.facts or not entry.continues):
             facts = [entry.model, *entry.facts, moment(entry.time, "%H:%M:%S")]
             yield f"**{inline(entry.who)}** · {_joined(*facts)}\n\n"
-        for block in entry.blocks:
-            yield from self._block(block)
+        yield from self._blocks(entry.blocks)
 
-    def _block(self, block: Block) -> Iterator[str]:
-        if isinstance(block, Prose):
-            yield f"{prose(block.text)}\n\n"
-        elif isinstance(block, Code):
-            yield f"{fenced(block.text, block.language)}\n\n"
-            if block.left_out:
-                yield f"*… {inline(block.left_out)}*\n\n"
-        elif isinstance(block, Label):
-            yield f"**{inline(block.text)}**\n\n"
-        elif isinstance(block, Note):
-            mark = "✗ " if block.tone else ""
-            yield f"> {mark}{inline(block.text)}\n\n"
-        elif isinstance(block, Picture):
-            yield f"> Image: {_joined(block.name, block.facts)}\n\n"
-        elif isinstance(block, Todos):
-            for status, text in block.items:
-                mark = "x" if status == "completed" else " "
-                more = (
-                    ""
-                    if status in ("completed", "pending")
-                    else f" *({inline(status)})*"
-                )
-                yield f"- [{mark}] {inline(text)}{more}\n"
-            yield "\n"
-        elif isinstance(block, Fold):
-            yield from self._fold(block)
-        else:
-            session = block.transcript.export.session
-            name = summary(session.title or session.id)
-            yield f"<details><summary><b>Subagent</b> {name}</summary>\n\n"
-            yield from self.article(block.transcript)
-            yield "</details>\n\n"
+    def _blocks(self, blocks: Iterable[Block]) -> Iterator[str]:
+        for block in blocks:
+            yield from self._writers[type(block)](block)
 
     def _fold(self, fold: Fold) -> Iterator[str]:
         mark = _TONES.get(fold.tone, "")
@@ -127,11 +115,52 @@ class _Text:
             line = _joined(fold.subject, *fold.facts)
             yield f"> {mark}**{inline(fold.label)}** {line}".rstrip() + "\n\n"
             return
+
+        label = summary(fold.label)
         line = " · ".join(filter(None, map(summary, (fold.subject, *fold.facts))))
-        yield f"<details><summary>{mark}<b>{summary(fold.label)}</b> {line}</summary>\n\n"
-        for block in fold.blocks:
-            yield from self._block(block)
+        yield f"<details><summary>{mark}<b>{label}</b> {line}</summary>\n\n"
+        yield from self._blocks(fold.blocks)
         yield "</details>\n\n"
+
+    def _nested(self, nested: Nested) -> Iterator[str]:
+        session = nested.transcript.export.session
+        name = summary(session.title or session.id)
+        yield f"<details><summary><b>Subagent</b> {name}</summary>\n\n"
+        yield from self.article(nested.transcript)
+        yield "</details>\n\n"
+
+
+def _prose(block: Prose) -> Iterator[str]:
+    yield f"{prose(block.text)}\n\n"
+
+
+def _code(block: Code) -> Iterator[str]:
+    if block.label:
+        yield f"**{inline(block.label)}**\n\n"
+    yield f"{fenced(block.text, block.language)}\n\n"
+    if block.left_out:
+        yield f"*… {inline(block.left_out)} left out*\n\n"
+
+
+def _label(label: Label) -> Iterator[str]:
+    yield f"**{inline(label.text)}**\n\n"
+
+
+def _note(note: Note) -> Iterator[str]:
+    mark = "✗ " if note.tone else ""
+    yield f"> {mark}{inline(note.text)}\n\n"
+
+
+def _picture(picture: Picture) -> Iterator[str]:
+    yield f"> Image: {_joined(picture.name, picture.facts)}\n\n"
+
+
+def _todos(todos: Todos) -> Iterator[str]:
+    for status, text in todos.items:
+        mark = "x" if status == "completed" else " "
+        more = "" if status in _PLAIN_TODOS else f" *({inline(status)})*"
+        yield f"- [{mark}] {inline(text)}{more}\n"
+    yield "\n"
 
 
 def _joined(*texts: str) -> str:
@@ -141,16 +170,15 @@ def _joined(*texts: str) -> str:
 def _head(head: Head, level: int) -> str:
     out = [f"{'#' * level} {inline(head.title)}\n\n"]
     for name, value in head.facts:
-        out.append(
-            f"- **{name}:** {code(value) if name in _EXACT else inline(value)}\n"
-        )
+        shown = code(value) if name in _EXACT else inline(value)
+        out.append(f"- **{name}:** {shown}\n")
     out.append("\n")
+
     if head.prompts:
         out.append("**Prompts**\n\n")
         for number, line in enumerate(head.prompts, 1):
-            out.append(
-                f"{number}. [{inline(line.text) or '…'}](#{attribute(line.anchor)})\n"
-            )
+            text = inline(line.text) or "…"
+            out.append(f"{number}. [{text}](#{attribute(line.anchor)})\n")
         out.append("\n")
     return "".join(out)
 

@@ -1,13 +1,7 @@
-"""A session as something to be read by people: what is shown of it, in no format yet.
+"""A session as people read it: one model of what is shown, and the looks that show it.
 
-`families` puts sessions into files, `session` makes a transcript of one, `message`,
-`calls`, `changes` and `pictures` its `blocks`. A format only writes these down.
+`composer` turns a message into an `Entry` of `blocks`; `calls`, `changes` and
+`pictures` do so for the parts that need more. `session` makes a transcript of one
+session, `families` puts transcripts into files. A look (markdown, html, `terminal`)
+only writes blocks down, and makes them harmless.
 """
-
-from sessiondb.formats.transcript.families import documents, spooled
-from sessiondb.formats.transcript.session import Transcript
-
-#: How much is shown; the first is the default.
-DETAILS = ("normal", "brief", "full")
-
-__all__ = ["DETAILS", "Transcript", "documents", "spooled"]

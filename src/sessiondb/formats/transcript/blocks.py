@@ -1,6 +1,6 @@
-"""What a transcript is made of once it is decided what to show: values, and no markup.
+"""The blocks of a transcript: values, decided but not yet written down in any format.
 
-Every string is as it was said. Whoever writes it down makes it harmless.
+Every string is verbatim. The look that writes it makes it harmless.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from sessiondb.formats.transcript.words import size
+from sessiondb.model import Message
+from sessiondb.words import size
 
 if TYPE_CHECKING:
     from sessiondb.formats.transcript.session import Transcript
@@ -23,23 +24,37 @@ class Prose:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text as it is. ``language`` is a name or a file's ending; ``left_out`` says what was cut."""
+    """Verbatim text. ``language`` is a name or the ending of a file.
+
+    ``label`` is a few words above it, ``left_out`` counts what was cut: ``3 more lines``.
+    """
 
     text: str
     language: str | None = None
-    left_out: str | None = None
+    label: str = ""
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Command(Code):
+    """A command line that a call ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output(Code):
+    """The result of a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A few words over the next block."""
+    """A few words above the next blocks."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One line about what happened; ``tone`` is ``error`` or empty."""
+    """One line about an event; ``tone`` is ``error`` or empty."""
 
     text: str
     tone: str = ""
@@ -47,57 +62,71 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image: ``data`` in base64, None where it stays out."""
+    """An image: ``data`` in base64, None if it is left out; ``address`` may be empty."""
 
     name: str
     mime: str
     data: str | None
     bytes: int
+    address: str = ""
 
     @property
     def facts(self) -> str:
-        """Its type and, where it is known, its size."""
+        """Its type and, if known, its size."""
         return f"{self.mime}, {size(self.bytes)}" if self.bytes else self.mime
 
 
 @dataclass(frozen=True, slots=True)
 class Todos:
-    """A todo list: (status, text) of each."""
+    """A todo list: (status, text) of each item."""
 
     items: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """The session of a subagent, where its call stands."""
+    """The session of a subagent, at the call that started it."""
 
     transcript: Transcript
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Something folded: what is seen is ``label``, ``subject`` and ``facts``.
+    """Something folded: ``label``, ``subject`` and ``facts`` are visible, ``blocks`` inside.
 
-    ``tone`` is ``ok``, ``odd`` (a command ended with an error code), ``error``,
-    ``open`` (no result) or empty. Without ``blocks`` there is nothing to unfold.
+    ``kind`` is ``call``, ``reasoning``, ``system``, ``change`` or ``note``. ``state`` is
+    that of a call, empty elsewhere. ``tone`` is ``ok``, ``odd`` (a command ended with an
+    error code), ``error``, ``open`` (no result yet) or empty. Without ``blocks`` there is
+    nothing to unfold. ``address`` is that of a file, if it has one.
     """
 
     kind: str
     label: str
     subject: str = ""
-    facts: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+    state: str = ""
     tone: str = ""
     blocks: tuple[Block, ...] = ()
+    address: str = ""
+
+    @property
+    def facts(self) -> tuple[str, ...]:
+        """The details, and the state before them unless it is the usual one."""
+        usual = self.state in ("", "completed")
+        return self.details if usual else (self.state, *self.details)
 
 
-Block: TypeAlias = "Prose | Code | Label | Note | Picture | Todos | Nested | Fold"
+Block: TypeAlias = (
+    "Prose | Code | Command | Output | Label | Note | Picture | Todos | Nested | Fold"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One message.
+    """One message, or (``message`` is None) something between two of them.
 
-    ``continues`` says that the same one spoke just before; ``time`` in Unix ms.
+    ``continues`` marks a message of the same speaker as the one before; ``time`` is in
+    Unix ms. ``blocks`` is empty if nothing of it is shown.
     """
 
     anchor: str
@@ -108,6 +137,7 @@ class Entry:
     facts: tuple[str, ...] = ()
     blocks: tuple[Block, ...] = ()
     continues: bool = False
+    message: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +151,7 @@ class Line:
 
 @dataclass(slots=True)
 class Head:
-    """What stands over a transcript: its title, its facts, its prompts when they are many."""
+    """The head of a transcript: title, facts, and its prompts if there are many."""
 
     title: str
     facts: list[tuple[str, str]] = field(default_factory=list)

@@ -1,22 +1,25 @@
-"""Sessions as files: a subagent stands in its parent where that is among them, all else alone.
+"""Sessions as files: a subagent inside its parent if that is among them, others alone.
 
-One family is held at a time, without its messages. What a session's head says is
-known when its messages were read, so these wait in a temporary file meanwhile.
+One family is held at a time, without its messages. The head of a session is known
+only when its messages were read, so those wait in a temporary file.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, groupby
+from dataclasses import dataclass, field
+from itertools import chain, count, groupby
 from typing import Protocol
 
 from sessiondb.formats.jsonl.writer import file_name
+from sessiondb.formats.transcript.detail import LEVELS, Detail
+from sessiondb.formats.transcript.facts import title
 from sessiondb.formats.transcript.pictures import Album
-from sessiondb.formats.transcript.session import Transcript, title
+from sessiondb.formats.transcript.session import Transcript
 from sessiondb.model import Document, Export, Loss
 
-#: Subagents of subagents stand inside each other up to here, then beside each other.
+#: Subagents of subagents are nested up to here; deeper ones are siblings.
 DEEPEST = 4
 #: Characters of a transcript that wait in memory.
 _SPOOL = 4 << 20
@@ -41,33 +44,40 @@ class Look(Protocol):
 def documents(
     sessions: Iterable[Export], look: Look, detail: str, together: bool
 ) -> Iterator[Document | Loss]:
-    """Yield a file for each session that stands alone; *together* they are one."""
+    """Yield a file for each session that is not nested; *together* they are one file.
+
+    *detail* is one of `detail.LEVELS`. The losses of a file follow it.
+    """
+    level = LEVELS[detail]
     losses: list[Loss] = []
     families = groupby(sessions, key=lambda export: export.session.root_id)
-    groups = (_family(list(exports)) for _, exports in families)
+    members = chain.from_iterable(_family(exports) for _, exports in families)
     if together:
-        members = chain.from_iterable(groups)
-        yield Document(f"sessions{look.SUFFIX}", _file(members, look, detail, losses))
+        chunks = _file(members, look, level, losses)
+        yield Document(f"sessions{look.SUFFIX}", chunks)
         yield from losses
         return
-    for member in chain.from_iterable(groups):
+
+    for member in members:
         losses.clear()
-        name = file_name(member.export.session.id).removesuffix(".jsonl") + look.SUFFIX
-        yield Document(name, _file(iter([member]), look, detail, losses))
+        name = file_name(member.export.session.id).removesuffix(".jsonl")
+        chunks = _file(iter([member]), look, level, losses)
+        yield Document(f"{name}{look.SUFFIX}", chunks)
         yield from losses
 
 
+@dataclass(eq=False, slots=True)
 class _Member:
-    """A session of a family that stands alone, or in another one."""
+    """A session of a family, with the subagents that are nested in it."""
 
-    def __init__(self, export: Export) -> None:
-        self.export, self.depth = export, 0
-        self.children: list[_Member] = []
+    export: Export
+    depth: int = 0
+    children: list[_Member] = field(default_factory=list)
 
     def transcript(
-        self, detail: str, album: Album, numbers: Iterator[int]
+        self, detail: Detail, album: Album, numbers: Iterator[int]
     ) -> Transcript:
-        """Return it with the subagents that stand in it, each with a number of its own."""
+        """Return its transcript, and those inside it; each has a number of its own."""
         number = next(numbers)
         children = [child.transcript(detail, album, numbers) for child in self.children]
         return Transcript(
@@ -80,37 +90,39 @@ class _Member:
         )
 
 
-def _family(exports: list[Export]) -> list[_Member]:
-    """Return those that stand alone; parents come first."""
+def _family(exports: Iterable[Export]) -> list[_Member]:
+    """Return those that are not nested; parents come first."""
     members: dict[str, _Member] = {}
     alone = []
     for export in exports:
         session = export.session
         member = members[session.id] = _Member(export)
         above = members.get(session.parent_id or "")
-        if session.relation == "subagent" and above and above.depth < DEEPEST:
+        if session.relation != "subagent" or above is None or above.depth >= DEEPEST:
+            alone.append(member)
+        else:
             member.depth = above.depth + 1
             above.children.append(member)
-        else:
-            alone.append(member)
     return alone
 
 
 def _file(
-    members: Iterator[_Member], look: Look, detail: str, losses: list[Loss]
+    members: Iterator[_Member], look: Look, detail: Detail, losses: list[Loss]
 ) -> Iterator[str]:
     album = Album(takes=look.PICTURES)
-    numbers = iter(range(1, 1 << 62))
+    numbers = count(1)
     opened = False
     for member in members:
         if not opened:
-            yield look.opening(title(member.export))
+            yield look.opening(title(member.export.session))
             opened = True
+
         transcript = member.transcript(detail, album, numbers)
         yield from look.article(transcript)
         losses += transcript.losses()
         losses += [Loss(member.export.session.id, why) for why in album.losses]
         album.losses.clear()
+
     if opened:
         yield look.closing()
 
@@ -122,6 +134,7 @@ def spooled(pieces: Iterable[str], head: Callable[[], str]) -> Iterator[str]:
     ) as spool:
         for piece in pieces:
             spool.write(piece)
+
         yield head()
         spool.seek(0)
         while text := spool.read(1 << 16):

@@ -1,4 +1,4 @@
-"""Images: the kinds that can do nothing, each of bounded size and all together too."""
+"""Images of harmless kinds, each of bounded size, and bounded together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 
 from sessiondb.formats.content import File, inline
 from sessiondb.formats.transcript.blocks import Picture
+from sessiondb.formats.transcript.shapes import below, first_text
 
+#: The kinds that run nothing, and how their content begins.
 KINDS = {
     "image/png": b"\x89PNG\r\n\x1a\n",
     "image/jpeg": b"\xff\xd8\xff",
@@ -19,61 +21,69 @@ KINDS = {
 #: Bytes of one image, and of all in one file.
 EACH, ALL = 5_000_000, 30_000_000
 _DEPTH = 8
+_NAMES = ("filename", "name")
+_MIMES = ("mime", "mimeType", "media_type")
+_ADDRESSES = ("url", "uri")
 
 
 class Album:
-    """The images of one file; ``losses`` says which stay out, and why."""
+    """The images of one file; ``losses`` collects which are left out, and why."""
 
     def __init__(self, *, takes: bool) -> None:
         self._takes, self._left = takes, ALL
         self.losses: list[str] = []
 
-    def picture(self, name: str, mime: str, data: str | None) -> Picture:
-        """Return an image, without its content where it must stay out."""
+    def picture(
+        self, name: str, mime: str, data: str | None, address: str = ""
+    ) -> Picture:
+        """Return an image, without its content if it has to be left out."""
         raw = _decoded(data)
-        kind = next((k for k, magic in KINDS.items() if raw.startswith(magic)), None)
-        fits = kind is not None and len(raw) <= min(EACH, self._left)
-        if not (fits and self._takes):
-            left = Picture(name, mime, None, len(raw))
-            self.losses.append(f"the image {name} ({left.facts})")
-            return left
-        self._left -= len(raw)
-        return Picture(name, kind or mime, base64.b64encode(raw).decode(), len(raw))
+        kind = _kind(raw)
+        if self._takes and kind is not None and len(raw) <= min(EACH, self._left):
+            self._left -= len(raw)
+            encoded = base64.b64encode(raw).decode()
+            return Picture(name, kind, encoded, len(raw), address)
+
+        picture = Picture(name, mime, None, len(raw), address)
+        self.losses.append(f"the image {name} ({picture.facts})")
+        return picture
 
     def inside(self, data: Any) -> Iterator[Picture]:
-        """Yield the images that a call brought, wherever its agent keeps them."""
+        """Yield the images in the result of a call, wherever its agent keeps them."""
         level = [data]
         for _ in range(_DEPTH):
-            below: list[Any] = []
+            inner = []
             for value in level:
-                if isinstance(value, list | tuple):
-                    below += value
-                elif isinstance(value, Mapping):
-                    found = _image(value)
-                    if found is None:
-                        below += value.values()
-                    else:
-                        name = found.name or "image"
-                        yield self.picture(name, found.mime, found.data)
-            level = below
+                image = _image(value) if isinstance(value, Mapping) else None
+                if image is None:
+                    inner.append(value)
+                else:
+                    yield self.picture(image.name or "image", image.mime, image.data)
+            level = below(inner)
+
+
+def _kind(raw: bytes) -> str | None:
+    for kind, magic in KINDS.items():
+        if raw.startswith(magic):
+            return kind
+    return None
 
 
 def _image(value: Mapping[str, Any]) -> File | None:
-    """Return the image that a record of a result holds, None if it holds none itself."""
-    name = _word(value, "filename", "name")
-    mime = _word(value, "mime", "mimeType", "media_type") or ""
-    address = _word(value, "url", "uri") or ""
+    """Return the image that a record of a result is, or None."""
+    name = first_text(value, _NAMES)
+    mime = first_text(value, _MIMES) or ""
+    address = first_text(value, _ADDRESSES) or ""
     if address.startswith("data:image/"):
-        return File(mime or address[5:].partition(";")[0], name, inline(address), None)
+        declared = address.removeprefix("data:").partition(";")[0]
+        return File(mime or declared, name, inline(address), None)
+
     content = value.get("content", value.get("data"))
-    if not mime.startswith("image/") or not isinstance(content, str | bytes):
-        return None
-    data = base64.b64encode(content).decode() if isinstance(content, bytes) else content
-    return File(mime, name, data, None)
-
-
-def _word(value: Mapping[str, Any], *keys: str) -> str | None:
-    return next((value[key] for key in keys if isinstance(value.get(key), str)), None)
+    if isinstance(content, bytes):
+        content = base64.b64encode(content).decode()
+    if mime.startswith("image/") and isinstance(content, str):
+        return File(mime, name, content, None)
+    return None
 
 
 def _decoded(data: str | None) -> bytes:

@@ -1,0 +1,40 @@
+"""The levels of detail: what of a session is shown, and how much of a long text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one text; ``width`` is that of a single line, None has no bound."""
+
+    lines: int
+    characters: int
+    width: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """What is shown besides prompts, answers and one line for each call.
+
+    ``asides``: reasoning, system texts, what a program added, what happened between
+    messages. ``bodies``: what a call was given and returned, the content of files.
+    ``records``: bookkeeping and the raw data of each record. ``limits`` bound one text,
+    ``diffs`` one diff, which may be longer; None shows all of it.
+    """
+
+    asides: bool = True
+    bodies: bool = True
+    records: bool = False
+    limits: Limits | None = None
+    diffs: Limits | None = None
+
+
+#: The levels of an export by name; the first is the default.
+LEVELS = {
+    "normal": Detail(limits=Limits(40, 6_000), diffs=Limits(200, 30_000)),
+    "brief": Detail(asides=False, bodies=False),
+    "full": Detail(records=True),
+}
+DETAILS = tuple(LEVELS)

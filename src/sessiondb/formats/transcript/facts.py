@@ -1,0 +1,144 @@
+"""The facts about a session: from its columns, and counted while its messages pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sessiondb.model import Export, Message, Session
+from sessiondb.words import count, duration, excerpt, moment, money, tokens
+
+#: So many models are listed.
+_MODELS = 12
+
+
+class Tally:
+    """What is counted of messages; complete only after the last one.
+
+    ``first`` and ``last`` are Unix ms.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self.messages = self.prompts = self.calls = self.failed = 0
+        self.first = self.last = session.time_created
+        # A dict as an ordered set.
+        self.models: dict[str, None] = {}
+
+    def add(self, message: Message) -> None:
+        """Count a message."""
+        self.messages += 1
+        self.first = min(self.first, message.time_created)
+        self.last = max(self.last, message.time_completed or message.time_created)
+
+        calls = [part for part in message.parts if part.type == "tool"]
+        self.calls += len(calls)
+        self.failed += sum(part.status == "error" for part in calls)
+
+        if message.role == "assistant" and message.model_id:
+            self.models[model(message)] = None
+
+
+def title(session: Session) -> str:
+    """Return the title of a session, on one line."""
+    return excerpt(session.title, 300) or "(no title)"
+
+
+def program(session: Session) -> str:
+    """Return the program that wrote a session, and its version if known."""
+    return " ".join(filter(None, [session.source, session.version]))
+
+
+def model(of: Session | Message) -> str:
+    """Return a model as ``provider/model``; empty if none is known."""
+    return "/".join(filter(None, [of.provider_id, of.model_id]))
+
+
+def parent_name(session: Session) -> str:
+    """Return the id of the parent of a session, also of one that was never imported."""
+    known = session.parent_id or session.parent_source_id
+    return known or "a session that is not here"
+
+
+def facts(
+    export: Export, tally: Tally, inside: Iterable[Session], *, nested: bool
+) -> list[tuple[str, str]]:
+    """Return the names and values for the head of a transcript; the known ones.
+
+    *inside* are the subagents that it contains, *nested* is one inside another.
+    """
+    session = export.session
+    models = ", ".join(list(tally.models)[:_MODELS])
+    named = {
+        "Agent": " · ".join(filter(None, [program(session), session.agent])),
+        "Models" if len(tally.models) > 1 else "Model": models,
+        "Directory": session.directory,
+        "Date": _period(tally),
+        "Messages": _counted(tally),
+        "Tokens": tokens(session.tokens.columns()),
+        "Cost": _cost(session, [inner.cost for inner in inside]),
+        "Changes": _changes(session),
+        "Origin": "" if nested else _origin(session, export.parent),
+        "Archived": _archived(session),
+        "Session": session.id,
+    }
+    return [(name, excerpt(text, 1000)) for name, text in named.items() if text]
+
+
+def _archived(session: Session) -> str:
+    archived = session.time_archived
+    return f"{moment(archived)} UTC" if archived else ""
+
+
+def _period(tally: Tally) -> str:
+    first, last = tally.first, tally.last
+    if last - first < 1000:
+        return f"{moment(first)} UTC"
+
+    same_day = moment(first, "%Y-%m-%d") == moment(last, "%Y-%m-%d")
+    end = moment(last, "%H:%M:%S") if same_day else moment(last)
+    return f"{moment(first)} to {end} UTC ({duration(last - first)})"
+
+
+def _counted(tally: Tally) -> str:
+    failed = f" ({tally.failed:,} failed)" if tally.failed else ""
+    words = [
+        count(tally.messages, "message"),
+        count(tally.prompts, "prompt"),
+        count(tally.calls, "tool call") + failed,
+    ]
+    return ", ".join(words)
+
+
+def _cost(session: Session, subagents: list[float | None]) -> str:
+    said = [money(session.cost)]
+    if session.cost_inherited is not None:
+        said.append(f"and {money(session.cost_inherited)} inherited")
+
+    known = [cost for cost in subagents if cost is not None]
+    if known:
+        least = "at least " if len(known) < len(subagents) else ""
+        said.append(f"and {least}{money(sum(known))} of subagents")
+    elif subagents:
+        said.append("and unknown of subagents")
+    return ", ".join(said)
+
+
+def _changes(session: Session) -> str:
+    added, removed = session.summary_additions, session.summary_deletions
+    if added is None and removed is None:
+        return ""
+
+    files = session.summary_files
+    lines = f"+{added or 0:,} −{removed or 0:,} lines"
+    return lines if files is None else f"{lines} in {count(files, 'file')}"
+
+
+def _origin(session: Session, parent: Session | None) -> str:
+    if session.relation is None:
+        return ""
+
+    name = parent_name(session)
+    if parent is not None and parent.title:
+        name = f"“{excerpt(parent.title, 80)}” ({name})"
+    seq = session.parent_seq
+    place = "" if seq is None else f", at message {seq}"
+    return f"{session.relation} of {name}{place}"

@@ -1,0 +1,113 @@
+r"""Values as words for people, the same in every export and on every terminal.
+
+A transcript is hostile input: it can hold sequences that recolour, retitle or
+rewrite a terminal, and marks that reorder what is read. Every string from a
+database passes `visible` before it is shown as text. A leaf of the package: it
+imports nothing of it, because even ``--help`` pays for it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, tzinfo
+
+#: What a terminal or a browser acts on besides C0: C1 controls, marks of direction,
+#: separators that break lines, and lone surrogates. A fragment of a regex class.
+TRICKY = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+# Patterns are compiled when they are first used: `--help` uses none.
+_CONTROL = f"[\x00-\x08\x0b-\x1f{TRICKY}]"
+_UNITS = ("kB", "MB", "GB", "TB")
+_SPANS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+#: The five token counts, and whether a zero is worth a word.
+_TOKENS = (
+    ("in", True),
+    ("out", True),
+    ("reasoning", False),
+    ("from cache", False),
+    ("to cache", False),
+)
+
+
+def visible(text: str) -> str:
+    r"""Return *text* with controls shown as ``\x1b`` or ``\u202e``.
+
+    Tabs and newlines stay; a carriage return before a newline is dropped.
+    """
+    return re.sub(_CONTROL, escape, text.replace("\r\n", "\n"))
+
+
+def escape(match: re.Match[str]) -> str:
+    r"""Return a matched character as ``\x1b`` or ``\u202e``."""
+    number = ord(match[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
+
+
+def excerpt(text: str, width: int = 120) -> str:
+    """Return *text* as one line of at most *width* characters; it is not made visible."""
+    line = " ".join(text[: width * 8].split())
+    return line if len(line) <= width else f"{line[: width - 1].rstrip()}…"
+
+
+def moment(ms: int, form: str = "%Y-%m-%d %H:%M:%S", zone: tzinfo | None = UTC) -> str:
+    """Return Unix ms as a date and time in *zone*; None is the local one.
+
+    A time outside the calendar stays a number.
+    """
+    try:
+        return datetime.fromtimestamp(ms // 1000, zone).strftime(form)
+    except (ValueError, OverflowError, OSError):
+        return str(ms)
+
+
+def duration(ms: int) -> str:
+    """Return ``0.4 s``, ``35 s``, ``2 min 5 s``, ``3 h 20 min``, ``2 d 4 h``."""
+    if ms < 9950:
+        return f"{max(ms, 0) / 1000:.1f} s"
+
+    left, found = round(ms / 1000), []
+    for unit, seconds in _SPANS:
+        number, left = divmod(left, seconds)
+        found.append((number, unit))
+    while not found[0][0]:
+        found.pop(0)
+
+    return " ".join(f"{number} {unit}" for number, unit in found[:2] if number)
+
+
+def money(usd: float | None) -> str:
+    """Return USD; small amounts keep up to four digits, unknown is never 0."""
+    if usd is None:
+        return "unknown"
+    if 0 < usd < 0.00005:
+        return "<$0.0001"
+
+    digits = 4 if abs(usd) < 1 else 2
+    dollars, rest = f"{usd:,.{digits}f}".split(".")
+    return f"${dollars}.{rest[:2]}{rest[2:].rstrip('0')}"
+
+
+def size(number: int) -> str:
+    """Return a number of bytes as ``812 B``, ``1.2 MB``."""
+    if number < 1000:
+        return f"{number} B"
+
+    amount, units = number / 1000, list(_UNITS)
+    while amount >= 999.5 and len(units) > 1:
+        amount /= 1000
+        units.pop(0)
+    return f"{amount:.1f} {units[0]}"
+
+
+def count(number: int, word: str) -> str:
+    """Return ``1 prompt``, ``2 prompts``."""
+    plural = "" if number == 1 else "s"
+    return f"{number:,} {word}{plural}"
+
+
+def tokens(counts: tuple[int | None, ...]) -> str:
+    """Return the five counts as words; unknown ones and needless zeros are left out."""
+    return ", ".join(
+        f"{number:,} {name}"
+        for number, (name, zero) in zip(counts, _TOKENS, strict=True)
+        if number or (number == 0 and zero)
+    )
