@@ -12,7 +12,7 @@ from sessiondb.formats.transcript.calls import call, cut_all, language_of
 from sessiondb.formats.transcript.changes import ending
 from sessiondb.formats.transcript.detail import Detail
 from sessiondb.formats.transcript.pictures import Album
-from sessiondb.formats.transcript.shapes import as_json, first_text
+from sessiondb.formats.transcript.shapes import as_json
 from sessiondb.model import Message, Part
 from sessiondb.words import excerpt, money, size, tokens
 
@@ -33,7 +33,6 @@ _CHANGES = {
     "thinking_level_change": "Thinking",
 }
 _ENDS = {"cancelled": "Cancelled", "failed": "Failed"}
-_SETTINGS = ("level", "thinkingLevel", "mode", "to")
 #: Who speaks, by role; and if the message names no agent.
 _SPEAKERS = {"user": "Prompt", "system": "System", "event": ""}
 _UNNAMED = {"tool": "Tool"}
@@ -289,8 +288,11 @@ def _setting(message: Message) -> str:
     if message.kind == "mode_change" and message.agent:
         return message.agent
 
-    texts = [first_text(message.data, _SETTINGS), message.text]
-    texts += [part.text for part in message.parts]
+    for key in ("level", "thinkingLevel", "mode", "to"):
+        value = message.data.get(key)
+        if isinstance(value, str):
+            return value
+    texts = [message.text, *(part.text for part in message.parts)]
     return next(filter(None, texts), "")
 
 
