@@ -186,7 +186,7 @@ def families(draw: st.DrawFn, store: Store) -> list[str]:
     for _ in range(draw(st.integers(0, 2))):
         above = draw(st.sampled_from(names))
         if draw(st.booleans()):
-            names.append(store.fork(above, whole=draw(st.booleans())).id)
+            names.append(store.fork(above, branches=draw(st.booleans())).id)
         else:
             names.append(store.create_session(parent=above, call_id="x").id)
         fill(draw, store, names[-1])

@@ -85,7 +85,7 @@ def test_a_fork_is_cut_at_a_message_or_before_one(store: Store, plan: str) -> No
 
 
 def test_a_whole_fork_has_all_branches(store: Store, plan: str) -> None:
-    fork = store.fork(plan, whole=True)
+    fork = store.fork(plan, branches=True)
     assert [m.text for m in store.messages(fork, branches=True)] == [
         "one", "two", "three", "four", "five",
     ]  # fmt: skip
@@ -238,7 +238,7 @@ def test_a_fork_goes_on_by_itself(store: Store, plan: str) -> None:
 def test_a_fork_stays_whole_when_its_parent_changes_or_goes(
     store: Store, plan: str, gone: str
 ) -> None:
-    fork = store.fork(plan, whole=True)
+    fork = store.fork(plan, branches=True)
     before = [content(item) for item in store.messages(fork)]
     if gone == "truncated":
         store.truncate(plan, after=None)

@@ -146,7 +146,7 @@ class Counting(RuleBasedStateMachine):
         arguments: dict[str, Any] = {"at": {"at": seq}, "before": {"before": seq}}.get(
             how, {}
         )
-        handle = self.store.fork(session.id, whole=how == "whole", **arguments)
+        handle = self.store.fork(session.id, branches=how == "whole", **arguments)
         leaf = {"at": seq, "before": session.rows[seq].parent}.get(how, session.leaf)
         time = self.store.session(handle).time_created
         self.model.fork(session, handle.id, time, leaf, how == "whole")

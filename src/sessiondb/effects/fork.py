@@ -190,7 +190,7 @@ class Fork:
     before: str | int | None = None
     title: str | None = None
     place: Place | None = None
-    whole: bool = False
+    branches: bool = False
 
     def apply(self, tx: Transaction) -> None:
         """Write it, or recognise it by its id; raises `ConflictError` and `NotFoundError`."""
@@ -201,7 +201,7 @@ class Fork:
         check_chain(tx, parent.id)
         above = links(tx, parent.id)
         leaf = self._cut(tx, above)
-        kept = list(above) if self.whole else path_to(above, leaf)
+        kept = list(above) if self.branches else path_to(above, leaf)
         cut = max(kept, default=0)
         off = sorted({seq for seq in above if seq <= cut}.difference(kept))
         where = {

@@ -151,12 +151,13 @@ class Unit(Queue):
         before: MessageRef | None = None,
         title: str | None = None,
         directory: str | None = None,
-        whole: bool = False,
+        branches: bool = False,
         id: str | None = None,
     ) -> SessionHandle:
         """Copy a session up to and including *at* (or up to *before*) into a new one.
 
-        ``whole=True`` copies all branches. Blobs are shared; costs are not counted twice.
+        ``branches=True`` copies every branch, not only the path. Blobs are shared;
+        costs are not counted twice.
         """
         if at is not LEAF and before is not None:
             raise InvalidInputError(
@@ -174,7 +175,7 @@ class Unit(Queue):
                 _key_of(before, "before"),
                 encode.string(title, "title"),
                 None if directory is None else self._locate(directory),
-                whole,
+                branches,
             )
         )
         return handle
