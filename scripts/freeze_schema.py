@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sessiondb.schema.ddl import statements
+from sessiondb.engine.sqlite.ddl import statements
 
 TARGET = (
     Path(__file__).resolve().parent.parent

@@ -28,7 +28,7 @@ from sessiondb import (
     user,
 )
 from sessiondb.model import SourceMessage, SourceSession, message_json, session_json
-from sessiondb.schema.ddl import VERSION
+from sessiondb.schema.version import VERSION
 
 FOLDER = Path(__file__).resolve().parent.parent / "tests" / "golden"
 HOME = "/home/ada"
@@ -171,7 +171,7 @@ def target() -> Path:
     path = FOLDER / f"schema-{VERSION}.db"
     if path.exists() and not replace:
         parser.error(
-            f"{path.name} exists. A new schema has a new VERSION in schema/ddl.py; while no "
+            f"{path.name} exists. A new schema has a new VERSION in schema/version.py; while no "
             f"release has written schema {VERSION}, pass --replace"
         )
     return path

@@ -12,8 +12,9 @@ from pathlib import Path
 from string import Template
 
 from sessiondb.engine.sqlite.chain import Chain
-from sessiondb.schema.ddl import HEAD, VERSION, statements
+from sessiondb.engine.sqlite.ddl import statements
 from sessiondb.schema.tables import project
+from sessiondb.schema.version import HEAD, VERSION
 
 #: The revisions that follow HEAD: the additive one, and the one a person has to run.
 NEXT, LAST = f"{VERSION + 1:04}", f"{VERSION + 2:04}"

@@ -122,7 +122,7 @@ def test_an_import_against_the_flow_is_named_with_its_line(
     ("room", "source"),
     [
         ("engine", "from sessiondb import __version__"),
-        ("engine", "from sessiondb.schema.ddl import HEAD"),
+        ("engine", "from sessiondb.schema.version import HEAD"),
         ("engine", "if TYPE_CHECKING:\n    from sessiondb.store import Store"),
         ("formats", "from sessiondb.formats import opencode"),
         ("repository", "from sessiondb.model.paths import path_to"),

@@ -19,7 +19,7 @@ import later_releases
 import pytest
 from packaging.requirements import Requirement
 
-from sessiondb.schema.ddl import HEAD, VERSION
+from sessiondb.schema.version import HEAD, VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 

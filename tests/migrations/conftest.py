@@ -20,7 +20,8 @@ import later_releases
 import pytest
 from later_releases import LAST, LAST_RELEASE, NEXT, NEXT_RELEASE
 
-from sessiondb.schema.ddl import VERSION, tidy
+from sessiondb.engine.sqlite.ddl import tidy
+from sessiondb.schema.version import VERSION
 
 Lost = Callable[[dict[str, Any], Path], list[str]]
 Schema = Callable[[Path], list[str]]
@@ -161,11 +162,11 @@ def _build(folder: Path, revision: str, migrations: Path) -> Release:
         if script.name[:4] <= revision:
             shutil.copy(script, package / "_migrations" / "versions")
 
-    ddl = package / "schema" / "ddl.py"
+    stated = package / "schema" / "version.py"
     released = {NEXT: NEXT_RELEASE, LAST: LAST_RELEASE}[revision]
     _edit(package / "__init__.py", "^__version__ = .*", f'__version__ = "{released}"')
-    _edit(ddl, "^VERSION = .*", f"VERSION = {int(revision)}")
-    _edit(ddl, "^HEAD = .*", f'HEAD = "{revision}"')
+    _edit(stated, "^VERSION = .*", f"VERSION = {int(revision)}")
+    _edit(stated, "^HEAD = .*", f'HEAD = "{revision}"')
     _append(package / "schema" / "tables.py", PINNED)
     _append(package / "schema" / "views.py", SHOWN)
 
@@ -174,7 +175,7 @@ def _build(folder: Path, revision: str, migrations: Path) -> Release:
             package / "schema" / "tables.py",
             f"from sqlalchemy import DefaultClause\n{NAMED}",
         )
-        _edit(ddl, "^MIN_(READER|WRITER) = .*", rf'MIN_\1 = "{released}"')
+        _edit(stated, "^MIN_(READER|WRITER) = .*", rf'MIN_\1 = "{released}"')
     return Release(folder)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from later_releases import NEXT
 
-from sessiondb.schema.ddl import VERSION
+from sessiondb.schema.version import VERSION
 
 pytestmark = pytest.mark.slow
 
@@ -85,7 +85,7 @@ def test_a_change_without_a_migration_fails_the_check(project: Project) -> None:
     )
 
 
-def test_a_revision_is_numbered_after_its_schema_and_waits_for_its_ddl(
+def test_a_revision_is_numbered_after_its_schema_and_waits_for_its_version(
     project: Project,
 ) -> None:
     result = project.run("alembic", "revision", "-m", "sessions have a colour")
@@ -116,8 +116,8 @@ def test_a_second_migration_needs_no_change_of_another_test(project: Project) ->
     assert result.returncode == 0, result.stdout + result.stderr
     assert "ADDITIVE = True" in project.migrations()[-1].read_text()
 
-    project.edit("ddl.py", "^VERSION = .*", f"VERSION = {VERSION + 1}")
-    project.edit("ddl.py", "^HEAD = .*", f'HEAD = "{NEXT}"')
+    project.edit("version.py", "^VERSION = .*", f"VERSION = {VERSION + 1}")
+    project.edit("version.py", "^HEAD = .*", f'HEAD = "{NEXT}"')
     result = project.run("scripts/golden.py")
     assert f"schema-{VERSION + 1}.db" in result.stdout, result.stderr
 

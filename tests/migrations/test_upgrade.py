@@ -28,7 +28,7 @@ from sessiondb.errors import (
     SchemaVersionError,
     UntrustedDatabaseError,
 )
-from sessiondb.schema.ddl import HEAD, MIN_WRITER, VERSION
+from sessiondb.schema.version import HEAD, MIN_WRITER, VERSION
 
 pytestmark = pytest.mark.slow
 

@@ -25,7 +25,6 @@ from sessiondb.engine.sql import (
     as_list,
     insert_new_text,
     insert_text,
-    list_text,
     numbers,
     p,
     texts,
@@ -88,10 +87,6 @@ _MARK = Statement(
         .values(indexed=text("1"))
         .returning(part.c.rid)
     )
-)
-_INDEX = (
-    "INSERT INTO part_search (rowid, text, input, title) SELECT rid, text, input, title "
-    f"FROM part_search_content WHERE rid IN {list_text('rids')}"
 )
 
 
@@ -381,6 +376,6 @@ class Transaction:
         if self.to_index:
             marked = self.run(_MARK, rids=as_list(self.to_index)).fetchall()
             rids = as_list(sorted(rid for (rid,) in marked))
-            self.connection.execute(_INDEX, {"rids": rids})
+            ENGINE.search.put(self.connection, rids)
         if self.loose:
             self.run(_FREE, hashes=as_list(sorted(self.loose)))

@@ -7,7 +7,7 @@ through what is declared here, so that a second engine is one more folder beside
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -83,6 +83,77 @@ class Dialect(Protocol):
         """Return the values of the list parameter *name* as a subquery in parentheses."""
 
 
+class SearchIndex(Protocol):
+    """The words of parts, titles and prompts.
+
+    How it is written and the text that it understands are its own. A query of it names
+    its rows ``f``, those of ``part`` and ``session`` ``p`` and ``s``; *joins* and
+    *terms* are SQL about these, *columns* are what the caller wants of a match. Rows
+    that go or change take themselves out.
+    """
+
+    #: SQL for where a match is in the index, larger for a newer one.
+    place: str
+    #: SQL for how well a match fits, the smallest best.
+    rank: str
+    #: SQL terms for rows of ``part`` named p, and of ``prompt``, that match ``:match``.
+    part_matches: str
+    prompt_matches: str
+    #: SQL that joins to ``part`` named p what counts its words, the count (opaque bytes,
+    #: see `words`), and a query for the arguments of `bytes_per_word`.
+    words_of_part: str
+    word_count: str
+    totals: str
+
+    def put(self, connection: Connection, rids: str) -> None:
+        """Index rows of ``part``, a list parameter of their ``rid``."""
+
+    def match(self, query: str) -> str:
+        """Return what ``:match`` is given for a user's *query*.
+
+        Raises `InvalidInputError` for a query without words.
+        """
+
+    def newest(self, columns: str, joins: str, terms: str) -> str:
+        """Return the query for matches in parts: `place`, then *columns*.
+
+        The newest first, at most ``:rows``, by a walk that ends there.
+        """
+
+    def sessions(self, joins: str, terms: str) -> str:
+        """Return the query for the sessions of matches in parts, the newest match first."""
+
+    def snippets(self, columns: str, joins: str) -> str:
+        """Return the query for the matches with the places ``:rids``.
+
+        ``:low`` and ``:high`` are the first and last of them.
+        """
+
+    def snippet(self, marks: tuple[str, str], table: str = "part") -> str:
+        """Return the column that shows a match in its words, between *marks*."""
+
+    def titles(self, columns: str, terms: str) -> str:
+        """Return the query for sessions whose title matches, at most ``:rows``."""
+
+    def words(self, counts: str) -> int:
+        """Return the number of words of a concatenation of ``hex(word_count)``."""
+
+    def bytes_per_word(self, record: str | None, total: int | None) -> float:
+        """Return the bytes of the index for each word in it; 0.0 for an empty one."""
+
+    def damaged(self, connection: Connection) -> Iterator[str]:
+        """Yield the parts of the index, by name, that are not what their content says.
+
+        Takes the write lock. Raises `Engine.Error` if that is busy.
+        """
+
+    def rebuild(self, connection: Connection, names: Iterable[str] = ...) -> None:
+        """Build parts of the index again, by name; without names all of it."""
+
+    def optimize(self, connection: Connection) -> None:
+        """Give back the space that removed text takes, and make queries fast again."""
+
+
 class ListParameter(FunctionElement[Any]):
     """The rows of a parameter that holds a JSON array of integers or of texts.
 
@@ -130,6 +201,10 @@ class Engine(Protocol):
     @property
     def dialect(self) -> Dialect:
         """How it writes SQL."""
+
+    @property
+    def search(self) -> SearchIndex:
+        """Its search index."""
 
     #: What the driver raises; `translate` makes one of our errors of it.
     Error: type[Exception]

@@ -45,7 +45,7 @@ from sessiondb.maintenance.questions import (
     UNLIKE_MESSAGES,
     UNOWNED,
 )
-from sessiondb.schema.ddl import MIN_READER, MIN_WRITER
+from sessiondb.schema.version import MIN_READER, MIN_WRITER
 
 #: Ownership of one class can decide that of another; more rounds were never needed.
 _ROUNDS = 10

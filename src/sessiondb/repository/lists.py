@@ -9,13 +9,13 @@ from typing import Any
 from sqlalchemy import exists, literal_column, or_, select, text
 
 from sessiondb.clock import now_ms
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, p
 from sessiondb.model import FileDiff, Page, Project, Prompt, Session, Todo, Unfinished
 from sessiondb.model.versions import Version, decoded
 from sessiondb.places import absolute
 from sessiondb.repository import Read
 from sessiondb.repository.decode import SELECT_SESSION, listed
-from sessiondb.repository.search import match_of
 from sessiondb.repository.sessions import (
     VISIBLE,
     Filters,
@@ -118,7 +118,7 @@ _FILTERS = {
     "since": "time_created >= :since",
     "until": "time_created < :until",
     "below": "(time_created, id) < (:below, :below_id)",
-    "match": "rid IN (SELECT rowid FROM prompt_search WHERE prompt_search MATCH :match)",
+    "match": ENGINE.search.prompt_matches,
 }
 
 
@@ -135,7 +135,7 @@ def prompts(
     params |= {} if filters.archived else {"unarchived": 1}
     params |= {} if filters.subagents else {"own": 1}
     if query:
-        params["match"] = match_of(query)
+        params["match"] = ENGINE.search.match(query)
     if cursor is not None:
         params["below"], params["below_id"] = decode_cursor(cursor, int, str)
     shape = tuple(name for name in params if name in _FILTERS)

@@ -1,6 +1,6 @@
 """Full-text search.
 
-A query is words: each is quoted, so that no character of it is syntax. Newest
+The index is the engine's; here are filters, orders, pages and what a hit shows. Newest
 first walks the index backwards and stops at the limit, whatever the number of
 matches; the other orders sort the newest `WINDOW` matches that pass the filters.
 Sessions whose title alone matches come last.
@@ -9,10 +9,6 @@ A cursor names the newest match that the first page saw and the last hit shown.
 The hits shown before follow from these, so a cursor is short, and writes between two
 pages neither repeat nor hide a hit. (Scores change with
 every write, so pages by rank may.)
-
-FTS5 answers one MATCH by one walk over its index. A statement that looks up
-single rows of the search table (``rowid IN (…)``, or a join that begins
-elsewhere) repeats the MATCH for each of them, so no statement here does.
 """
 
 from __future__ import annotations
@@ -23,6 +19,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import text
 
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, as_list, list_text, texts
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Hit, Page
@@ -43,14 +40,14 @@ WINDOW = 2_000
 DENSE, FEW = 4, 16
 ORDERS = ("newest", "time", "rank")
 MARKS = ("\u2039", "\u203a")
-#: rowid, session, seq, message id, snippet; of a match in parts its sort key, too.
+#: place, session, seq, message id, snippet; of a match in parts its sort key, too.
 _Row = tuple[Any, ...]
 
 
 class _Place(NamedTuple):
     """Where a page ends, and the next one begins.
 
-    *phase* is the order, ``titles`` or ``end``. *top* is the rowid of the newest match
+    *phase* is the order, ``titles`` or ``end``. *top* is the place of the newest match
     that the first page saw, *last* that of the last hit shown (0: none yet), *passed*
     the number of rows before the next one in a sorted window.
     """
@@ -61,29 +58,8 @@ class _Place(NamedTuple):
     passed: int = 0
 
 
-_SNIPPET = f"snippet(part_search, -1, '{MARKS[0]}', '{MARKS[1]}', '…', 16)"
-
-
-def match_of(query: str) -> str:
-    """Return *query* as an FTS5 expression of quoted words, all of which must occur.
-
-    A trailing ``*`` makes a word a prefix. Raises `InvalidInputError` for no words.
-    """
-    if not isinstance(query, str):
-        raise InvalidInputError(f"a query is a string, not {abridged(query)}")
-    words = query.replace("\0", " ").encode("utf-8", "replace").decode().split()
-    quoted = []
-    for word in words:
-        stem = word.rstrip("*")
-        if not any(c.isalnum() for c in stem):
-            continue
-        escaped = stem.replace('"', '""')
-        quoted.append(f'"{escaped}"' + ("*" if word.endswith("*") else ""))
-    if not quoted:
-        raise InvalidInputError(
-            "the query has no words", hint="search for letters or digits"
-        )
-    return " ".join(quoted)
+_INDEX = ENGINE.search
+_SNIPPET = _INDEX.snippet(MARKS)
 
 
 def _terms(shape: tuple[str, ...]) -> str:
@@ -98,21 +74,20 @@ def _terms(shape: tuple[str, ...]) -> str:
         "tool": "p.tool = :tool",
         "unarchived": "s.time_archived IS NULL",
         "own": "s.relation IS NOT 'subagent'",
-        "cursor": "f.rowid < :cursor",
+        "cursor": f"{_INDEX.place} < :cursor",
         "seen": f"p.session_id NOT IN {list_text('seen')}",
-        "top": "f.rowid <= :top",
-        "last": "f.rowid >= :last",
+        "top": f"{_INDEX.place} <= :top",
+        "last": f"{_INDEX.place} >= :last",
     }
     return "".join(f" AND {clauses[name]}" for name in shape)
 
 
-_OF_PART = "CROSS JOIN part AS p ON p.rid = f.rowid"
 _OF_MESSAGE = "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
 
 
 #: Keys by which the orders sort the window, smallest first. The time is the part's: that of
 #: its message is a row elsewhere in the file, and would double what the window costs.
-_KEYS = {"rank": "bm25(part_search)", "time": "-p.time_created"}
+_KEYS = {"rank": _INDEX.rank, "time": "-p.time_created"}
 _NEED_MESSAGE = frozenset({"role", "since", "until"})
 
 
@@ -120,42 +95,29 @@ _NEED_MESSAGE = frozenset({"role", "since", "until"})
 def _statement(shape: tuple[str, ...], order: str, shown: bool) -> Statement:
     """Return the query for matches, newest first, as many as ``:rows``.
 
-    Its columns are rowid, session, seq, message id, snippet and sort key; the
+    Its columns are place, session, seq, message id, snippet and sort key; the
     message and its snippet are NULL unless *shown*, the key for newest first.
     """
-    columns = f"m.id, {_SNIPPET}" if shown else "NULL, NULL"
-    needs_message = shown or not _NEED_MESSAGE.isdisjoint(shape)
-    sql = (
-        f"SELECT f.rowid, p.session_id, p.seq, {columns}, {_KEYS.get(order, 'NULL')} "
-        f"FROM part_search AS f {_OF_PART} {_OF_MESSAGE if needs_message else ''} "
-        "CROSS JOIN session AS s ON s.id = p.session_id "
-        "WHERE f.part_search MATCH :match AND s.time_deleted IS NULL "
-        f"AND s.time_importing IS NULL{_terms(shape)} "
-        "ORDER BY f.rowid DESC LIMIT :rows"
-    )
+    hit = f"m.id, {_SNIPPET}" if shown else "NULL, NULL"
+    columns = f"p.session_id, p.seq, {hit}, {_KEYS.get(order, 'NULL')}"
+    joins = _OF_MESSAGE if shown else _message_for(shape)
+    sql = _INDEX.newest(columns, joins, _terms(shape))
     return Statement(lambda: text(sql))
+
+
+def _message_for(shape: tuple[str, ...]) -> str:
+    """Return the join of the message, which only some terms need."""
+    return "" if _NEED_MESSAGE.isdisjoint(shape) else _OF_MESSAGE
 
 
 @lru_cache(maxsize=256)
 def _shown_before(shape: tuple[str, ...]) -> Statement:
     """Return the query for the sessions that earlier pages have shown, newest first."""
-    needs_message = not _NEED_MESSAGE.isdisjoint(shape)
-    sql = (
-        f"SELECT DISTINCT p.session_id FROM part_search AS f {_OF_PART} "
-        f"{_OF_MESSAGE if needs_message else ''} CROSS JOIN session AS s ON s.id = p.session_id "
-        "WHERE f.part_search MATCH :match AND s.time_deleted IS NULL "
-        f"AND s.time_importing IS NULL{_terms(shape)}"
-    )
+    sql = _INDEX.sessions(_message_for(shape), _terms(shape))
     return Statement(lambda: text(sql))
 
 
-_SHOWN = Statement(
-    lambda: text(
-        f"SELECT f.rowid, m.id, {_SNIPPET} FROM part_search AS f {_OF_PART} {_OF_MESSAGE} "
-        "WHERE f.part_search MATCH :match AND f.rowid BETWEEN :low AND :high "
-        f"AND +f.rowid IN {list_text('rids')}"
-    )
-)
+_SHOWN = Statement(lambda: text(_INDEX.snippets(f"m.id, {_SNIPPET}", _OF_MESSAGE)))
 _SESSIONS = Statement(lambda: SELECT_SESSION.where(session.c.id.in_(texts("ids"))))
 
 
@@ -175,27 +137,24 @@ def _titles(shape: tuple[str, ...]) -> Statement:
         shown = (
             "NOT EXISTS (SELECT 1 FROM part AS p JOIN message AS m "
             "ON m.session_id = p.session_id AND m.seq = p.seq WHERE p.session_id = s.id "
-            "AND p.rid IN (SELECT rowid FROM part_search WHERE part_search MATCH :match) "
+            f"AND {_INDEX.part_matches} "
             f"AND p.rid <= :top{timed})"
         )
-    return Statement(
-        lambda: text(
-            "SELECT f.rowid, s.id, (SELECT min(seq) FROM message WHERE session_id = s.id), "
-            "(SELECT id FROM message WHERE session_id = s.id ORDER BY seq LIMIT 1), "
-            f"snippet(session_search, 0, '{MARKS[0]}', '{MARKS[1]}', '…', 16) "
-            "FROM session_search AS f CROSS JOIN session AS s ON s.rid = f.rowid "
-            "WHERE f.session_search MATCH :match AND s.time_deleted IS NULL "
-            f"AND s.time_importing IS NULL AND s.message_count > 0 AND {shown}"
-            f"{_terms(kept)}{bounds} ORDER BY f.rowid DESC LIMIT :rows"
-        )
+    columns = (
+        "s.id, (SELECT min(seq) FROM message WHERE session_id = s.id), "
+        "(SELECT id FROM message WHERE session_id = s.id ORDER BY seq LIMIT 1), "
+        f"{_INDEX.snippet(MARKS, 'session')}"
     )
+    terms = f" AND s.message_count > 0 AND {shown}{_terms(kept)}{bounds}"
+    sql = _INDEX.titles(columns, terms)
+    return Statement(lambda: text(sql))
 
 
 def _params(
     query: str, filters: Filters, role: str | None, tool: str | None
 ) -> dict[str, Any]:
     """Return the parameters of a search; their names say which terms a query has."""
-    params = {**filters.params(), "match": match_of(query)}
+    params = {**filters.params(), "match": _INDEX.match(query)}
     for name, value in (("role", role), ("tool", tool)):
         if value is not None:
             params[name] = check_text(value, name)
@@ -282,8 +241,8 @@ def _of_window(
     found: list[_Row] = []
     top = place.top or max((row[0] for row in window), default=0)
     # By the last hit, as rows before it may be gone; by their number if it is gone itself.
-    rowids = [row[0] for row in window]
-    first = rowids.index(place.last) + 1 if place.last in rowids else place.passed
+    places = [row[0] for row in window]
+    first = places.index(place.last) + 1 if place.last in places else place.passed
     seen = {row[1] for row in window[:first]}
     for index, row in enumerate(window[first:], first):
         if not all_hits and row[1] in seen:

@@ -21,6 +21,7 @@ from typing import Any
 
 from sqlalchemy import text
 
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, as_list, list_text
 from sessiondb.repository import Read
 
@@ -95,6 +96,7 @@ _ROWS = {
     "file_diff": _DIFFS,
 }
 
+_INDEX = ENGINE.search
 _NAMED = f"IN {list_text('ids')}"
 
 
@@ -119,8 +121,8 @@ def _words(named: bool) -> Statement:
     where = f" AND p.session_id {_NAMED}" if named else ""
     return Statement(
         lambda: text(
-            "SELECT p.session_id, group_concat(hex(d.sz), '') FROM part AS p "
-            f"JOIN part_search_docsize AS d ON d.id = p.rid WHERE p.indexed = 1{where} GROUP BY 1"
+            f"SELECT p.session_id, group_concat(hex({_INDEX.word_count}), '') "
+            f"FROM part AS p {_INDEX.words_of_part} WHERE p.indexed = 1{where} GROUP BY 1"
         )
     )
 
@@ -130,12 +132,13 @@ def _taken_over(named: bool) -> Statement:
     where = f" AND f.parent_id {_NAMED} AND f.id NOT {_NAMED}" if named else ""
     return Statement(
         lambda: text(
-            "SELECT session_id, group_concat(hex(sz), '') FROM ("
-            "SELECT DISTINCT p.session_id, p.rid, d.sz FROM session AS f "
+            "SELECT session_id, group_concat(hex(words), '') FROM ("
+            f"SELECT DISTINCT p.session_id, p.rid, {_INDEX.word_count} AS words "
+            "FROM session AS f "
             "JOIN message AS m ON m.session_id = f.id AND m.inherited = 1 "
             "JOIN message AS o ON o.session_id = f.parent_id AND o.id = m.id AND o.seq = m.seq "
             "JOIN part AS p ON p.session_id = o.session_id AND p.seq = o.seq AND p.indexed = 1 "
-            "JOIN part_search_docsize AS d ON d.id = p.rid "
+            f"{_INDEX.words_of_part} "
             f"WHERE f.relation = 'fork' AND f.time_deleted IS NULL{where}) GROUP BY 1"
         )
     )
@@ -188,13 +191,7 @@ def _freed() -> Any:
 
 
 _FREED_BLOBS = Statement(_freed)
-#: The averages record, and the bytes of all others.
-_INDEX = Statement(
-    lambda: text(
-        "SELECT (SELECT hex(block) FROM part_search_data WHERE id = 1), "
-        "(SELECT sum(length(block) + 12) FROM part_search_data)"
-    )
-)
+_TOTALS = Statement(lambda: text(_INDEX.totals))
 _EACH = {
     named: [
         _sessions(named),
@@ -234,33 +231,13 @@ def _own_rows(
             if counts is not None and rows:
                 counts[table] = counts.get(table, 0) + rows[0]
 
-    record, total = (yield _INDEX, {})[0]
-    per_word = _per_word(record, total)
+    record, total = (yield _TOTALS, {})[0]
+    per_word = _INDEX.bytes_per_word(record, total)
     for sign, statement in zip((1, -1), _WORDS[named is not None], strict=True):
         for session_id, lengths in (yield statement, named or {}):
-            words = sum(_varints(bytes.fromhex(lengths)))
+            words = _INDEX.words(lengths)
             sums[session_id] = sums.get(session_id, 0) + sign * words * per_word
     return sums
-
-
-def _per_word(record: str | None, total: int | None) -> float:
-    """Return the bytes of the search index for each word in it; 0.0 for an empty one.
-
-    FTS5 keeps the number of rows and then that of the words of each column.
-    """
-    numbers = list(_varints(bytes.fromhex(record or "")))
-    words = sum(numbers[1:])
-    return (total or 0) / words if words else 0.0
-
-
-def _varints(packed: bytes) -> Iterable[int]:
-    """Yield SQLite's numbers of variable length, seven bits a byte, the highest first."""
-    value = 0
-    for byte in packed:
-        value = value << 7 | byte & 0x7F
-        if byte < 0x80:
-            yield value
-            value = 0
 
 
 def blob_bytes(size: int) -> int:

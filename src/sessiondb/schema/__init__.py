@@ -1,11 +1,11 @@
-"""The structure of the file: tables, search index, views. No queries.
+"""The structure of a database: tables and views. No queries.
 
+What an engine adds (its search index, triggers) is in its own folder; SQLite's
 `statements` is the complete schema of this release, in the order in which a fresh
 file is made. The migrations must arrive at the same objects; a test compares
 the two, object by object.
 """
 
-from sessiondb.schema.ddl import APPLICATION_ID, HEAD, VERSION, statements
 from sessiondb.schema.tables import (
     LIVING_LEASE,
     blob,
@@ -29,10 +29,7 @@ from sessiondb.schema.tables import (
 )
 
 __all__ = [
-    "APPLICATION_ID",
-    "HEAD",
     "LIVING_LEASE",
-    "VERSION",
     "blob",
     "deletion",
     "file_diff",
@@ -48,7 +45,6 @@ __all__ = [
     "project_directory",
     "prompt",
     "session",
-    "statements",
     "terminal",
     "todo",
     "tombstone",

@@ -34,7 +34,7 @@ from sessiondb.errors import (
     SessionDBError,
     StoreClosedError,
 )
-from sessiondb.schema.ddl import VERSION
+from sessiondb.schema.version import VERSION
 from sessiondb.writer.job import Batch, Job, Outcome, Sink
 
 MAX_BATCH = 256

@@ -12,6 +12,7 @@ from sessiondb.engine.sqlite.blobs import insert_large
 from sessiondb.engine.sqlite.connection import DURABILITY, connect
 from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.search import SearchIndex
 from sessiondb.engine.sqlite.version import check_newer
 from sessiondb.errors import SessionDBError
 
@@ -25,6 +26,7 @@ class SQLite:
 
     name = "sqlite"
     dialect = DIALECT
+    search = SearchIndex()
     Error: type[Exception] = sqlite3.Error
     begin_read = "BEGIN"
     # A read that turns into a write could fail half-way.

@@ -13,10 +13,12 @@ import sqlite3
 
 from sqlalchemy import Integer, LargeBinary, Text
 
+from sessiondb.engine.sqlite import search
+from sessiondb.engine.sqlite.ddl import TRIGGERS, tidy
 from sessiondb.errors import UntrustedDatabaseError
-from sessiondb.schema import search, views
-from sessiondb.schema.ddl import TRIGGERS, VERSION, tidy
+from sessiondb.schema import views
 from sessiondb.schema.tables import metadata
+from sessiondb.schema.version import VERSION
 
 _CALLED = re.compile(r'(\w+)["`\]]?\s*\(')
 _ODD = re.compile(r"generated|/\*|--")

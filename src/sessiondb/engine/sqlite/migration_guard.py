@@ -22,6 +22,7 @@ from alembic.runtime.migration import RevisionStep
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite.chain import Chain, Derived
 from sessiondb.engine.sqlite.copying import copied
+from sessiondb.engine.sqlite.ddl import APPLICATION_ID, tidy
 from sessiondb.engine.sqlite.fingerprint import check_schema
 from sessiondb.engine.sqlite.version import identity_of, stamp
 from sessiondb.errors import (
@@ -31,7 +32,7 @@ from sessiondb.errors import (
     SchemaVersionError,
     UntrustedDatabaseError,
 )
-from sessiondb.schema.ddl import APPLICATION_ID, VERSION, tidy
+from sessiondb.schema.version import VERSION
 
 _CREATE = re.compile(r"CREATE (?:VIRTUAL )?(VIEW|TABLE|TRIGGER) (\w+)")
 _SEARCH = "CREATE VIRTUAL TABLE"

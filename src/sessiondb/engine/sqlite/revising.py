@@ -28,8 +28,8 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, create_engine
 
 from sessiondb.engine.sqlite.chain import Chain, Derived
+from sessiondb.engine.sqlite.ddl import statements, tidy
 from sessiondb.errors import InvalidInputError
-from sessiondb.schema.ddl import statements, tidy
 from sessiondb.schema.tables import metadata
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
-"""The schema of this release as a list of statements.
+"""The schema of this release as the statements that make it in SQLite.
 
 Written out by SQLAlchemy from the tables once per process that makes a fresh
-file, and compared with existing files through `engine.fingerprint`.
+file, and compared with existing files by `fingerprint`.
 """
 
 from __future__ import annotations
@@ -12,21 +12,24 @@ from functools import cache
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from sessiondb.schema import feed, search, views
+from sessiondb.engine.sqlite import search
+from sessiondb.schema import views
 from sessiondb.schema.tables import metadata
 
 #: ``PRAGMA application_id``: "SDB1" in ASCII.
 APPLICATION_ID = 0x53444231
-#: ``PRAGMA user_version`` that this release writes.
-VERSION = 1
-#: The alembic revision of `VERSION`.
-HEAD = "0001"
-#: The oldest releases that may read and write a file of `VERSION`.
-MIN_READER = "0.1.0"
-MIN_WRITER = "0.1.0"
-
+#: Records what a shell deletes, cascades included, whether foreign keys are on or off. No
+#: transaction of the library removes a session that is not marked: it hands out numbers of
+#: its own, which a trigger cannot see.
+_DELETED = (
+    "CREATE TRIGGER session_deleted AFTER DELETE ON session WHEN old.time_deleted IS NULL "
+    "BEGIN UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'change'; "
+    "INSERT INTO deletion (change, session_id, revision, last_seq) "
+    "SELECT CAST(value AS INTEGER), old.id, old.revision + 1, old.last_seq "
+    "FROM meta WHERE key = 'change'; END"
+)
 #: Every trigger of the file.
-TRIGGERS = (*search.TRIGGERS, *feed.TRIGGERS)
+TRIGGERS = (*search.TRIGGERS, _DELETED)
 
 _ALEMBIC = (
     "CREATE TABLE alembic_version (\n\tversion_num VARCHAR(32) NOT NULL, \n"

@@ -1,0 +1,245 @@
+"""The search index: FTS5 with external content over a view, so that text is stored once.
+
+A row of ``part`` is in the index exactly when ``indexed = 1``; the view shows
+just those rows, so ``rebuild`` and ``integrity-check`` are valid at any time.
+The writer puts rows in, once per transaction (a trigger on INSERT would make every
+row a segment of its own: 5 times the cost); the triggers here only take out
+what goes or changes, while the old value can still be read.
+
+FTS5 answers one MATCH by one walk over its index. A statement that looks up
+single rows of the search table (``rowid IN (…)``, or a join that begins
+elsewhere) repeats the MATCH for each of them, so no statement here does.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+
+from sessiondb.engine.base import Connection
+from sessiondb.engine.sqlite.dialect import DIALECT
+from sessiondb.engine.sqlite.failures import translate
+from sessiondb.errors import BusyError, InvalidInputError, abridged
+
+
+def _escaped(column: str) -> str:
+    # JSON writes a line break as \n; unreplaced, the next word would be indexed as "nword".
+    out = column
+    for escape in ("n", "t", "r"):
+        out = f"replace({out}, '\\{escape}', ' ')"
+    return out
+
+
+CONTENT = f"""
+CREATE VIEW part_search_content AS
+SELECT p.rid AS rid,
+       coalesce(p.text, CAST(tb.data AS TEXT), '') AS text,
+       coalesce({_escaped("p.input")}, {_escaped("CAST(ib.data AS TEXT)")}, '') AS input,
+       coalesce(p.title, '') AS title
+  FROM part AS p
+  LEFT JOIN blob AS tb ON tb.hash = p.text_blob
+  LEFT JOIN blob AS ib ON ib.hash = p.input_blob
+ WHERE p.indexed = 1
+""".strip()
+
+TABLES = (
+    "CREATE VIRTUAL TABLE part_search USING fts5(text, input, title, "
+    "content='part_search_content', content_rowid='rid', tokenize='unicode61')",
+    "CREATE VIRTUAL TABLE session_search USING fts5(title, "
+    "content='session', content_rowid='rid', tokenize='unicode61')",
+    "CREATE VIRTUAL TABLE prompt_search USING fts5(text, "
+    "content='prompt', content_rowid='rid', tokenize='unicode61')",
+)
+
+_TAKE_OUT = (
+    "INSERT INTO part_search (part_search, rowid, text, input, title) "
+    "SELECT 'delete', rid, text, input, title FROM part_search_content WHERE rid = old.rid;"
+)
+_PART_TRIGGERS = (
+    f"CREATE TRIGGER part_search_delete BEFORE DELETE ON part WHEN old.indexed = 1 "
+    f"BEGIN {_TAKE_OUT} END",
+    f"CREATE TRIGGER part_search_before_update BEFORE UPDATE OF "
+    f"rid, text, text_blob, input, input_blob, title, indexed ON part WHEN old.indexed = 1 "
+    f"BEGIN {_TAKE_OUT} END",
+    "CREATE TRIGGER part_search_after_update AFTER UPDATE OF "
+    "rid, text, text_blob, input, input_blob, title, indexed ON part "
+    "WHEN old.indexed = 1 AND new.indexed = 1 "
+    "BEGIN INSERT INTO part_search (rowid, text, input, title) "
+    "SELECT rid, text, input, title FROM part_search_content WHERE rid = new.rid; END",
+)
+
+
+def _plain(table: str, column: str) -> tuple[str, str, str]:
+    search = f"{table}_search"
+    insert = f"INSERT INTO {search} (rowid, {column}) VALUES (new.rid, new.{column});"
+    delete = (
+        f"INSERT INTO {search} ({search}, rowid, {column}) "
+        f"VALUES ('delete', old.rid, old.{column});"
+    )
+    return (
+        f"CREATE TRIGGER {search}_insert AFTER INSERT ON {table} BEGIN {insert} END",
+        f"CREATE TRIGGER {search}_delete AFTER DELETE ON {table} BEGIN {delete} END",
+        f"CREATE TRIGGER {search}_update AFTER UPDATE OF rid, {column} ON {table} "
+        f"BEGIN {delete} {insert} END",
+    )
+
+
+TRIGGERS = (*_PART_TRIGGERS, *_plain("session", "title"), *_plain("prompt", "text"))
+
+
+#: The search tables, that of parts first.
+NAMES = ("part_search", "session_search", "prompt_search")
+_PUT = (
+    "INSERT INTO part_search (rowid, text, input, title) SELECT rid, text, input, title "
+    f"FROM part_search_content WHERE rid IN {DIALECT.list_text('rids')}"
+)
+_OF_PART = "CROSS JOIN part AS p ON p.rid = f.rowid"
+_VISIBLE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
+
+
+class SearchIndex:
+    """SQLite's half of `engine.base.SearchIndex`."""
+
+    # -- writing -------------------------------------------------------------
+
+    def put(self, connection: Connection, rids: str) -> None:
+        """Index rows of ``part``, a list parameter; each is marked as indexed already."""
+        connection.execute(_PUT, {"rids": rids})
+
+    # -- reading -------------------------------------------------------------
+
+    #: Where a match is in the index: a newer one is farther behind.
+    place = "f.rowid"
+    #: How well a match fits, the smallest best.
+    rank = "bm25(part_search)"
+
+    def match(self, query: str) -> str:
+        """Return *query* as an FTS5 expression of quoted words, all of which must occur.
+
+        A trailing ``*`` makes a word a prefix. Raises `InvalidInputError` for no words.
+        """
+        if not isinstance(query, str):
+            raise InvalidInputError(f"a query is a string, not {abridged(query)}")
+        # A character of the query is never syntax: each word is quoted.
+        text = query.replace("\0", " ").encode("utf-8", "replace").decode()
+        words = [_quoted(word) for word in text.split() if any(map(str.isalnum, word))]
+        if not words:
+            raise InvalidInputError(
+                "the query has no words", hint="search for letters or digits"
+            )
+        return " ".join(words)
+
+    def newest(self, columns: str, joins: str, terms: str) -> str:
+        """Return the query for matches in parts, the newest first, at most ``:rows``."""
+        return (
+            f"SELECT f.rowid, {columns} {self._matches(joins, terms)} "
+            "ORDER BY f.rowid DESC LIMIT :rows"
+        )
+
+    def sessions(self, joins: str, terms: str) -> str:
+        """Return the query for the sessions of matches in parts, the newest match first."""
+        return f"SELECT DISTINCT p.session_id {self._matches(joins, terms)}"
+
+    def _matches(self, joins: str, terms: str) -> str:
+        return (
+            f"FROM part_search AS f {_OF_PART} {joins} "
+            "CROSS JOIN session AS s ON s.id = p.session_id "
+            f"WHERE f.part_search MATCH :match AND {_VISIBLE}{terms}"
+        )
+
+    def snippets(self, columns: str, joins: str) -> str:
+        """Return the query for the matches ``:rids``, between ``:low`` and ``:high``."""
+        return (
+            f"SELECT f.rowid, {columns} FROM part_search AS f {_OF_PART} {joins} "
+            "WHERE f.part_search MATCH :match AND f.rowid BETWEEN :low AND :high "
+            # With +, this is no way into the index, which would repeat the MATCH.
+            f"AND +f.rowid IN {DIALECT.list_text('rids')}"
+        )
+
+    def snippet(self, marks: tuple[str, str], table: str = "part") -> str:
+        """Return the column that shows a match in its words, between *marks*."""
+        column = {"part": -1, "session": 0}[table]
+        return f"snippet({table}_search, {column}, '{marks[0]}', '{marks[1]}', '…', 16)"
+
+    def titles(self, columns: str, terms: str) -> str:
+        """Return the query for sessions whose title matches, at most ``:rows``."""
+        return (
+            f"SELECT f.rowid, {columns} FROM session_search AS f "
+            "CROSS JOIN session AS s ON s.rid = f.rowid "
+            f"WHERE f.session_search MATCH :match AND {_VISIBLE}{terms} "
+            "ORDER BY f.rowid DESC LIMIT :rows"
+        )
+
+    #: Terms for rows of ``part`` named p, and of ``prompt``, that match.
+    part_matches = (
+        "p.rid IN (SELECT rowid FROM part_search WHERE part_search MATCH :match)"
+    )
+    prompt_matches = (
+        "rid IN (SELECT rowid FROM prompt_search WHERE prompt_search MATCH :match)"
+    )
+
+    # -- sizes ---------------------------------------------------------------
+
+    #: What joins the words of a row of ``part`` named p, and counts them: see `words`.
+    words_of_part = "JOIN part_search_docsize AS d ON d.id = p.rid"
+    word_count = "d.sz"
+    #: The averages record, and the bytes of all others: see `bytes_per_word`.
+    totals = (
+        "SELECT (SELECT hex(block) FROM part_search_data WHERE id = 1), "
+        "(SELECT sum(length(block) + 12) FROM part_search_data)"
+    )
+
+    def words(self, counts: str) -> int:
+        """Return the sum of what ``group_concat(hex(word_count), '')`` holds."""
+        return sum(_varints(bytes.fromhex(counts)))
+
+    def bytes_per_word(self, record: str | None, total: int | None) -> float:
+        """Return the bytes of the index for each word in it; 0.0 for an empty one."""
+        # FTS5 keeps the number of rows and then that of the words of each column.
+        words = sum(list(_varints(bytes.fromhex(record or "")))[1:])
+        return (total or 0) / words if words else 0.0
+
+    # -- upkeep --------------------------------------------------------------
+
+    def damaged(self, connection: Connection) -> Iterator[str]:
+        """Yield the names of search tables that are not what their content says.
+
+        It takes the write lock: FTS5 offers the comparison as a write. Raises
+        `sqlite3.Error` if that is busy.
+        """
+        for name in NAMES:
+            try:
+                # Rank 1: against the content, not only against itself.
+                connection.execute(
+                    f"INSERT INTO {name} ({name}, rank) VALUES ('integrity-check', 1)"
+                )
+            except sqlite3.DatabaseError as error:
+                if isinstance(translate(error), BusyError):
+                    raise
+                yield name
+
+    def rebuild(self, connection: Connection, names: Iterable[str] = NAMES) -> None:
+        """Build search tables again from their content."""
+        for name in names:
+            connection.execute(f"INSERT INTO {name} ({name}) VALUES ('rebuild')")
+
+    def optimize(self, connection: Connection) -> None:
+        """Merge what transactions added, and forget what was taken out."""
+        for name in NAMES:
+            connection.execute(f"INSERT INTO {name} ({name}) VALUES ('optimize')")
+
+
+def _quoted(word: str) -> str:
+    stem = word.rstrip("*")
+    escaped = stem.replace('"', '""')
+    return f'"{escaped}"' + ("*" if word.endswith("*") else "")
+
+
+def _varints(packed: bytes) -> Iterable[int]:
+    """Yield SQLite's numbers of variable length, seven bits a byte, the highest first."""
+    value = 0
+    for byte in packed:
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            yield value
+            value = 0

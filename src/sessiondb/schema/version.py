@@ -1,0 +1,9 @@
+"""Which schema this release writes, and which releases may use it."""
+
+#: The version of the schema, written into every file.
+VERSION = 1
+#: The alembic revision of `VERSION`.
+HEAD = "0001"
+#: The oldest releases that may read and write a file of `VERSION`.
+MIN_READER = "0.1.0"
+MIN_WRITER = "0.1.0"
