@@ -159,7 +159,7 @@ def test_a_schema_is_not_trusted_where_this_sqlite_can_do_without(path: Path) ->
     with Store.open(path) as store:
         store.create_session()
         for connection in (
-            store._core.writer._connection,
+            store._core.writer.connection.inner,
             store._core.connect_reader(),
         ):
             assert connection is not None

@@ -91,6 +91,8 @@ COMMIT_PATH = (
     "effects/transaction.py",
     "writer/thread.py",
     "writer/role.py",
+    "writer/applying.py",
+    "writer/connection.py",
     "engine/sqlite/engine.py",
     "database/core.py",
     "writer/callbacks.py",

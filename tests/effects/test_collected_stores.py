@@ -134,7 +134,7 @@ def test_a_collected_store_is_closed_soon_by_its_own_thread(path: Path) -> None:
     while not core._released:
         assert time.monotonic() < deadline
         time.sleep(0.001)
-    assert core.writer._connection is None
+    assert core.writer.connection.inner is None
 
 
 def test_a_collected_store_without_a_thread_is_closed_by_the_next_use_of_any(

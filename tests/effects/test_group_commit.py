@@ -274,10 +274,10 @@ async def test_a_sync_and_an_async_store_write_one_file_in_one_process(
 async def test_the_strictest_durability_of_a_batch_wins(contract: Contract) -> None:
     writer = contract.store.inner._core.writer
     await contract.store.create_session(directory="/tmp")
-    assert writer._durability == "normal"
+    assert writer.connection.durability == "normal"
     async with contract.store.effects(durability="full") as fx:
         fx.create_session(directory="/tmp")
-    assert writer._durability == "full"
+    assert writer.connection.durability == "full"
     with pytest.raises(ValueError, match="durability"):
         async with contract.store.effects(durability="fast") as fx:
             fx.create_session(directory="/tmp")

@@ -31,13 +31,13 @@ def full(store: AwaitedStore) -> Generator[None]:
     """Let the file grow no more, as a full disk does."""
     writer = store.inner._core.writer
     with writer._role:
-        size = writer._connection.execute("PRAGMA page_count").fetchone()[0]
-        writer._connection.execute(f"PRAGMA max_page_count={size}")
+        size = writer.connection.inner.execute("PRAGMA page_count").fetchone()[0]
+        writer.connection.inner.execute(f"PRAGMA max_page_count={size}")
     try:
         yield
     finally:
         with writer._role:
-            writer._connection.execute("PRAGMA max_page_count=1073741823")
+            writer.connection.inner.execute("PRAGMA max_page_count=1073741823")
 
 
 @pytest.mark.parametrize(

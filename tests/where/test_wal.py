@@ -115,7 +115,7 @@ def test_durability_and_the_other_settings_are_what_was_asked_for(
 ) -> None:
     with Store.open(path, durability=durability) as store:
         store.create_session()
-        connection = store._core.writer._connection
+        connection = store._core.writer.connection.inner
         assert connection is not None
 
         def pragma(name: str) -> object:

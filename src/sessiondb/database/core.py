@@ -209,7 +209,7 @@ class Core:
     def check_readable(self) -> None:
         """Raise `StoreClosedError`, or `DatabaseReplacedError` where another file is now."""
         self.check_usable()
-        self.writer.check_in_place()
+        self.writer.connection.check_in_place()
 
     def connect_reader(self, *, one_thread: bool = False) -> sqlite3.Connection:
         """Return a new connection that only reads; see `connect` for *one_thread*."""

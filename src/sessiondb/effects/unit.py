@@ -49,7 +49,7 @@ from sessiondb.model.handles import (
     part_key,
     session_key,
 )
-from sessiondb.schema.rows import Blob
+from sessiondb.schema.rows import Blob, PartRow
 
 
 def _key_of(at: Any, what: str) -> Any:
@@ -376,20 +376,33 @@ class Unit(Queue):
         blobs: list[Blob] = []
         draft = with_fields(message, fields)
         row = encode.encode_message(draft, blobs)
-        given = map(part_within_bounds, draft.parts)
-        parts = tuple(encode.encode_part(item, blobs) for item in given)
-        if len({item.id for item in parts}) != len(parts):
-            raise InvalidInputError("two parts of one message have the same id")
         handle = MessageHandle(session_key(session), row.id)
+
+        # Loops are inlined: an append is the one write that is made thousands of times.
+        parts: dict[str, PartRow] = {}
+        for given in draft.parts:
+            part = encode.encode_part(part_within_bounds(given), blobs)
+            if part.id in parts:
+                raise InvalidInputError("two parts of one message have the same id")
+            parts[part.id] = part
         handle.parts = tuple(
-            PartHandle(handle.session_id, row.id, item.id) for item in parts
+            [PartHandle(handle.session_id, row.id, part_id) for part_id in parts]
         )
+
+        if expect_leaf is not ...:
+            expect_leaf = _key_of(expect_leaf, "expect_leaf")
         effect = message_effects.Append(
-            handle.session_id, row, parts, tuple(blobs), handle, draft.id is not None,
-            _key_of(after, "after"), open,
-            expect_leaf if expect_leaf is ... else _key_of(expect_leaf, "expect_leaf"),
-            bounds.integer(expect_revision, "expect_revision"),
-        )  # fmt: skip
+            session_id=handle.session_id,
+            row=row,
+            parts=tuple(parts.values()),
+            blobs=tuple(blobs),
+            handle=handle,
+            own_id=draft.id is not None,
+            after=_key_of(after, "after"),
+            open=open,
+            expect_leaf=expect_leaf,
+            expect_revision=bounds.integer(expect_revision, "expect_revision"),
+        )
         self._staged.append(handle, open, draft.id is not None)
         self.add(effect)
         self._follow(handle, *handle.parts)

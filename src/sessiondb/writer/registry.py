@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sessiondb.engine import disk
 from sessiondb.errors import DatabaseReplacedError
+from sessiondb.writer.connection import WriterConnection
 from sessiondb.writer.role import Writer, release_if_held
 
 _writers: dict[disk.FileIdentity, Writer] = {}
@@ -31,7 +32,7 @@ def acquire(path: Path, user: object) -> Writer:
         with _lock:
             writer = _writers.get(identity)
             if writer is None:
-                writer = _writers[identity] = Writer(path, identity)
+                writer = _writers[identity] = Writer(WriterConnection(path, identity))
             writer.users.add(user)
             return writer
     except BaseException:
@@ -46,8 +47,9 @@ def check_free(path: Path) -> None:
     """
     identity = disk.identity(path)
     for writer in list(_writers.values()):
-        if writer.path == path and writer.identity != identity:
-            writer.check_in_place()
+        connection = writer.connection
+        if connection.path == path and connection.identity != identity:
+            connection.check_in_place()
 
 
 def release(user: object) -> None:
@@ -65,8 +67,9 @@ def release(user: object) -> None:
 def _forget(writer: Writer) -> None:
     try:
         with _lock:
-            if not writer.users and _writers.get(writer.identity) is writer:
-                del _writers[writer.identity]
+            identity = writer.connection.identity
+            if not writer.users and _writers.get(identity) is writer:
+                del _writers[identity]
     except BaseException:
         release_if_held(_lock)
         raise

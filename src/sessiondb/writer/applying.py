@@ -1,0 +1,66 @@
+"""The units of a batch, applied inside its transaction.
+
+A unit that fails leaves an error in its job and never an exception, so that its
+neighbours can be applied again without it. An exception leaves this module only if the
+transaction itself is gone.
+"""
+
+from __future__ import annotations
+
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.default import ENGINE
+from sessiondb.errors import SessionDBError
+from sessiondb.writer.job import Job
+
+
+def apply_all(tx: Transaction, jobs: list[Job]) -> bool:
+    """Apply units in turn; False after the first failure, which its job notes."""
+    for job in jobs:
+        if not apply_unit(tx, job):
+            tx.after_commit.clear()
+            tx.changes.clear()
+            return False
+    return True
+
+
+def apply_guarded(tx: Transaction, jobs: list[Job]) -> bool:
+    """Apply each unit in a savepoint, which takes an eighth longer; False if all fail."""
+    any_good = False
+    for job in jobs:
+        tx.connection.execute("SAVEPOINT unit")
+        mark = tx.mark()
+        if apply_unit(tx, job):
+            any_good = True
+        else:
+            tx.undo_unit(mark)
+            tx.connection.execute("ROLLBACK TO unit")
+        tx.connection.execute("RELEASE unit")
+    return any_good
+
+
+def apply_unit(tx: Transaction, job: Job) -> bool:
+    """Apply one unit; False if it fails, and its job notes the error."""
+    tried = job.unit.tried
+    tx.begin_unit(tried, job.root)
+    job.unit.tried, job.error = True, None
+    position, verb = 0, "unit"
+    try:
+        for position, effect in enumerate(job.unit.effects):  # noqa: B007  named by errors
+            verb = effect.verb
+            tx.redirected(effect).apply(tx)
+        tx.flush()
+    except Exception as error:
+        own = own_error(error)
+        own.__cause__ = None if own is error else error
+        if isinstance(own, SessionDBError) and own.effect is None:
+            own.effect, own.position = verb, position
+        if not tx.connection.in_transaction:
+            raise own from own.__cause__
+        job.unit.tried, job.error = tried, own
+        return False
+    return True
+
+
+def own_error(error: Exception) -> Exception:
+    """Return our error for one of the driver's; any other as it is."""
+    return ENGINE.translate(error) if isinstance(error, ENGINE.Error) else error

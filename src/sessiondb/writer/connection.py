@@ -1,0 +1,125 @@
+"""The connection of a process that writes to one database file.
+
+It is opened when it is first needed, and used only while the file at its path is the
+one that was opened. What is known of it is forgotten before it is changed and noted
+after: an interrupt in between leaves a doubt, and never a wrong belief.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sessiondb.engine import disk
+from sessiondb.engine.base import Connection
+from sessiondb.engine.default import ENGINE
+from sessiondb.errors import DatabaseReplacedError
+from sessiondb.schema.version import VERSION
+
+CHECKPOINT_BYTES = 4 * 1024 * 1024
+#: Seconds that a checkpoint waits for other processes; it can be made up for later.
+CHECKPOINT_PATIENCE = 0.05
+_UNKNOWN_DURABILITY, _UNKNOWN_TIMEOUT = "", -1.0
+
+
+@dataclass(slots=True)
+class WriterConnection:
+    """The writing connection to the file at *path*; only who has the role uses it."""
+
+    path: Path
+    identity: disk.FileIdentity
+    #: None while it is closed.
+    inner: Connection | None = None
+    durability: str = _UNKNOWN_DURABILITY
+    _busy_timeout: float = _UNKNOWN_TIMEOUT
+    _version: int = VERSION
+
+    def ready(self, durability: str, busy_timeout: float) -> Connection:
+        """Return the connection, opened if needed, with these settings.
+
+        Raises `DatabaseReplacedError` and the errors of `Engine.connect`.
+        """
+        if not self._is_in_place():
+            # Empties the log, which the new file would otherwise take for its own.
+            self.disconnect()
+        self.check_in_place()
+        connection = self.inner or self._connect()
+        if durability != self.durability:
+            self.durability = _UNKNOWN_DURABILITY
+            ENGINE.set_durability(connection, durability)
+            self.durability = durability
+        self._wait_up_to(connection, busy_timeout)
+        return connection
+
+    def begin(self, connection: Connection) -> None:
+        """Begin a transaction that writes; raises `SchemaVersionError`."""
+        connection.execute(ENGINE.begin_write)
+        # Another process may have migrated the file since the last commit.
+        version = ENGINE.schema_version(connection)
+        if version == self._version:
+            return
+        if version > VERSION:
+            ENGINE.check_newer(connection, self.path, version, writing=True)
+        self._version = version
+
+    def roll_back(self) -> None:
+        """Undo the transaction that is open, if one is."""
+        connection = self.inner
+        if connection is None or not connection.in_transaction:
+            return
+        try:
+            connection.execute("ROLLBACK")
+        except ENGINE.Error:
+            # Closing rolls back, too.
+            self.inner = None
+            connection.close()
+
+    def check_in_place(self) -> None:
+        """Raise `DatabaseReplacedError` if another file, or none, is at the path now."""
+        if not self._is_in_place():
+            raise DatabaseReplacedError(
+                f"{self.path} was replaced or removed since it was opened",
+                hint="close the store and open it again; what is at the path now was not written",
+            )
+
+    def checkpoint_if_large(self) -> None:
+        """Checkpoint a log that has grown; without it readers slow down."""
+        if ENGINE.log_bytes(self.path) > CHECKPOINT_BYTES:
+            self.checkpoint()
+
+    def checkpoint(self) -> None:
+        """Move the log into the database; a no-op if it is closed, or others are reading."""
+        connection = self.inner
+        if connection is None:
+            return
+        try:
+            self._wait_up_to(connection, CHECKPOINT_PATIENCE)
+            ENGINE.checkpoint(connection)
+        except ENGINE.Error:
+            # The commit is on disk; the next one tries again.
+            return
+
+    def disconnect(self) -> None:
+        """Close the connection; a no-op if it is closed."""
+        connection = self.inner
+        if connection is None:
+            return
+        if not self._is_in_place():
+            # Else the log of a file that was replaced is left for the new file to find.
+            self.checkpoint()
+        self.inner = None
+        connection.close()
+
+    def _connect(self) -> Connection:
+        connection = self.inner = ENGINE.connect_writer(self.path)
+        self.durability, self._busy_timeout = "full", 10.0
+        return connection
+
+    def _is_in_place(self) -> bool:
+        return disk.identity(self.path) == self.identity
+
+    def _wait_up_to(self, connection: Connection, seconds: float) -> None:
+        if seconds != self._busy_timeout:
+            self._busy_timeout = _UNKNOWN_TIMEOUT
+            ENGINE.set_busy_timeout(connection, seconds)
+            self._busy_timeout = seconds
