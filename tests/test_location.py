@@ -93,7 +93,7 @@ def test_without_a_local_database_the_local_scope_says_how_to_make_one(
 ) -> None:
     with pytest.raises(NotFoundError) as caught:
         resolve(scope="local", cwd=project)
-    assert caught.value.hint == "`sessiondb init --local` makes one"
+    assert caught.value.hint == "`sessiondb init --local` creates one"
 
 
 def test_an_empty_environment_variable_is_none(tmp_path: Path) -> None:

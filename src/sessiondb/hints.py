@@ -1,8 +1,8 @@
-"""Commands inside hints: one way to write them, so that each can be typed as it is.
+"""Commands inside hints: one way to write them, ready to be typed.
 
-A hint is a line of text. A command in it is written by `command`: between
-backticks, its words quoted for a shell, and no word contains a backtick. So the
-command line finds it again and adds the database it was given (`with_database`).
+A hint is a line of text. A command in it is written by `command`: between backticks,
+its words quoted for a shell, and no word contains a backtick. So the command line
+can find it and add the database it was given (`with_database`).
 """
 
 from __future__ import annotations
@@ -43,25 +43,24 @@ def _escaped(char: str) -> str:
 
 
 def with_database(hint: str, options: Sequence[str]) -> str:
-    """Return *hint* with *options* (``--db PATH`` and the like) in each command that needs them."""
+    """Return *hint* with *options* such as ``--db PATH`` in each command that needs them."""
     if not options:
         return hint
+
     chosen = " ".join(map(word, options))
 
     def choose(match: re.Match[str]) -> str:
-        return (
-            match[0]
-            if re.match(_ALONE, match[1])
-            else f"`sessiondb {chosen} {match[1]}`"
-        )
+        if re.match(_ALONE, match[1]):
+            return match[0]
+        return f"`sessiondb {chosen} {match[1]}`"
 
     return re.sub(_COMMAND, choose, hint)
 
 
 def without(hint: str, name: str) -> str:
-    """Return *hint* without its clauses (between semicolons) that say just to run *name*.
+    """Return *hint* without the clauses, between semicolons, that advise to run *name*.
 
-    ``check`` does not advise to run ``check``. No clause left is an empty text.
+    ``check`` does not advise to run ``check``. Empty if no clause is left.
     """
     clauses = re.findall(r"(?:`[^`]*`|[^`;])+", hint)
     return "; ".join(c.strip() for c in clauses if f"`sessiondb {name}`" not in c)

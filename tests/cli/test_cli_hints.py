@@ -199,7 +199,7 @@ def show_nothing(w: World) -> Ran:
 
 
 def unknown_folder(w: World) -> Ran:
-    return w.type("relink", "/nowhere/at/all", "elsewhere")
+    return w.type("relink", "/nowhere/at/all", ".")
 
 
 def name_too_long(w: World) -> Ran:

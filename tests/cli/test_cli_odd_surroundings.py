@@ -115,6 +115,20 @@ def test_without_a_usable_home_a_named_database_works(
         assert "defect" not in ran.err
 
 
+def test_an_empty_home_is_not_the_root_of_the_file_system(
+    sessiondb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, "")
+    ran = sessiondb("--global", "path")
+    assert (ran.code, ran.out) == (3, "")
+    assert "set HOME" in ran.err
+
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    ran = sessiondb("--global", "path")
+    assert ran.out == f"{tmp_path}/sessiondb/sessions.db\n"
+
+
 @pytest.fixture
 def gone(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A current directory that was removed."""

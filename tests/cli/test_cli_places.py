@@ -84,7 +84,7 @@ def test_trust_can_be_taken_back_and_the_file_stays(
 ) -> None:
     assert sessiondb("init", "--local").code == 0
     database = project / ".sessiondb" / "sessions.db"
-    assert "not trusted any more" in sessiondb("trust", "--revoke").err
+    assert "no longer trusted" in sessiondb("trust", "--revoke").err
     assert Path(sessiondb("path").out.strip()) != database
     assert database.exists()
     assert "was not trusted" in sessiondb("trust", "--revoke").err
@@ -106,6 +106,15 @@ def test_sessions_follow_a_moved_directory(
     assert store.session(story.parser).directory == str(moved)
     ran = sessiondb("relink", "/no/such/place", str(moved))
     assert (ran.code, ran.out) == (3, "")
+
+
+def test_sessions_are_not_moved_to_a_directory_that_does_not_exist(
+    sessiondb: Run, story: Story, project: Path, store: Store
+) -> None:
+    ran = sessiondb("relink", str(project), str(project.parent / "mvoed"))
+    assert (ran.code, ran.out) == (3, "")
+    assert "no directory" in ran.err
+    assert store.session(story.parser).directory == str(project)
 
 
 @pytest.mark.parametrize(

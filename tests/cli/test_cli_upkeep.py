@@ -309,6 +309,13 @@ def test_after_a_delete_in_a_shell_every_command_works_for_the_rest(
     assert sessiondb("check", "--repair", "--yes").err == "nothing to repair\n"
 
 
+def test_a_repair_needs_no_yes_if_there_is_nothing_to_repair(
+    sessiondb: Run, story: Story
+) -> None:
+    ran = sessiondb("check", "--repair")
+    assert (ran.code, ran.out, ran.err) == (0, "", "nothing to repair\n")
+
+
 def test_a_repair_asks_on_a_terminal(
     terminal: Run, story: Story, store: Store, database: Path
 ) -> None:

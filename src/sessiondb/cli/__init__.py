@@ -1,6 +1,6 @@
 """The command line: one file per command or small group, loaded when it is typed.
 
-stdout is data, stderr is talk, exit codes are an API. Nothing here is imported
+stdout is data, stderr is for people, exit codes are an API. Nothing here is imported
 before it is needed: ``--help``, ``--version`` and ``path`` load no SQLAlchemy.
 """
 
@@ -27,9 +27,10 @@ def main() -> NoReturn:
 
 
 def _report_missing(message: str, hint: str) -> NoReturn:
-    """Report an error as `failures` would, which cannot be imported."""
+    """Report an error as `failures` does, which cannot be imported without click."""
     if {"--json", "--jsonl"}.isdisjoint(sys.argv):
         sys.exit(f"sessiondb: {message}; {hint}")
+
     import json
 
     error = {
@@ -44,10 +45,10 @@ def _report_missing(message: str, hint: str) -> NoReturn:
 def run() -> NoReturn:
     """Run the command line and end the process; the entry point ``sessiondb``.
 
-    A quarter of what ``list`` takes would go into garbage collection of modules
-    while they are imported, and into taking them down one by one at the end. So
-    the collector starts when a store is opened (`opening.open_store`), and a
-    command that is done, its database closed, leaves at once.
+    A quarter of the time of ``list`` would go into garbage collection of modules
+    while they are imported, and into unloading them one by one at the end. So the
+    collector starts when a store is opened (`opening.open_store`), and a command
+    whose database is closed ends the process at once.
     """
     gc.disable()
     try:

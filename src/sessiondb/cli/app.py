@@ -1,7 +1,7 @@
 """The group of all commands: finds them by name, and turns every end into an exit code.
 
-The table below knows each command's module and its one line of help, so that
-``--help`` loads none of them. Whatever a command raises becomes a report on
+The table below has each command's module and its one line of help, so that
+``--help`` loads none of them. An exception of a command becomes a report on
 stderr (`failures`) and the exit code of its error; a closed pipe is not reported.
 """
 
@@ -18,58 +18,60 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from sessiondb import __version__
-from sessiondb.cli.damage import PROBLEMS_FOUND
-from sessiondb.cli.opening import INTERRUPTED, Options
+from sessiondb.cli.opening import Options, scope_of
 from sessiondb.cli.paths import PATH
+from sessiondb.cli.protocol import (
+    BROKEN_PIPE,
+    COMPLETION,
+    INTERRUPTED,
+    PROBLEMS_FOUND,
+)
 from sessiondb.cli.text import visible
+from sessiondb.cli.usage import exclusive
 from sessiondb.errors import abridged
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-BROKEN_PIPE = 141
-#: Set by a shell that wants to know how a command line could continue.
-COMPLETION = "_SESSIONDB_COMPLETE"
-
-#: Section → command → (module, help). A command of that module is named ``<command>_command``.
+#: Section → command → (module, help). The module has it as ``<command>_command``.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "Look": {
         "list": ("listing", "Sessions of this project, newest first (-a: everywhere)."),
         "show": ("show", "One session as text (default: the last one here)."),
         "tail": ("following", "Follow a session while it is written."),
         "search": ("search", "Find words in everything said and run."),
-        "prompts": ("listing", "What was typed, newest first."),
+        "prompts": ("listing", "Typed prompts, newest first."),
         "tree": ("family", "A session with its forks and subagents, drawn."),
-        "diff": ("family", "Where two sessions part, and what differs."),
+        "diff": ("family", "Where two sessions diverge, and how they differ."),
         "stats": ("stats", "Cost and tokens; by day, model, project, tool."),
     },
     "Change": {
         "fork": ("family", "Start a new session from a message of another."),
-        "resume": ("resume", "Go on with a session in its agent, or in another."),
+        "resume": ("resume", "Continue a session in its agent, or in another."),
         "title": ("marks", "Name a session."),
         "label": ("marks", "Name a message of a session."),
-        "archive": ("marks", "Leave sessions out of lists."),
+        "archive": ("marks", "Hide sessions from lists."),
         "unarchive": ("marks", "Show archived sessions in lists again."),
-        "rm": ("rm", "Remove sessions for good (asks; --yes)."),
+        "rm": ("rm", "Remove sessions for good (asks first; --yes)."),
         "prune": ("rm", "Remove old or empty sessions, or all but the newest."),
     },
     "Move": {
-        "import": ("importing", "Bring in the sessions of other agents."),
+        "import": ("importing", "Import the sessions of other agents."),
         "export": ("exporting", "Write sessions in another format."),
         "sync": ("syncing", "Exchange sessions with a team, through git."),
         "backup": ("upkeep", "Write a consistent copy while agents keep working."),
-        "relink": ("places", "Move the sessions of a moved directory along."),
+        "relink": ("places", "Move sessions along with their directory."),
     },
     "Database": {
         "completion": ("completing", "Let your shell complete commands and sessions."),
         "path": ("places", "Print the path of the database."),
-        "init": ("places", "Make a database (--local: one for this project)."),
+        "init": ("places", "Create a database (--local: one for this project)."),
         "trust": ("places", "Accept a database that came with a project."),
-        "sql": ("sql", "Ask in SQL, reading only; or open a shell."),
-        "migrate": ("upkeep", "Bring the database to this release's schema."),
-        "check": ("upkeep", "Verify everything (exit 4 if something is wrong)."),
+        "sql": ("sql", "Query with SQL, read-only; or open a shell."),
+        "migrate": ("upkeep", "Upgrade the database to this release's schema."),
+        "check": ("checking", "Verify everything (exit 4 if something is wrong)."),
         "vacuum": ("upkeep", "Give unused space back to the disk."),
-        "doctor": ("upkeep", "Versions, settings, sizes; paste it into a report."),
+        "doctor": ("doctor", "Versions, settings, sizes; paste it into a report."),
     },
 }
 COMMANDS = {
@@ -78,7 +80,7 @@ COMMANDS = {
 
 _EPILOG = """\
 \b
-REF, wherever a session is named: its id, the beginning or the last 4 or more
+REF, the name of a session: its id, the beginning or the last 4 or more
 characters of it, its slug, the agent's own id, @ (the last one used in this
 terminal and directory), @~1 (the one before).
 
@@ -109,33 +111,25 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command in *args*; raises `click.UsageError` with the nearest names."""
         name = args[0]
-        if (
-            name not in COMMANDS
-            and not name.startswith("-")
-            and not ctx.resilient_parsing
-        ):
-            from difflib import get_close_matches
-
-            near = get_close_matches(name[:64], COMMANDS)
-            ctx.fail(
-                f"no command {abridged(name)}"
-                + (f"; is it {' or '.join(near)}?" if near else "")
-            )
-        if name in COMMANDS and (options := ctx.find_object(Options)) is not None:
+        if name in COMMANDS:
+            options = ctx.find_object(Options) or Options()
             options.command = name
+        elif not name.startswith("-") and not ctx.resilient_parsing:
+            ctx.fail(_unknown(name))
         return super().resolve_command(ctx, args)
 
     def shell_complete(
         self, ctx: click.Context, incomplete: str
     ) -> list[CompletionItem]:
-        """Return commands and options that begin so; no command's module is loaded for it."""
+        """Return commands and options that begin with *incomplete*; loads no module."""
         from click.shell_completion import CompletionItem
 
-        names = [name for name in COMMANDS if name.startswith(incomplete)]
-        options = click.Command.shell_complete(self, ctx, incomplete)
-        return [
-            CompletionItem(name, help=COMMANDS[name][1]) for name in names
-        ] + options
+        commands = [
+            CompletionItem(name, help=about)
+            for name, (_, about) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(
         self,
@@ -144,10 +138,9 @@ class Commands(click.Group):
     ) -> None:
         """Write the commands in their sections."""
         for title, section in SECTIONS.items():
+            rows = [(name, about) for name, (_, about) in section.items()]
             with formatter.section(title):
-                formatter.write_dl(
-                    [(name, entry[1]) for name, entry in section.items()]
-                )
+                formatter.write_dl(rows)
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:
         """Run the command line *args* (default: the process's) and exit."""
@@ -155,6 +148,7 @@ class Commands(click.Group):
             from sessiondb.cli.completing import complete
 
             sys.exit(complete(self))
+
         options = Options(argv=tuple(sys.argv[1:] if args is None else args))
         try:
             _open_streams()
@@ -173,8 +167,17 @@ class Commands(click.Group):
             warnings.showwarning = _show_warning
             with self.make_context("sessiondb", args, obj=options) as context:
                 code = self.invoke(context)
-        done = code if isinstance(code, int) else 0
-        return done or (PROBLEMS_FOUND if options.damaged else 0)
+        if isinstance(code, int) and code:
+            return code
+        return PROBLEMS_FOUND if options.damaged else 0
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name[:64], COMMANDS)
+    guess = f"; is it {' or '.join(near)}?" if near else ""
+    return f"no command {abridged(name)}{guess}"
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -203,14 +206,15 @@ def _end(error: BaseException, options: Options) -> int:
 
 
 def _open_streams() -> None:
-    """Put nothing in the place of a standard stream that was closed before we began."""
+    """Replace each standard stream that was closed before we began by the null device."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
+            null = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115, PTH123
+            setattr(sys, name, null)
 
 
 def _silence() -> int:
-    """Let what is written from now on go nowhere, the interpreter's last flush included."""
+    """Discard all further output, the interpreter's last flush included."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE
@@ -246,11 +250,6 @@ def app(
 ) -> None:
     """Find, read, fork, move and cost the sessions of your coding agents."""
     options.verbose, options.color = verbose, color
-    given = {"--db": db is not None, "--local": local, "--global": global_}
-    chosen = [name for name, is_given in given.items() if is_given]
-    if len(chosen) > 1:
-        raise click.UsageError(f"{' and '.join(chosen)} exclude each other")
-    options.db, options.scope = (
-        db,
-        "local" if local else "global" if global_ else "auto",
-    )
+    exclusive({"--db": db, "--local": local, "--global": global_})
+    options.db = db
+    options.scope = scope_of(local=local, global_=global_)

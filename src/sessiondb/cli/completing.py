@@ -1,9 +1,8 @@
-"""``completion``, and what the shell asks for at each Tab.
+"""``completion``, and the answers to a shell at each Tab.
 
-It must be quick and can never be in the way: no SQLAlchemy is loaded, no
-database is made, and whatever fails offers nothing, without a word. What is
-offered goes on the command line as it is, so a name is offered only if it
-means nothing to a shell.
+It must be quick and never get in the way: no SQLAlchemy is loaded, no database is
+created, and a failure offers nothing, without a message. An offered name goes on
+the command line as it is, so only names without special characters are offered.
 """
 
 from __future__ import annotations
@@ -12,28 +11,26 @@ import contextlib
 import io
 import os
 import re
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class, shell_complete
 
-from sessiondb.cli.app import COMPLETION
-from sessiondb.cli.opening import Options
+from sessiondb.cli.opening import Options, scope_of
+from sessiondb.cli.protocol import COMPLETION
 from sessiondb.cli.text import one_line, short_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from sessiondb.location import database as location
-
-#: Sessions that are offered at once, and how long a busy database may keep the user waiting.
+#: Sessions offered at once, and seconds that a busy database may keep the user waiting.
 OFFERED, PATIENCE = 60, 0.3
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _NEWEST = """
 SELECT slug, id, source_id, title FROM session
  WHERE time_deleted IS NULL AND time_importing IS NULL AND relation IS NOT 'subagent'
- ORDER BY time_updated DESC, id LIMIT ?
+ ORDER BY time_updated DESC, id LIMIT :offered
 """
 _NAMED = """
 SELECT slug, id, source_id, title FROM session
@@ -49,7 +46,7 @@ SELECT slug, id, source_id, title FROM session
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion_command(ctx: click.Context, *, shell: str) -> None:
-    """Print what makes SHELL (bash, zsh or fish) complete commands, options and sessions.
+    """Print the script that makes SHELL complete commands, options and sessions.
 
     \b
     bash  add to ~/.bashrc:  eval "$(sessiondb completion bash)"
@@ -69,13 +66,14 @@ def completion_command(ctx: click.Context, *, shell: str) -> None:
 def complete(group: click.Group) -> int:
     """Answer a shell's request in the environment; return the exit code."""
     with contextlib.suppress(Exception), contextlib.redirect_stderr(io.StringIO()):
-        asked = os.environ[COMPLETION]
-        return shell_complete(group, {"obj": Options()}, "sessiondb", COMPLETION, asked)
+        request = os.environ[COMPLETION]
+        own = {"obj": Options()}
+        return shell_complete(group, own, "sessiondb", COMPLETION, request)
     return 1
 
 
 def sessions(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-    """Return names of sessions that begin so, those used last first, with their titles."""
+    """Return names of sessions that begin with *incomplete*, last used first, with titles."""
     items: dict[str, CompletionItem] = {}
     with contextlib.suppress(Exception):
         for names, title in _rows(ctx, incomplete):
@@ -92,28 +90,23 @@ def _rows(ctx: click.Context, incomplete: str) -> Iterator[tuple[list[str], str]
     path = _database(ctx)
     if path is None or not path.is_file():
         return
-    with contextlib.closing(
-        connect(path, mode="ro", busy_timeout=PATIENCE)
-    ) as connection:
-        if incomplete:
-            begins = re.sub(r"([\\%_])", r"\\\1", incomplete) + "%"
-            rows = connection.execute(_NAMED, {"begins": begins, "offered": OFFERED})
-        else:
-            rows = connection.execute(_NEWEST, (OFFERED,))
-        for slug, session_id, source_id, title in rows:
+
+    sql: str = _NEWEST
+    values: dict[str, Any] = {"offered": OFFERED}
+    if incomplete:
+        begins = re.sub(r"([\\%_])", r"\\\1", incomplete) + "%"
+        sql = _NAMED
+        values["begins"] = begins
+    connection = connect(path, mode="ro", busy_timeout=PATIENCE)
+    with contextlib.closing(connection):
+        for slug, session_id, source_id, title in connection.execute(sql, values):
             yield [slug, short_id(session_id), session_id, source_id or ""], title or ""
 
 
 def _database(ctx: click.Context) -> Path | None:
     from sessiondb.location.database import resolve
 
+    # The options before the command are parsed, but `app` has not been called with them.
     before = ctx.find_root().params
-    named = (
-        "local"
-        if before.get("local")
-        else "global"
-        if before.get("global_")
-        else "auto"
-    )
-    scope = cast("location.Scope", named)
-    return resolve(before.get("db"), scope=scope).path
+    local, global_ = bool(before.get("local")), bool(before.get("global_"))
+    return resolve(before.get("db"), scope=scope_of(local=local, global_=global_)).path

@@ -1,55 +1,54 @@
-"""The message of a command that found nothing: where it looked, and which names do not exist."""
+"""Why a command found nothing: where it looked, and which filters match no session."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessiondb.errors import abridged
 from sessiondb.hints import command
 
 if TYPE_CHECKING:
-    from sessiondb.cli.options import Where
+    from sessiondb.cli.options import Filters
     from sessiondb.store import Store
 
 #: Names that are listed; a database may have any number.
 SHOWN = 12
 
 
-def here() -> str:
-    """Return the current directory, for a message."""
-    try:
-        return str(Path.cwd())
-    except FileNotFoundError:
-        return "a directory that is gone"
-
-
-def no_sessions(store: Store, where: Where) -> str:
+def no_sessions(store: Store, filters: Filters) -> str:
     """Return one line on why a list is empty."""
-    if unknown := list(unknown_names(store, where)):
-        return " · ".join(unknown)
-    place = "in any project" if where.everywhere else f"in {where.project or here()}"
-    more = "" if where.everywhere else f"{command('list', '-a')} lists every project"
-    if where.filtered and _any_session(store):
-        return " · ".join(
-            filter(None, (f"no session {place} matches these filters", more))
-        )
-    more = f"{more}, " if more else ""
-    return f"no sessions {place} · {more}{command('import')} imports them"
+    unknown = unknown_names(store, filters)
+    if unknown:
+        return unknown
+
+    everywhere = f"{command('list', '-a')} lists every project"
+    elsewhere = [] if filters.everywhere else [everywhere]
+    if filters.filtered and _has_sessions(store):
+        line = [f"no session {filters.place} matches these filters", *elsewhere]
+        return " · ".join(line)
+
+    advice = ", ".join([*elsewhere, f"{command('import')} imports them"])
+    return f"no sessions {filters.place} · {advice}"
 
 
-def _any_session(store: Store) -> bool:
+def unknown_names(store: Store, filters: Filters) -> str:
+    """Return one line on the filters that no session in the database could pass.
+
+    Empty if there are none.
+    """
+    return " · ".join(_unknown(store, filters))
+
+
+def _has_sessions(store: Store) -> bool:
     from sessiondb.repository.sessions import ALL
 
-    return bool(
-        store.sessions(project=ALL, archived=True, subagents=True, limit=1).items
-    )
+    page = store.sessions(project=ALL, archived=True, subagents=True, limit=1)
+    return bool(page.items)
 
 
-def unknown_names(store: Store, where: Where) -> Iterator[str]:
-    """Yield a line for each filter that no session in the database could pass."""
-    for column, wanted in (("source", where.source), ("agent", where.agent)):
+def _unknown(store: Store, filters: Filters) -> Iterator[str]:
+    for column, wanted in (("source", filters.source), ("agent", filters.agent)):
         if wanted is None:
             continue
         known = _names(store, column)

@@ -5,21 +5,20 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import click
 
 from sessiondb.cli import options as shared
-from sessiondb.cli.damage import PROBLEMS_FOUND, say_unreadable
+from sessiondb.cli.consent import can_ask, typed_yes
 from sessiondb.cli.emptiness import unknown_names
-from sessiondb.cli.opening import Options, open_store, say, terminal, typed_yes
+from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.progress import counted
-from sessiondb.cli.rm import chosen
-from sessiondb.cli.text import count
+from sessiondb.cli.protocol import PROBLEMS_FOUND
+from sessiondb.cli.text import count, one_line, short_id
 from sessiondb.engine import outputs
-from sessiondb.engine.outputs import check_place
 from sessiondb.errors import (
     UNREADABLE,
     ConflictError,
@@ -30,7 +29,7 @@ from sessiondb.formats.registry import writable
 
 if TYPE_CHECKING:
     from sessiondb.formats import Exporter
-    from sessiondb.model import Document, Export, Message, Session
+    from sessiondb.model import Document, Export, Loss, Message, Session
     from sessiondb.store import Store
 
 #: The names of stdout. A link to it cannot be replaced, and must not be.
@@ -41,12 +40,23 @@ HELD_CHARACTERS = 16_000_000
 
 @click.command("export")
 @click.argument("refs", type=shared.REF, metavar="[REF]...", nargs=-1)
-@shared.filters()
-@click.option("--to", "form", metavar="F", required=True,
-              help=f"{shared.either(writable())}.",
-              shell_complete=shared.one_of(writable))  # fmt: skip
-@click.option("-o", "--output", "target", type=shared.PATH, metavar="FILE|DIR",
-              help="Default, and -: stdout.")  # fmt: skip
+@shared.filters
+@click.option(
+    "--to",
+    "form",
+    metavar="F",
+    required=True,
+    help=f"{shared.either(writable())}.",
+    shell_complete=shared.one_of(writable),
+)
+@click.option(
+    "-o",
+    "--output",
+    "written",
+    type=shared.PATH,
+    metavar="FILE|DIR",
+    help="Default, and -: stdout.",
+)
 @click.option("--force", is_flag=True, help="Replace existing files.")
 @click.option("--with-children", is_flag=True, help="Their forks and subagents too.")
 @click.option(
@@ -60,9 +70,9 @@ def export_command(
     options: Options,
     *,
     refs: tuple[str, ...],
-    where: shared.Where,
+    filters: shared.Filters,
     form: str,
-    target: str | None,
+    written: str | None,
     force: bool,
     with_children: bool,
     detail: str | None,
@@ -71,86 +81,117 @@ def export_command(
     """Write sessions in format F: those named, or all that the filters choose.
 
     One session goes to stdout or FILE, several to DIR; in our own log (jsonl)
-    several are one FILE as well, compressed if it ends with .gz. What the format
-    cannot hold, and each session that cannot be read (exit 4), is reported on
-    stderr. --redact knows shapes of secrets, not meanings.
+    several are one FILE as well, compressed if its name ends with .gz. Anything
+    the format cannot represent, and each session that cannot be read (exit 4), is
+    reported on stderr. --redact knows shapes of secrets, not meanings.
     """
     from sessiondb.formats import exporter
 
-    if refs and where != shared.Where():
-        raise click.UsageError("give sessions or filters, not both")
-    if not refs and not where.narrows:
-        raise click.UsageError(
-            "name the sessions to export, or filters that choose them"
-        )
+    selection = shared.Selection(refs, filters)
+    selection.check("export")
     to = exporter(form)
-    if detail is not None and detail not in to.details:
+    detail = to.details[0] if detail is None else detail
+    if detail not in to.details:
         raise click.UsageError(f"--detail of {form} is one of {', '.join(to.details)}")
-    if target in STDOUT:
-        target = None
-    file = None if target is None or _is_folder(target) else Path(target)
-    if file is not None and check_place(file):
-        force = may_replace([file], force)
+    target = Target.named(written)
+    force = target.may_replace(force)
+
     with open_store(options) as store:
         from sessiondb.maintenance.bundle import parents_first
         from sessiondb.maintenance.portable import portable_in
 
-        name = terminal()
-        named = (store.session(ref, terminal=name) for ref in refs)
-        sessions = parents_first(
-            store, named if refs else chosen(store, where), with_children
-        )
+        sessions = parents_first(store, selection.sessions(store), with_children)
         if not refs:
-            _say_what_is_left(store, where, {session.id for session in sessions})
-        together = to.together and (target is None or file is not None)
-        several = len(sessions) > 1 and not together
-        if several and (target is None or (file is not None and file.is_file())):
-            raise click.UsageError(f"{len(sessions)} sessions need a folder: -o DIR")
+            for line in _left_out(store, filters, {s.id for s in sessions}):
+                say(line)
+        target = target.holding(len(sessions), to)
+
         readable = Readable(store, sessions, to, redact)
+        exports: Iterable[Export] = readable
+        if form == "jsonl":
+            exports = portable_in(readable, target.path)
         # No bar where the documents themselves are shown.
-        quiet = target is None and sys.stdout.isatty()
-        found = readable if form != "jsonl" else portable_in(readable, target)
-        with contextlib.closing(
-            counted(found, "export", len(sessions), quiet=quiet)
-        ) as shown:
-            documents = to.write(
-                shown, detail=detail or to.details[0], together=together
-            )
-            if target is None:
-                _to_one(documents, sys.stdout.buffer)
-            elif file is None or several:
-                written = _to_folder(documents, Path(target), force)
-                say(f"wrote {count(written, 'file')} to {target}")
-            else:
-                _to_file(documents, file, force)
+        quiet = target.path is None and sys.stdout.isatty()
+        shown = counted(exports, "export", len(sessions), quiet=quiet)
+        with contextlib.closing(shown):
+            together = to.together and not target.is_folder
+            target.write(to.write(shown, detail=detail, together=together), force)
     return PROBLEMS_FOUND if readable.left_out else 0
 
 
-def _say_what_is_left(store: Store, where: shared.Where, taken: set[str]) -> None:
-    """Say how many sessions only ``--subagents`` and ``--archived`` would have added."""
-    for line in [] if taken else unknown_names(store, where):
-        say(line)
-    wider = replace(where, archived=True, subagents=True)
-    if wider == where:
+def _left_out(store: Store, filters: shared.Filters, taken: set[str]) -> Iterator[str]:
+    """Yield a line on sessions that only ``--subagents`` and ``--archived`` would add."""
+    if not taken and (unknown := unknown_names(store, filters)):
+        yield unknown
+    wider = replace(filters, archived=True, subagents=True)
+    if wider == filters:
         return
-    left = [session for session in chosen(store, wider) if session.id not in taken]
-    subagents = sum(s.relation == "subagent" and not where.subagents for s in left)
-    archived = len(left) - subagents
+
+    every = shared.Selection((), wider).sessions(store)
+    left = [session for session in every if session.id not in taken]
+    subagents = archived = 0
+    for session in left:
+        is_subagent = session.relation == "subagent" and not filters.subagents
+        subagents += is_subagent
+        archived += not is_subagent
+
     found = [f"{count(subagents, 'subagent')} (--subagents)"] if subagents else []
     found += [f"{archived:,} archived (--archived)"] if archived else []
     if found:
-        say(f"left out: {', '.join(found)}")
+        yield f"left out: {', '.join(found)}"
 
 
-def _is_folder(target: str) -> bool:
-    return target.endswith("/") or Path(target).is_dir()
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where an export goes: stdout (no *path*), a file, or a folder for several files."""
+
+    path: Path | None
+    is_folder: bool = False
+
+    @classmethod
+    def named(cls, typed: str | None) -> Target:
+        """Return the target that *typed* is; a folder exists or ends with a slash."""
+        if typed is None or typed in STDOUT:
+            return cls(None)
+        path = Path(typed)
+        return cls(path, typed.endswith("/") or path.is_dir())
+
+    def may_replace(self, force: bool) -> bool:
+        """Return *force*, or True if the user agrees to replace the file.
+
+        Asked before anything is read. Raises `ConflictError` without consent.
+        """
+        if self.path is None or self.is_folder or not outputs.check_place(self.path):
+            return force
+        return may_replace([self.path], force)
+
+    def holding(self, number: int, to: Exporter) -> Target:
+        """Return the target of *number* sessions: several are a folder or one document.
+
+        Raises `click.UsageError` if they need a folder, and this is not and cannot be one.
+        """
+        if number <= 1 or self.is_folder or to.together:
+            return self
+        if self.path is None or self.path.is_file():
+            raise click.UsageError(f"{number} sessions need a folder: -o DIR")
+        return replace(self, is_folder=True)
+
+    def write(self, documents: Iterable[Document | Loss], force: bool) -> None:
+        """Write the documents, and report what the format cannot represent."""
+        if self.path is None:
+            _to_one(documents, sys.stdout.buffer)
+        elif self.is_folder:
+            files = _to_folder(documents, self.path, force)
+            say(f"wrote {count(files, 'file')} to {self.path}")
+        else:
+            _to_file(documents, self.path, force)
 
 
 class Readable:
     """The exports of sessions, each read through before the first byte of it is written.
 
-    So one that cannot be read is left out completely, and named on stderr; the
-    others are written. ``left_out`` holds the ids of those.
+    A session that cannot be read is left out completely and reported on stderr; it
+    does not stop the others. ``left_out`` holds the ids of those.
     """
 
     def __init__(
@@ -167,8 +208,10 @@ class Readable:
             try:
                 export = self._read(session)
             except UNREADABLE as error:
-                say_unreadable(session, error)
                 self.left_out.append(session.id)
+                title = one_line(session.title) or "–"
+                why = one_line(str(error))
+                say(f"left out: {short_id(session.id)} {title}: {why}")
                 continue
             yield redacted(export) if self._redact else export
 
@@ -184,6 +227,7 @@ class Readable:
         return self._read_through(session)
 
     def _read_through(self, session: Session) -> Export:
+        """Return the export of a session after all of its messages were read once."""
         export = self._store.export(session, **self._to.read)
         held: list[Message] = []
         size = 0
@@ -193,70 +237,72 @@ class Readable:
             )
             if size <= HELD_CHARACTERS:
                 held.append(message)
+
         if size <= HELD_CHARACTERS:
             return replace(export, messages=held)
         return self._store.export(session, **self._to.read)
 
 
-def _to_one(documents: Iterable[Any], out: IO[bytes]) -> None:
+def _written(documents: Iterable[Document | Loss]) -> Iterator[Document]:
+    """Yield the documents; report each loss between them."""
     from sessiondb.model import Loss
 
-    names: set[str] = set()
     for item in documents:
         if isinstance(item, Loss):
-            _tell(item)
-            continue
-        if names and not item.name.endswith(".jsonl"):
+            say(f"{item.session_id}: {item.why}")
+        else:
+            yield item
+
+
+def _to_one(documents: Iterable[Document | Loss], out: IO[bytes]) -> None:
+    is_first = True
+    for document in _written(documents):
+        # Logs can follow each other in one file; no other document can.
+        if not is_first and not document.name.endswith(".jsonl"):
             raise InvalidInputError(
                 "this format makes several files", hint="add -o DIR/"
             )
-        names.add(item.name)
-        _copy(item, out)
+        is_first = False
+        _copy(document, out)
 
 
-def _to_file(documents: Iterable[Any], path: Path, replace: bool) -> None:
+def _to_file(documents: Iterable[Document | Loss], path: Path, force: bool) -> None:
     with (
-        outputs.writing(path, replace=replace) as file,
+        outputs.writing(path, replace=force) as file,
         outputs.packed(file, path) as out,
     ):
         _to_one(documents, out)
 
 
-def _to_folder(documents: Iterable[Any], path: Path, force: bool) -> int:
-    """Write a file for each document; return how many. Existing ones need *force* or a yes."""
-    from sessiondb.model import Loss
+def _to_folder(documents: Iterable[Document | Loss], path: Path, force: bool) -> int:
+    """Write a file for each document; return how many.
 
+    Existing files are replaced with *force* or a typed yes.
+    """
     with outputs.Folder(path) as folder:
-        for item in documents:
-            if isinstance(item, Loss):
-                _tell(item)
-                continue
+        for document in _written(documents):
             with (
-                folder.writing(item.name) as file,
-                outputs.packed(file, Path(item.name)) as out,
+                folder.writing(document.name) as file,
+                outputs.packed(file, Path(document.name)) as out,
             ):
-                _copy(item, out)
+                _copy(document, out)
+
         taken = folder.taken()
-        replace = not taken or may_replace(taken, force)
-        return folder.settle(replace=replace)
+        return folder.settle(replace=not taken or may_replace(taken, force))
 
 
 def may_replace(taken: list[Path], force: bool) -> bool:
     """Return True if existing files may be replaced; raises `ConflictError` if not."""
-    more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
-    if force or (sys.stdin.isatty() and typed_yes(f"replace {taken[0]}{more}")):
+    first, more = taken[0], len(taken) - 1
+    names = f"{first} and {more} more" if more else f"{first}"
+    if force or (can_ask() and typed_yes(f"replace {names}")):
         return True
-    exist = "exist" if more else "exists"
     raise ConflictError(
-        f"{taken[0]}{more} already {exist}",
+        f"{names} already {'exist' if more else 'exists'}",
         hint="name another file, or add --force to replace it",
     )
 
 
-def _copy(item: Document, out: IO[bytes]) -> None:
-    for chunk in item.chunks:
+def _copy(document: Document, out: IO[bytes]) -> None:
+    for chunk in document.chunks:
         out.write(chunk.encode("utf-8", "surrogatepass"))
-
-
-def _tell(loss: Any) -> None:
-    say(f"{loss.session_id}: {loss.why}")

@@ -1,22 +1,23 @@
 """The report of a command that failed: two lines of text, or one of JSON, and an exit code.
 
-Every end of a command is one `Failure`: one of our errors, of click, of SQLite, of
-the system, or a defect. A hint names the command to type, with the database that
-was given, and never the command that has just failed.
+Every end of a command is one `Failure`: an error of ours, of click, of SQLite, of the
+system, or a defect. A hint names the command to type, with the database that was
+given, and never the command that has just failed.
 """
 
 from __future__ import annotations
 
 import errno
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessiondb import hints
-from sessiondb.cli.opening import INTERRUPTED, MAX_TYPED, Options
+from sessiondb.cli.opening import Options
+from sessiondb.cli.protocol import INTERRUPTED
 from sessiondb.cli.text import ago, cell, one_line, short_id, shortened, visible
 from sessiondb.errors import AmbiguousIdError, SessionDBError
 
@@ -53,16 +54,17 @@ class Failure:
     candidates: Sequence[Session] = ()
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines for a person: the failure, what it could mean, what to do next."""
+        """Yield the lines for a person: the failure, the candidates, what to do next."""
         yield f"sessiondb: {_on_one_line(self.message)}"
         for session in self.candidates:
+            names = f"{short_id(session.id)}  {session.id}"
             title = one_line(session.title or "–")
-            yield f"  {short_id(session.id)}  {session.id}  {ago(session.time_updated)}  {title}"
+            yield f"  {names}  {ago(session.time_updated)}  {title}"
         if self.hint:
             yield f"  {_on_one_line(self.hint)}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return what ``--json`` writes; ``candidates`` are there for an ambiguous REF alone."""
+        """Return what ``--json`` writes; only an ambiguous REF has ``candidates``."""
         names = ("type", "message", "hint", "exit_code")
         error: dict[str, Any] = {name: getattr(self, name) for name in names}
         if self.candidates:
@@ -93,35 +95,65 @@ def report(error: BaseException, options: Options) -> int:
 def explain(error: BaseException, options: Options) -> Failure:
     """Return the failure that an exception is."""
     error = _translated(error)
-    if isinstance(error, SessionDBError):
-        # Without the place of the effect in its unit: a command is one effect.
-        hint = _useful(error.hint, options) or _default_hint(error.exit_code, options)
-        candidates = error.sessions if isinstance(error, AmbiguousIdError) else ()
-        found = type(error).__name__, str(error.args[0]), hint, error.exit_code
-        return _bounded(Failure(*found, candidates), options)
-    if isinstance(error, click.NoSuchOption) and (
-        moved := _moved(error.option_name, options)
-    ):
-        what = f"{error.option_name} goes before the command"
-        return _bounded(Failure("UsageError", what, moved, error.exit_code), options)
-    if isinstance(error, click.ClickException):
-        what = " ".join(error.format_message().split()).rstrip(".")
-        hint = getattr(error, "hint", None) or _help(options)
-        return _bounded(Failure("UsageError", what, hint, error.exit_code), options)
-    if isinstance(error, OSError):
-        named = f"{error.filename}: " if error.filename else ""
-        hint = _OS_HINTS.get(error.errno or 0, _PATH_HINT)
-        what = f"{named}{error.strerror or error}"
-        return _bounded(Failure("StorageError", what, hint, 1), options)
-    if isinstance(error, KeyboardInterrupt | EOFError | click.Abort):
-        return Failure("Interrupted", "interrupted", None, INTERRUPTED)
+    explained: Callable[[Any, Options], Failure] = _defect
+    for kinds, explains in _EXPLAINED:
+        if isinstance(error, kinds):
+            explained = explains
+            break
+
+    failure = explained(error, options)
+    hint = failure.hint
+    if hint is not None:
+        hint = shortened(hints.with_database(hint, options.database))
+    return replace(failure, message=shortened(failure.message), hint=hint)
+
+
+def _of_sessiondb(error: SessionDBError, options: Options) -> Failure:
+    hint = _useful(error.hint, options) or _default_hint(error.exit_code, options)
+    candidates = error.sessions if isinstance(error, AmbiguousIdError) else ()
+    # Without the place of the effect in its unit: a command is one effect.
+    message = str(error.args[0])
+    return Failure(type(error).__name__, message, hint, error.exit_code, candidates)
+
+
+def _of_click(error: click.ClickException, options: Options) -> Failure:
+    message = " ".join(error.format_message().split()).rstrip(".")
+    hint = getattr(error, "hint", None) or _help(options)
+    if isinstance(error, click.NoSuchOption):
+        moved = _moved(error.option_name, options)
+        if moved is not None:
+            hint = moved
+            message = f"{error.option_name} goes before the command"
+    return Failure("UsageError", message, hint, error.exit_code)
+
+
+def _of_the_system(error: OSError, _: Options) -> Failure:
+    named = f"{error.filename}: " if error.filename else ""
+    hint = _OS_HINTS.get(error.errno or 0, _PATH_HINT)
+    return Failure("StorageError", f"{named}{error.strerror or error}", hint, 1)
+
+
+def _interruption(_: BaseException, __: Options) -> Failure:
+    return Failure("Interrupted", "interrupted", None, INTERRUPTED)
+
+
+def _defect(error: BaseException, options: Options) -> Failure:
     kind = type(error).__name__
     hint = f"this is a defect of sessiondb; {_verbosely(options)} shows where"
-    return _bounded(Failure(kind, f"{kind}: {error}", hint, 1), options)
+    return Failure(kind, f"{kind}: {error}", hint, 1)
+
+
+#: Kinds of exceptions, with the function that explains them; `_defect` explains others.
+_EXPLAINED: tuple[tuple[Any, Callable[[Any, Options], Failure]], ...] = (
+    (SessionDBError, _of_sessiondb),
+    (click.ClickException, _of_click),
+    (OSError, _of_the_system),
+    ((KeyboardInterrupt, EOFError, click.Abort), _interruption),
+)
 
 
 def _translated(error: BaseException) -> BaseException:
-    """Return our error for an error of SQLite; any other as it is."""
+    """Return our error for an error of SQLite; any other unchanged."""
     driver = sys.modules.get("sqlite3")
     if driver is not None and isinstance(error, driver.Error):
         from sessiondb.engine.sqlite.failures import translate
@@ -154,21 +186,26 @@ def _moved(option: str, options: Options) -> str | None:
     None if *option* is another one.
     """
     values = _BEFORE.get(option)
-    argv = [
-        word
-        for given in options.argv
-        for word in (given.split("=", 1) if given.startswith(f"{option}=") else [given])
-    ]
-    if values is None or option not in argv or sum(map(len, argv)) > MAX_TYPED:
+    argv = _split(options.argv, option)
+    if values is None or option not in argv or options.is_long:
         return None
     at = argv.index(option)
     end = at + 1 + values
     return hints.command(*argv[at:end], *argv[:at], *argv[end:])
 
 
+def _split(argv: Sequence[str], option: str) -> list[str]:
+    """Return *argv* with ``--option=value`` as two words."""
+    words: list[str] = []
+    for word in argv:
+        is_joined = word.startswith(f"{option}=")
+        words += word.split("=", 1) if is_joined else [word]
+    return words
+
+
 def _verbosely(options: Options) -> str:
     """Return the command that was typed, with ``-v`` before it."""
-    if sum(map(len, options.argv)) > MAX_TYPED:
+    if options.is_long:
         return "the same command with the option -v before it"
     return hints.command("-v", *options.argv)
 
@@ -177,14 +214,6 @@ def _help(options: Options) -> str:
     if options.command is None:
         return f"{hints.command('--help')} lists the commands"
     return f"{hints.command(options.command, '--help')} describes its arguments"
-
-
-def _bounded(failure: Failure, options: Options) -> Failure:
-    """Return *failure* with a short message, its commands with the database that was given."""
-    hint = failure.hint and shortened(
-        hints.with_database(failure.hint, options.database)
-    )
-    return replace(failure, message=shortened(failure.message), hint=hint)
 
 
 def _on_one_line(text: str) -> str:

@@ -13,12 +13,13 @@ from sessiondb.cli import output
 from sessiondb.cli.opening import (
     Options,
     find,
+    find_all,
     find_message,
     open_store,
     remember,
-    terminal,
 )
 from sessiondb.cli.text import ago, clock, count, cut, money, one_line, short_id
+from sessiondb.cli.usage import exclusive
 
 if TYPE_CHECKING:
     from sessiondb.model import Comparison, Message, Session, Tree
@@ -50,18 +51,18 @@ def fork_command(
     """
     from sessiondb.model import session_json
 
-    if at is not None and before is not None:
-        raise click.UsageError("--at and --before exclude each other")
+    exclusive({"--at": at, "--before": before})
     with open_store(options, writing=True) as store:
         parent = find(store, ref)
-        cut: dict[str, Any] = {
+        end: dict[str, Any] = {
             name: find_message(store, parent, message)
             for name, message in (("at", at), ("before", before))
             if message is not None
         }
-        made = store.fork(parent, title=title, directory=directory, **cut)
+        made = store.fork(parent, title=title, directory=directory, **end)
         fork = store.session(made)
         remember(store, fork)
+
     if as_json:
         output.write_json({"session": session_json(fork)})
     elif output.screen().terminal:
@@ -77,38 +78,37 @@ def fork_command(
 def tree_command(options: Options, *, ref: str, as_json: bool) -> None:
     """The family of REF, drawn: its topmost ancestor with all forks and subagents."""
     with open_store(options) as store:
-        asked = find(store, ref)
-        root = store.tree(asked, messages=as_json)
+        session = find(store, ref)
+        root = store.tree(session, messages=as_json)
     if as_json:
         output.write_document(tree_json(root))
     else:
-        output.page(_drawn(root, asked))
+        output.page(_drawn(root, session))
 
 
-def _nodes(root: Tree) -> list[tuple[Tree, str, str]]:
-    """Return every node in the order of drawing, with its branch and the nodes below it."""
-    nodes, pending = [], [(root, "", "")]
+def _nodes(root: Tree) -> list[tuple[Tree, str]]:
+    """Return every node with its branch, in the order of drawing."""
+    nodes = []
+    pending = [(root, "", "")]
     while pending:
         node, branch, indent = pending.pop()
-        nodes.append((node, branch, indent))
+        nodes.append((node, branch))
         for child in reversed(node.children):
-            last = child is node.children[-1]
-            pending.append(
-                (
-                    child,
-                    indent + ("└─ " if last else "├─ "),
-                    indent + ("   " if last else "│  "),
-                )
-            )
+            is_last = child is node.children[-1]
+            corner, below = ("└─ ", "   ") if is_last else ("├─ ", "│  ")
+            pending.append((child, indent + corner, indent + below))
     return nodes
 
 
 def tree_json(root: Tree) -> str:
-    """Return a tree as JSON text, made from the leaves up: a family may be 500 deep."""
+    """Return a tree as JSON text.
+
+    Made from the leaves up: a family may be 500 deep, more than `json` recurses.
+    """
     from sessiondb.model import session_json
 
     made: dict[str, str] = {}
-    for node, _, _ in reversed(_nodes(root)):
+    for node, _ in reversed(_nodes(root)):
         below = ", ".join(made.pop(child.session.id) for child in node.children)
         fields: dict[str, Any] = {"session": session_json(node.session)}
         if node.messages:
@@ -117,31 +117,41 @@ def tree_json(root: Tree) -> str:
     return made[root.session.id]
 
 
-def _drawn(root: Tree, asked: Session) -> Iterator[str]:
+def _drawn(root: Tree, named: Session) -> Iterator[str]:
+    nodes = _nodes(root)
+    for node, branch in nodes:
+        # A family of one needs no mark.
+        is_named = node.session.id == named.id and len(nodes) > 1
+        yield _node_line(node.session, branch, is_named)
+
+
+def _node_line(session: Session, branch: str, is_named: bool) -> str:
     from rich.cells import cell_len
 
     shown = output.screen()
-    nodes = _nodes(root)
-    for node, branch, _ in nodes:
-        s = node.session
-        this = s.id == asked.id and len(nodes) > 1
-        relation = f"{s.relation}" if s.relation else ""
-        relation += (
-            f" at #{s.parent_seq}" if relation and s.parent_seq is not None else ""
-        )
-        facts = [
-            relation,
-            count(s.message_count, "message"),
-            money(s.cost),
-            ago(s.time_updated),
-        ]
-        told = f"({', '.join(filter(None, facts))})" + ("  ← this one" if this else "")
-        start, title = f"{branch}{short_id(s.id)}  ", one_line(s.title) or "–"
-        if shown.terminal:
-            room = shown.width - len(start) - 2
-            title = cut(title, max(room - len(told), min(room, output.MIN_TITLE)))
-            told = cut(told, max(room - cell_len(title), 0))
-        yield f"{start}{shown.style(title, bold=this or None)}  {shown.style(told, dim=True)}"
+    start = f"{branch}{short_id(session.id)}  "
+    title = one_line(session.title) or "–"
+    facts = f"({_facts(session)}){'  ← this one' if is_named else ''}"
+    if shown.terminal:
+        room = shown.width - len(start) - 2
+        title = cut(title, max(room - len(facts), min(room, output.MIN_TITLE)))
+        facts = cut(facts, max(room - cell_len(title), 0))
+
+    title = shown.style(title, bold=is_named or None)
+    return f"{start}{title}  {shown.style(facts, dim=True)}"
+
+
+def _facts(session: Session) -> str:
+    relation = session.relation or ""
+    if relation and session.parent_seq is not None:
+        relation += f" at #{session.parent_seq}"
+    facts = [
+        relation,
+        count(session.message_count, "message"),
+        money(session.cost),
+        ago(session.time_updated),
+    ]
+    return ", ".join(filter(None, facts))
 
 
 @click.command("diff")
@@ -150,12 +160,11 @@ def _drawn(root: Tree, asked: Session) -> Iterator[str]:
 @shared.as_json
 @click.pass_obj
 def diff_command(options: Options, *, a: str, b: str, as_json: bool) -> None:
-    """Where sessions A and B part, and what only one of them has."""
+    """Where sessions A and B diverge, and the messages that only one of them has."""
     from sessiondb.model import message_json, session_json
 
     with open_store(options) as store:
-        name = terminal()
-        first, second = (store.session(ref, terminal=name) for ref in (a, b))
+        first, second = find_all(store, [a, b])
         result = store.compare(first, second)
     if as_json:
         output.write_json(
@@ -168,32 +177,36 @@ def diff_command(options: Options, *, a: str, b: str, as_json: bool) -> None:
             }
         )
     else:
-        output.page(_parted(first, second, result))
+        output.page(_compared(first, second, result))
 
 
-def _parted(first: Session, second: Session, result: Comparison) -> Iterator[str]:
-    shown = output.screen()
+def _compared(first: Session, second: Session, result: Comparison) -> Iterator[str]:
     last = f", the last #{result.common[-1].seq}" if result.common else ""
     yield f"  {count(len(result.common), 'message')} in common{last}"
-    for mark, color, session, messages in (
-        ("-", "red", first, result.only_a),
-        ("+", "green", second, result.only_b),
-    ):
-        yield ""
-        name = f"{short_id(session.id)}  {one_line(session.title)}"
-        alone = f"({count(len(messages), 'message')} alone)"
-        if shown.terminal:
-            name = cut(name, max(shown.width - len(alone) - 5, output.MIN_TITLE))
-        yield shown.style(f"{mark * 3} {name} {alone}", bold=True)
-        for message in messages:
-            line = f"{mark} {_summary(message)}"
-            yield shown.style(
-                cut(line, shown.width) if shown.terminal else line, fg=color
-            )
+    yield from _only(first, result.only_a, "-", "red")
+    yield from _only(second, result.only_b, "+", "green")
+
+
+def _only(
+    session: Session, messages: tuple[Message, ...], mark: str, color: str
+) -> Iterator[str]:
+    """Yield what only *session* has."""
+    shown = output.screen()
+    name = f"{short_id(session.id)}  {one_line(session.title)}"
+    number = f"({count(len(messages), 'message')} alone)"
+    if shown.terminal:
+        name = cut(name, max(shown.width - len(number) - 5, output.MIN_TITLE))
+
+    yield ""
+    yield shown.style(f"{mark * 3} {name} {number}", bold=True)
+    for message in messages:
+        line = f"{mark} {_summary(message)}"
+        yield shown.style(cut(line, shown.width) if shown.terminal else line, fg=color)
 
 
 def _summary(message: Message) -> str:
     from sessiondb.formats.transcript.terminal import preview
 
-    who = " ".join(filter(None, [message.role, message.kind]))
-    return f"#{message.seq} {clock(message.time_created)} {one_line(who)}: {preview(message)}"
+    who = one_line(" ".join(filter(None, [message.role, message.kind])))
+    when = clock(message.time_created)
+    return f"#{message.seq} {when} {who}: {preview(message)}"

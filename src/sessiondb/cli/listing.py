@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from itertools import zip_longest
 from pathlib import Path
@@ -18,22 +18,28 @@ from sessiondb.cli.text import ago, count, iso, money, short_id, size
 from sessiondb.hints import command
 
 if TYPE_CHECKING:
-    from sessiondb.model import Page, Prompt, Session
+    from sessiondb.model import Prompt, Session
+
+    #: A session and its bytes; None unless they are sorted by size.
+    Row = tuple[Session, int | None]
 
 
 @click.command("list")
-@shared.filters()
+@shared.filters
 @click.option(
-    "--sort", type=click.Choice(["used", "created", "cost", "size"]), default="used",
-    show_default=True, help="Newest first by last use or creation; or most costly, largest first.",
-)  # fmt: skip
+    "--sort",
+    type=click.Choice(["used", "created", "cost", "size"]),
+    default="used",
+    show_default=True,
+    help="Newest first by last use or creation; or most costly, largest first.",
+)
 @shared.paged
 @shared.as_json_or_jsonl
 @click.pass_obj
 def list_command(
     options: Options,
     *,
-    where: shared.Where,
+    filters: shared.Filters,
     sort: str,
     limit: int | None,
     cursor: str | None,
@@ -47,77 +53,81 @@ def list_command(
     """
     with open_store(options) as store:
         page = store.sessions(
-            **where.filters(), order=sort, limit=limit or 50, cursor=cursor
+            **filters.keywords(), order=sort, limit=limit or 50, cursor=cursor
         )
-        nothing = None if page.items else no_sessions(store, where)
-    if as_json:
-        output.write_json({"sessions": _as_json(page), "next_cursor": page.next_cursor})
-    elif as_jsonl:
-        output.write_jsonl(_as_json(page))
-    elif not output.screen().terminal:
-        for s, number in zip_longest(page, page.sizes):
-            more = [] if number is None else [number]
-            output.write_tsv(
-                s.id, iso(s.time_updated), s.source, s.agent, s.message_count, s.cost, s.title,
-                s.directory, *more,
-            )  # fmt: skip
-    elif page.items:
-        output.page(_table(page, where.everywhere, sort))
+        nothing = None if page.items else no_sessions(store, filters)
+
+    def table(rows: Sequence[Row]) -> Iterator[str]:
+        return _table(rows, filters.everywhere, sort)
+
+    rows = list(zip_longest(page, page.sizes))
+    more = {"next_cursor": page.next_cursor}
+    listing = output.Listing("sessions", rows, _row_json, _values, table, more)
+    listing.write(as_json=as_json, as_jsonl=as_jsonl)
+
     if nothing is not None:
         say(nothing)
-    else:
-        _say_what_is_left(page, where, as_json)
+    elif page.next_cursor and not as_json:
+        say(f"{count(len(page), 'session')} · {shared.further(page.next_cursor)}")
+    elif output.screen().terminal:
+        say(count(len(page), "session") + filters.wider)
 
 
-def _as_json(page: Page[Session]) -> list[dict[str, Any]]:
+def _row_json(row: Row) -> dict[str, Any]:
     from sessiondb.model import session_json
 
-    found = map(session_json, page)
-    if not page.sizes:
-        return list(found)
-    return [
-        {**item, "bytes": number}
-        for item, number in zip(found, page.sizes, strict=True)
+    session, number = row
+    sized = {} if number is None else {"bytes": number}
+    return session_json(session) | sized
+
+
+def _values(row: Row) -> list[Any]:
+    s, number = row
+    values: list[Any] = [
+        s.id,
+        iso(s.time_updated),
+        s.source,
+        s.agent,
+        s.message_count,
+        s.cost,
+        s.title,
+        s.directory,
     ]
+    return values if number is None else [*values, number]
 
 
-def _table(page: Page[Session], projects: bool, sort: str) -> Iterator[str]:
-    columns: dict[str, list[str]] = {
-        "ID": [short_id(s.id) for s in page],
-        "USED": [ago(s.time_updated) for s in page],
-        "SOURCE": [s.source for s in page],
-        "PROJECT": [Path(s.directory).name[-16:] for s in page] if projects else [],
-        "MSGS": [str(s.message_count) for s in page],
-        "COST": [money(s.cost) for s in page],
-        "SIZE": [size(number) for number in page.sizes],
-        "TITLE": [_title(s) for s in page],
+def _table(rows: Sequence[Row], everywhere: bool, sort: str) -> Iterator[str]:
+    sessions = [session for session, _ in rows]
+    columns = {
+        "ID": [short_id(s.id) for s in sessions],
+        "USED": [ago(s.time_updated) for s in sessions],
+        "SOURCE": [s.source for s in sessions],
+        "PROJECT": [Path(s.directory).name[-16:] for s in sessions],
+        "MSGS": [str(s.message_count) for s in sessions],
+        "COST": [money(s.cost) for s in sessions],
+        "SIZE": [size(number or 0) for _, number in rows],
+        "TITLE": [_title(s) for s in sessions],
     }
-    columns = {name: values for name, values in columns.items() if values}
+    if not everywhere:
+        del columns["PROJECT"]
+    if sort != "size":
+        del columns["SIZE"]
+
+    lines = zip(*columns.values(), strict=True)
+    # A narrow screen keeps the column that the list is sorted by.
     spare = "SOURCE PROJECT MSGS COST" if sort == "cost" else "SOURCE PROJECT COST MSGS"
-    rows = zip(*columns.values(), strict=True)
-    return output.table(list(columns), rows, right="USED MSGS COST SIZE", spare=spare)
+    return output.table(list(columns), lines, right="USED MSGS COST SIZE", spare=spare)
 
 
 def _title(session: Session) -> str:
-    marks = f"({session.relation}) " if session.relation else ""
-    return (
-        marks
-        + ("(archived) " if session.time_archived else "")
-        + (session.title or "–")
-    )
-
-
-def _say_what_is_left(page: Page[Session], where: shared.Where, as_json: bool) -> None:
-    if page.next_cursor and not as_json:
-        say(f"{count(len(page), 'session')} · more: {shared.further(page.next_cursor)}")
-    elif output.screen().terminal:
-        here = "" if where.everywhere else " here · -a for every project"
-        say(count(len(page), "session") + here)
+    relation = f"({session.relation}) " if session.relation else ""
+    archived = "(archived) " if session.time_archived else ""
+    return relation + archived + (session.title or "–")
 
 
 @click.command("prompts")
 @click.argument("words", metavar="[QUERY]", nargs=-1)
-@shared.filters()
+@shared.filters
 @shared.paged
 @shared.as_json
 @click.pass_obj
@@ -125,45 +135,56 @@ def prompts_command(
     options: Options,
     *,
     words: tuple[str, ...],
-    where: shared.Where,
+    filters: shared.Filters,
     limit: int | None,
     cursor: str | None,
     as_json: bool,
 ) -> None:
-    """Prompts typed here, newest first (-a: everywhere); with QUERY, what holds its words.
+    """Prompts typed here, newest first (-a: everywhere); with QUERY, those with its words.
 
-    Kept by agents that write here with add_prompt; an import does not fill it.
+    Written by agents that call add_prompt; an import does not fill this history.
 
     In a pipe each line is, tab-separated: time, source, session id, directory, text.
     """
     query = " ".join(words) or None
     with open_store(options) as store:
-        page = store.prompts(query, **where.filters(), limit=limit or 50, cursor=cursor)
-    if as_json:
-        output.write_json(
-            {"prompts": list(map(asdict, page)), "next_cursor": page.next_cursor}
+        page = store.prompts(
+            query, **filters.keywords(), limit=limit or 50, cursor=cursor
         )
-    elif output.screen().terminal and page.items:
-        output.page(_prompt_table(page))
-    else:
-        for p in page:
-            output.write_tsv(
-                iso(p.time_created), p.source, p.session_id, p.directory, p.text
-            )
+
+    more = {"next_cursor": page.next_cursor}
+    listing = output.Listing(
+        "prompts", page.items, asdict, _prompt_values, _prompt_table, more
+    )
+    listing.write(as_json=as_json)
+
     if not page.items:
-        more = "" if where.everywhere else " here · -a for every project"
-        say(f"no prompts{more}")
-        finds, what = command("search", "--help"), "describes how to search sessions"
-        if query is not None and len(query) <= MAX_TYPED:
-            finds = command("search", "-a", "--role", "user", "--", *words)
-            what = "finds it in sessions"
-        say(f"an import does not fill the prompt history: {finds} {what}")
+        say(f"no prompts{filters.wider}")
+        say(f"an import does not fill the prompt history: {_instead(words)}")
     elif page.next_cursor and not as_json:
-        say(f"more: {shared.further(page.next_cursor)}")
+        say(shared.further(page.next_cursor))
 
 
-def _prompt_table(page: Page[Prompt]) -> Iterator[str]:
-    rows = [[ago(p.time_created), p.source, p.text] for p in page]
+def _instead(words: tuple[str, ...]) -> str:
+    """Return the search that finds *words* in sessions, where an import puts prompts."""
+    if words and len(" ".join(words)) <= MAX_TYPED:
+        search = command("search", "-a", "--role", "user", "--", *words)
+        return f"{search} finds it in sessions"
+    return f"{command('search', '--help')} describes how to search sessions"
+
+
+def _prompt_values(prompt: Prompt) -> list[Any]:
+    return [
+        iso(prompt.time_created),
+        prompt.source,
+        prompt.session_id,
+        prompt.directory,
+        prompt.text,
+    ]
+
+
+def _prompt_table(prompts: Sequence[Prompt]) -> Iterator[str]:
+    rows = [[ago(p.time_created), p.source, p.text] for p in prompts]
     return output.table(
         ["TYPED", "SOURCE", "PROMPT"], rows, right="TYPED", spare="SOURCE"
     )

@@ -1,4 +1,4 @@
-"""``title``, ``label``, ``archive`` and ``unarchive``: what a person notes on sessions."""
+"""``title``, ``label``, ``archive`` and ``unarchive``: the user's own notes on sessions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, find, find_message, open_store, say, terminal
+from sessiondb.cli.opening import (
+    Options,
+    find,
+    find_all,
+    find_message,
+    open_store,
+    say,
+)
 from sessiondb.cli.text import count
 
 
@@ -18,7 +25,7 @@ from sessiondb.cli.text import count
 @shared.as_json
 @click.pass_obj
 def title_command(options: Options, *, ref: str, text: str, as_json: bool) -> None:
-    """Name session REF; an import never changes it again."""
+    """Name session REF; an import never changes that name."""
     from sessiondb.model import session_json
 
     with open_store(options, writing=True) as store:
@@ -37,7 +44,7 @@ def title_command(options: Options, *, ref: str, text: str, as_json: bool) -> No
 def label_command(
     options: Options, *, ref: str, message: str, name: str | None, as_json: bool
 ) -> None:
-    """Call message M (id, seq or label) of session REF by NAME; without NAME, by no name."""
+    """Name message M (id, seq or label) of session REF; without NAME, remove its name."""
     with open_store(options, writing=True) as store:
         session = find(store, ref)
         store.label(session, find_message(store, session, message), name)
@@ -50,7 +57,7 @@ def label_command(
 @shared.as_json
 @click.pass_obj
 def archive_command(options: Options, *, refs: tuple[str, ...], as_json: bool) -> None:
-    """Leave sessions out of lists and searches; `--archived` shows them there."""
+    """Hide sessions from lists and searches; --archived shows them there."""
     _set_archived(options, refs, as_json, archived=True)
 
 
@@ -71,17 +78,16 @@ def _set_archived(
     from sessiondb.model import session_json
 
     with open_store(options, writing=True) as store:
-        # All names are resolved before anything is written: one that is wrong changes nothing.
-        name = terminal()
-        named = [store.session(ref, terminal=name) for ref in refs]
-        sessions = list({session.id: session for session in named}.values())
+        # All names are resolved before anything is written: a wrong one changes nothing.
+        named = {session.id: session for session in find_all(store, refs)}
         with store.effects() as fx:
-            for session in sessions:
-                (fx.archive if archived else fx.unarchive)(session)
-        after = [store.session(session) for session in sessions]
+            change = fx.archive if archived else fx.unarchive
+            for session in named.values():
+                change(session)
+        after = [store.session(session) for session in named.values()]
+
     if as_json:
         output.write_json({"sessions": list(map(session_json, after))})
     else:
-        say(
-            f"{'archived' if archived else 'unarchived'} {count(len(after), 'session')}"
-        )
+        done = "archived" if archived else "unarchived"
+        say(f"{done} {count(len(after), 'session')}")

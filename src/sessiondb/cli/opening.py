@@ -1,4 +1,4 @@
-"""Which database a command works on, and what is remembered about the session it used."""
+"""Which database a command works on, and which session a name on its command line means."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import contextlib
 import gc
 import os
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,13 +20,12 @@ from sessiondb.hints import command, with_database
 
 if TYPE_CHECKING:
     from sessiondb.engine.sqlite.salvage import ReadableCopy
+    from sessiondb.location.database import Database, Scope
     from sessiondb.model import Message, Session
     from sessiondb.store import Store
 
 
-#: The exit code of a command that a person interrupted.
-INTERRUPTED = 130
-#: Characters of a command line that is shown again.
+#: Characters of a command line that is repeated in a hint.
 MAX_TYPED = 1_000
 #: Digits of the largest seq; int() refuses 5,000 of them.
 MAX_DIGITS = 18
@@ -35,7 +36,7 @@ class Options:
     """The command line: what was typed, and the options before the command."""
 
     db: str | None = None
-    scope: str = "auto"
+    scope: Scope = "auto"
     color: str = "auto"
     verbose: bool = False
     damaged: bool = False
@@ -44,22 +45,30 @@ class Options:
 
     @property
     def database(self) -> list[str]:
-        """The options that chose the database: what a further command needs as well."""
+        """The options that chose the database, which a further command needs as well."""
         if self.db is not None:
             return ["--db", self.db]
         return [] if self.scope == "auto" else [f"--{self.scope}"]
 
     @property
     def wants_json(self) -> bool:
-        """Whether errors are to be JSON; known before the command line was understood."""
+        """Whether errors are reported as JSON; known before the command line is parsed."""
         end = self.argv.index("--") if "--" in self.argv else None
         return not {"--json", "--jsonl"}.isdisjoint(self.argv[:end])
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the command line is too long to be repeated in a hint."""
+        return sum(map(len, self.argv)) > MAX_TYPED
 
     def again(self, *more: str, without: str | None = None) -> str:
         """Return the command that was typed, with *more* options, for a hint.
 
         *without* is an option that is left out with its value.
         """
+        if self.is_long:
+            return command(*filter(None, [self.command]), "--help")
+
         kept: list[str] = []
         words = iter(self.argv)
         for word in words:
@@ -67,12 +76,16 @@ class Options:
                 next(words, None)
             elif without is None or not word.startswith(f"{without}="):
                 kept.append(word)
-        if sum(map(len, kept)) > MAX_TYPED:
-            return (
-                command(self.command, "--help") if self.command else command("--help")
-            )
+
         end = kept.index("--") if "--" in kept else len(kept)
         return command(*kept[:end], *more, *kept[end:])
+
+
+def scope_of(*, local: bool, global_: bool) -> Scope:
+    """Return the scope that ``--local`` and ``--global`` choose."""
+    if local:
+        return "local"
+    return "global" if global_ else "auto"
 
 
 def current() -> Options:
@@ -80,23 +93,50 @@ def current() -> Options:
     return click.get_current_context().find_object(Options) or Options()
 
 
+def here() -> str:
+    """Return the current directory, for a message."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return "a directory that is gone"
+
+
 def say(line: str) -> None:
-    """Write one line of talk to stderr, after what went to stdout; controls in it are shown."""
+    """Write one line to stderr, after what went to stdout; controls in it are escaped."""
     sys.stdout.flush()
     click.echo(visible(shortened(with_database(line, current().database))), err=True)
 
 
-def typed_yes(what: str) -> bool:
-    """Ask whether to do *what*; only a typed yes is one."""
-    click.echo(f"Type yes to {what}: ", err=True, nl=False)
-    return sys.stdin.readline().strip() == "yes"
+def locate(options: Options) -> Database:
+    """Return where the database of this invocation is, without opening it.
+
+    A database that is not used because it is not trusted is reported.
+    """
+    from sessiondb.location.database import resolve
+
+    found = resolve(options.db, scope=options.scope)
+    if found.notice:
+        say(found.notice)
+    return found
+
+
+def existing(options: Options) -> Path:
+    """Return the path of the database without opening it; raises `NotFoundError`."""
+    path = locate(options).path
+    if path is None or not path.exists():
+        raise NotFoundError(
+            f"no database at {path or ':memory:'}",
+            hint=f"{command('init')} creates it",
+        )
+    return path
 
 
 def open_store(options: Options, *, writing: bool = False) -> Store:
-    """Open the database of this invocation; it is made unless ``--db`` names a missing one to read.
+    """Open the database of this invocation.
 
-    A database that cannot be written here is opened for reading alone. How durable
-    a write is says config.toml.
+    It is created if it does not exist, except for reading where ``--db`` names it. A
+    database that cannot be written here is opened read-only. config.toml sets how
+    durable a write is.
     """
     from sessiondb.location import load_config
     from sessiondb.store import Store
@@ -104,12 +144,12 @@ def open_store(options: Options, *, writing: bool = False) -> Store:
     if not gc.isenabled():  # see `cli.run`
         gc.freeze()
         gc.enable()
-    create = writing or options.db is None
+
     try:
         store = Store.open(
             options.db,
             scope=options.scope,
-            create=create,
+            create=writing or options.db is None,
             durability=load_config().durability,
         )
     except ReadOnlyError:
@@ -118,19 +158,21 @@ def open_store(options: Options, *, writing: bool = False) -> Store:
         store = Store.open(
             options.db, scope=options.scope, create=False, read_only=True
         )
+
     if store.location.notice:
         say(store.location.notice)
     if not writing:
-        store.read_past_damage(partial(_say_damage, options))
+        store.read_past_damage(partial(_report_damage, options))
     return store
 
 
-def _say_damage(options: Options, copy: ReadableCopy) -> None:
-    """Say what is missing from what follows; the command exits with 4 then."""
+def _report_damage(options: Options, copy: ReadableCopy) -> None:
+    """Report what is missing from the output that follows; the exit code is 4 then."""
     options.damaged = True
     lost = ", ".join(f"{number:,} of {table}" for table, number in copy.lost.items())
     say(
-        f"the file is damaged; rows that cannot be read: {lost or 'none, only its indexes'}"
+        "the file is damaged; rows that cannot be read: "
+        f"{lost or 'none, only its indexes'}"
     )
 
 
@@ -140,9 +182,8 @@ def terminal() -> str | None:
     A program that runs us through pipes has none, so it never moves a person's ``@``.
     """
     for descriptor in (0, 1, 2):
-        with contextlib.suppress(
-            OSError, AttributeError
-        ):  # not every system has terminals
+        # AttributeError: not every system has terminals.
+        with contextlib.suppress(OSError, AttributeError):
             # The session leader distinguishes two terminals that got the same name in turn.
             leader = os.getsid(0) if hasattr(os, "getsid") else 0
             return f"{os.ttyname(descriptor)}:{leader}"
@@ -151,31 +192,38 @@ def terminal() -> str | None:
 
 def find(store: Store, ref: str) -> Session:
     """Return the session that *ref* names and remember it as the last one used here."""
-    found = store.session(ref, terminal=terminal())
+    (found,) = find_all(store, [ref])
     remember(store, found)
     return found
 
 
+def find_all(store: Store, refs: Iterable[str]) -> list[Session]:
+    """Return the sessions that *refs* name; raises `NotFoundError` before any is used."""
+    name = terminal()
+    return [store.session(ref, terminal=name) for ref in refs]
+
+
 def find_message(store: Store, session: Session, name: str) -> Message:
-    """Return the message that a person names by id or label, else by seq if it is a number."""
+    """Return the message that *name* is the id or label of, else the one with that seq."""
     try:
         return store.message(session, name)
     except NotFoundError:
-        is_seq = name.isascii() and name.isdigit() and len(name) <= MAX_DIGITS
-        if not is_seq or int(name) == 0:
+        is_number = name.isascii() and name.isdigit() and len(name) <= MAX_DIGITS
+        if not is_number or int(name) == 0:
             raise
         return store.message(session, int(name))
 
 
 def find_default(store: Store) -> Session:
-    """Return the session used last in this terminal and directory, else the newest one here."""
+    """Return the last session used in this terminal and directory, else the newest here."""
     try:
         return find(store, "@")
     except NotFoundError as error:
-        from sessiondb.cli.emptiness import here
-
-        hint = f"{command('list', '-a')} shows every session; {command('import')} imports them"
-        raise NotFoundError(f"no session in {here()}", hint=hint) from error
+        everywhere = f"{command('list', '-a')} shows every session"
+        raise NotFoundError(
+            f"no session in {here()}",
+            hint=f"{everywhere}; {command('import')} imports them",
+        ) from error
 
 
 def remember(store: Store, session: Session) -> None:

@@ -1,10 +1,10 @@
-"""Options that several commands share: formats of output, FILTERS, moments, REF."""
+"""Options that several commands share: forms of output, FILTERS, moments, REF."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,14 +12,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sessiondb.cli import paths
-from sessiondb.cli.opening import current
+from sessiondb.cli.opening import current, find_all, here
+from sessiondb.cli.usage import exclusive
 from sessiondb.errors import abridged
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-F = TypeVar("F", bound=Callable[..., Any])
+    from sessiondb.model import Session
+    from sessiondb.store import Store
 
+F = TypeVar("F", bound=Callable[..., Any])
+Option = Callable[[Any], Any]
+
+PATH = paths.PATH
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 _as_jsonl = click.option(
     "--jsonl", "as_jsonl", is_flag=True, help="One JSON object a line."
@@ -30,8 +36,29 @@ _limit = click.option(
 _cursor = click.option(
     "--cursor", metavar="C", help="Continue after the page that named C."
 )
-PATH = paths.PATH
-_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+def gathered(
+    name: str, make: Callable[..., Any], options: Mapping[str, Option]
+) -> Callable[[F], F]:
+    """Add *options*; the command gets ``make(**their values)`` as the argument *name*."""
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def collected(*args: Any, **given: Any) -> Any:
+            values = {option: given.pop(option) for option in options}
+            return function(*args, **{name: make(**values)}, **given)
+
+        return _stacked(collected, options.values())  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def _stacked(function: Any, options: Iterable[Option]) -> Any:
+    """Decorate *function* so that its help lists *options* in this order."""
+    for option in reversed(list(options)):
+        function = option(function)
+    return function
 
 
 def as_json_or_jsonl(function: F) -> F:
@@ -39,15 +66,14 @@ def as_json_or_jsonl(function: F) -> F:
 
     @wraps(function)
     def checked(*args: Any, as_json: bool, as_jsonl: bool, **rest: Any) -> Any:
-        if as_json and as_jsonl:
-            raise click.UsageError("--json and --jsonl exclude each other")
+        exclusive({"--json": as_json, "--jsonl": as_jsonl})
         return function(*args, as_json=as_json, as_jsonl=as_jsonl, **rest)
 
     return as_json(_as_jsonl(checked))  # type: ignore[return-value]
 
 
 class Ref(click.ParamType):  # type: ignore[type-arg]
-    """A name of a session, as typed; what it names, the store finds out."""
+    """The name of a session, as typed; the store resolves it."""
 
     name = "REF"
 
@@ -57,7 +83,7 @@ class Ref(click.ParamType):  # type: ignore[type-arg]
         param: click.Parameter,  # noqa: ARG002
         incomplete: str,
     ) -> list[CompletionItem]:
-        """Return names of sessions that begin so."""
+        """Return names of sessions that begin with *incomplete*."""
         from sessiondb.cli.completing import sessions
 
         return sessions(ctx, incomplete)
@@ -90,14 +116,14 @@ def paged(function: F) -> F:
 
 
 def further(cursor: str) -> str:
-    """Return the command that shows what comes after a page."""
-    return current().again("--cursor", cursor, without="--cursor")
+    """Return what a command says about the page after the one it showed."""
+    return f"more: {current().again('--cursor', cursor, without='--cursor')}"
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]
     """A point in time, as Unix ms: ``today``, ``yesterday``, ``7d``, a date, a month, ISO time.
 
-    A day or month is meant completely: as the *end* of a span it is the midnight after it.
+    A day or month means all of it: as the *end* of a span it is the midnight after it.
     """
 
     name = "T"
@@ -122,9 +148,9 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
         now = datetime.now().astimezone()
         if back := re.fullmatch(r"(\d{1,6})([hdw])", text):
             return now - timedelta(**{_UNITS[back[2]]: int(back[1])})
-        names = {"today": 0, "yesterday": 1}
-        if text in names:
-            text = (now.date() - timedelta(days=names[text])).isoformat()
+
+        if text in _DAYS_AGO:
+            text = (now.date() - timedelta(days=_DAYS_AGO[text])).isoformat()
         if re.fullmatch(r"\d{4}-\d\d-\d\d", text):
             # Naive, so that midnight is found also on the day the clocks change.
             return datetime.fromisoformat(text) + timedelta(days=int(self._end))
@@ -135,9 +161,16 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
         return datetime.fromisoformat(text.upper())
 
 
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+_DAYS_AGO = {"today": 0, "yesterday": 1}
+
+
 @dataclass(frozen=True, slots=True)
-class Where:
-    """The FILTERS of a command line. Times are Unix ms; None does not narrow."""
+class Filters:
+    """The FILTERS of a command line. Times are Unix ms; None does not narrow.
+
+    Raises `click.UsageError` for both *everywhere* and a *project*.
+    """
 
     everywhere: bool = False
     project: str | None = None
@@ -149,29 +182,41 @@ class Where:
     archived: bool = False
     subagents: bool = False
 
+    def __post_init__(self) -> None:
+        exclusive({"-a": self.everywhere, "--project": self.project})
+
     @property
     def filtered(self) -> bool:
-        """True when something else than the project was chosen."""
+        """True if something other than the project was chosen."""
         chosen = (self.source, self.agent, self.since, self.until, self.title)
         return any(value is not None for value in chosen)
 
     @property
     def narrows(self) -> bool:
-        """True when something beyond the default was chosen, so that a removal is meant."""
-        kept = {**asdict(self), "archived": False, "subagents": False}
-        return Where(**kept) != Where()
+        """True if something beyond the default was chosen, so that a removal is meant."""
+        return replace(self, archived=False, subagents=False) != Filters()
 
-    def filters(self, *without: str) -> dict[str, Any]:
-        """Return the keywords of `Store.sessions` and friends, but those named."""
+    @property
+    def place(self) -> str:
+        """Where these filters look, for a message."""
+        return "in any project" if self.everywhere else f"in {self.project or here()}"
+
+    @property
+    def wider(self) -> str:
+        """What a message adds to say where else to look; empty if nowhere."""
+        return "" if self.everywhere else " here · -a for every project"
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the keywords of `Store.sessions` and of the other reads with filters."""
         from sessiondb.repository.sessions import ALL, HERE
 
         found = asdict(self)
         scope = self.project if self.project is not None else HERE
         found["project"] = ALL if found.pop("everywhere") else scope
-        return {name: value for name, value in found.items() if name not in without}
+        return found
 
 
-_FILTERS = {
+_FILTERS: dict[str, Option] = {
     "everywhere": click.option(
         "-a", "--all", "everywhere", is_flag=True, help="Every project."
     ),
@@ -194,23 +239,31 @@ _FILTERS = {
     "archived": click.option("--archived", is_flag=True, help="Archived ones too."),
     "subagents": click.option("--subagents", is_flag=True, help="Subagents too."),
 }
+#: Adds FILTERS; the command gets them as ``filters``.
+filters = gathered("filters", Filters, _FILTERS)
 
 
-def filters(*names: str) -> Callable[[F], F]:
-    """Add FILTERS (all, or those named); the command gets them as ``where``, a `Where`."""
-    chosen = names or tuple(_FILTERS)
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The sessions that a command is about: those named, or all that FILTERS choose."""
 
-    def decorate(function: F) -> F:
-        @wraps(function)
-        def collected(*args: Any, **given: Any) -> Any:
-            where = Where(**{name: given.pop(name) for name in chosen})
-            if where.everywhere and where.project is not None:
-                raise click.UsageError("-a and --project exclude each other")
-            return function(*args, where=where, **given)
+    refs: tuple[str, ...]
+    filters: Filters
 
-        decorated: Any = collected
-        for name in reversed(chosen):
-            decorated = _FILTERS[name](decorated)
-        return decorated  # type: ignore[no-any-return]
+    def check(self, verb: str) -> None:
+        """Raise `click.UsageError` for both, and for none: no command means all by default."""
+        if self.refs and self.filters != Filters():
+            raise click.UsageError("give sessions or filters, not both")
+        if not self.refs and not self.filters.narrows:
+            raise click.UsageError(
+                f"name the sessions to {verb}, or filters that choose them"
+            )
 
-    return decorate
+    def sessions(self, store: Store) -> Iterator[Session]:
+        """Yield the sessions; those that filters choose newest first."""
+        from sessiondb.maintenance import every
+
+        if self.refs:
+            yield from find_all(store, self.refs)
+        else:
+            yield from every(store, **self.filters.keywords())

@@ -1,7 +1,7 @@
-"""stdout: exact JSON, tab-separated lines in a pipe, aligned tables and a pager on a terminal.
+"""stdout: JSON, tab-separated lines in a pipe, aligned tables and a pager on a terminal.
 
-JSON is UTF-8 whatever the locale; NaN and infinities, for which JSON has no
-word, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, bytes are
+JSON is UTF-8 whatever the locale; NaN and infinities, which JSON cannot
+represent, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, bytes are
 ``{"base64": …}``.
 """
 
@@ -12,19 +12,21 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import click
 
-from sessiondb.cli.opening import Options
+from sessiondb.cli.opening import current
 from sessiondb.cli.text import TAB, cell, cut, escape_json, one_line, pad, wrap
+
+T = TypeVar("T")
 
 #: The width below which no column of a table is cut.
 MIN_COLUMN = 8
-#: The same of the last column, and of a title.
+#: The same for the last column, and for a title.
 MIN_TITLE = 16
 
 
@@ -38,13 +40,11 @@ class Screen:
     height: int
 
     def style(self, text: str, **how: Any) -> str:
-        """Return *text* in the style that `click.style` knows, where there is colour."""
+        """Return *text* in the style that `click.style` knows, if there is colour."""
         # Without a style it would still end in the sequence that resets one.
-        return (
-            click.style(text, **how)
-            if self.color and text and any(how.values())
-            else text
-        )
+        if not (self.color and text and any(how.values())):
+            return text
+        return click.style(text, **how)
 
     def rows(self, text: str, indent: str = "", **how: Any) -> Iterator[str]:
         """Yield a line after *indent*, on a terminal in as many rows as it takes."""
@@ -59,15 +59,47 @@ class Screen:
 
 
 def screen() -> Screen:
-    """Return what stdout is in this invocation; NO_COLOR and ``--color`` are honoured."""
+    """Return what stdout is in this invocation; honours NO_COLOR and ``--color``."""
     terminal = sys.stdout.isatty()
-    options = click.get_current_context().find_object(Options) or Options()
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    color = options.color == "always" or (
-        options.color == "auto" and terminal and not plain
-    )
     columns, lines = shutil.get_terminal_size()
-    return Screen(terminal, color, columns, lines)
+    return Screen(terminal, _has_color(terminal), columns, lines)
+
+
+def _has_color(terminal: bool) -> bool:
+    chosen = current().color
+    if chosen != "auto":
+        return chosen == "always"
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return terminal and not plain
+
+
+@dataclass(frozen=True, slots=True)
+class Listing(Generic[T]):
+    """Items in each form that a command can be asked for.
+
+    ``--json`` is one document with the list *name* and the fields *more*, ``--jsonl``
+    an item a line. A pipe gets tab-separated *values*, a terminal a *table*; for no
+    item both are empty.
+    """
+
+    name: str
+    items: Sequence[T]
+    as_json: Callable[[T], Any]
+    values: Callable[[T], Sequence[Any]]
+    table: Callable[[Sequence[T]], Iterator[str]]
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def write(self, *, as_json: bool = False, as_jsonl: bool = False) -> None:
+        """Write the items in the form that was asked for, or that suits stdout."""
+        if as_json:
+            write_json({self.name: [*map(self.as_json, self.items)], **self.more})
+        elif as_jsonl:
+            write_jsonl(map(self.as_json, self.items))
+        elif not screen().terminal:
+            for item in self.items:
+                write_tsv(*self.values(item))
+        elif self.items:
+            page(self.table(self.items))
 
 
 def write(text: str) -> None:
@@ -80,24 +112,34 @@ def _bytes(data: bytes) -> None:
 
 
 def page(lines: Iterable[str]) -> None:
-    """Write lines as they come; what does not fit on a terminal goes through ``$PAGER``."""
-    shown, coming = screen(), iter(lines)
-    first: list[str] = []
+    """Write lines as they come; ``$PAGER`` shows what does not fit on a terminal."""
+    coming: Iterator[str] = (f"{line}\n" for line in lines)
+    shown = screen()
     if shown.terminal:
-        from rich.cells import cell_len
+        first, fits = _screenful(coming, shown)
+        coming = chain(first, coming)
+        if not fits:
+            # R: let our colours pass; X: leave the text on the screen.
+            os.environ.setdefault("LESS", "RX")
+            click.echo_via_pager(coming, color=shown.color)
+            return
 
-        rows = 0
-        for line in coming:
-            first.append(line + "\n")
-            rows += max(1, -(-cell_len(click.unstyle(line)) // shown.width))
-            if rows >= shown.height:
-                # R: let our colours pass; X: leave the text on the screen.
-                os.environ.setdefault("LESS", "RX")
-                rest = (line + "\n" for line in coming)
-                click.echo_via_pager(chain(first, rest), color=shown.color)
-                return
-    for text in chain(first, (line + "\n" for line in coming)):
+    for text in coming:
         write(text)
+
+
+def _screenful(lines: Iterator[str], shown: Screen) -> tuple[list[str], bool]:
+    """Take lines until the screen is full; return them, and whether all of them fit."""
+    from rich.cells import cell_len
+
+    first: list[str] = []
+    rows = 0
+    for line in lines:
+        first.append(line)
+        rows += max(1, -(-cell_len(click.unstyle(line.rstrip("\n"))) // shown.width))
+        if rows >= shown.height:
+            return first, False
+    return first, True
 
 
 def write_tsv(*values: Any) -> None:
@@ -129,9 +171,9 @@ def _finite(value: Any) -> Any:
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if isinstance(value, Mapping):
         return {key: _finite(item) for key, item in value.items()}
-    return (
-        [_finite(item) for item in value] if isinstance(value, list | tuple) else value
-    )
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
 
 
 def write_json(value: Any) -> None:
@@ -145,7 +187,7 @@ def write_document(text: str) -> None:
 
 
 def write_jsonl(values: Iterable[Any]) -> None:
-    """Write one JSON document a line, each as soon as it is there."""
+    """Write one JSON document a line, each as soon as it is available."""
     for value in values:
         write_json(value)
 
@@ -171,7 +213,7 @@ def write_array(values: Iterable[Any], before: str = "", after: str = "") -> Non
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], right: str = "", spare: str = ""
 ) -> Iterator[str]:
-    """Yield the lines of an aligned table; the widest columns give way to the screen.
+    """Yield the lines of an aligned table; its widest columns shrink to fit the screen.
 
     *right* names the columns that are aligned to the right, *spare* those that a
     narrow screen leaves out, the first one first; both separated by spaces.
@@ -179,12 +221,8 @@ def table(
     shown, fixed = screen(), right.split()
     lines = [list(head), *([one_line(value) for value in row] for row in rows)]
     columns = dict(zip(head, zip(*lines, strict=True), strict=True))
-    for name in ["", *spare.split()]:
-        columns.pop(name, None)
-        room = shown.width - 2 * (len(columns) - 1)
-        widths = _widths(columns, fixed, room)
-        if sum(widths.values()) <= room:
-            break
+    columns, widths = _fitting(columns, fixed, spare.split(), shown.width)
+
     for number, row in enumerate(zip(*columns.values(), strict=True)):
         cells = [
             pad(cut(value, widths[name]), widths[name], right=name in fixed)
@@ -194,16 +232,34 @@ def table(
         yield line if number else shown.style(line, bold=True)
 
 
-def _widths(
-    columns: Mapping[str, Sequence[str]], fixed: list[str], room: int
-) -> dict[str, int]:
-    """Return the widths of columns; those of words give way until all fit, as far as they can."""
+Columns = dict[str, tuple[str, ...]]
+
+
+def _fitting(
+    columns: Columns, fixed: list[str], spare: list[str], width: int
+) -> tuple[Columns, dict[str, int]]:
+    """Return the columns that fit, and their widths; without *spare* ones if need be."""
+    columns = dict(columns)
+    for name in [None, *spare]:
+        if name is not None:
+            columns.pop(name, None)
+        room = width - 2 * (len(columns) - 1)
+        widths = _widths(columns, fixed, room)
+        if sum(widths.values()) <= room:
+            break
+    return columns, widths
+
+
+def _widths(columns: Columns, fixed: list[str], room: int) -> dict[str, int]:
+    """Return the widths of columns; those of words shrink until all fit, or to a minimum."""
     from rich.cells import cell_len
 
     widths = {name: max(map(cell_len, column)) for name, column in columns.items()}
     least = {name: MIN_COLUMN for name in columns if name not in fixed}
-    if (last := list(columns)[-1]) in least:
+    last = list(columns)[-1]
+    if last in least:
         least[last] = MIN_TITLE
+
     while sum(widths.values()) > room:
         wide = [name for name, width in least.items() if widths[name] > width]
         if not wide:

@@ -1,4 +1,7 @@
-"""The type of every option and argument that is a path; alone, because ``--help`` needs it."""
+"""The type of every option and argument that is a path.
+
+A module of its own, because ``--help`` needs it and little else.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,10 @@ MAX_PATH = 32_768 if os.name == "nt" else 4_096
 
 
 class AnyPath(click.Path):
-    """A file or folder, for the sake of completion: what it is, each command finds out.
+    """A path that shells complete; each command checks what is there.
 
-    No path of any system, so refused: nothing, NUL, half a character, too much.
+    Text that is not a path on any system is refused: empty, with NUL, with half a
+    character, or too long.
     """
 
     def __init__(self) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import cast
+import os
 
 import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.emptiness import here
-from sessiondb.cli.opening import Options, open_store, say
+from sessiondb.cli.opening import Options, here, locate, open_store, say
 from sessiondb.cli.text import count
-from sessiondb.errors import NotFoundError
+from sessiondb.errors import NotFoundError, abridged
 from sessiondb.hints import command
 from sessiondb.location import database as location
 from sessiondb.location import trust
+from sessiondb.location.directories import expanded
 
 
 @click.command("path")
@@ -22,9 +22,7 @@ from sessiondb.location import trust
 @click.pass_obj
 def path_command(options: Options, *, as_json: bool) -> None:
     """Print the path of the database that is used here; it need not exist yet."""
-    found = location.resolve(options.db, scope=cast("location.Scope", options.scope))
-    if found.notice:
-        say(found.notice)
+    found = locate(options)
     path = str(found.path or ":memory:")
     if as_json:
         exists = found.path is not None and found.path.exists()
@@ -35,21 +33,25 @@ def path_command(options: Options, *, as_json: bool) -> None:
 
 @click.command("init")
 @click.option(
-    "--local", "here", is_flag=True, help="For this project, in .sessiondb at its root."
+    "--local",
+    "for_project",
+    is_flag=True,
+    help="For this project, in .sessiondb at its root.",
 )
 @shared.as_json
 @click.pass_obj
-def init_command(options: Options, *, here: bool, as_json: bool) -> None:
-    """Make the database, unless it is there; prints its path.
+def init_command(options: Options, *, for_project: bool, as_json: bool) -> None:
+    """Create the database unless it exists; prints its path.
 
-    With --local it is one for this project alone: git ignores it, and every
+    With --local it is for this project alone: git ignores it, and every
     command in this project uses it from then on.
     """
-    if here:
+    if for_project:
         if options.db is not None or options.scope == "global":
             raise click.UsageError("init --local chooses the database itself")
         made = location.init_local()
         options = Options(db=str(made.path))
+
     with open_store(options, writing=True) as store:
         if as_json:
             output.write_json({"path": str(store.path)})
@@ -63,21 +65,22 @@ def init_command(options: Options, *, here: bool, as_json: bool) -> None:
 def trust_command(directory: str | None, *, revoke: bool) -> None:
     """Use the database that came with the project of DIR (default: here).
 
-    Until then a database that was not made on this machine is not read and not
+    Until then a database that was not made on this machine is neither read nor
     written: a cloned repository must not decide where transcripts go.
     """
     path = location.find_local(directory)
     if path is None:
-        place = directory or here()
-        hint = f"{command('init', '--local')} makes one"
-        raise NotFoundError(f"no project-local database at {place}", hint=hint)
-    if revoke:
-        say(
-            f"{'not trusted any more' if trust.revoke(path) else 'was not trusted'}: {path}"
+        raise NotFoundError(
+            f"no project-local database at {directory or here()}",
+            hint=f"{command('init', '--local')} creates one",
         )
+    if not revoke:
+        trust.accept(path)
+        say(f"trusted: {path}")
         return
-    trust.accept(path)
-    say(f"trusted: {path}")
+
+    was_trusted = trust.revoke(path)
+    say(f"{'no longer trusted' if was_trusted else 'was not trusted'}: {path}")
 
 
 @click.command("relink")
@@ -86,7 +89,16 @@ def trust_command(directory: str | None, *, revoke: bool) -> None:
 @shared.as_json
 @click.pass_obj
 def relink_command(options: Options, *, old: str, new: str, as_json: bool) -> None:
-    """Move the sessions of directory OLD, and of those below it, to NEW."""
+    """Move the sessions of directory OLD, and of those below it, to NEW.
+
+    For a directory that was moved: NEW has to exist.
+    """
+    # A typing error would hide every session of OLD from the lists of its project.
+    if not os.path.isdir(expanded(new)):
+        raise NotFoundError(
+            f"no directory {abridged(new)}", hint="move the directory first"
+        )
+
     with open_store(options, writing=True) as store:
         moved = store.relink(old, new).moved
     if as_json:

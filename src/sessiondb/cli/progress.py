@@ -1,7 +1,7 @@
-"""How far a long command is: a bar on stderr, gone when it ends.
+"""The progress of a long command: a bar on stderr that disappears when it ends.
 
-Only a terminal is drawn on. Anywhere else nothing is written, nothing is loaded,
-and what is counted passes through untouched.
+It is drawn on a terminal alone. Anywhere else nothing is written, nothing is
+loaded, and what is counted passes through untouched.
 """
 
 from __future__ import annotations
@@ -12,25 +12,24 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-import click
-
-from sessiondb.cli.opening import Options
+from sessiondb.cli.opening import current
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 T = TypeVar("T")
-#: Seconds between two looks at how far something is.
+#: Seconds between two updates of a bar that watches something.
 EVERY = 0.1
 
 
 def counted(
     items: Iterable[T], what: str, total: int | None = None, *, quiet: bool = False
 ) -> Generator[T]:
-    """Yield sessions, showing how many there were of *total* (None: unknown); not if *quiet*."""
+    """Yield *items*, showing how many sessions there were of *total* (None: unknown)."""
     if quiet or not sys.stderr.isatty():
         yield from items
         return
+
     of = "" if total is None else f" of {total:,}"
     with _bar(f"{{task.completed:,.0f}}{of} sessions") as bar:
         task = bar.add_task(what, total=total)
@@ -43,13 +42,14 @@ def counted(
 def watched(
     done: Callable[[], int], what: str, total: int, *, quiet: bool = False
 ) -> Iterator[None]:
-    """Show how many of *total* bytes are *done* while the block runs; not if *quiet*.
+    """Show how many of *total* bytes are *done* while the block runs.
 
     *done* is called on a thread of its own.
     """
     if quiet or not sys.stderr.isatty():
         yield
         return
+
     ended = threading.Event()
     with _bar("{task.percentage:>3.0f}%") as bar:
         task = bar.add_task(what, total=max(total, 1))
@@ -71,10 +71,14 @@ def _bar(number: str) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    options = click.get_current_context().find_object(Options) or Options()
     # None leaves it to NO_COLOR and the terminal.
-    console = Console(stderr=True, no_color=True if options.color == "never" else None)
+    no_color = True if current().color == "never" else None
     return Progress(
-        TextColumn("{task.description}"), BarColumn(), TextColumn(number), TimeElapsedColumn(),
-        console=console, transient=True, redirect_stdout=False,
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn(number),
+        TimeElapsedColumn(),
+        console=Console(stderr=True, no_color=no_color),
+        transient=True,
+        redirect_stdout=False,
+    )

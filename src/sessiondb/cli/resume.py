@@ -1,8 +1,8 @@
 """``resume``: continue a session in the program it came from, or take it to another.
 
-The program replaces this process, in the session's own directory. What it is
-told are ids that came from other people's files, so an id that could be read as
-an option is refused, and no shell is asked.
+The program replaces this process, in the session's own directory. Its arguments are
+ids that came from other people's files, so an id that could be read as an option is
+refused, and no shell is involved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -38,33 +38,38 @@ TARGETS = ("opencode", "opencode2")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Run *command* in *directory*, after *taking* has imported a *file* of this text.
+    """Run *command* in *directory*, after *transfer* has imported *file* with this text.
 
-    *file* and *taking* are empty where the program has the session already.
+    *file* and *transfer* are empty if the program has the session already.
     """
 
     session: Session
     directory: str
     command: list[str]
-    taking: list[str]
-    file: str
-    text: str
+    transfer: list[str] = field(default_factory=list)
+    file: str = ""
+    text: str = ""
 
     def steps(self, database: Path, form: str) -> Iterator[list[str]]:
         """Yield the lines that a user would type to do all this by hand."""
-        if self.taking:
+        if self.transfer:
             ours = ["sessiondb", "--db", str(database), "export", self.session.id]
             yield [*ours, "--to", form, "-o", self.file]
         yield ["cd", self.directory]
-        if self.taking:
-            yield self.taking
+        if self.transfer:
+            yield self.transfer
         yield self.command
 
 
 @click.command("resume")
 @click.argument("ref", type=shared.REF, required=False)
-@click.option("--in", "into", metavar="TOOL", type=click.Choice(sorted({*resumable(), *TARGETS})),
-              help="Take it to this program (opencode, opencode2) and continue there.")  # fmt: skip
+@click.option(
+    "--in",
+    "into",
+    metavar="TOOL",
+    type=click.Choice(sorted({*resumable(), *TARGETS})),
+    help="Take it to this program (opencode, opencode2) and continue there.",
+)
 @click.option(
     "--print", "printing", is_flag=True, help="Print the commands, run nothing."
 )
@@ -78,56 +83,68 @@ def resume_command(
     printing: bool,
     as_json: bool,
 ) -> None:
-    """Go on with session REF in the program it came from (default: the last one used here).
+    """Continue session REF in the program it came from (default: the last one used here).
 
     --in opencode takes any session to OpenCode, in the generation that it has
-    there, else 1.x; --in opencode2 to OpenCode 2. That is a new session over
-    there, and this one stays as it is. --json prints what --print does.
+    there, else 1.x; --in opencode2 to OpenCode 2. It becomes a new session there,
+    and this one stays as it is. --json prints what --print does.
     """
     with open_store(options) as store:
         session = find_default(store) if ref is None else find(store, ref)
         plan = _planned(store, session, into)
-        path = file_of(store)
-        if printing or as_json:
-            steps = list(plan.steps(path, into or session.source))
-            _print(plan, steps, as_json)
-            return
-    _run(plan)
+        steps = list(plan.steps(file_of(store), into or session.source))
+    if printing or as_json:
+        _print(plan, steps, as_json)
+    else:
+        _run(plan)
 
 
 def _planned(store: Store, session: Session, into: str | None) -> Plan:
-    if into is None or (into == session.source and session.time_imported is not None):
+    came_from_there = into == session.source and session.time_imported is not None
+    if into is None or came_from_there:
         if session.time_detached is not None:
+            copies = command("fork", session.id)
             say(
                 f"it was continued here, which {session.source} does not see; "
-                f"{command('fork', session.id)} makes a copy that --in can take there"
+                f"{copies} makes a copy that --in can take there"
             )
-        return Plan(session, session.directory, _command(session), [], "", "")
+        return Plan(session, session.directory, _command(session))
+
     if into not in TARGETS:
         raise InvalidInputError(
-            f"{into} takes in no sessions that sessiondb can write",
-            hint=f"{command('resume', session.id, '--in', TARGETS[0])} continues it there",
+            f"sessiondb cannot write sessions that {into} imports",
+            hint=_elsewhere(session),
         )
-    return _taken(store, session, into)
+    return _transferred(store, session, into)
+
+
+def _elsewhere(session: Session) -> str:
+    return f"{command('resume', session.id, '--in', TARGETS[0])} continues it there"
 
 
 def _command(session: Session) -> list[str]:
-    """Return the plan that continues a session where it came from; raises `InvalidInputError`."""
-    name, found = session.source_id, resumable().get(session.source)
-    elsewhere = (
-        f"{command('resume', session.id, '--in', 'opencode')} continues it there"
-    )
+    """Return the command that continues a session where it came from.
+
+    Raises `InvalidInputError`.
+    """
+    name = session.source_id
     if name is None or session.time_imported is None:
         raise InvalidInputError(
-            f"{short_id(session.id)} is in no program but here", hint=elsewhere
+            f"{short_id(session.id)} was not imported from another program",
+            hint=_elsewhere(session),
         )
-    if found is None or name.startswith("-") or "/" in name:
-        why = f"{session.source} has no command that continues {abridged(name)}"
-        raise InvalidInputError(why, hint=elsewhere)
-    return [name if item == "{}" else item for item in found.split()]
+
+    pattern = resumable().get(session.source)
+    is_plain_id = not name.startswith("-") and "/" not in name
+    if pattern is None or not is_plain_id:
+        raise InvalidInputError(
+            f"{session.source} has no command that continues {abridged(name)}",
+            hint=_elsewhere(session),
+        )
+    return [name if item == "{}" else item for item in pattern.split()]
 
 
-def _taken(store: Store, session: Session, form: str) -> Plan:
+def _transferred(store: Store, session: Session, form: str) -> Plan:
     """Return the plan that takes a session to OpenCode."""
     from sessiondb.formats import exporter
     from sessiondb.formats.protocol import FILE
@@ -141,10 +158,11 @@ def _taken(store: Store, session: Session, form: str) -> Plan:
             text = "".join(item.chunks)
         else:
             say(f"{item.session_id}: {item.why}")
-    over = to.take_in(text, session.directory)
+
+    taken = to.take_in(text, session.directory)
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")
-    taking = [file if item == FILE else item for item in over.take_in]
-    return Plan(session, session.directory, over.resume, taking, file, text)
+    transfer = [file if item == FILE else item for item in taken.take_in]
+    return Plan(session, session.directory, taken.resume, transfer, file, text)
 
 
 def _print(plan: Plan, steps: list[list[str]], as_json: bool) -> None:
@@ -157,47 +175,46 @@ def _print(plan: Plan, steps: list[list[str]], as_json: bool) -> None:
     output.write(" &&\n".join(" ".join(map(word, step)) for step in steps) + "\n")
 
 
-def _other_target(plan: Plan) -> str:
-    """Return the generation of OpenCode that *plan* does not use."""
-    return TARGETS[0] if "session" in plan.taking else TARGETS[1]
-
-
 def _run(plan: Plan) -> NoReturn:
-    """Become the program; raises `SessionDBError` where it or the directory is missing."""
+    """Become the program; raises `SessionDBError` if it or the directory is missing."""
     program = plan.command[0]
     if shutil.which(program) is None:
         raise SessionDBError(
-            f"{program} is not installed: there is no such program on PATH",
+            f"{program} is not installed: it is not on PATH",
             hint=f"install it; {current().again('--print')} shows what would be run",
         )
     try:
         os.chdir(plan.directory)
     except OSError as error:
+        moves = command("relink", plan.directory, ".")
         raise NotFoundError(
             f"the directory of the session cannot be entered: {plan.directory}",
-            hint=f"if it was moved here, {command('relink', plan.directory, '.')} "
-            "moves its sessions along",
+            hint=f"if it was moved here, {moves} moves its sessions along",
         ) from error
+
     os.environ["PWD"] = plan.directory
-    if plan.taking:
-        _take(plan)
+    if plan.transfer:
+        _transfer(plan)
     sys.stdout.flush()
     os.execvp(program, plan.command)  # noqa: S606  no shell is meant
 
 
-def _take(plan: Plan) -> None:
-    """Let the program take in the session, from a file that only its owner reads."""
+def _transfer(plan: Plan) -> None:
+    """Let the program import the session, from a file that only its owner can read."""
     descriptor, name = tempfile.mkstemp(prefix="sessiondb-", suffix=".json")
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(plan.text.encode("utf-8", "surrogatepass"))
-        taking = [name if item == plan.file else item for item in plan.taking]
-        ended = subprocess.run(taking, stdout=sys.stderr, check=False)  # noqa: S603
+        transfer = [name if item == plan.file else item for item in plan.transfer]
+        ended = subprocess.run(transfer, stdout=sys.stderr, check=False)  # noqa: S603
     finally:
         Path(name).unlink()
+
     if ended.returncode:
+        # "session import" is a command of the second generation.
+        other = TARGETS[0] if "session" in plan.transfer else TARGETS[1]
+        tries = command("resume", plan.session.id, "--in", other)
         raise SessionDBError(
-            f"`{' '.join(plan.taking[:-1])}` failed with exit code {ended.returncode}",
-            hint="another generation may be installed: "
-            + command("resume", plan.session.id, "--in", _other_target(plan)),
+            f"`{' '.join(plan.transfer[:-1])}` failed with exit code {ended.returncode}",
+            hint=f"another generation may be installed: {tries}",
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,26 +11,29 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say
-from sessiondb.cli.output import MIN_COLUMN
 from sessiondb.cli.text import ago, cut, iso, one_line, short_id
 
 if TYPE_CHECKING:
-    from sessiondb.model import Hit, Page
+    from sessiondb.model import Hit
 
 
 @click.command("search")
 @click.argument("words", metavar="QUERY", nargs=-1, required=True)
-@shared.filters()
+@shared.filters
 @click.option(
-    "--role", type=click.Choice(["user", "assistant", "tool", "system", "event"]),
+    "--role",
+    type=click.Choice(["user", "assistant", "tool", "system", "event"]),
     help="Said by this role.",
-)  # fmt: skip
+)
 @click.option("--tool", metavar="NAME", help="In the calls of this tool.")
 @click.option(
-    "--order", type=click.Choice(["newest", "time", "rank"]), default="newest", show_default=True,
+    "--order",
+    type=click.Choice(["newest", "time", "rank"]),
+    default="newest",
+    show_default=True,
     help="Newest written, newest said, or best match first.",
-)  # fmt: skip
-@click.option("--all-hits", is_flag=True, help="Every hit, not one a session.")
+)
+@click.option("--all-hits", is_flag=True, help="Every hit, not one per session.")
 @shared.paged
 @shared.as_json_or_jsonl
 @click.pass_obj
@@ -38,7 +41,7 @@ def search_command(
     options: Options,
     *,
     words: tuple[str, ...],
-    where: shared.Where,
+    filters: shared.Filters,
     role: str | None,
     tool: str | None,
     order: str,
@@ -58,61 +61,66 @@ def search_command(
 
     with open_store(options) as store:
         page = store.search(
-            " ".join(words), **where.filters(), role=role, tool=tool, order=order,
-            all_hits=all_hits, limit=limit or 20, cursor=cursor,
-        )  # fmt: skip
-        unknown = [] if page.items else list(unknown_names(store, where))
-    if as_json:
-        output.write_json(
-            {"hits": list(map(hit_json, page)), "next_cursor": page.next_cursor}
+            " ".join(words),
+            **filters.keywords(),
+            role=role,
+            tool=tool,
+            order=order,
+            all_hits=all_hits,
+            limit=limit or 20,
+            cursor=cursor,
         )
-    elif as_jsonl:
-        output.write_jsonl(map(hit_json, page))
-    elif output.screen().terminal:
-        output.page(_hits(page))
-    else:
-        for hit in page:
-            s = hit.session
-            output.write_tsv(
-                s.id,
-                hit.seq,
-                hit.message_id,
-                iso(s.time_updated),
-                s.source,
-                s.title,
-                hit.snippet,
-            )
-    if unknown:
-        say(" · ".join(unknown))
-    else:
-        _say_what_is_left(page, where, as_json)
+        unknown = "" if page.items else unknown_names(store, filters)
+
+    more = {"next_cursor": page.next_cursor}
+    listing = output.Listing("hits", page.items, hit_json, _values, _shown, more)
+    listing.write(as_json=as_json, as_jsonl=as_jsonl)
+
+    if not page.items:
+        say(unknown or _nothing_found(filters))
+    elif page.next_cursor and not as_json:
+        say(shared.further(page.next_cursor))
 
 
-def _hits(page: Page[Hit]) -> Iterator[str]:
+def _values(hit: Hit) -> list[Any]:
+    s = hit.session
+    return [
+        s.id,
+        hit.seq,
+        hit.message_id,
+        iso(s.time_updated),
+        s.source,
+        s.title,
+        hit.snippet,
+    ]
+
+
+def _shown(hits: Sequence[Hit]) -> Iterator[str]:
     shown = output.screen()
-    for hit in page:
+    for hit in hits:
         s = hit.session
         facts = f"{short_id(s.id)}  {ago(s.time_updated)} · {one_line(s.source)}  "
-        title = cut(one_line(s.title) or "–", max(shown.width - len(facts), MIN_COLUMN))
-        yield facts + shown.style(title, bold=True)
+        room = max(shown.width - len(facts), output.MIN_COLUMN)
+        yield facts + shown.style(cut(one_line(s.title) or "–", room), bold=True)
+
         text = cut(one_line(hit.snippet), shown.width - 10)
-        yield f"  #{hit.seq if hit.seq is not None else '–':<6} {_marked(text)}"
+        yield f"  #{'–' if hit.seq is None else hit.seq:<6} {_marked(text)}"
 
 
 def _marked(snippet: str) -> str:
-    """Return a snippet with what stands in ‹ › in colour; without colour the marks stay."""
+    """Return a snippet with its words between ‹ and › in colour, or as it is without colour."""
     if not output.screen().color:
         return snippet
     on, off = click.style("|", fg="yellow", bold=True).split("|")
     return snippet.replace("\u2039", on).replace("\u203a", off) + off
 
 
-def _say_what_is_left(page: Page[Hit], where: shared.Where, as_json: bool) -> None:
-    if not page.items:
-        further = ["every project (-a)"] if not where.everywhere else []
-        further += ["--subagents"] if not where.subagents else []
-        further += ["--archived"] if not where.archived else []
-        more = f" · look further: {', '.join(further)}" if further else ""
-        say(f"nothing found · word* finds what begins with word{more}")
-    elif page.next_cursor and not as_json:
-        say(f"more: {shared.further(page.next_cursor)}")
+def _nothing_found(filters: shared.Filters) -> str:
+    wider = {
+        "every project (-a)": filters.everywhere,
+        "--subagents": filters.subagents,
+        "--archived": filters.archived,
+    }
+    further = ", ".join(name for name, chosen in wider.items() if not chosen)
+    more = f" · look further: {further}" if further else ""
+    return f"nothing found · word* finds what begins with word{more}"

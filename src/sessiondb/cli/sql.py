@@ -25,7 +25,7 @@ from sessiondb.errors import (
     abridged,
 )
 
-#: Actions allowed to a statement; all else, ATTACH and VACUUM INTO included, is a write somewhere.
+#: Actions allowed to a statement; any other, as ATTACH or VACUUM INTO, writes somewhere.
 _ALLOWED = {
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
@@ -43,6 +43,10 @@ _PRAGMAS = frozenset(
 _VIEWS = (
     "session_list, transcript, tool_call, usage_by_day, usage_by_model, session_tree"
 )
+#: Pragmas that set something if they have a value; for others it names what to look at.
+_SETTINGS = frozenset(
+    ("application_id", "encoding", "journal_mode", "page_size", "user_version")
+)
 #: Rows that a table on a terminal is measured by.
 _MEASURED = 200
 
@@ -52,16 +56,16 @@ _MEASURED = 200
 @shared.as_json
 @click.pass_obj
 def sql_command(options: Options, *, query: str | None, as_json: bool) -> int:
-    """Ask in SQL, reading only; without QUERY open the sqlite3 shell, reading only.
+    """Query with SQL, read-only; without QUERY open the sqlite3 shell, read-only.
 
-    Made for reading: the views session_list, transcript, tool_call,
+    Made for reading are the views session_list, transcript, tool_call,
     usage_by_day, usage_by_model and session_tree. A pipe gets tab-separated
     lines without a header.
     """
     with open_store(options) as store:
         path = file_of(store)
         if query is not None:
-            _ask(path, query, as_json)
+            _query(path, query, as_json)
             return 0
     return _shell(path)
 
@@ -69,65 +73,54 @@ def sql_command(options: Options, *, query: str | None, as_json: bool) -> int:
 def _shell(path: Path) -> int:
     program = shutil.which("sqlite3")
     if program is None:
-        raise NotFoundError(
-            "there is no sqlite3 shell here", hint="install it, or give a QUERY"
-        )
+        raise NotFoundError("no sqlite3 on PATH", hint="install it, or give a QUERY")
     return subprocess.run([program, "-readonly", str(path)], check=False).returncode  # noqa: S603
 
 
-def _ask(path: Path, query: str, as_json: bool) -> None:
+def _query(path: Path, query: str, as_json: bool) -> None:
     from sessiondb.engine.sqlite.connection import connect
+
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"QUERY is not valid Unicode: {abridged(query)}"
+        ) from error
 
     with closing(connect(path, mode="ro")) as connection:
         connection.set_authorizer(_authorize)
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         try:
-            query.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidInputError(
-                f"QUERY is not valid Unicode: {abridged(query)}"
-            ) from error
-        try:
-            cursor = connection.execute(query)
-            _write(cursor, as_json)
+            _write(connection.execute(query), as_json)
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise _error(error) from error
 
 
 def _authorize(action: int, first: str | None, second: str | None, *_: Any) -> int:
-    if action in _ALLOWED or (action, first) == _DECLARED:
-        return sqlite3.SQLITE_OK
+    allowed = action in _ALLOWED or (action, first) == _DECLARED
     if action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS:
-        # With a value most of these set something; on tables and checks it is what to look at.
-        setting = {
-            "application_id",
-            "encoding",
-            "journal_mode",
-            "page_size",
-            "user_version",
-        }
-        return sqlite3.SQLITE_DENY if second and first in setting else sqlite3.SQLITE_OK
-    return sqlite3.SQLITE_DENY
+        allowed = not second or first not in _SETTINGS
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
 
 
 def _error(error: sqlite3.Error | sqlite3.Warning) -> SessionDBError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY):
-        hint = (
-            "write with other commands of sessiondb, which keep the database consistent"
+        return ReadOnlyError(
+            f"sql only reads ({error})",
+            hint="write with other commands of sessiondb, "
+            "which keep the database consistent",
         )
-        return ReadOnlyError(f"sql only reads ({error})", hint=hint)
     if code == sqlite3.SQLITE_ERROR:
         return InvalidInputError(
             f"SQL: {error}", hint=f"views made for reading: {_VIEWS}"
         )
+    if isinstance(error, sqlite3.Warning):
+        return SessionDBError(str(error))
+
     from sessiondb.engine.sqlite.failures import translate
 
-    return (
-        translate(error)
-        if isinstance(error, sqlite3.Error)
-        else SessionDBError(str(error))
-    )
+    return translate(error)
 
 
 def _write(cursor: sqlite3.Cursor, as_json: bool) -> None:
@@ -142,7 +135,7 @@ def _write(cursor: sqlite3.Cursor, as_json: bool) -> None:
 
 
 def _names(cursor: sqlite3.Cursor) -> list[str]:
-    """Return the names of the columns; a repeated one gets a number, so that no value is lost."""
+    """Return the names of the columns; a repeated one gets a number, to lose no value."""
     names: list[str] = []
     for name, *_ in cursor.description or ():
         unique, number = name, 1
@@ -154,14 +147,14 @@ def _names(cursor: sqlite3.Cursor) -> list[str]:
 
 
 def _table(names: list[str], rows: Iterator[tuple[Any, ...]]) -> Iterator[str]:
-    """Yield an aligned table of the first rows, and the others as long as there are any."""
-    while first := list(islice(rows, _MEASURED)):
-        yield from output.table(
-            names, [[_shown(value) for value in row] for row in first]
-        )
+    """Yield an aligned table for each `_MEASURED` rows, so that any number can be shown."""
+    while measured := list(islice(rows, _MEASURED)):
+        yield from output.table(names, [list(map(_shown, row)) for row in measured])
 
 
 def _shown(value: Any) -> str:
     if value is None:
         return "–"
-    return f"x'{value[:32].hex()}'" if isinstance(value, bytes) else str(value)
+    if isinstance(value, bytes):
+        return f"x'{value[:32].hex()}'"
+    return str(value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,90 +27,101 @@ _NOTHING = UsageRow({}, 0, 0, None, None, Tokens(), 0)
 
 
 @click.command("stats")
-@shared.filters()
+@shared.filters
 @click.option(
-    "--by", default="model", show_default=True, metavar="K[,K]",
+    "--by",
+    default="model",
+    show_default=True,
+    metavar="K[,K]",
     help="day, week, month, model, source, project, tool, session, agent.",
-)  # fmt: skip
+)
 @click.option(
-    "--prices", type=shared.PATH, metavar="FILE",
+    "--prices",
+    type=shared.PATH,
+    metavar="FILE",
     help='USD per million tokens, as [prices."model"] in config.toml.',
-)  # fmt: skip
+)
 @shared.as_json
 @click.pass_obj
 def stats_command(
-    options: Options, *, where: shared.Where, by: str, prices: str | None, as_json: bool
+    options: Options,
+    *,
+    filters: shared.Filters,
+    by: str,
+    prices: str | None,
+    as_json: bool,
 ) -> None:
     """Cost and tokens of this project (-a: everywhere).
 
     Archived sessions and subagents are counted with --archived and --subagents;
-    stderr says what is left out. Messages that a fork copied are counted once. A cost
-    that no source stated is estimated from --prices or config.toml, and shown
+    stderr reports what is left out. Messages that a fork copied are counted once. A
+    cost that no source stated is estimated from --prices or config.toml, and shown
     apart. In a pipe each line is, tab-separated: the keys, sessions, messages,
     cost, estimated cost, tokens (input, output, reasoning, cache read, cache
     write), tokens without a price.
     """
     keys = _keys(by)
-    chosen = where.filters()
     rates = _prices(prices)
     with open_store(options) as store:
-        rows = store.usage(by=keys, prices=rates, **chosen)
-        total = next(iter(store.usage(by=(), prices=rates, **chosen)), _NOTHING)
-        unknown = [] if rows else list(unknown_names(store, where))
-        left = list(_left_out(store, where, total, rates))
-    if as_json:
-        output.write_json(
-            {"rows": list(map(_row_json, rows)), "total": _row_json(total)}
-        )
-    elif output.screen().terminal and rows:
-        output.page(
-            output.table(*_table(keys, rows, total), right=_RIGHT, spare=_SPARE)
-        )
-    else:
-        for row in rows:
-            output.write_tsv(*row.key.values(), *_numbers(row))
-    if unknown:
-        say(" · ".join(unknown))
-    elif not rows:
-        say(
-            "nothing to count"
-            + ("" if where.everywhere else " here · -a for every project")
-        )
-    for line in left:
+        rows = store.usage(by=keys, prices=rates, **filters.keywords())
+        total = _total(store, filters, rates)
+        unknown = "" if rows else unknown_names(store, filters)
+        left_out = list(_left_out(store, filters, total, rates))
+
+    listing = output.Listing(
+        name="rows",
+        items=rows,
+        as_json=_row_json,
+        values=_values,
+        table=partial(_table, keys, total),
+        more={"total": _row_json(total)},
+    )
+    listing.write(as_json=as_json)
+
+    if not rows:
+        say(unknown or f"nothing to count{filters.wider}")
+    for line in left_out:
         say(line)
 
 
 def _keys(by: str) -> list[str]:
-    """Return the keys of ``--by``; raises `click.BadParameter` for one that is not known."""
+    """Return the keys of ``--by``; raises `click.UsageError` for an unknown or repeated one."""
     from sessiondb.repository.usage import DIMENSIONS
 
     keys = [key.strip() for key in by.split(",")]
+    known = f"{', '.join(DIMENSIONS[:-1])} and {DIMENSIONS[-1]}"
     for key in keys:
-        if key not in DIMENSIONS or keys.count(key) > 1:
-            why = "is there twice" if key in DIMENSIONS else "is not a key"
-            known = f"{', '.join(DIMENSIONS[:-1])} and {DIMENSIONS[-1]}"
-            raise click.UsageError(f"--by: {abridged(key)} {why}; the keys are {known}")
+        if key in DIMENSIONS and keys.count(key) == 1:
+            continue
+        why = "is given twice" if key in DIMENSIONS else "is not a key"
+        raise click.UsageError(f"--by: {abridged(key)} {why}; the keys are {known}")
     return keys
 
 
+def _total(store: Store, filters: shared.Filters, rates: Prices) -> UsageRow:
+    rows = store.usage(by=(), prices=rates, **filters.keywords())
+    return rows[0] if rows else _NOTHING
+
+
 def _left_out(
-    store: Store, where: shared.Where, total: UsageRow, rates: Prices
+    store: Store, filters: shared.Filters, total: UsageRow, rates: Prices
 ) -> Iterator[str]:
     """Yield a line for each of ``--archived`` and ``--subagents`` that would add something."""
-    for name in ("archived", "subagents"):
-        wider = replace(where, **{name: True})  # type: ignore[arg-type]
-        if wider == where:
+    wider = {
+        "archived": replace(filters, archived=True),
+        "subagents": replace(filters, subagents=True),
+    }
+    for name, more in wider.items():
+        if more == filters:
             continue
-        every = next(
-            iter(store.usage(by=(), prices=rates, **wider.filters())), _NOTHING
-        )
+        every = _total(store, more, rates)
         if sessions := every.sessions - total.sessions:
             cost = None if every.cost is None else every.cost - (total.cost or 0.0)
             yield f"left out: {count(sessions, 'session')}, {money(cost)} (--{name})"
 
 
 def _prices(file: str | None) -> Prices:
-    """Return the prices in *file*, or of config.toml; usage error without *file*."""
+    """Return the prices in *file* (default: config.toml); usage error if it does not exist."""
     from sessiondb.location import load_config
 
     path = None if file is None else Path(file)
@@ -126,26 +138,32 @@ def _row_json(row: UsageRow) -> dict[str, Any]:
     return {**fields.pop("key"), **fields}
 
 
-def _numbers(row: UsageRow) -> list[Any]:
-    counts = row.tokens.columns()
+def _values(row: UsageRow) -> list[Any]:
     return [
-        row.sessions, row.messages, row.cost, row.cost_estimated, *counts, row.tokens_unpriced
-    ]  # fmt: skip
+        *row.key.values(),
+        row.sessions,
+        row.messages,
+        row.cost,
+        row.cost_estimated,
+        *row.tokens.columns(),
+        row.tokens_unpriced,
+    ]
 
 
 _HEAD = ["SESSIONS", "ANSWERS", "COST", "ESTIMATE", "INPUT", "OUTPUT", "CACHED"]
-_RIGHT = " ".join(_HEAD)
+#: The columns that a narrow screen leaves out, the first one first.
 _SPARE = "CACHED ANSWERS SESSIONS ESTIMATE OUTPUT INPUT"
 
 
 def _table(
-    keys: Sequence[str], rows: Sequence[UsageRow], total: UsageRow
-) -> tuple[list[str], list[list[str]]]:
+    keys: Sequence[str], total: UsageRow, rows: Sequence[UsageRow]
+) -> Iterator[str]:
+    head = [*(name.upper() for name in keys), *_HEAD]
     lines = [
         [*(_key(name, row.key[name]) for name in keys), *_cells(row)] for row in rows
     ]
     lines.append(["total", *[""] * (len(keys) - 1), *_cells(total)])
-    return [*(name.upper() for name in keys), *_HEAD], lines
+    return output.table(head, lines, right=" ".join(_HEAD), spare=_SPARE)
 
 
 def _key(name: str, value: Any) -> str:

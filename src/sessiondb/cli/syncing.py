@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, open_store, say
+from sessiondb.cli.protocol import PROBLEMS_FOUND
 from sessiondb.cli.text import count, one_line
 from sessiondb.hints import command
 
-PROBLEMS_FOUND = 4
+if TYPE_CHECKING:
+    from sessiondb.maintenance.sync import Synced
+
+OUTCOMES = ("imported", "updated", "unchanged", "deleted")
 
 
 @click.command("sync")
@@ -27,44 +35,50 @@ def sync_command(options: Options, *, as_json: bool) -> int:
 
     with open_store(options, writing=True) as store:
         done = sync(store)
-    found = {
-        name: sum(item.outcome == name for item in done.read)
-        for name in ("imported", "updated", "unchanged", "deleted")
-    }
+
+    read = Counter(item.outcome for item in done.read)
     if as_json:
-        problems = [
-            {"source": p.source, "line": p.line, "why": p.why} for p in done.problems
-        ]
-        lists = {
-            "written": done.written,
-            "missing": done.missing,
-            "removed": done.removed,
-        }
-        output.write_json(
-            {"folder": str(done.folder), **found, **lists, "problems": problems}
-        )
+        output.write_json(_as_json(done, read))
     else:
-        words = [f"{number} {name}" for name, number in found.items() if number]
-        said = ", ".join([*words, f"{len(done.written)} written"])
-        output.write(f"{said} · {done.folder}\n")
-    if found["deleted"]:
-        say(
-            f"{count(found['deleted'], 'session')} removed, and kept in the logs: "
-            f"{command('import', '--restore', str(done.folder))} restores them"
-        )
+        words = [f"{read[name]} {name}" for name in OUTCOMES if read[name]]
+        words.append(f"{len(done.written)} written")
+        output.write(f"{', '.join(words)} · {done.folder}\n")
+
+    for line in _remarks(done, read["deleted"]):
+        say(line)
+    return PROBLEMS_FOUND if done.problems else 0
+
+
+def _as_json(done: Synced, read: Counter[str]) -> dict[str, Any]:
+    return {
+        "folder": str(done.folder),
+        **{name: read[name] for name in OUTCOMES},
+        "written": done.written,
+        "missing": done.missing,
+        "removed": done.removed,
+        "problems": [
+            {"source": p.source, "line": p.line, "why": p.why} for p in done.problems
+        ],
+    }
+
+
+def _remarks(done: Synced, deleted: int) -> Iterator[str]:
+    """Yield a line on what was removed, how to restore it, and on each problem."""
+    folder = str(done.folder)
+    restores = f"{command('import', '--restore', folder)} restores"
+    if deleted:
+        kept = f"{count(deleted, 'session')} removed, and kept in the logs"
+        yield f"{kept}: {restores} them"
     if done.removed:
-        say(
-            f"{count(len(done.removed), 'session')} removed here because others removed them: "
-            f"{command('import', '--restore', str(done.folder))} restores what was removed"
-        )
+        here = f"{count(len(done.removed), 'session')} removed here"
+        yield f"{here} because others removed them: {restores} what was removed"
     if done.missing:
-        say(
-            f"{count(len(done.missing), 'file')} removed there, the sessions stay here: "
-            f"{command('rm', done.missing[0])} removes one, "
-            f"{command('export', done.missing[0], '--to', 'jsonl', '-o', f'{done.folder}/')} "
-            "writes its file again"
+        first = done.missing[0]
+        writes = command("export", first, "--to", "jsonl", "-o", f"{folder}/")
+        yield (
+            f"{count(len(done.missing), 'file')} removed there, the sessions stay "
+            f"here: {command('rm', first)} removes one, {writes} writes its file again"
         )
     for problem in done.problems:
         line = f":{problem.line}" if problem.line else ""
-        say(f"  {problem.source}{line}: {one_line(problem.why)}")
-    return PROBLEMS_FOUND if done.problems else 0
+        yield f"  {problem.source}{line}: {one_line(problem.why)}"

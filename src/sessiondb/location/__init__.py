@@ -1,4 +1,4 @@
-"""Which database and which project: answered from the file system, without opening a database."""
+"""Which database and which project, found in the file system without opening a database."""
 
 from __future__ import annotations
 

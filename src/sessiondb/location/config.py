@@ -1,4 +1,4 @@
-"""``config.toml``: what a person may set once for this machine; every key is optional.
+"""``config.toml``: the settings of this machine; every key is optional.
 
     database = "~/agents/sessions.db"
     durability = "normal"
@@ -8,8 +8,8 @@
     input = 1.75
     output = 14
 
-A key that is misspelt or has the wrong type is an error that names file and
-key: a setting that is silently ignored would be found too late.
+A key that is misspelt or has the wrong type is an error that names file and key: a
+setting that is silently ignored would be noticed too late.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sessiondb.location.directories import config_directory, expanded
 Durability = Literal["full", "normal"]
 #: Bytes of a file of settings.
 MAX_BYTES = 1 << 20
-_MEND = "correct it there, or name another file in SESSIONDB_CONFIG"
+_FIX = "correct it there, or name another file in SESSIONDB_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +57,9 @@ class Config:
 
 
 def config_path(env: Mapping[str, str] | None = None) -> Path:
-    """Return where the settings are read from: ``SESSIONDB_CONFIG``, else the config directory.
+    """Return the file of settings: ``SESSIONDB_CONFIG``, else in the config directory.
 
-    Without a home directory that is ``os.devnull``: nothing is set.
+    Without a home directory it is ``os.devnull``: nothing is set.
     """
     named = (os.environ if env is None else env).get("SESSIONDB_CONFIG")
     if named:
@@ -71,67 +71,70 @@ def config_path(env: Mapping[str, str] | None = None) -> Path:
 
 
 def load_config(path: Path | None = None) -> Config:
-    """Read the settings at *path* (default: `config_path`); a missing file gives the defaults.
+    """Read the settings at *path* (default: `config_path`).
 
-    Raises `InvalidInputError` naming the file and the key for anything that is
-    unknown, of the wrong type, or not TOML, and for what is not a small file.
+    A missing file gives the defaults. Raises `InvalidInputError` with the file and the
+    key for anything that is unknown, of the wrong type, or not TOML, and for a path
+    that is not a small file.
     """
     path = config_path() if path is None else path
     content = _content(path)
     if not content:
         return Config()
-    import tomllib  # only where there is a file: every command begins here
+
+    import tomllib  # only if there is a file: every command begins here
 
     try:
         table = tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as error:
-        why = "nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise _unreadable(path, why) from error
+    except RecursionError as error:
+        raise _unreadable(path, "nested too deep") from error
+    except ValueError as error:
+        raise _unreadable(path, str(error)) from error
     return _config(_Table(path, "", table))
 
 
 def _content(path: Path) -> bytes:
-    """Return what is in the file; empty where there is none, or nothing can be (/dev/null)."""
+    """Return the bytes of the file; none if it does not exist, or is the null device."""
     try:
         facts = path.stat()
-        if stat.S_ISCHR(facts.st_mode) and path.samefile(os.devnull):
-            return b""
-        if not stat.S_ISREG(facts.st_mode):
-            # A pipe would block for ever.
-            raise _unreadable(path, "it is not a file")
-        if facts.st_size > MAX_BYTES:
-            raise _unreadable(path, f"it is larger than {MAX_BYTES:,} bytes")
-        return path.read_bytes()
+        is_file = stat.S_ISREG(facts.st_mode)
+        # Nothing else is read: a pipe would block for ever.
+        if is_file and facts.st_size <= MAX_BYTES:
+            return path.read_bytes()
+        is_null = path.samefile(os.devnull)
     except (FileNotFoundError, NotADirectoryError):
         return b""
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise _unreadable(
-            path, getattr(error, "strerror", None) or str(error)
-        ) from error
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
+    except ValueError as error:  # a path with NUL
+        raise _unreadable(path, str(error)) from error
+
+    if is_null:
+        return b""
+    too_large = f"it is larger than {MAX_BYTES:,} bytes"
+    raise _unreadable(path, too_large if is_file else "it is not a file")
 
 
 def _unreadable(path: Path, why: str) -> InvalidInputError:
-    return InvalidInputError(f"cannot read {path}: {why}", hint=_MEND)
+    return InvalidInputError(f"cannot read {path}: {why}", hint=_FIX)
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A table of the file, able to say where in it a value is wrong."""
+    """A table of the file, with its path and its name in it for errors."""
 
     path: Path
     name: str
     values: dict[str, Any]
 
-    def only(self, known: type) -> None:
+    def check_keys(self, known: type) -> None:
         names = [f.name for f in fields(known)]
         for key in self.values:
             if key not in names:
                 raise self.wrong(key, f"is unknown here; known are {', '.join(names)}")
 
     def wrong(self, key: str, why: str) -> InvalidInputError:
-        return InvalidInputError(f"{self.path}: {self.name}{key} {why}", hint=_MEND)
+        return InvalidInputError(f"{self.path}: {self.name}{key} {why}", hint=_FIX)
 
     def table(self, key: str) -> _Table:
         values = self.values.get(key, {})
@@ -141,43 +144,49 @@ class _Table:
 
     def text(self, key: str) -> str | None:
         value = self.values.get(key)
-        if value is not None and (not isinstance(value, str) or not value):
-            raise self.wrong(key, "must be a string that is not empty")
-        return value
+        if value is None or _is_text(value):
+            return value
+        raise self.wrong(key, "must be a string that is not empty")
 
-    def amount(self, key: str) -> float | None:
+    def texts(self, key: str) -> list[str]:
+        values = self.values.get(key, [])
+        if isinstance(values, list) and all(map(_is_text, values)):
+            return values
+        raise self.wrong(key, "must be a list of strings that are not empty")
+
+    def price(self, key: str) -> float | None:
         value = self.values.get(key)
         if value is None:
             return None
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not math.isfinite(value) or value < 0:
-            raise self.wrong(
-                key, "must be a number of USD per million tokens, 0 or more"
-            )
-        return float(value)
+        if _is_number(value) and math.isfinite(value) and value >= 0:
+            return float(value)
+        raise self.wrong(key, "must be a number of USD per million tokens, 0 or more")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _config(top: _Table) -> Config:
-    top.only(Config)
+    top.check_keys(Config)
     durability = top.text("durability") or "full"
     if durability not in ("full", "normal"):
         raise top.wrong("durability", 'must be "full" or "normal"')
+
+    folder = top.path.parent
     prices = top.table("prices")
     return Config(
         database=top.text("database"),
         durability=cast("Durability", durability),
-        import_paths=_import_paths(top),
+        import_paths=tuple(folder / expanded(p) for p in top.texts("import_paths")),
         prices={model: _price(prices.table(model)) for model in prices.values},
     )
 
 
-def _import_paths(top: _Table) -> tuple[Path, ...]:
-    paths = top.values.get("import_paths", [])
-    if not isinstance(paths, list) or not all(isinstance(p, str) and p for p in paths):
-        raise top.wrong("import_paths", "must be a list of strings that are not empty")
-    return tuple(top.path.parent / expanded(path) for path in paths)
-
-
 def _price(table: _Table) -> Price:
-    table.only(Price)
-    return Price(**{f.name: table.amount(f.name) for f in fields(Price)})
+    table.check_keys(Price)
+    return Price(**{f.name: table.price(f.name) for f in fields(Price)})

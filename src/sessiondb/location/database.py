@@ -1,7 +1,7 @@
 """Which database: explicit, environment, project-local, config, global, in this order.
 
-A project-local database counts only if it was made or accepted on this machine
-(`trust`). Looking never opens and never makes a database.
+A project-local database is used only if it was made or accepted on this machine
+(`trust`). Nothing here opens or creates a database.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ Where = str | os.PathLike[str]
 
 IGNORED = f"/{FILE}*"
 _SCHEMES = ("sqlite", "sqlite+aiosqlite", "sqlite+pysqlite")
+_EXPECTED = "give a path or sqlite:///PATH"
 _URL = re.compile(r"([A-Za-z][\w+.-]*)://(.*)", re.DOTALL)
 
 
@@ -43,10 +44,9 @@ _URL = re.compile(r"([A-Za-z][\w+.-]*)://(.*)", re.DOTALL)
 class Database:
     """Where the sessions are.
 
-    ``path`` is absolute, None for ``:memory:``. ``root`` is the folder that
-    holds ``.sessiondb``, however the database was named: directories inside of
-    such a database are stored relative to it; None for every other database.
-    ``notice`` is one line for a person to read on stderr.
+    ``path`` is absolute, None for ``:memory:``. ``root`` is the folder that has
+    ``.sessiondb``, however the database was named: such a database stores directories
+    relative to it; None for every other database. ``notice`` is one line for stderr.
     """
 
     path: Path | None
@@ -66,19 +66,20 @@ def resolve(
 
     *where* is a path, an SQLite URL or ``:memory:``; without it ``SESSIONDB_PATH``,
     the project-local database, the config's and the global one are tried, or
-    only those of *scope*. Raises `InvalidInputError` for a *where* or a scope
-    that is none, and `NotFoundError` for scope ``local`` without an accepted one.
+    only those of *scope*. Raises `InvalidInputError` for an invalid *where* or
+    scope, and `NotFoundError` for scope ``local`` without an accepted one.
     """
     env = os.environ if env is None else env
     if scope not in get_args(Scope):
         raise InvalidInputError(
             f"scope is auto, local or global, not {abridged(scope)}"
         )
+    if where is not None and scope != "auto":
+        raise InvalidInputError(
+            f"both a database and the scope {abridged(scope)} are given"
+        )
+
     if where is not None:
-        if scope != "auto":
-            raise InvalidInputError(
-                f"both a database and the scope {abridged(scope)} are given"
-            )
         return _named(where, "explicit", _here(cwd))
     if scope == "auto" and (named := env.get("SESSIONDB_PATH")):
         return _named(named, "environment", _here(cwd))
@@ -93,14 +94,13 @@ def find_local(cwd: Where | None = None) -> Path | None:
 
 
 def init_local(cwd: Where | None = None) -> Database:
-    """Make the project-local database's folder and accept it; the database is made when opened.
+    """Create the project-local database's folder and accept it; opening creates the database.
 
-    It is at the root of the repository (the main worktree), so that all
-    worktrees share it and none takes it along when removed; outside of a
-    repository in *cwd* itself. Doing it again changes nothing. Raises
-    `NotFoundError` for a directory that is not here, `InvalidInputError` for
-    the home directory, `UntrustedDatabaseError` if a database came with the
-    project, `StorageError` if the folder cannot be written.
+    It is at the root of the repository (the main worktree), so that all worktrees
+    share it and none deletes it when removed; outside of a repository in *cwd*
+    itself. Idempotent. Raises `NotFoundError` for a directory that is not here,
+    `InvalidInputError` for the home directory, `UntrustedDatabaseError` if a database
+    came with the project, `StorageError` if the folder cannot be written.
     """
     root = _local_root(cwd)
     path = root / FOLDER / FILE
@@ -124,13 +124,16 @@ def _local_or_global(
         if trust.is_accepted(path):
             return Database(path, "local", path.parent.parent, _notice(refused))
         refused = refused or path
+
+    if scope == "local" and refused:
+        raise NotFoundError(
+            f"not used: {_untrusted(refused)}", hint=f"{_accept(refused)} accepts it"
+        )
     if scope == "local":
-        if refused:
-            raise NotFoundError(
-                f"not used: {_not_ours(refused)}", hint=f"{_accept(refused)} accepts it"
-            )
-        hint = f"{command('init', '--local')} makes one"
-        raise NotFoundError("no project-local database here", hint=hint)
+        raise NotFoundError(
+            "no project-local database here",
+            hint=f"{command('init', '--local')} creates one",
+        )
     return replace(_global(env), notice=_notice(refused))
 
 
@@ -150,10 +153,10 @@ def _global(env: Mapping[str, str]) -> Database:
 def _notice(path: Path | None) -> str | None:
     if path is None:
         return None
-    return f"not used: {_not_ours(path)}; {_accept(path)} accepts it"
+    return f"not used: {_untrusted(path)}; {_accept(path)} accepts it"
 
 
-def _not_ours(path: Path) -> str:
+def _untrusted(path: Path) -> str:
     text = "".join(char if char.isprintable() else "?" for char in str(path))
     return f"{text} was not made or accepted on this machine"
 
@@ -166,12 +169,15 @@ def _named(where: Where, kind: Kind, base: Path | None) -> Database:
     text = _path_in(_text_of(where, "a database"))
     if text is None:
         return Database(None, "memory")
+
     path = expanded(text)
     if base is None and not path.is_absolute():
         raise NotFoundError(
             f"the current directory is gone: {text}", hint="give an absolute path"
         )
     path = path if base is None else base / path
+
+    # A project's database is recognised by its name; its folder may not be a link.
     if path.parts[-2:] == (FOLDER, FILE):
         root = Path(os.path.realpath(path.parent.parent))
         return Database(root / FOLDER / FILE, kind, root)
@@ -180,33 +186,32 @@ def _named(where: Where, kind: Kind, base: Path | None) -> Database:
 
 def _path_in(text: str) -> str | None:
     """Return the path that a path or URL names; None for ``:memory:``."""
-    if match := _URL.fullmatch(text):
-        # Only the scheme is shown: the rest may hold a password.
-        scheme, rest = match[1], match[2]
-        if scheme.lower() not in _SCHEMES:
-            raise UnsupportedError(
-                f"{scheme} is not supported", hint="give a path or sqlite:///PATH"
-            )
-        if rest and not rest.startswith("/"):
-            raise InvalidInputError(
-                f"no host is expected in {text}", hint="sqlite:///PATH"
-            )
-        if "?" in rest:
-            raise InvalidInputError(f"no options are expected in {text}")
-        from urllib.parse import unquote
-
-        text = unquote(rest[1:]) or ":memory:"
+    if url := _URL.fullmatch(text):
+        text = _path_of_url(url)
     if text == ":memory:":
         return None
     if not Path(text).name or "\0" in text or text.startswith("file:"):
-        raise InvalidInputError(
-            f"not a path: {abridged(text)}", hint="give a path or sqlite:///PATH"
-        )
+        raise InvalidInputError(f"not a path: {abridged(text)}", hint=_EXPECTED)
     return text
 
 
+def _path_of_url(url: re.Match[str]) -> str:
+    scheme, rest = url[1], url[2]
+    if scheme.lower() not in _SCHEMES:
+        # The rest is not shown: it may have a password.
+        raise UnsupportedError(f"{scheme} is not supported", hint=_EXPECTED)
+    if rest and not rest.startswith("/"):
+        raise InvalidInputError(f"no host is expected in {url[0]}", hint=_EXPECTED)
+    if "?" in rest:
+        raise InvalidInputError(f"no options are expected in {url[0]}")
+
+    from urllib.parse import unquote
+
+    return unquote(rest[1:]) or ":memory:"
+
+
 def _here(cwd: Where | None) -> Path | None:
-    """Return where we are; None if that directory was removed."""
+    """Return *cwd* or the current directory; None if that one was removed."""
     try:
         return Path("." if cwd is None else _text_of(cwd, "a directory")).absolute()
     except FileNotFoundError:
@@ -214,16 +219,16 @@ def _here(cwd: Where | None) -> Path | None:
 
 
 def _text_of(where: Where, what: str) -> str:
-    text: str | None = (
-        os.fspath(where) if isinstance(where, str | os.PathLike) else None
-    )
-    try:
-        os.fsencode(text or "")
-    except UnicodeEncodeError:
-        text = None
-    if not isinstance(text, str):
-        raise InvalidInputError(f"{what} is named by a path, not {abridged(where)}")
-    return text
+    """Return a path as text; raises `InvalidInputError` if it cannot be a path."""
+    text = os.fspath(where) if isinstance(where, str | os.PathLike) else None
+    if isinstance(text, str):
+        try:
+            os.fsencode(text)
+        except UnicodeEncodeError:
+            pass  # half a character
+        else:
+            return text
+    raise InvalidInputError(f"{what} is named by a path, not {abridged(where)}")
 
 
 def _home() -> str:
@@ -234,6 +239,7 @@ def _local_root(cwd: Where | None) -> Path:
     here = _here(cwd)
     if here is None or not here.is_dir():
         raise NotFoundError(f"no directory {here or '.'}")
+
     place, home = project_at(here), _home()
     for folder in (place.root, place.directory):
         if folder != home:
@@ -244,32 +250,36 @@ def _local_root(cwd: Where | None) -> Path:
 
 
 def _candidates(cwd: Where | None) -> Iterator[Path]:
-    """Yield every database, or accepted place for one, that a project has for *cwd*."""
+    """Yield every project-local database for *cwd*, and each accepted place for one."""
     here = _here(cwd)
-    for folder in _folders(project_at(here)) if here else ():
+    if here is None:
+        return
+    for folder in _folders(project_at(here)):
         path = Path(folder, FOLDER, FILE)
-        if _is_mine(path) or trust.is_accepted(path):
+        if _is_own(path) or trust.is_accepted(path):
             yield path
 
 
 def _folders(place: Place) -> Iterator[str]:
     """Yield the directory and those above it up to its checkout, then the main worktree.
 
-    Never the home directory or what is above it: a ``.sessiondb`` that came to
-    be there would catch every session of the machine.
+    Never the home directory or one above it: a ``.sessiondb`` that was put there by
+    chance would receive every session of the machine.
     """
     folder, home = place.directory, _home()
     while folder != home:
         yield folder
         parent = str(Path(folder).parent)
-        if parent == folder or (place.vcs and folder == place.checkout):
+        is_top = place.vcs is not None and folder == place.checkout
+        if is_top or parent == folder:
             break
         folder = parent
+
     if place.root not in (place.checkout, home):
         yield place.root
 
 
-def _is_mine(path: Path) -> bool:
+def _is_own(path: Path) -> bool:
     # A file that another user left in a shared folder such as /tmp is not worth a message.
     try:
         owner = path.lstat().st_uid
@@ -279,9 +289,10 @@ def _is_mine(path: Path) -> bool:
 
 
 def _ignore(path: Path) -> None:
-    """Let git ignore the live database; what a repository says besides stays."""
+    """Make git ignore the live database; other lines of the file stay."""
     if path.is_symlink():
         path.unlink()
+
     present = read_small(path)
     if IGNORED not in present.splitlines():
         separator = "\n" if present and not present.endswith("\n") else ""

@@ -1,7 +1,7 @@
-"""The folders of this machine and user in which sessiondb keeps things.
+"""The folders of this machine and user that sessiondb uses.
 
-Data holds the global database, config ``config.toml``, state what only this
-machine knows (accepted databases, backups before migrations). Nothing is made
+Data has the global database, config ``config.toml``, state what belongs to this
+machine alone (accepted databases, backups before migrations). Nothing is created
 here; XDG variables are honoured where platformdirs does.
 """
 
@@ -18,26 +18,30 @@ if TYPE_CHECKING:
 
 
 def data_directory() -> Path:
-    """Return the folder of the global database; raises `NotFoundError` without a home directory."""
-    return _absolute(_platform().user_data_path)
+    """Return the folder of the global database.
+
+    Raises `NotFoundError` without a home directory, like the functions below.
+    """
+    return _checked(_platform().user_data_path, "XDG_DATA_HOME")
 
 
 def config_directory() -> Path:
-    """Return the folder of ``config.toml``; raises `NotFoundError` without a home directory."""
-    return _absolute(_platform().user_config_path)
+    """Return the folder of ``config.toml``."""
+    return _checked(_platform().user_config_path, "XDG_CONFIG_HOME")
 
 
 def state_directory() -> Path:
-    """Return the folder of what only this machine knows.
-
-    Raises `NotFoundError` without a home directory.
-    """
-    return _absolute(_platform().user_state_path)
+    """Return the folder of what belongs to this machine alone."""
+    return _checked(_platform().user_state_path, "XDG_STATE_HOME")
 
 
-def _absolute(folder: Path) -> Path:
-    # Relative to whatever directory a program happens to start in nothing would be found again.
-    if not folder.is_absolute():
+def _checked(folder: Path, variable: str) -> Path:
+    """Return *folder*, which is *variable*'s or in the home directory."""
+    # With an empty HOME, ~ is the root of the file system. Refused, and not replaced by
+    # the passwd entry: a caller that empties HOME does not want that one to be used.
+    is_homeless = os.environ.get("HOME") == "" and not os.environ.get(variable)
+    # Relative to the current directory of each program, nothing would be found again.
+    if is_homeless or not folder.is_absolute():
         raise NotFoundError(
             f"there is no home directory for {folder}",
             hint="set HOME to an absolute path, or name a database in SESSIONDB_PATH",
@@ -46,8 +50,9 @@ def _absolute(folder: Path) -> Path:
 
 
 def expanded(path: str) -> Path:
-    """Return *path* with a leading ``~`` or ``~user`` replaced; a user who is not known stays."""
-    return Path(os.path.expanduser(path))  # noqa: PTH111  Path.expanduser() raises for that one
+    """Return *path* with a leading ``~`` or ``~user`` replaced, if that user is known."""
+    # Path.expanduser() raises for an unknown user.
+    return Path(os.path.expanduser(path))  # noqa: PTH111
 
 
 def _platform() -> PlatformDirs:

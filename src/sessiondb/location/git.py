@@ -1,8 +1,7 @@
-"""Facts of a git repository about itself, read from its files.
+"""Facts about a git repository, read from its files.
 
-Only `root_commit_of` starts git. Whatever is there instead of a repository
-(a dangling pointer, a pipe, a config that is none) is an answer of "not known",
-never an error.
+Only `root_commit_of` starts git. Anything there that is not a repository (a dangling
+pointer, a pipe, an invalid config) is an answer of "not known", never an error.
 """
 
 from __future__ import annotations
@@ -15,20 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _MAX_BYTES = 1 << 20
-#: The remotes, where the first commit appears (as a branch, or packed), and whether it is known.
+#: The files with the remotes, and those that change when the first commit may.
 _FACTS = ("config", "HEAD", "refs/heads", "packed-refs", "shallow")
 _SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _ENTRY = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)")
 _VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|[#;].*|((?:[^"\\#;]|\\.)+)')
 _ESCAPE = re.compile(r"\\(.)")
-# user@host:path, where the host is more than a drive letter and no slash comes before the colon.
+# user@host:path. The host is more than a drive letter, and has no slash before the colon.
 _SCP = re.compile(r"(?:[^/]*@)?(\[[^\]/]+\]|[^:/\[\]]{2,}):(?!:)(.+)", re.DOTALL)
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418}
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A checkout (the folder that holds ``.git``) and where its repository lives.
+    """A checkout (the folder with ``.git``) and its repository.
 
     ``root`` is the checkout itself or, for a linked worktree, the main worktree;
     ``common`` the git directory that all worktrees share, None when the pointer dangles.
@@ -45,7 +44,7 @@ class Repository:
 
 
 def repository_at(directory: Path) -> Repository | None:
-    """Return the repository that *directory* (a real path) lies in; None outside of one."""
+    """Return the repository around *directory* (a real path); None outside of one."""
     for folder in (directory, *directory.parents):
         pointer = folder / ".git"
         if _is_git_directory(pointer):
@@ -62,17 +61,20 @@ def repository_at(directory: Path) -> Repository | None:
 def remote_of(root: str) -> str | None:
     """Return where the repository at *root* comes from, as ``host/path``.
 
-    ``origin`` counts first. Without scheme, user, password, query and ``.git``,
-    so that an SSH and an HTTPS clone agree. None without a repository or a
-    remote; a path on this machine is none, since it means nothing elsewhere.
+    ``origin`` counts first. Without scheme, user, password, query and ``.git``, so
+    that an SSH and an HTTPS clone agree. None without a repository or a remote, and
+    for a path on this machine, which means nothing elsewhere.
     """
-    remotes: dict[str, str] = {}
     common = _common_of(root)
-    for section, key, value in _settings(common) if common else ():
+    if common is None:
+        return None
+
+    remotes: dict[str, str] = {}
+    for section, key, value in _settings(common):
         if section.startswith("remote.") and key == "url":
             remotes.setdefault(section, value)
-    urls = sorted(remotes.items(), key=lambda item: item[0] != "remote.origin")
-    return next((known for _, url in urls if (known := normalised(url))), None)
+    by_rank = sorted(remotes.items(), key=lambda item: item[0] != "remote.origin")
+    return next(filter(None, (normalised(url) for _, url in by_rank)), None)
 
 
 def normalised(url: str) -> str | None:
@@ -80,6 +82,7 @@ def normalised(url: str) -> str | None:
     if "://" not in url:
         match = _SCP.fullmatch(url)
         return _joined(match[1], match[2]) if match else None
+
     from urllib.parse import urlsplit
 
     try:
@@ -89,16 +92,17 @@ def normalised(url: str) -> str | None:
         return None
     if not host or parts.scheme == "file":
         return None
-    shown = f"[{host}]" if ":" in host else host
+
+    shown = f"[{host}]" if ":" in host else host  # IPv6
     if port and port != _DEFAULT_PORTS.get(parts.scheme):
         shown += f":{port}"
     return _joined(shown, parts.path)
 
 
 def stamp_of(root: str) -> tuple[tuple[int, int], ...]:
-    """Return what differs as soon as the remote or the first commit may be another one.
+    """Return a value that changes when the remote or the first commit may have changed.
 
-    Looks at a few files of the repository at *root* and starts no program.
+    Checks a few files of the repository at *root* and starts no program.
     """
     common = _common_of(root)
     if common is None:
@@ -118,38 +122,46 @@ def root_commit_of(root: str, *, timeout: float = 5.0) -> str | None:
     """Return the first commit of the repository at *root*, the smallest hash of several.
 
     None without git, without commits, after *timeout* seconds, and in a shallow
-    clone, whose first commit is only where the history was cut.
+    clone, whose first commit is only where its history was cut.
     """
     common = _common_of(root)
     if common is None or _is_file(common / "shallow"):
         return None
+
     import subprocess
 
-    # Inside of a git hook GIT_DIR would name another repository than the one asked for.
-    env = {
-        key: value for key, value in os.environ.items() if not key.startswith("GIT_")
-    }
-    env |= {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-    command = [
-        "git",
-        "--no-replace-objects",
-        "rev-list",
-        "--max-parents=0",
-        "HEAD",
-        "--",
-    ]
     try:
         done = subprocess.run(  # noqa: S603  constant arguments; git from PATH, as for a person
-            command, cwd=root, env=env, stdin=subprocess.DEVNULL, capture_output=True,
-            timeout=timeout, check=True, text=True,
-        )  # fmt: skip
+            _ROOT_COMMITS,
+            cwd=root,
+            env=_git_environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=timeout,
+            check=True,
+            text=True,
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return min(done.stdout.split(), default=None)
 
 
+_ROOT_COMMITS = (
+    *("git", "--no-replace-objects"),
+    *("rev-list", "--max-parents=0", "HEAD", "--"),
+)
+
+
+def _git_environment() -> dict[str, str]:
+    # In a git hook GIT_DIR would name another repository than the one in question.
+    inherited = {
+        key: value for key, value in os.environ.items() if not key.startswith("GIT_")
+    }
+    return inherited | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
+
+
 def read_small(path: Path) -> str:
-    """Return a small regular file as text; "" for everything else (a pipe would block)."""
+    """Return a small regular file as text; "" for anything else (a pipe would block)."""
     try:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode) or facts.st_size > _MAX_BYTES:
@@ -162,8 +174,10 @@ def read_small(path: Path) -> str:
 def _common_of(root: str) -> Path | None:
     real = _real(root)
     repository = repository_at(real)
-    # A folder that is gone must not answer with the repository around it.
-    return repository.common if repository and repository.checkout == real else None
+    # A removed folder must not be identified by the repository around it.
+    if repository is None or repository.checkout != real:
+        return None
+    return repository.common
 
 
 def _joined(host: str, path: str) -> str | None:
@@ -202,12 +216,12 @@ def _main_worktree(common: Path) -> Path:
 
 
 def _is_git_directory(path: Path) -> bool:
-    return _is_file(path / "HEAD") and (
-        _is_dir(path / "objects") or _is_file(path / "commondir")
-    )
+    if not _is_file(path / "HEAD"):
+        return False
+    return _is_dir(path / "objects") or _is_file(path / "commondir")
 
 
-# os.path answers False where Path raises: without permission, for a name too long.
+# os.path returns False for what Path raises: no permission, a name that is too long.
 def _is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113
 
@@ -226,12 +240,18 @@ def _settings(common: Path) -> Iterator[tuple[str, str, str]]:
     for line in read_small(common / "config").split("\n"):
         rest = line
         if match := _SECTION.match(line):
-            section = match[1].lower()
-            if match[2] is not None:
-                section += "." + _ESCAPE.sub(r"\1", match[2])
+            section = _section(match)
             rest = line[match.end() :]
         if match := _ENTRY.match(rest):
-            value = "".join(
-                (m[1] or "") + (m[2] or "") for m in _VALUE.finditer(match[2])
-            )
-            yield section, match[1].lower(), _ESCAPE.sub(r"\1", value).strip()
+            yield section, match[1].lower(), _unquoted(match[2])
+
+
+def _section(match: re.Match[str]) -> str:
+    name, part = match[1].lower(), match[2]
+    return name if part is None else name + "." + _ESCAPE.sub(r"\1", part)
+
+
+def _unquoted(value: str) -> str:
+    """Return a value without quotes, escapes and its comment."""
+    plain = (match[1] or match[2] or "" for match in _VALUE.finditer(value))
+    return _ESCAPE.sub(r"\1", "".join(plain)).strip()

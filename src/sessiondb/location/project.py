@@ -1,8 +1,8 @@
 """Which project a directory belongs to.
 
 A project is a worktree root: of a linked git worktree the main one, outside of
-a repository the directory itself. A directory that is not on this machine (a
-session from elsewhere) is kept as it was written; nothing is guessed about it.
+a repository the directory itself. A directory that is not on this machine (of a
+session from elsewhere) is kept verbatim; nothing is guessed about it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from sessiondb.places import is_absolute
 class Place:
     """A directory and the worktree it belongs to, all absolute.
 
-    ``root`` names the project; ``checkout`` is the top of the worktree that
-    holds ``directory``, another than ``root`` only for a linked worktree, whose
-    ``kind`` is ``sandbox``. ``vcs`` is None outside of a repository.
+    ``root`` identifies the project; ``checkout`` is the top of the worktree with
+    ``directory``, different from ``root`` only for a linked worktree, whose ``kind``
+    is ``sandbox``. ``vcs`` is None outside of a repository.
     """
 
     root: str
@@ -36,28 +36,33 @@ class Place:
 def project_at(directory: str | os.PathLike[str], *, resolve_git: bool = True) -> Place:
     r"""Return the project of *directory*, without starting any program.
 
-    An existing directory is taken by its real path; one that is not here is
-    only normalised, its repository not looked for, and a path of another system
-    (``C:\x``) left alone. Without *resolve_git* a directory is its own root.
-    Raises `InvalidInputError` for an empty path or one with a NUL, `NotFoundError`
-    for a relative one when the current directory was removed.
+    An existing directory is identified by its real path. One that is not here is only
+    normalised, its repository not looked for; a path of another system (``C:\x``) is
+    unchanged. Without *resolve_git* a directory is its own root. Raises
+    `InvalidInputError` for an empty path or one with a NUL, `NotFoundError` for a
+    relative one when the current directory was removed.
     """
     written = os.fspath(directory)
     if not written or "\0" in written:
         raise InvalidInputError(f"not a directory: {abridged(written)}")
     if is_absolute(written) and not Path(written).is_absolute():
-        return Place(written, written, written)
+        return _alone(written)
+
     try:
         here = Path(written).absolute()
     except FileNotFoundError as error:
         hint = "change to a directory that exists"
         raise NotFoundError("the current directory is gone", hint=hint) from error
     if not os.path.isdir(here):
-        path = os.path.normpath(here)
-        return Place(path, path, path)
+        return _alone(os.path.normpath(here))
+
     path = os.path.realpath(here)
     found = git.repository_at(Path(path)) if resolve_git else None
     if found is None:
-        return Place(path, path, path)
+        return _alone(path)
     kind: Literal["worktree", "sandbox"] = "sandbox" if found.linked else "worktree"
     return Place(str(found.root), path, str(found.checkout), kind, "git")
+
+
+def _alone(path: str) -> Place:
+    return Place(root=path, directory=path, checkout=path)

@@ -1,21 +1,20 @@
 """Which project-local databases were made or accepted on this machine.
 
-A cloned repository must not decide where transcripts go, so a database in a
-project is used only if a record in the state directory says so. The record is
-found by the real path of the ``.sessiondb`` folder and holds what that folder
-and the database were when they were made or accepted here: inode and mode.
+A cloned repository must not decide where transcripts go, so a database in a project
+is used only if a record in the state directory allows it. The record is found by the
+real path of the ``.sessiondb`` folder. It holds inode and mode that the folder and
+the database had when they were made or accepted here:
 
-* The path alone would not do: another repository may be cloned to where this
-  one was. Nor would a secret in the folder: it stays when git replaces the
-  database beside it, and goes along when the folder is copied or committed.
-* Git cannot write such a file: it makes a new inode, and one that others may
-  read unless the umask forbids it. The mode also serves where a file system
-  gives out a freed inode again. The device is left out: its number changes
-  between boots.
+* The path alone would not do: another repository may be cloned to the same place.
+  Nor would a secret in the folder: it stays when git replaces the database beside
+  it, and is included when the folder is copied or committed.
+* Git cannot write such a file: it makes a new inode, and one that others may read
+  unless the umask forbids it. The mode also serves on file systems that reuse a
+  freed inode. The device is left out: its number changes between boots.
 * A moved or copied folder has another path: `accept` it there.
 
-One file for each folder, replaced atomically, so that two processes never
-undo each other's record.
+One file for each folder, replaced atomically, so that two processes never undo each
+other's record.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ FOLDER, FILE = ".sessiondb", "sessions.db"
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """The accepted folder and file; ``file`` is None as long as no database is there."""
+    """The accepted folder and file; ``file`` is None until the database is made."""
 
     path: str
     folder: list[int]
@@ -59,7 +58,7 @@ def accept(path: Path) -> None:
         if _seen(path) is None:
             raise NotFoundError(
                 f"no folder {path.parent}",
-                hint=f"{command('init', '--local')} makes it",
+                hint=f"{command('init', '--local')} creates it",
             )
         path.parent.chmod(0o700)
         with contextlib.suppress(FileNotFoundError):
@@ -70,8 +69,8 @@ def accept(path: Path) -> None:
 def is_accepted(path: Path) -> bool:
     """Return whether the project-local database at *path* may be used.
 
-    True also before it is made, if its folder was accepted. The record follows
-    along: a database that was made here is noted, a removed one forgotten.
+    True also before it is made, if its folder was accepted. The record follows the
+    file: a database that was made here is added to it, a removed one dropped.
     """
     try:
         now = _seen(path)
@@ -82,17 +81,29 @@ def is_accepted(path: Path) -> bool:
         return False
     if record == now:
         return True
-    if now.file is not None and (
-        record.file is not None or _looser(now.file, now.folder)
-    ):
+    if now.file is not None and not _is_made_here(now.file, record):
         return False
+
     with contextlib.suppress(OSError):
         _write(path)
     return True
 
 
+def _is_made_here(file: list[int], record: _Record) -> bool:
+    """Return whether *file* was made in the accepted folder after it was accepted.
+
+    A file that others may read was not: we make none. On a file system without
+    modes every folder appears open to all; there the file's mode means nothing.
+    """
+    opened = file[1] & 0o077 & ~record.folder[1]
+    return record.file is None and not opened
+
+
 def revoke(path: Path) -> bool:
-    """Stop using the project-local database at *path*; the file stays. False if it was not used."""
+    """Stop using the project-local database at *path*; the file stays.
+
+    False if it was not used.
+    """
     record = _record_path(path)
     with translated(path):
         was_used = record.exists()
@@ -104,6 +115,7 @@ def _seen(path: Path) -> _Record | None:
     """Return what is at *path* now; None without the folder."""
     if path.parts[-2:] != (FOLDER, FILE):
         raise InvalidInputError(f"not a project-local database: {path}")
+
     folder = _mark(path.parent, stat.S_ISDIR, "folder")
     if folder is None:
         return None
@@ -115,6 +127,7 @@ def _mark(path: Path, is_kind: Callable[[int], bool], kind: str) -> list[int] | 
         facts = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
+
     if not is_kind(facts.st_mode):
         raise NotADatabaseError(
             f"{path} is not a {kind}", hint="links are not followed here"
@@ -122,11 +135,6 @@ def _mark(path: Path, is_kind: Callable[[int], bool], kind: str) -> list[int] | 
     if hasattr(os, "geteuid") and facts.st_uid != os.geteuid():
         raise NotADatabaseError(f"{path} belongs to another user")
     return [facts.st_ino, stat.S_IMODE(facts.st_mode)]
-
-
-def _looser(file: list[int], folder: list[int]) -> bool:
-    # A file system without modes shows every folder as open to all; then the file's says nothing.
-    return bool(file[1] & 0o077 & ~folder[1])
 
 
 def _record_path(path: Path) -> Path:

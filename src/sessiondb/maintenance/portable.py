@@ -50,7 +50,9 @@ def portable(export: Export, root: str) -> Export:
     return replace(export, session=session, project=project, prompts=())
 
 
-def portable_in(exports: Iterable[Export], target: str | None) -> Iterable[Export]:
+def portable_in(
+    exports: Iterable[Export], target: str | os.PathLike[str] | None
+) -> Iterable[Export]:
     """Return *exports* as they are written to *target*: by the rule if that is such a folder."""
     root = root_of(target)
     return exports if root is None else (portable(export, root) for export in exports)

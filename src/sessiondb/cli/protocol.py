@@ -1,0 +1,12 @@
+"""Constants that other programs rely on: exit codes, and how a shell requests completions."""
+
+from __future__ import annotations
+
+#: Problems were found, or something could not be read.
+PROBLEMS_FOUND = 4
+#: The user interrupted the command.
+INTERRUPTED = 130
+#: The reader of stdout closed it.
+BROKEN_PIPE = 141
+#: Set by a shell that requests completions of a command line.
+COMPLETION = "_SESSIONDB_COMPLETE"
