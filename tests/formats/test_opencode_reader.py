@@ -21,7 +21,7 @@ from opencode_store import (
 )
 
 from sessiondb.formats.opencode import export_json
-from sessiondb.formats.opencode.raw import unwrapped
+from sessiondb.formats.opencode.ids import unwrapped
 from sessiondb.model import Problem
 
 

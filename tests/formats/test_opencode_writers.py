@@ -17,7 +17,8 @@ import sessiondb as sdb
 from sessiondb import Store
 from sessiondb.errors import InvalidInputError
 from sessiondb.formats import exporter, find, writable
-from sessiondb.formats.opencode.ids import is_native, minted
+from sessiondb.formats.kit.conversion import is_native
+from sessiondb.formats.opencode.ids import minted
 from sessiondb.model import MessageDraft
 
 

@@ -12,8 +12,8 @@ again as it was, so a round trip gives an equal record, however odd it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeAlias, TypeGuard
 
 from sessiondb.formats.kit.json import OddRecordError, known_time, storable
 from sessiondb.model import bounds
@@ -24,6 +24,8 @@ Fits: TypeAlias = Callable[[Any], bool]
 Rule: TypeAlias = tuple[str, Fits]
 #: Keys of a record to their rule, or to the table of the object inside.
 Fields: TypeAlias = "Mapping[str, Rule | Fields]"
+#: Keys of a record to the column of a row, or to the shape of the object inside.
+Shape: TypeAlias = "Mapping[str, str | Shape]"
 
 _INT64 = 1 << 63
 #: The integers up to here are floats, too.
@@ -33,42 +35,42 @@ _EXACT = 1 << 53
 # -- which values fit ---------------------------------------------------------
 
 
-def text(value: Any) -> bool:
+def text(value: Any) -> TypeGuard[str]:
     """Any string; for columns that keep every character."""
     return type(value) is str
 
 
-def clean_text(value: Any) -> bool:
+def clean_text(value: Any) -> TypeGuard[str]:
     """A string that every column holds exactly: no NUL, no lone surrogate."""
     return type(value) is str and readable(value) is value
 
 
-def clean_name(value: Any) -> bool:
+def clean_name(value: Any) -> TypeGuard[str]:
     """A clean text that is not empty."""
     return clean_text(value) and value != ""
 
 
-def integer(value: Any) -> bool:
+def integer(value: Any) -> TypeGuard[int]:
     """An integer of 64 bits."""
     return type(value) is int and -_INT64 <= value < _INT64
 
 
-def time(value: Any) -> bool:
+def time(value: Any) -> TypeGuard[int]:
     """A time in Unix ms that can be sorted with others; see `known_time`."""
     return known_time(value) is not None
 
 
-def count(value: Any) -> bool:
+def count(value: Any) -> TypeGuard[int]:
     """A number of tokens that can be summed."""
     return type(value) is int and 0 <= value <= bounds.TOKENS_MOST
 
 
-def cost(value: Any) -> bool:
+def cost(value: Any) -> TypeGuard[float]:
     """A cost in USD that can be summed."""
     return amount(value) and 0 <= value <= bounds.COST_MOST
 
 
-def amount(value: Any) -> bool:
+def amount(value: Any) -> TypeGuard[float]:
     """A number that a float holds exactly."""
     if type(value) is float:
         return math.isfinite(value)
@@ -103,6 +105,40 @@ def within(record: Any, *path: str) -> Any:
     for key in path:
         record = as_object(record).get(key)
     return record
+
+
+def without_none(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *record* without the keys whose value is None."""
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def without(keys: Collection[str], record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *record* without *keys*."""
+    return {key: value for key, value in record.items() if key not in keys}
+
+
+def nested(row: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
+    """Return the record that a flat *row* represents.
+
+    *shape* has the columns at the keys of the record. What is None is left out, and so
+    is an object of which nothing is known.
+    """
+    record: dict[str, Any] = {}
+    for key, column in shape.items():
+        if isinstance(column, str):
+            record[key] = row.get(column)
+        else:
+            record[key] = nested(row, column) or None
+    return without_none(record)
+
+
+def columns_of(shape: Shape) -> Iterator[str]:
+    """Yield the columns that a *shape* names."""
+    for column in shape.values():
+        if isinstance(column, str):
+            yield column
+        else:
+            yield from columns_of(column)
 
 
 def readable(value: str) -> str:

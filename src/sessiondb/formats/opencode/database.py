@@ -1,6 +1,7 @@
 """The common part of the databases of both generations.
 
-One file may hold both, so what reads them may share one read transaction.
+One file may hold both, so their readers may share one read transaction. Columns came
+and went with the versions: a statement selects only columns that exist.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, load, usable_id
 from sessiondb.formats.kit.sqlite import ForeignDatabase, columns
 from sessiondb.formats.opencode.projects import facts_of, record_of
-from sessiondb.formats.opencode.raw import Head, SessionRecord
+from sessiondb.formats.opencode.raw import Head, Opened, SessionRecord, missing
 from sessiondb.model import Problem
 
 
@@ -29,6 +30,9 @@ class Database:
     #: The table of sessions, and those whose rows count as their changes.
     SESSIONS: ClassVar[str]
     COUNTED: ClassVar[tuple[str, ...]]
+    #: The table of messages, and the columns that order them.
+    MESSAGES: ClassVar[str]
+    ORDER: ClassVar[str]
     #: The tables that a database of this generation has, and columns that it needs.
     REQUIRED: ClassVar[Mapping[str, set[str]]]
 
@@ -40,9 +44,8 @@ class Database:
 
     def there(self) -> bool:
         """Return whether the file has this generation; only while it is read."""
-        return all(
-            needed <= self.columns(table) for table, needed in self.REQUIRED.items()
-        )
+        required = self.REQUIRED.items()
+        return all(self.has(table, *needed) for table, needed in required)
 
     def where(self, *_: str) -> Path:
         """Everything is in one file."""
@@ -51,6 +54,8 @@ class Database:
     def reading(self) -> AbstractContextManager[object]:
         """Hold one read transaction; raises `SourceError`."""
         return self.file.reading()
+
+    # -- statements -----------------------------------------------------------
 
     def raw(self, column: str) -> str:
         """Return the expression for a text as it is stored; see `stored`."""
@@ -63,7 +68,7 @@ class Database:
 
     def stored(self, raw: Any) -> Any:
         """Return the bytes, in UTF-8, of what was selected by `raw`."""
-        return raw.encode("utf-8", "surrogateescape") if isinstance(raw, str) else raw
+        return _encoded(raw) if isinstance(raw, str) else raw
 
     def rows(self, statement: str, *values: Any) -> sqlite3.Cursor:
         """Run a statement."""
@@ -76,81 +81,112 @@ class Database:
         return (dict(zip(names, row, strict=True)) for row in cursor)
 
     def columns(self, table: str) -> frozenset[str]:
-        """Return the columns of a table; empty where there is none."""
+        """Return the columns of a table; empty if there is none."""
         if table not in self._tables:
             self._tables[table] = columns(self.file.connection, table)
         return self._tables[table]
 
+    def has(self, table: str, *names: str) -> bool:
+        """Return whether a *table* exists with at least these columns."""
+        return self.columns(table).issuperset(names)
+
+    def decode(
+        self, row: dict[str, Any], names: tuple[str, ...], problems: list[Problem]
+    ) -> None:
+        """Decode the JSON columns *names* of a session's *row* in place; what is odd stays."""
+        given = [name for name in names if row.get(name) is not None]
+        for name in given:
+            try:
+                row[name] = load(_encoded(str(row[name])))
+            except OddRecordError as error:
+                why = f"session {row['id']}: {name} {error}"
+                problems.append(Problem(str(self.path), why))
+
+    # -- sessions -------------------------------------------------------------
+
     def heads(self) -> Iterator[Head | Problem]:
         """All sessions, in any order."""
-        have = self.columns(self.SESSIONS)
         wanted = ("id", "parent_id", "time_created", "title")
+        have = self.columns(self.SESSIONS)
         chosen = ", ".join(name if name in have else "NULL" for name in wanted)
-        for name, parent, created, title in self.rows(
-            f"SELECT {chosen} FROM {self.SESSIONS}"
-        ):
-            if not usable_id(name):
-                yield Problem(
-                    str(self.path), f"session {abridged(name)} has no usable id"
-                )
-                continue
-            yield Head(
-                name,
-                parent if usable_id(parent) else None,
-                created if type(created) is int else 0,
-                title if type(title) is str else "",
-            )
+
+        for name, *facts in self.rows(f"SELECT {chosen} FROM {self.SESSIONS}"):
+            if usable_id(name):
+                yield Head.of(name, *facts)
+            else:
+                why = f"session {abridged(name)} has no usable id"
+                yield Problem(str(self.path), why)
 
     def last_used(self) -> dict[str, int]:
-        """When each session was last used, 0 where that is unknown."""
-        time = (
-            "time_updated" if "time_updated" in self.columns(self.SESSIONS) else "NULL"
-        )
+        """When each session was last used, 0 if that is unknown."""
+        has_time = self.has(self.SESSIONS, "time_updated")
+        time = "time_updated" if has_time else "NULL"
         rows = self.rows(f"SELECT id, {time} FROM {self.SESSIONS}")
-        return {
-            name: used if type(used) is int else 0
-            for name, used in rows
-            if usable_id(name)
-        }
+        return {name: _integer(used) for name, used in rows if usable_id(name)}
 
     def row(self, session: str) -> dict[str, Any]:
-        """Return the row of a session; raises `OddRecordError` where it is gone."""
+        """Return the row of a session; raises `OddRecordError` if it is gone."""
         found = self.records(f"SELECT * FROM {self.SESSIONS} WHERE id = ?", session)
         row = next(found, None)
         if row is None:
             raise OddRecordError("is gone")
         return row
 
-    def decode(
-        self, row: dict[str, Any], names: tuple[str, ...], problems: list[Problem]
-    ) -> None:
-        """Decode the JSON columns *names* of a session's *row* in place; what is odd stays."""
-        for name in names:
-            if row.get(name) is None:
-                continue
-            try:
-                row[name] = load(str(row[name]).encode("utf-8", "surrogateescape"))
-            except OddRecordError as error:
-                why = f"session {row['id']}: {name} {error}"
-                problems.append(Problem(str(self.path), why))
+    def record(self, row: dict[str, Any], *beside: Any) -> SessionRecord:
+        """Return the record of a session's *row*, still without its ``info``.
+
+        What lies *beside* the database counts as facts of the session.
+        """
+        facts = [dict(row), self._changes_of(row["id"]), *beside]
+        record = SessionRecord({}, facts, self.path, *self._stamp)
+        self._put_project(record, row)
+        return record
 
     @cached_property
-    def stat(self) -> tuple[int | None, int | None]:
+    def _stamp(self) -> tuple[int | None, int | None]:
         """Size and modification time (ns) of the file."""
         return stamp(self.path) or (None, None)
 
-    @cached_property
-    def projects(self) -> dict[str, dict[str, Any]]:
-        """The records of the projects by id."""
-        if not {"id", "worktree", "vcs"} <= self.columns("project"):
-            return {}
-        return {
-            row["id"]: record_of(row) for row in self.records("SELECT * FROM project")
-        }
+    def first_times(self) -> dict[str, int]:
+        """When the first message of each session was created; the index answers it."""
+        rows = self.rows(
+            f"SELECT session_id, min(time_created) FROM {self.MESSAGES}"
+            " GROUP BY session_id"
+        )
+        return {name: time for name, time in rows if type(time) is int}
 
-    def put_project(self, record: SessionRecord, row: Mapping[str, Any]) -> None:
-        """Say which project the session of *row* belongs to, and what is known of that."""
-        project = self.projects.get(str(row.get("project_id")), {})
+    def messages(self, session: str) -> list[Opened]:
+        """Name the messages of a session in order."""
+        rows = self.rows(
+            f"SELECT time_created, id FROM {self.MESSAGES} WHERE session_id = ?"
+            f" ORDER BY {self.ORDER}",
+            session,
+        )
+        return [Opened(_integer(time), str(name)) for time, name in rows]
+
+    def message(self, session: str, message: str) -> bytes | None:
+        """Read one message as stored."""
+        rows = self.rows(
+            f"SELECT {self.raw('data')} FROM {self.MESSAGES}"
+            " WHERE id = ? AND session_id = ?",
+            message,
+            session,
+        )
+        return next((self.stored(raw) for (raw,) in rows), None)
+
+    # -- projects -------------------------------------------------------------
+
+    @cached_property
+    def _projects(self) -> dict[str, dict[str, Any]]:
+        """The records of the projects by id."""
+        if not self.has("project", "id", "worktree", "vcs"):
+            return {}
+        rows = self.records("SELECT * FROM project")
+        return {row["id"]: record_of(row) for row in rows}
+
+    def _put_project(self, record: SessionRecord, row: Mapping[str, Any]) -> None:
+        """Add the project that the session of *row* belongs to, and what is known of it."""
+        project = self._projects.get(str(row.get("project_id")), {})
         record.project = project
         record.worktree, record.vcs = project.get("worktree"), project.get("vcs")
         record.root_commit = project.get("id")
@@ -160,43 +196,53 @@ class Database:
     @cached_property
     def _approved(self) -> dict[Any, Any]:
         """The permissions given in each project, by its id; version 2 keeps them elsewhere."""
-        if not {"project_id", "data"} <= self.columns("permission"):
-            return {}
-        found = {}
-        for name, data in self.rows("SELECT project_id, data FROM permission"):
-            with contextlib.suppress(OddRecordError):
-                found[name] = load(str(data).encode("utf-8", "surrogateescape"))
+        found: dict[Any, Any] = {}
+        if self.has("permission", "project_id", "data"):
+            for name, data in self.rows("SELECT project_id, data FROM permission"):
+                with contextlib.suppress(OddRecordError):
+                    found[name] = load(_encoded(str(data)))
         return found
 
+    # -- changes and damage ---------------------------------------------------
+
     @cached_property
-    def changes(self) -> dict[str, list[Any]]:
+    def _changes(self) -> dict[str, list[Any]]:
         """Stamps that change when a session does: for each, three numbers of each table."""
         found: dict[str, list[Any]] = {}
         for table in self.COUNTED:
-            if "time_updated" not in self.columns(table):
+            if not self.has(table, "time_updated"):
                 continue
             # "+" keeps SQLite from fetching the rows one by one in the order of an index.
             rows = self.rows(
-                "SELECT session_id, count(*), max(time_updated), sum(time_updated & 16777215)"
+                "SELECT session_id, count(*), max(time_updated),"
+                " sum(time_updated & 16777215)"
                 f" FROM {table} GROUP BY +session_id"
             )
             for name, *numbers in rows:
                 found.setdefault(name, []).append([table, *numbers])
         return found
 
-    def changes_of(self, session: str) -> Any:
-        """Return what changes when *session* does; where that is damaged, something new."""
+    def _changes_of(self, session: str) -> Any:
+        """Return what changes when *session* does; in a damaged table, something new."""
         try:
-            return self.changes.get(session)
+            return self._changes.get(session)
         except sqlite3.Error:
             return os.urandom(8).hex()
 
     def lost(self, table: str, key: str, owner: str) -> Iterator[Problem]:
-        """Rows of *table* whose *owner* is not there."""
+        """Rows of *table* whose *owner* does not exist."""
         rows = self.rows(
             f"SELECT {key}, count(*) FROM {table} WHERE NOT EXISTS"
             f" (SELECT 1 FROM {owner} WHERE {owner}.id = {table}.{key}) GROUP BY {key}"
         )
         for name, number in rows:
-            why = f"{number} {table}(s) of {owner} {abridged(name)}, which is not there"
-            yield Problem(str(self.path), why)
+            yield missing(self.path, f"{number} {table}(s)", owner, name)
+
+
+def _encoded(text: str) -> bytes:
+    # Bytes that are not UTF-8 were read as surrogates.
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _integer(value: Any) -> int:
+    return value if type(value) is int else 0

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.fields import amount, integer
+from sessiondb.formats.kit.fields import amount, as_list, as_object, integer, within
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import (
     OddRecordError,
@@ -28,8 +28,8 @@ from sessiondb.formats.kit.json import (
     usable_id,
 )
 from sessiondb.formats.kit.sqlite import is_database
+from sessiondb.formats.opencode.forks import Fork
 from sessiondb.formats.opencode.raw import Head, Opened, RawPart, SessionRecord
-from sessiondb.formats.opencode.v1.forks import Fork
 from sessiondb.formats.opencode.v2.sqlite import Row
 from sessiondb.model import Problem, Tokens
 
@@ -37,11 +37,20 @@ from sessiondb.model import Problem, Tokens
 _HEAD = 256
 _BEGINNING = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"info"\s*:\s*\{')
 _SPACE = re.compile(r"\s*")
+#: The counts of a message by their place in the record.
+_COUNTS = (
+    ("input",),
+    ("output",),
+    ("reasoning",),
+    ("cache", "read"),
+    ("cache", "write"),
+)
+#: The id of a copy in a fork of version 2: it ends with the seq of its original.
 _COPY = re.compile(r".+_.+_\d+")
 
 
 def is_export(path: Path) -> bool:
-    """Return whether the file at *path* begins like an export; no database is opened for it."""
+    """Return whether the file at *path* begins like an export; a database is not opened."""
     if path.name.endswith(("-wal", "-shm", "-journal")) or is_database(path):
         return False
     try:
@@ -70,6 +79,7 @@ class _Document:
             raw = path.read_bytes()
         except OSError as error:
             raise SourceError(f"cannot read {path}: {error}") from error
+
         # A byte that is not UTF-8 is reported for the message that it is in.
         self.text = raw.decode("utf-8-sig", "surrogateescape")
         self.digest = hashlib.sha256(raw).hexdigest()
@@ -82,6 +92,7 @@ class _Document:
             self.why = f"breaks off after {len(self.messages)} messages"
 
     def _scan(self) -> None:
+        """Go through the keys of the document; raises what its first error raises."""
         at = self._skip(0, "{")
         while self.text[at] != "}":
             key, at = piece(self.text, at)
@@ -98,10 +109,12 @@ class _Document:
         while self.text[at] != "]":
             value, end = piece(self.text, at)
             found = _slice(at, end, value)
-            again = found.id in self.messages  # kept all the same, beside the first
-            self.messages[f"{found.id}/{len(self.messages)}" if again else found.id] = (
-                found
-            )
+
+            # A second message of the same id is kept, too, beside the first.
+            name = found.id
+            if name in self.messages:
+                name = f"{name}/{len(self.messages)}"
+            self.messages[name] = found
             at = self._skip(end, ",")
         return at + 1
 
@@ -114,32 +127,36 @@ class _Document:
         match = _SPACE.match(self.text, at)
         return match.end() if match else at
 
+    def stored(self, name: str) -> bytes | None:
+        """Return the bytes of a message, None if there is no such message."""
+        found = self.messages.get(name)
+        if found is None:
+            return None
+        text = self.text[found.start : found.end]
+        return text.encode("utf-8", "surrogateescape")
+
 
 def _slice(start: int, end: int, value: Any) -> _Slice:
-    record = _object(value)
-    record = _object(record.get("info")) or record
-    time = _object(record.get("time")).get("created")
-    counts = _object(record.get("tokens"))
-    cache = _object(counts.get("cache"))
-    tokens = [counts.get(name) for name in ("input", "output", "reasoning")]
-    tokens += [cache.get(name) for name in ("read", "write")]
-    cost = record.get("cost", 0.0)
+    # In 1.x the fields of a message are under "info", in 2 they are not.
+    record = as_object(within(value, "info")) or as_object(value)
+    time = within(record, "time", "created")
+    cost = record.get("cost")
     return _Slice(
         start,
         end,
         str(record.get("id")),
         time if integer(time) else None,
         cost if amount(cost) else 0.0,
-        tuple(count if amount(count) and type(count) is int else 0 for count in tokens),
+        tuple(_count(within(record, "tokens", *path)) for path in _COUNTS),
     )
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return value if type(value) is dict else {}
+def _count(value: Any) -> int:
+    return int(value) if type(value) is int and amount(value) else 0
 
 
 class ExportFileV1:
-    """A file of generation 1; see `records.Records`."""
+    """A file of generation 1; see `raw.Records`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -178,29 +195,25 @@ class ExportFileV1:
     def heads(self) -> Iterator[Head | Problem]:
         """The one session."""
         info = self.document.info
-        if not usable_id(info.get("id")):
+        name = info.get("id")
+        if not usable_id(name):
             yield Problem(str(self.path), "the session has no usable id")
             return
-        times, parent, title = info.get("time"), info.get("parentID"), info.get("title")
-        created = times.get("created") if type(times) is dict else None
-        yield Head(
-            info["id"],
-            parent if usable_id(parent) else None,
-            created if type(created) is int else 0,
-            title if type(title) is str else "",
-        )
+        created = within(info, "time", "created")
+        yield Head.of(str(name), info.get("parentID"), created, info.get("title"))
 
     def session(self, head: Head) -> SessionRecord:  # noqa: ARG002 - there is only one
         """Read the session."""
         document = self.document
+        info = deepcopy(document.info)  # its reader takes it apart
         size, modified = stamp(self.path) or (None, None)
-        info = deepcopy(document.info)  # who reads it takes it apart
-        return SessionRecord(
-            info, [document.digest], self.path, size, modified, worktree=_worktree(info)
-        )
+        facts: list[Any] = [document.digest]
+        record = SessionRecord(info, facts, self.path, size, modified)
+        record.worktree = _worktree(info)
+        return record
 
     def first_times(self) -> dict[str, int]:
-        """A single session is a fork of none here."""
+        """The original of a fork is in another file, so none is recognised."""
         return {}
 
     def messages(self, session: str) -> list[Opened]:  # noqa: ARG002 - there is only one
@@ -210,26 +223,13 @@ class ExportFileV1:
             for name, item in self.document.messages.items()
         ]
 
-    def _element(self, message: str) -> Any:
-        """Read one message; raises `OddRecordError`."""
-        return load(self._raw(message))
-
-    def _raw(self, message: str) -> bytes | None:
-        found = self.document.messages.get(message)
-        if found is None:
-            return None
-        return self.document.text[found.start : found.end].encode(
-            "utf-8", "surrogateescape"
-        )
-
     def message(self, session: str, message: str) -> Raw:  # noqa: ARG002 - there is only one
         """Read one message; raises `OddRecordError`."""
-        element = self._element(message)
-        if type(element) is not dict or type(element.get("info")) is not dict:
+        element = load(self.document.stored(message))
+        info = within(element, "info")
+        if type(info) is not dict:
             raise OddRecordError("is not a message")
-        parts = element.get("parts")
-        self._parts = (message, parts if type(parts) is list else [])
-        info: dict[str, Any] = element["info"]
+        self._parts = (message, as_list(element.get("parts")))
         return info
 
     def parts(self, session: str, message: str) -> Iterator[RawPart]:
@@ -237,8 +237,8 @@ class ExportFileV1:
         if self._parts[0] != message:
             self.message(session, message)
         for part in self._parts[1]:
-            name = part.get("id") if type(part) is dict else None
-            yield RawPart(str(name), part if type(part) is dict else None)
+            is_object = type(part) is dict
+            yield RawPart(str(within(part, "id")), part if is_object else None)
         self._parts = ("", [])
 
     def calls(self, session: str) -> Iterator[tuple[str, Any]]:  # noqa: ARG002 - as elsewhere
@@ -246,7 +246,7 @@ class ExportFileV1:
         return iter(())
 
     def orphans(self) -> Iterator[Problem]:
-        """Where the document breaks off."""
+        """The place where the document breaks off."""
         if self.document.why is not None:
             yield Problem(str(self.path), self.document.why)
 
@@ -257,38 +257,32 @@ class ExportFileV2(ExportFileV1):
     def each(self, session: str) -> Iterator[Row]:  # noqa: ARG002 - there is only one
         """Read the messages in order."""
         for name, found in self.document.messages.items():
+            time = known_time(found.time)
+            raw = self.document.stored(name)
             try:
-                element = load_object(self._raw(name))
-            except OddRecordError:
-                yield Row(name, "unknown", known_time(found.time), self._raw(name))
+                element = load_object(raw)
+            except OddRecordError:  # reported when the row is read
+                yield Row(name, "unknown", time, raw)
                 continue
             element.pop("id", None)
-            yield Row(
-                name,
-                str(element.pop("type", "unknown")),
-                known_time(found.time),
-                element,
-            )
+            kind = str(element.pop("type", "unknown"))
+            yield Row(name, kind, time, element)
 
     def unexplained(self, session: str, fork: Fork | None) -> tuple[float, Tokens]:  # noqa: ARG002
         """The session's cost besides its messages; copies are known by their ids."""
-        info = self.document.info
         found = self.document.messages.values()
         own = [item for item in found if fork is None or not _COPY.fullmatch(item.id)]
-        stated = _slice(0, 0, info)
+        stated = _slice(0, 0, self.document.info)
+
         cost = stated.cost - sum(item.cost for item in own)
         counts = zip(stated.tokens, *(item.tokens for item in own), strict=True)
         return cost, Tokens(*(total - sum(spent) for total, *spent in counts))
 
     def marks(self) -> Iterator[tuple[str, str, Any]]:
-        """Session, original and boundary, where it is a fork."""
+        """Session, original and boundary, if it is a fork."""
         info = self.document.info
-        fork = info.get("fork")
-        if (
-            type(fork) is dict
-            and usable_id(fork.get("sessionID"))
-            and usable_id(info.get("id"))
-        ):
+        fork = as_object(info.get("fork"))
+        if usable_id(info.get("id")) and usable_id(fork.get("sessionID")):
             yield info["id"], fork["sessionID"], fork.get("boundary")
 
     def copies(self, *_: Any) -> list[tuple[str, str]]:
@@ -301,12 +295,19 @@ class ExportFileV2(ExportFileV1):
 
 
 def _worktree(info: dict[str, Any]) -> str | None:
-    """Return the project's root: the directory without the path that leads there from it."""
-    place = info.get("location")
-    directory = place.get("directory") if type(place) is dict else info.get("directory")
-    below = info.get("subpath") if type(place) is dict else info.get("path")
+    """Return the project's root: the directory without the path that leads there from it.
+
+    None if it is not known. Only version 2 leaves the path out if it is empty.
+    """
+    is_second = type(info.get("location")) is dict
+    if is_second:
+        directory, below = info["location"].get("directory"), info.get("subpath")
+    else:
+        directory, below = info.get("directory"), info.get("path")
     if type(directory) is not str:
         return None
-    if type(below) is str and below and directory.endswith(f"/{below}"):
-        return directory[: -len(below) - 1] or None
-    return directory if type(place) is dict or below == "" else None
+
+    tail = f"/{below}"
+    if below and type(below) is str and directory.endswith(tail):
+        return directory.removesuffix(tail) or None
+    return directory if is_second or below == "" else None

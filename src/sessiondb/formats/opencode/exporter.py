@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-from urllib.parse import quote
 
-from sessiondb.formats.opencode.neutral import generation, is_json
+from sessiondb.formats.kit.conversion import as_json, is_json, json_text
+from sessiondb.formats.kit.naming import file_name
+from sessiondb.formats.opencode.generation import generation
 from sessiondb.formats.opencode.v1.writer import WriterV1
 from sessiondb.formats.opencode.v2.writer import WriterV2
 from sessiondb.formats.protocol import FILE, Exporter, Handover
 from sessiondb.model import Document, Export, Loss, Message
+
+#: Makes the JSON of a session, and notes what is lost.
+Make = Callable[[Export, list[Message], list[Loss]], dict[str, Any]]
 
 
 def write(
@@ -26,65 +30,36 @@ def as_it_was(
     export: Export, messages: list[Message], losses: list[Loss]
 ) -> dict[str, Any]:
     """Return the JSON of a session in its own generation, 1.x for what has none."""
-    second = generation(export.session, messages) == 2
-    return (WriterV2 if second else WriterV1)(export, messages, losses).json()
+    is_second = generation(export.session, messages) == 2
+    writer = WriterV2 if is_second else WriterV1
+    return writer(export, messages, losses).json()
 
 
-def documents(
-    sessions: Iterable[Export],
-    make: Callable[[Export, list[Message], list[Loss]], dict[str, Any]],
-) -> Iterator[Document | Loss]:
+def documents(sessions: Iterable[Export], make: Make) -> Iterator[Document | Loss]:
     """Yield a file for each session, and after it what it does not hold."""
     for export in sessions:
         losses: list[Loss] = []
-        found = said(make(export, list(export.messages), losses), losses)
-        lists_lost(export, losses)
-        yield Document(f"{file_name(found['info']['id'])}.json", (text_of(found),))
+        made = make(export, list(export.messages), losses)
+        found = printable(made, losses)
+        _lose_lists(export, losses)
+        yield Document(f"{file_name(found['info']['id'])}.json", (json_text(found),))
         yield from losses
 
 
-def said(document: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
-    """Return *document*; with null for what JSON cannot say, which is a loss then."""
+def printable(document: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
+    """Return *document* with null for what JSON cannot express, which is a loss then."""
     if is_json(document):
         return document
-    losses.append(
-        Loss(document["info"]["id"], "what JSON cannot say: it is written as null")
-    )
-    return _said(document)  # type: ignore[no-any-return]
+    why = "what JSON cannot say: it is written as null"
+    losses.append(Loss(document["info"]["id"], why))
+    found: dict[str, Any] = as_json(document)
+    return found
 
 
-def _said(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _said(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_said(item) for item in value]
-    return value if is_json(value) else None
-
-
-def file_name(name: Any) -> str:
-    """Return a name for a file or folder that leads nowhere else."""
-    quoted = quote(str(name).encode("utf-8", "surrogatepass"), safe="")
-    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
-
-
-def text_of(value: Any) -> str:
-    """Return JSON as OpenCode prints it; lone surrogates are escaped."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = json.dumps(value, indent=2, allow_nan=False)
-    return f"{text}\n"
-
-
-def lists_lost(export: Export, losses: list[Loss]) -> None:
+def _lose_lists(export: Export, losses: list[Loss]) -> None:
     """Note what lies beside a session, and that its JSON has no place for."""
-    for found, what in (
-        (export.todos, "its todo list"),
-        (export.diffs, "the diffs of its files"),
-    ):
-        if found:
-            losses.append(Loss(export.session.id, what))
+    lists = {"its todo list": export.todos, "the diffs of its files": export.diffs}
+    losses += [Loss(export.session.id, why) for why, found in lists.items() if found]
 
 
 def take_in(text: str, directory: str) -> Handover:

@@ -1,8 +1,9 @@
-"""The ids under which a session is written: OpenCode's tables know each only once.
+"""The ids of OpenCode: how it makes them, and which ones a session is written with.
 
-One of our forks keeps the ids of the messages it copied, other programs use the same id in
-several sessions or none that OpenCode takes. Such ids are minted: from the time
-and a hash, so that the same session always gets the same ones.
+OpenCode's tables know each id only once. One of our forks keeps the ids of the messages
+it copied, and other programs use the same id in several sessions, or ids that OpenCode
+does not take. Such ids are minted: from the time and a hash, so that the same session
+always gets the same ones.
 """
 
 from __future__ import annotations
@@ -11,58 +12,78 @@ import hashlib
 import re
 from typing import Any
 
-from sessiondb.formats.opencode.reader import SOURCE
+from sessiondb.formats.kit.conversion import Names, is_from, is_native
 from sessiondb.model import Message, Session
 
+#: The name of the source.
+SOURCE = "opencode"
+
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_NATIVE = re.compile(r"msg_[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_CLOCK = re.compile(r"[a-z]+_([0-9a-f]{12})")
+_HALF = 1 << 47
 
 
-def is_native(message_id: str) -> bool:
-    """Return whether an id is one that our database makes: no other message has it."""
-    return _NATIVE.fullmatch(message_id) is not None
+def minted(prefix: str, time: int, step: int, *facts: Any) -> str:
+    """Return an id as OpenCode makes them: 48 bits of time (ms * 4096 + step), 14 characters.
+
+    OpenCode's characters are random; these are a hash of *facts*.
+    """
+    text = "\0".join(map(str, facts)).encode("utf-8", "surrogatepass")
+    number = int.from_bytes(hashlib.sha256(text).digest())
+    tail = ""
+    for _ in range(14):
+        number, digit = divmod(number, 62)
+        tail += _BASE62[digit]
+
+    clock = ((time << 12) + (step & 4095)) & (1 << 48) - 1
+    return f"{prefix}{clock:012x}{tail}"
+
+
+def unwrapped(ids: list[str]) -> list[str]:
+    """Put sorted ids into the order in which they were made.
+
+    An id begins with 48 bits of ``ms * 4096``, which start again at zero every
+    795 days (last on 2026-08-14): the ids before that moment come first.
+    """
+    if len(ids) < 2:
+        return ids
+    first, last = _clock(ids[0]), _clock(ids[-1])
+    if first is None or last is None or last - first < _HALF:
+        return ids
+
+    late = next(i for i, name in enumerate(ids) if (_clock(name) or 0) >= _HALF)
+    return ids[late:] + ids[:late]
+
+
+def _clock(name: str) -> int | None:
+    match = _CLOCK.match(name)
+    return None if match is None else int(match[1], 16)
 
 
 def own_id(session: Session) -> str:
-    """Return the id of *session* in OpenCode: what it has there already, else its own."""
-    if session.source == SOURCE and session.time_imported is not None:
+    """Return the id of *session* in OpenCode: its id there, else the one it has here."""
+    if is_from(session, SOURCE):
         return session.source_id or session.id
     return session.id
 
 
-def minted(prefix: str, time: int, step: int, *facts: Any) -> str:
-    """Return an id as OpenCode makes them: 48 bits of time (ms * 4096 + step), 14 characters."""
-    digest = hashlib.sha256(
-        "\0".join(map(str, facts)).encode("utf-8", "surrogatepass")
-    ).digest()
-    number, tail = int.from_bytes(digest), ""
-    for _ in range(14):
-        number, digit = divmod(number, 62)
-        tail += _BASE62[digit]
-    return f"{prefix}{((time << 12) + (step & 4095)) & (1 << 48) - 1:012x}{tail}"
-
-
-class Names:
-    """The ids of one session and its messages; references are followed through it."""
+class OpenCodeNames(Names):
+    """The ids of one session and its messages in OpenCode."""
 
     def __init__(self, session: Session, parent: Session | None = None) -> None:
-        self.session = own_id(session)
-        #: None for anything but a subagent.
-        self.parent: str | None = None
-        if session.relation == "subagent":
-            self.parent = own_id(parent) if parent else session.parent_source_id
-            self.parent = self.parent or session.parent_id
-        self._theirs = session.source == SOURCE and session.time_imported is not None
-        self._known: dict[str, str] = {}
+        super().__init__(own_id(session))
+        #: The id of the parent; None for anything but a subagent.
+        self.parent = _parent_id(session, parent)
+        self._is_theirs = is_from(session, SOURCE)
 
-    def message(self, message: Message) -> str:
-        """Return the id that a message is written with."""
+    def choose(self, message: Message) -> str:
+        """Return the message's own id if OpenCode can have it from no other session."""
         name = message.id
-        own = is_native(name) and not message.inherited
-        if not own and not (self._theirs and name.startswith("msg_")):
-            name = minted("msg_", message.time_created, message.seq, self.session, name)
-        self._known[message.id] = name
-        return name
+        is_ours = is_native(name) and not message.inherited
+        is_theirs = self._is_theirs and name.startswith("msg_")
+        if is_ours or is_theirs:
+            return name
+        return minted("msg_", message.time_created, message.seq, self.session, name)
 
     def put(self, info: dict[str, Any]) -> None:
         """Name, in the record of the session, its parent and the message of a revert."""
@@ -72,10 +93,9 @@ class Names:
         if isinstance(revert, dict) and "messageID" in revert:
             info["revert"] = {**revert, "messageID": self.of(revert["messageID"])}
 
-    def of(self, message_id: Any) -> Any:
-        """Return what *message_id* is written as, itself where no such message was written."""
-        return (
-            self._known.get(message_id, message_id)
-            if type(message_id) is str
-            else message_id
-        )
+
+def _parent_id(session: Session, parent: Session | None) -> str | None:
+    if session.relation != "subagent":
+        return None
+    known = own_id(parent) if parent else session.parent_source_id
+    return known or session.parent_id

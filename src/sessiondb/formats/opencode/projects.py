@@ -11,27 +11,69 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from sessiondb.formats.kit.fields import clean_text
+from sessiondb.formats.kit.fields import (
+    Fields,
+    Shape,
+    as_object,
+    clean_name,
+    clean_text,
+    nested,
+    structure,
+    take,
+    without,
+    without_none,
+)
 from sessiondb.formats.kit.json import OddRecordError, load
 from sessiondb.model import Project, SourceProject, bounds
 
 #: Fields that the row of a project, or its place, already has.
 _PLACE = frozenset({"id", "worktree", "vcs"})
-_TIMES = ("created", "updated", "initialized", "active")
-_ICON = {"url": "icon_url", "override": "icon_url_override", "color": "icon_color"}
+#: Times that change whenever OpenCode is opened.
+_LAST_USED = frozenset({"updated", "active"})
+#: The record that a row of the table ``project`` represents.
+_RECORD: Shape = {
+    "id": "id",
+    "worktree": "worktree",
+    "vcs": "vcs",
+    "name": "name",
+    "icon": {
+        "url": "icon_url",
+        "override": "icon_url_override",
+        "color": "icon_color",
+    },
+    "sandboxes": "sandboxes",
+    "commands": "commands",
+    "time": {
+        "created": "time_created",
+        "updated": "time_updated",
+        "initialized": "time_initialized",
+        "active": "time_active",
+    },
+}
 _JSON = ("sandboxes", "commands")
 
 
-def facts_of(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a project's *record* its sessions are read again for.
+def _is_time(value: Any) -> bool:
+    return type(value) is int and bounds.TIME_LEAST <= value <= bounds.TIME_MOST
 
-    Not when it was used last: that changes whenever OpenCode is opened.
+
+#: Fields of a project that `SourceProject` has, too.
+_KNOWN: Fields = {
+    "name": ("name", clean_name),
+    "time": {
+        "created": ("time_created", _is_time),
+        "initialized": ("time_initialized", _is_time),
+    },
+}
+
+
+def facts_of(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those facts of a project that its sessions are read again for.
+
+    The time of its last use is not one: it changes whenever OpenCode is opened.
     """
-    times = record.get("time")
-    kept = dict(times) if type(times) is dict else {}
-    for name in ("updated", "active"):
-        kept.pop(name, None)
-    return {**record, "time": kept}
+    times = as_object(record.get("time"))
+    return {**record, "time": without(_LAST_USED, times)}
 
 
 def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject | None:
@@ -39,58 +81,41 @@ def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject 
 
     A value of another type than its column is kept in the record alone.
     """
-    rest = {key: value for key, value in record.items() if key not in _PLACE}
+    rest = without(_PLACE, record)
     if not rest and permission is None:
         return None
-    times, name, boxes = rest.get("time"), rest.get("name"), rest.get("sandboxes")
-    when = {key: value for key, value in _mapping(times).items() if _is_time(value)}
+
+    boxes = rest.get("sandboxes")
+    usable = filter(clean_text, boxes) if type(boxes) is list else ()
+    copy = {**rest, "time": dict(as_object(rest.get("time")))}
     return SourceProject(
-        name=name if clean_text(name) and name else None,
-        permission=permission if type(permission) in (list, dict) else None,
-        sandboxes=tuple(box for box in boxes if clean_text(box))
-        if type(boxes) is list
-        else (),
-        time_created=when.get("created"),
-        time_initialized=when.get("initialized"),
+        **take(copy, _KNOWN),
+        permission=permission if structure(permission) else None,
+        sandboxes=tuple(usable),
         record=rest,
     )
 
 
 def record_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record that a *row* of the table ``project`` represents."""
-    record = {
-        name: row[name] for name in (*_PLACE, "name") if row.get(name) is not None
-    }
-    icon = {key: row[name] for key, name in _ICON.items() if row.get(name) is not None}
-    if icon:
-        record["icon"] = icon
+    record = {"time": {}, **nested(row, _RECORD)}
     for name in _JSON:
-        if row.get(name) is not None:
-            record[name] = row[name]
-            with contextlib.suppress(OddRecordError):
-                record[name] = load(str(row[name]).encode("utf-8", "surrogateescape"))
-    times = {name: row.get(f"time_{name}") for name in _TIMES}
-    record["time"] = {name: time for name, time in times.items() if time is not None}
+        # A text that is not JSON stays as it is.
+        with contextlib.suppress(OddRecordError):
+            text = str(record.get(name, ""))
+            record[name] = load(text.encode("utf-8", "surrogateescape"))
     return record
 
 
 def project_record(project: Project, source: str, name: str) -> dict[str, Any]:
     """Return a project as the file ``project/<name>.json`` of OpenCode 1.x."""
-    record: dict[str, Any] = {"id": name, "worktree": project.worktree}
-    if project.vcs:
-        record["vcs"] = project.vcs
+    place = {"id": name, "worktree": project.worktree, "vcs": project.vcs or None}
     own = project.metadata.get(source)
     if isinstance(own, Mapping):
-        return {**record, **{key: own[key] for key in own if key not in _PLACE}}
-    record["time"] = {"created": project.time_created}
-    if project.time_initialized is not None:
-        record["time"]["initialized"] = project.time_initialized
-    return record
+        return {**without_none(place), **without(_PLACE, own)}
 
-
-def _is_time(value: Any) -> bool:
-    return type(value) is int and bounds.TIME_LEAST <= value <= bounds.TIME_MOST
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    times = {
+        "created": project.time_created,
+        "initialized": project.time_initialized,
+    }
+    return {**without_none(place), "time": without_none(times)}

@@ -1,24 +1,21 @@
-"""The records of both kinds of store, before any of them is interpreted.
+"""The records of a store before any of them is interpreted.
 
-A store is a list of session heads, small enough to keep, and for each session
-its record and its messages, read one by one. Ids come from rows and file names,
-never from inside a record: OpenCode moved records without rewriting them.
+A store is a list of session heads, small enough to keep, and for each session its
+record and its messages, read one by one. Ids come from rows and file names, never from
+inside a record: OpenCode moved records without rewriting them.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from sessiondb.formats.kit.json import Raw
+from sessiondb.errors import abridged
+from sessiondb.formats.kit.json import Raw, usable_id
 from sessiondb.model import Problem
-
-_CLOCK = re.compile(r"[a-z]+_([0-9a-f]{12})")
-_HALF = 1 << 47
 
 
 class Head(NamedTuple):
@@ -28,6 +25,16 @@ class Head(NamedTuple):
     parent: str | None
     time_created: int
     title: str
+
+    @classmethod
+    def of(cls, name: str, parent: Any, created: Any, title: Any) -> Head:
+        """Return the head of a session; a value of another type counts as unknown."""
+        return cls(
+            name,
+            parent if usable_id(parent) else None,
+            created if type(created) is int else 0,
+            title if type(title) is str else "",
+        )
 
 
 class Opened(NamedTuple):
@@ -52,7 +59,7 @@ class SessionRecord:
 
     ``facts`` change whenever anything of the session changed. ``project`` is the
     record of its project, ``approved`` the permissions given there. ``todo``, ``diff``
-    and ``share`` are None where there are none, ``columns`` are fields of a
+    and ``share`` are None if there are none, ``columns`` are fields of a
     `SourceSession` that the record does not have.
     """
 
@@ -64,7 +71,7 @@ class SessionRecord:
     worktree: str | None = None
     vcs: str | None = None
     root_commit: str | None = None
-    project: dict[str, Any] = field(default_factory=dict)
+    project: Mapping[str, Any] = field(default_factory=dict)
     approved: Any = None
     todo: list[Any] | None = None
     diff: list[Any] | None = None
@@ -78,14 +85,14 @@ class Records(Protocol):
     """A store of one generation, whichever way it is written."""
 
     path: Path
-    #: The directory a store's side files are in.
+    #: The directory of a store's side files.
     home: Path
 
     def where(self, session: str, message: str = "", part: str = "") -> Path:
         """The file that holds a record."""
 
     def reading(self) -> AbstractContextManager[object]:
-        """Keep the store open, and its content as it is where that is possible."""
+        """Keep the store open, and its content as it is if that is possible."""
 
     def heads(self) -> Iterator[Head | Problem]:
         """All sessions, in any order."""
@@ -112,21 +119,7 @@ class Records(Protocol):
         """Records that belong to nothing."""
 
 
-def unwrapped(ids: list[str]) -> list[str]:
-    """Put sorted ids into the order in which they were made.
-
-    An id begins with 48 bits of ``ms * 4096``, which start again at zero every
-    795 days (last on 2026-08-14): the ids before that moment come first.
-    """
-    if len(ids) < 2:
-        return ids
-    first, last = _clock(ids[0]), _clock(ids[-1])
-    if first is None or last is None or last - first < _HALF:
-        return ids
-    late = next(i for i, name in enumerate(ids) if (_clock(name) or 0) >= _HALF)
-    return ids[late:] + ids[:late]
-
-
-def _clock(name: str) -> int | None:
-    match = _CLOCK.match(name)
-    return None if match is None else int(match[1], 16)
+def missing(path: Path, what: str, owner: str, name: Any) -> Problem:
+    """Return the problem of records whose *owner* called *name* does not exist."""
+    why = f"{what} of {owner} {abridged(name)}, which does not exist"
+    return Problem(str(path), why)

@@ -12,43 +12,45 @@ from sessiondb.model import Problem
 
 #: Folders of a tree with the secrets of shares; 1.0 began to use the first one.
 SHARES = ("session_share", "share")
-#: Folders of a data directory that hold such outputs.
-_OUTPUTS = ("tool-output", "shell")
+#: Folders of a data directory that hold complete outputs.
+_OUTPUTS = frozenset({"tool-output", "shell"})
 
 
 def read_json(path: Path, kind: type, problems: list[Problem]) -> Any:
-    """Return what a side file holds, None where there is none or it is odd; that is a problem."""
-    size, _ = stamp(path) or (0, 0)
-    if size > MAX_FILE:
-        problems.append(
-            Problem(str(path), f"{path.name} is larger than {MAX_FILE} bytes")
-        )
-        return None
+    """Return the content of a side file, which is of type *kind*; None if it does not exist.
+
+    A file that cannot be read, or holds anything else, is added to *problems* and None.
+    """
     try:
-        raw = read_file(path)
-        value = None if raw is None else load(raw)
+        return _read_json(path, kind)
     except OddRecordError as error:
         problems.append(Problem(str(path), f"{path.name} {error}"))
         return None
-    if value is None or type(value) is kind:
-        return value
-    problems.append(Problem(str(path), f"{path.name} holds no {kind.__name__}"))
-    return None
+
+
+def _read_json(path: Path, kind: type) -> Any:
+    size, _ = stamp(path) or (0, 0)
+    if size > MAX_FILE:
+        raise OddRecordError(f"is larger than {MAX_FILE} bytes")
+
+    raw = read_file(path)
+    value = None if raw is None else load(raw)
+    if value is not None and type(value) is not kind:
+        raise OddRecordError(f"holds no {kind.__name__}")
+    return value
 
 
 def cut_output(home: Path, named: Any) -> dict[str, Any] | None:
     """Return the file that a cut tool output *named*, as {"name", "content"}.
 
     It is looked for by the tail of its path, inside the store's own outputs and
-    through no symlink; None where it is not there or larger than `MAX_FILE`.
+    through no symlink; None if it does not exist or is larger than `MAX_FILE`.
     """
-    if type(named) is not str:
+    tail = _output_tail(named)
+    # The path is from a record: it must not lead out of the store.
+    if not tail or not all(map(_is_plain, tail)):
         return None
-    steps = re.split(r"[/\\]", named)
-    starts = [index for index, step in enumerate(steps) if step in _OUTPUTS]
-    tail = steps[starts[-1] :] if starts else [""]
-    if any(step in (".", "..") or not usable_id(step) for step in tail):
-        return None
+
     path = home
     for step in tail:
         path /= step
@@ -56,3 +58,14 @@ def cut_output(home: Path, named: Any) -> dict[str, Any] | None:
             return None
     content = read_small(path)
     return None if content is None else {"name": "/".join(tail), "content": content}
+
+
+def _output_tail(named: Any) -> list[str]:
+    """Return the steps of a path from its last folder of outputs on; [] without one."""
+    steps = re.split(r"[/\\]", named) if type(named) is str else []
+    starts = [index for index, step in enumerate(steps) if step in _OUTPUTS]
+    return steps[starts[-1] :] if starts else []
+
+
+def _is_plain(step: str) -> bool:
+    return step not in (".", "..") and usable_id(step)

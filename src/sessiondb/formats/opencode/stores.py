@@ -2,7 +2,7 @@
 
 One data directory may hold several generations of the same sessions: databases,
 ``storage/`` and ``project/*/storage/session``. The newest one that has a session
-says what it is; an older one adds only what is missing from the newer ones.
+counts; an older one adds only what is missing from the newer ones.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.sqlite import ForeignDatabase
 from sessiondb.formats.opencode.database import Database
 from sessiondb.formats.opencode.export_file import ExportFileV1, ExportFileV2, is_export
-from sessiondb.formats.opencode.reader import SOURCE, V1, V2, Generation, read
+from sessiondb.formats.opencode.ids import SOURCE
+from sessiondb.formats.opencode.reader import V1, V2, Generation, read
 from sessiondb.formats.opencode.v1.sqlite import SQLiteV1
 from sessiondb.formats.opencode.v1.tree import TREE_V0, TREE_V1, Tree, layout_of
 from sessiondb.formats.opencode.v2.sqlite import SQLiteV2
 from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import Problem, SourceSession
 
-#: Endings of files that are asked whether they are a store.
+#: Endings of the files that may be a store.
 SUFFIXES = frozenset({".db", ".json"})
-_GENERATIONS: tuple[tuple[Any, Generation], ...] = (
-    (SQLiteV2, V2),
-    (SQLiteV1, V1),
-)
+#: The newer generation first: it counts if a file holds both.
+_GENERATIONS: tuple[tuple[Any, Generation], ...] = ((SQLiteV2, V2), (SQLiteV1, V1))
+
+
+# -- finding -----------------------------------------------------------------
 
 
 def at(path: Path) -> Iterator[ForeignStore]:
@@ -50,65 +52,83 @@ def default_locations(env: Mapping[str, str]) -> list[Path]:
     The data directory is the same on every system; ``OPENCODE_DB`` may name a
     database elsewhere. Databases of other channels lie beside the usual one.
     """
-    homes = dict.fromkeys(filter(None, map(env.get, ("HOME", "USERPROFILE"))))
-    share = [Path(home, ".local", "share") for home in homes]
-    data = env.get("XDG_DATA_HOME")
-    found = [folder / "opencode" for folder in ([Path(data)] if data else share)]
+    found = _data_folders(env)
     named = env.get("OPENCODE_DB")
-    if named and named != ":memory:":
-        folders = found or ([Path()] if Path(named).is_absolute() else [])
-        paths = dict.fromkeys(
-            folder / named for folder in folders
-        )  # an absolute one stays itself
-        found += [path for path in paths if not _is_inside(path, found)]
-    return found
+    if not named or named == ":memory:":
+        return found
+
+    # An absolute path stays itself, whichever folder it is joined to.
+    is_absolute = Path(named).is_absolute()
+    bases = found or ([Path()] if is_absolute else [])
+    paths = dict.fromkeys(folder / named for folder in bases)
+    return found + [path for path in paths if not _is_inside(path, found)]
+
+
+def _data_folders(env: Mapping[str, str]) -> list[Path]:
+    data = env.get("XDG_DATA_HOME")
+    if data:
+        return [Path(data, "opencode")]
+    homes = filter(None, map(env.get, ("HOME", "USERPROFILE")))
+    return [Path(home, ".local", "share", "opencode") for home in dict.fromkeys(homes)]
 
 
 def _is_inside(path: Path, folders: list[Path]) -> bool:
     """Return whether a database is found anyway, below one of *folders*."""
-    below = any(path.is_relative_to(folder) for folder in folders)
-    return below and path.suffix in SUFFIXES and ".." not in path.parts
+    is_below = any(path.is_relative_to(folder) for folder in folders)
+    return is_below and path.suffix in SUFFIXES and ".." not in path.parts
 
 
 def is_store(path: Path) -> bool:
-    """Return whether the file at *path* is such a database: asked of SQLite, by its tables.
+    """Return whether the file at *path* is such a database, by its tables.
 
-    A file that has the name of one and cannot be read counts, so that reading it says why.
+    A file that has the name of one and cannot be read counts, so that reading it
+    reports why.
     """
     file = ForeignDatabase(path, glance=True)
     try:
         with file.reading():
-            return any(kind(path, file).there() for kind, _ in _GENERATIONS)
+            return any(_in_file(path, file))
     except (SourceError, sqlite3.Error):
         return path.name.startswith("opencode") and path.suffix == ".db"
 
 
+def _in_file(path: Path, file: ForeignDatabase) -> Iterator[tuple[Any, Generation]]:
+    """Yield the generations that a database holds; only while it is read."""
+    for kind, generation in _GENERATIONS:
+        records = kind(path, file)
+        if records.there():
+            yield records, generation
+
+
+# -- reading -----------------------------------------------------------------
+
+
 def _read_sqlite(path: Path) -> Iterator[SourceSession | Problem]:
-    """Read a database; where it holds both generations, the newer one goes first."""
+    """Read a database, the newer generation first."""
     file = ForeignDatabase(path)
     with file.reading():
         newer: set[str] = set()
         with contextlib.suppress(sqlite3.Error):  # reported when the sessions are read
             newer = _newer_beside(path, file)
-        for kind, generation in _GENERATIONS:
-            records = kind(path, file)
-            if records.there():
-                yield from read(records, generation, without=newer)
-                with contextlib.suppress(sqlite3.Error):
-                    newer |= _ids(records)
+
+        for records, generation in _in_file(path, file):
+            yield from read(records, generation, without=newer)
+            with contextlib.suppress(sqlite3.Error):
+                newer |= _ids(records)
 
 
 def _read_export(path: Path) -> Iterator[SourceSession | Problem]:
     records = ExportFileV1(path)
     with records.reading():
-        second = records.second
-    yield from read(ExportFileV2(path), V2) if second else read(records)
+        is_second = records.second
+    yield from read(ExportFileV2(path), V2) if is_second else read(records)
 
 
 def _read_tree(path: Path) -> Iterator[SourceSession | Problem]:
     layout = layout_of(path)
     if layout is None:
         raise SourceError(f"cannot read {path}: it is no longer a store")
+
     records = Tree(path, layout)
     without: set[str] = set()
     for _, times in _beside(records.home):
@@ -119,44 +139,46 @@ def _read_tree(path: Path) -> Iterator[SourceSession | Problem]:
     yield from read(records, without=without)
 
 
+# -- the same sessions in several stores ---------------------------------------
+
+
 def _ids(records: Database | Tree) -> set[str]:
     with records.reading():
         return {head.id for head in records.heads() if not isinstance(head, Problem)}
 
 
 def _newer_beside(path: Path, file: ForeignDatabase) -> set[str]:
-    """Name the sessions that another channel's database has too, and used later than this one.
+    """Name the sessions that another channel's database has too, used later than this one.
 
     People copy a database to the name that their next build of OpenCode looks for.
     """
     mine = _times(path, file)
-    return {
-        name
-        for other, times in _beside(path.parent, path)
-        for name in mine.keys() & times.keys()
-        if (times[name], other.name) > (mine[name], path.name)
-    }
+    found: set[str] = set()
+    for other, times in _beside(path.parent, path):
+        for name in mine.keys() & times.keys():
+            # Of two equal copies the name decides, so that one of them is read.
+            if (times[name], other.name) > (mine[name], path.name):
+                found.add(name)
+    return found
 
 
 def _beside(
     folder: Path, path: Path | None = None
 ) -> Iterator[tuple[Path, dict[str, int]]]:
     """Yield the databases in *folder* but that at *path*, each with its sessions' last uses."""
-    for database in sorted(folder.glob("*.db")):
-        if database != path and is_store(database):
-            file = ForeignDatabase(database)
-            # One that is damaged says so when it is read itself; it must not hide the others.
-            with contextlib.suppress(SourceError, sqlite3.Error), file.reading():
-                yield database, _times(database, file)
+    others = (other for other in sorted(folder.glob("*.db")) if other != path)
+    for other in filter(is_store, others):
+        file = ForeignDatabase(other)
+        # A damaged one is reported when it is read itself; it must not hide the others.
+        with contextlib.suppress(SourceError, sqlite3.Error), file.reading():
+            yield other, _times(other, file)
 
 
 def _times(path: Path, file: ForeignDatabase) -> dict[str, int]:
     """Return when each session of a database was last used; the newer generation counts."""
     found: dict[str, int] = {}
-    for kind, _ in _GENERATIONS:
-        records = kind(path, file)
-        if records.there():
-            found = {**records.last_used(), **found}
+    for records, _ in _in_file(path, file):
+        found = {**records.last_used(), **found}
     return found
 
 

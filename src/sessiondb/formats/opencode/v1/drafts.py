@@ -1,8 +1,9 @@
-"""OpenCode's records to drafts: known things become columns, the rest is ``data``.
+"""Records of OpenCode 1.x to drafts: known fields become columns, the rest is ``data``.
 
-The functions take their record apart: it must not be used afterwards. What they
-fill in that a record lacks (a user's turn and completion, the agent of versions
-that only had a mode, the outcome of a failed call) is never written back.
+These functions take their record apart, so it must not be used afterwards. Some
+columns are filled in although the record does not have them (a user's turn and
+completion, the agent of versions that only had a mode, the outcome of a failed
+call): these are never written back.
 """
 
 from __future__ import annotations
@@ -11,36 +12,30 @@ from collections.abc import Sequence
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
-    Fields,
+    as_object,
     check_storable,
     clean_name,
     clean_text,
-    integer,
     take,
-    text,
+    within,
+    without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
-from sessiondb.formats.opencode.calls import NAMELESS, outcome
+from sessiondb.formats.opencode.answers import NAMELESS, outcome, take_finish
 from sessiondb.formats.opencode.v1 import fields
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens
-from sessiondb.model.draft import FINISHES, STATUSES
+from sessiondb.model.draft import STATUSES
 
-DIFF: Fields = {
-    "patch": ("patch", clean_text),
-    "additions": ("additions", integer),
-    "deletions": ("deletions", integer),
-    "before": ("before", text),
-    "after": ("after", text),
-}
+#: The keys of a line of a todo list.
 _TODO = ("content", "status", "priority", "id")
 
 
 def session_fields(info: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Return the fields of a `SourceSession` that its record *info* holds, with ``data``."""
-    _drop_id(info, "id", session_id)
+    drop_id(info, "id", session_id)
     found = take(info, fields.SESSION)
-    if usable_id(info.get("parentID")):
-        found.update(parent_source_id=info.pop("parentID"), relation="subagent")
+    if "parent_source_id" in found:
+        found["relation"] = "subagent"
     return {**found, "data": info}
 
 
@@ -56,53 +51,48 @@ def message_draft(
 
     Raises `OddRecordError` for a record without a role, or one that cannot be stored.
     """
-    _drop_id(info, "id", message_id)
-    _drop_id(info, "sessionID", session_id)
+    drop_id(info, "id", message_id)
+    drop_id(info, "sessionID", session_id)
     role = info.get("role")
-    if role == "user":
-        found = {
-            "role": info.pop("role"),
-            "turn_id": message_id,
-            **take(info, fields.USER),
-        }
-    elif role == "assistant":
-        found = _assistant(info)
-    elif type(role) is str:
-        found = {"role": "event", "kind": "custom", **take(info, fields.EVENT)}
-    else:
+    if type(role) is not str:
         raise OddRecordError("has no role")
+
+    found = take(info, fields.MESSAGE.get(role, fields.EVENT))
     found.setdefault("time_created", time_created)
     if role == "user":
-        found["time_completed"] = found["time_created"]
+        # A prompt opens a turn, and is complete as soon as it is sent.
+        found.update(turn_id=message_id, time_completed=found["time_created"])
+    elif role == "assistant":
+        _take_answer(info, found)
+
+    if role in fields.MESSAGE:
+        found["role"] = info.pop("role")
+    else:
+        found.update(role="event", kind="custom")
+
     check_storable(info)
     return MessageDraft(**found, id=message_id, parts=tuple(parts), data=info)
 
 
-def _assistant(info: dict[str, Any]) -> dict[str, Any]:
-    found = {"role": info.pop("role"), **take(info, fields.ASSISTANT)}
+def _take_answer(info: dict[str, Any], found: dict[str, Any]) -> None:
+    """Take what only an answer has and no table says."""
     counts = take(info, fields.TOKENS)
     if counts:
         found["tokens"] = Tokens(**counts)
-    if usable_id(info.get("parentID")):
-        found["turn_id"] = info.pop("parentID")
+
     if info.get("summary") is True:
         del info["summary"]
         found["kind"] = "compaction"
-    if "agent" not in found and clean_text(info.get("mode")):
-        found["agent"] = info["mode"]
-    finish = info.get("finish")
-    # "cancelled" is ours: it says that there was no finish, so the word itself stays in the record.
-    if type(finish) is str and finish != "cancelled" and finish in FINISHES:
-        found["finish"] = info.pop("finish")
-    elif type(finish) is str:
-        found["finish"] = "other"
-    elif finish is None and _is_abort(found.get("error")):
+
+    mode = info.get("mode")
+    if "agent" not in found and clean_text(mode):
+        found["agent"] = mode
+
+    was_aborted = within(found.get("error"), "name") == "MessageAbortedError"
+    if was_aborted and info.get("finish") is None:
         found["finish"] = "cancelled"
-    return found
-
-
-def _is_abort(error: Any) -> bool:
-    return type(error) is dict and error.get("name") == "MessageAbortedError"
+    else:
+        found["finish"] = take_finish(info)
 
 
 def part_draft(
@@ -118,20 +108,18 @@ def part_draft(
 
     Raises `OddRecordError` for a record without a type, or one that cannot be stored.
     """
-    _drop_id(record, "id", part_id)
-    _drop_id(record, "messageID", message_id)
-    _drop_id(record, "sessionID", session_id)
+    drop_id(record, "id", part_id)
+    drop_id(record, "messageID", message_id)
+    drop_id(record, "sessionID", session_id)
     kind = record.pop("type", None)
     if not usable_id(kind):
         raise OddRecordError("has no type")
+
     found = take(record, fields.PART.get(kind, {}))
     if kind == "tool":
         found.setdefault("tool", NAMELESS)
-        state = record.get("state")
-        if type(state) is dict and state:
-            found.update(_state(state))
-            if not state:
-                del record["state"]
+        _take_state(record, found)
+
     check_storable(record)
     return PartDraft(
         kind,
@@ -143,58 +131,69 @@ def part_draft(
     )
 
 
-def _state(state: dict[str, Any]) -> dict[str, Any]:
+def _take_state(record: dict[str, Any], found: dict[str, Any]) -> None:
     """Take the call and its result out of the state of a tool part."""
-    found: dict[str, Any] = {}
+    state = as_object(record.get("state"))
+    if not state:
+        return
+
     if state.get("input") is not None:
         found["input"] = state.pop("input")
-    status = state.get("status")
-    if type(status) is not str or status not in STATUSES:
-        return found
-    found["status"] = state.pop("status")
-    result = fields.RESULT.get(status)
-    if result is not None and type(state.get(result)) is str:
-        found["text"] = state.pop(result)
-    if status == "error":
-        found["outcome"] = outcome(found.get("text", ""), state.get("metadata"))
-    return found
+    if state.get("status") in STATUSES:
+        status = found["status"] = state.pop("status")
+        result = fields.RESULT.get(status, "")
+        if type(state.get(result)) is str:
+            found["text"] = state.pop(result)
+        if status == "error":
+            found["outcome"] = outcome(found.get("text", ""), state.get("metadata"))
+
+    if not state:
+        del record["state"]
 
 
 def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
     """Return the diffs of a ``session_diff`` list, and what is left of it for ``data``.
 
-    What is left names the files in order; an item that is no diff of a file of
-    its own stands there whole, in a list of one.
+    What is left names the files in order. An item that is not the first diff of a
+    file is kept verbatim, in a list of one.
     """
     diffs: dict[str, FileDiff] = {}
     rest: list[Any] = []
+
     for item in items:
-        path = item.get("file") if type(item) is dict else None
-        if type(path) is not str or not clean_name(path) or path in diffs:
+        path = as_object(item).get("file")
+        if not clean_name(path) or path in diffs:
             rest.append([item])
             continue
-        found = take(item, DIFF)
+
+        found = take(item, fields.DIFF)
         for side in ("before", "after"):
             if side in found:
                 found[side] = found[side].encode("utf-8", "surrogatepass")
         diffs[path] = FileDiff(path, **found)
         rest.append(item)
+
     return tuple(diffs.values()), rest
 
 
 def todos(items: list[Any]) -> tuple[tuple[Todo, ...], list[Any] | None]:
-    """Return the lines of a todo list, and the list itself where they do not say all of it."""
-    lines: list[Todo] = []
-    for item in items:
-        if type(item) is dict and clean_text(item.get("content")):
-            known = {k: v for k, v in item.items() if k in _TODO and clean_text(v)}
-            lines.append(Todo(**known))
-    same = [
-        {k: v for k in _TODO if (v := getattr(line, k)) is not None} for line in lines
-    ]
-    return tuple(lines), None if same == items else items
+    """Return the lines of a todo list, and the list itself if they do not say all of it."""
+    records = (_todo_fields(as_object(item)) for item in items)
+    lines = tuple(Todo(**known) for known in records if "content" in known)
+    is_complete = [todo_record(line) for line in lines] == items
+    return lines, None if is_complete else items
 
 
-def _drop_id(record: dict[str, Any], key: str, known: str) -> None:
+def _todo_fields(item: dict[str, Any]) -> dict[str, Any]:
+    return {key: item[key] for key in _TODO if clean_text(item.get(key))}
+
+
+def todo_record(todo: Todo) -> dict[str, Any]:
+    """Return a line of a todo list as OpenCode writes it."""
+    return without_none({key: getattr(todo, key) for key in _TODO})
+
+
+def drop_id(record: dict[str, Any], key: str, known: str) -> None:
+    """Remove an id from a *record* that says only what is *known*."""
     if record.get(key) == known:
         del record[key]

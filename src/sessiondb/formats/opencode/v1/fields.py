@@ -1,4 +1,8 @@
-"""Where the records of OpenCode 1.x keep what has a column here; see `kit.fields`."""
+"""Where the records of OpenCode 1.x keep what has a column here; see `kit.fields`.
+
+Read off the stores of versions 0.5.29 to 1.18.33. The same tables serve both
+directions: `drafts` takes by them, `records` puts.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from typing import Any
 
 from sessiondb.formats.kit.fields import (
     Fields,
+    as_object,
     clean_name,
     clean_text,
     cost,
@@ -16,24 +21,28 @@ from sessiondb.formats.kit.fields import (
     text,
     time,
 )
+from sessiondb.formats.kit.json import usable_id
 
 #: Keys of a diff that say how much changed, not what.
 _COUNTS = frozenset({"file", "path", "additions", "deletions", "status"})
 
 
 def metadata(value: Any) -> bool:
-    """An object that leaves the key ``share`` to the share's secret, and is not empty."""
-    return type(value) is dict and bool(value) and "share" not in value
+    """An object that is not empty, and without ``share``: that is where a secret goes."""
+    return bool(as_object(value)) and "share" not in value
 
 
 def counted_diffs(value: Any) -> bool:
     """A list of diffs that has paths and counts only."""
-    return type(value) is list and all(
-        type(item) is dict and _COUNTS.issuperset(item) for item in value
-    )
+    return type(value) is list and all(map(_is_counted, value))
+
+
+def _is_counted(diff: Any) -> bool:
+    return type(diff) is dict and _COUNTS.issuperset(diff)
 
 
 SESSION: Fields = {
+    "parentID": ("parent_source_id", usable_id),
     "title": ("title", clean_text),
     "directory": ("directory", clean_text),
     "version": ("version", clean_text),
@@ -59,6 +68,8 @@ SESSION: Fields = {
         "archived": ("time_archived", time),
     },
 }
+
+#: A message of any other role: only its time is known.
 EVENT: Fields = {"time": {"created": ("time_created", time)}}
 USER: Fields = {
     **EVENT,
@@ -70,12 +81,16 @@ USER: Fields = {
 }
 ASSISTANT: Fields = {
     "time": {"created": ("time_created", time), "completed": ("time_completed", time)},
+    "parentID": ("turn_id", usable_id),
     "agent": ("agent", clean_text),
     "providerID": ("provider_id", clean_text),
     "modelID": ("model_id", clean_text),
     "cost": ("cost", cost),
     "error": ("error", structure),
 }
+MESSAGE: Mapping[str, Fields] = {"user": USER, "assistant": ASSISTANT}
+
+#: The columns of `Tokens`.
 TOKENS: Fields = {
     "tokens": {
         "input": ("input", count),
@@ -84,6 +99,7 @@ TOKENS: Fields = {
         "cache": {"read": ("cache_read", count), "write": ("cache_write", count)},
     }
 }
+
 TEXT: Fields = {
     "text": ("text", text),
     "time": {"start": ("time_started", time), "end": ("time_ended", time)},
@@ -96,7 +112,15 @@ TOOL: Fields = {
         "time": {"start": ("time_started", time), "end": ("time_ended", time)},
     },
 }
-MESSAGE: Mapping[str, Fields] = {"user": USER, "assistant": ASSISTANT}
 PART: Mapping[str, Fields] = {"text": TEXT, "reasoning": TEXT, "tool": TOOL}
 #: Where the state of a call keeps its result, by its status.
 RESULT: Mapping[str | None, str] = {"completed": "output", "error": "error"}
+
+#: A file in a list of ``session_diff``, as `FileDiff` has it.
+DIFF: Fields = {
+    "patch": ("patch", clean_text),
+    "additions": ("additions", integer),
+    "deletions": ("deletions", integer),
+    "before": ("before", text),
+    "after": ("after", text),
+}

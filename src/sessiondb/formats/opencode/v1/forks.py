@@ -1,192 +1,38 @@
-"""Recognises the forks of OpenCode 1.x, which have no pointer to their original.
-
-A fork is a new root session that begins with copies: same role, times, cost,
-tokens and parts under new ids. Its original is the older session that shares the
-longest beginning with it. Only sessions whose first messages were created in
-the same millisecond are read for it, and only as far as their times agree.
-"""
+"""The forks in a store of OpenCode 1.x, which have no pointer to their original."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from hashlib import blake2b
-from itertools import takewhile
-from typing import Any, TypeAlias
+from collections.abc import Collection
+from typing import Any
 
-from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
-from sessiondb.formats.opencode.raw import Head, Opened, Records
+from sessiondb.formats.kit.fields import as_object, within
+from sessiondb.formats.kit.json import load_object
+from sessiondb.formats.opencode.forks import Fork, recognise
+from sessiondb.formats.opencode.raw import Head, Records
 
-_FORKED = re.compile(r"(?P<title>.+) \(fork #(?P<number>\d{1,9})\)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Fork:
-    """Where a session was forked from.
-
-    ``cut`` is the last message of the original that was copied, None is unknown.
-    ``copies`` maps the id of each copied message to the id it has in the
-    original, ``roots`` to the one it has where it was written first; both in order.
-    """
-
-    original: str
-    cut: str | None
-    copies: dict[str, str]
-    roots: dict[str, str]
-
-    def origin_of(self, message: str) -> tuple[tuple[str, str] | None, str]:
-        """Return (session, id) of what *message* is a copy of, and the id it had first."""
-        source = self.copies.get(message)
-        root = self.roots.get(message, message)
-        return (self.original, source) if source and usable_id(source) else None, root
+#: Fields of a part that point into its own session.
+_POINTERS = ("id", "messageID", "sessionID", "tail_start_id")
+#: Fields of a message that a fork copies.
+_COPIED = ("role", "time", "cost", "tokens")
 
 
-#: The key that a copy of a message has in common with it: (records, session id, message id).
-Shared: TypeAlias = "Callable[[Records, str, str], list[Any]]"
+def forks(records: Records, heads: Collection[Head]) -> dict[str, Fork]:
+    """Return the forks among *heads* by session id, with their originals."""
+    return recognise(records, heads, {}, _shared)
 
 
-def shared(records: Records, session: str, message: str) -> list[Any]:
-    """Return what a copy of a message of 1.x has in common with it; raises `OddRecordError`."""
+def _shared(records: Records, session: str, message: str) -> list[Any]:
+    """Return what a copy of a message has in common with it; raises `OddRecordError`."""
     info = load_object(records.message(session, message))
-    contents = [
-        _content(load_object(part.raw)) for part in records.parts(session, message)
-    ]
-    return [*(info.get(key) for key in ("role", "time", "cost", "tokens")), contents]
-
-
-class _Contents:
-    """The messages of one session, read only as far as they are compared."""
-
-    def __init__(self, records: Records, head: Head, shared: Shared) -> None:
-        self._records = records
-        self._shared = shared
-        self.head = head
-        self._digests: list[bytes | None] = []
-
-    @cached_property
-    def messages(self) -> list[Opened]:
-        return self._records.messages(self.head.id)
-
-    def digest(self, index: int) -> bytes | None:
-        """Return what a copy has in common with message *index*; None when that is unknown."""
-        if index >= len(self.messages):
-            return None
-        while len(self._digests) <= index:
-            self._digests.append(self._digest(self.messages[len(self._digests)].id))
-        return self._digests[index]
-
-    def _digest(self, message: str) -> bytes | None:
-        try:
-            common = self._shared(self._records, self.head.id, message)
-        except OddRecordError:
-            return None
-        return blake2b(
-            json.dumps(common, sort_keys=True).encode(), digest_size=16
-        ).digest()
+    parts = records.parts(session, message)
+    contents = [_content(load_object(part.raw)) for part in parts]
+    return [*(info.get(key) for key in _COPIED), contents]
 
 
 def _content(part: dict[str, Any]) -> dict[str, Any]:
-    # A copy points into its own session, and an old output may be cleared in one of the two.
-    for key in ("id", "messageID", "sessionID", "tail_start_id"):
+    """Return a part without what differs in a copy."""
+    for key in _POINTERS:
         part.pop(key, None)
-    state = part.get("state")
-    if type(state) is dict and type(state.get("time")) is dict:
-        state["time"].pop("compacted", None)
+    # An old output may be cleared in one of the two sessions.
+    as_object(within(part, "state", "time")).pop("compacted", None)
     return part
-
-
-def recognise(
-    records: Records,
-    heads: Iterable[Head],
-    known: Mapping[str, Fork] | None = None,
-    shared: Shared = shared,
-) -> dict[str, Fork]:
-    """Return the forks among *heads* by session id, with their originals, besides those *known*."""
-    first = records.first_times()
-    together: dict[int, list[Head]] = {}
-    for head in sorted(heads, key=lambda head: (head.time_created, head.id)):
-        if head.id in first:
-            together.setdefault(first[head.id], []).append(head)
-    forks = dict(known or {})
-    for alike in together.values():
-        if len(alike) < 2:
-            continue
-        beginnings: dict[bytes | None, list[_Contents]] = {}
-        for session in (_Contents(records, head, shared) for head in alike):
-            beginnings.setdefault(session.digest(0), []).append(session)
-        for sessions in beginnings.values():
-            _recognise_among(sessions, forks)
-    return forks
-
-
-def _recognise_among(sessions: list[_Contents], forks: dict[str, Fork]) -> None:
-    for index, session in enumerate(sessions):
-        if session.head.parent is not None or session.head.id in forks:
-            continue
-        older = [
-            s
-            for s in sessions[:index]
-            if s.head.time_created < session.head.time_created
-        ]
-        original, length = _original(session, older)
-        if original is not None:
-            forks[session.head.id] = _fork(session, original, length, forks)
-
-
-def _original(
-    session: _Contents, older: list[_Contents]
-) -> tuple[_Contents | None, int]:
-    """Return the session that *session* begins like, and how many messages they share."""
-    best: tuple[int, int] = (0, 0)
-    original = None
-    for other in older:
-        limit = _same_times(session, other)
-        if limit < best[0]:
-            continue
-        length = _same_contents(session, other, limit)
-        rank = (length, _kinship(session.head.title, other.head.title))
-        if length and rank > best:
-            best, original = rank, other
-    return original, best[0]
-
-
-def _same_times(a: _Contents, b: _Contents) -> int:
-    pairs = zip(a.messages, b.messages, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0].time == pair[1].time, pairs))
-
-
-def _same_contents(a: _Contents, b: _Contents, limit: int) -> int:
-    for index in range(limit):
-        digest = a.digest(index)
-        if digest is None or digest != b.digest(index):
-            return index
-    return limit
-
-
-def _kinship(title: str, other: str) -> int:
-    """Rank how well *other* explains *title*: OpenCode counts forks up in the title."""
-    match = _FORKED.fullmatch(title)
-    if match is None:
-        return 0
-    number = int(match["number"])
-    before = match["title"] if number == 1 else f"{match['title']} (fork #{number - 1})"
-    if other == before:
-        return 2
-    base = _FORKED.fullmatch(other)
-    return 1 if (base["title"] if base else other) == match["title"] else 0
-
-
-def _fork(
-    session: _Contents, original: _Contents, length: int, forks: dict[str, Fork]
-) -> Fork:
-    pairs = zip(session.messages[:length], original.messages, strict=False)
-    copies = {copy.id: source.id for copy, source in pairs}
-    older = forks.get(original.head.id)
-    roots = {
-        copy: older.roots.get(source, source) if older else source
-        for copy, source in copies.items()
-    }
-    return Fork(original.head.id, next(reversed(copies.values())), copies, roots)

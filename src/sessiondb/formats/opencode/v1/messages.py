@@ -1,4 +1,4 @@
-"""The messages of one session, read when they are asked for and one at a time."""
+"""The messages of one session of OpenCode 1.x, read when they are needed, one at a time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import clean_text
+from sessiondb.formats.kit.fields import as_object, clean_text, within
 from sessiondb.formats.kit.json import (
     OddRecordError,
     Raw,
@@ -18,14 +19,14 @@ from sessiondb.formats.kit.json import (
     known_time,
     load_object,
 )
+from sessiondb.formats.opencode.forks import Fork, origin_of
 from sessiondb.formats.opencode.keys import OUTPUT_FILE
 from sessiondb.formats.opencode.raw import Opened, RawPart, Records
 from sessiondb.formats.opencode.sidefiles import cut_output
-from sessiondb.formats.opencode.v1 import drafts
-from sessiondb.formats.opencode.v1.forks import Fork
+from sessiondb.formats.opencode.v1.drafts import message_draft, part_draft
 from sessiondb.model import PartDraft, Problem, SourceMessage
 
-#: How many messages are looked at for the directory of a session that has none.
+#: How many messages may be read for the directory of a session that has none.
 _FIRST = 20
 
 
@@ -48,9 +49,9 @@ class MessagesV1:
 
     def place(self) -> tuple[str, str | None]:
         """Return directory and worktree root as the first answer says; "" and None are unknown."""
-        for info in self._first():
-            path = info.get("path")
-            if type(path) is dict and clean_text(path.get("cwd")):
+        paths = (as_object(info.get("path")) for info in self._first())
+        for path in paths:
+            if clean_text(path.get("cwd")):
                 root = path.get("root")
                 return path["cwd"], root if clean_text(root) else None
         return "", None
@@ -70,14 +71,12 @@ class MessagesV1:
             parts: list[PartDraft] = []
             yield from self._parts(name, parts)
             when = known_time(opened.time) or None
-            draft = drafts.message_draft(
-                info, name, self._session, parts, time_created=when
-            )
+            draft = message_draft(info, name, self._session, parts, time_created=when)
         except OddRecordError as error:
             yield self._problem(f"message {abridged(name)} {error}", name)
             return
-        fork = self._fork
-        copied, usage = fork.origin_of(name) if fork else (None, name)
+
+        copied, usage = origin_of(self._fork, name)
         made = [SourceMessage(draft, copied_from=copied, usage_id=usage)]
         # While it is written, a large message must not be held here as well.
         del draft, info, parts
@@ -92,30 +91,23 @@ class MessagesV1:
                 del given
                 try:
                     draft = self._part(part, raw, message)
+                    _check_new(part.id, names)
                 except OddRecordError as error:
-                    yield self._problem(
-                        f"part {abridged(part.id)} {error}", message, part.id
-                    )
-                    continue
-                if part.id in names:
-                    why = (
-                        f"part {abridged(part.id)} is there twice; the first one counts"
-                    )
+                    why = f"part {abridged(part.id)} {error}"
                     yield self._problem(why, message, part.id)
                     continue
                 names.add(part.id)
                 parts.append(draft)
         except OddRecordError as error:
-            yield self._problem(
-                f"the parts of message {abridged(message)}: {error}", message
-            )
+            why = f"the parts of message {abridged(message)}: {error}"
+            yield self._problem(why, message)
 
     def _part(self, part: RawPart, raw: list[Raw], message: str) -> PartDraft:
         """Return a part; its stored form is taken out of *raw*, so that it can be freed."""
         check_id(part.id)
         record = load_object(raw.pop())
-        named = _output_path(record)
-        draft = drafts.part_draft(
+        named = within(record, "state", "metadata", "outputPath")
+        draft = part_draft(
             record,
             part.id,
             message,
@@ -123,19 +115,21 @@ class MessagesV1:
             time_created=part.time_created,
             time_updated=part.time_updated,
         )
-        output = None if named is None else cut_output(self._records.home, named)
-        if output is None:
-            return draft
-        return replace(draft, data={**draft.data, OUTPUT_FILE: output})
+        return with_output(draft, self._records.home, named)
 
     def _problem(self, why: str, *ids: str) -> Problem:
-        return Problem(
-            str(self._records.where(self._session, *ids)),
-            f"session {self._session}: {why}",
-        )
+        where = self._records.where(self._session, *ids)
+        return Problem(str(where), f"session {self._session}: {why}")
 
 
-def _output_path(part: dict[str, Any]) -> Any:
-    state = part.get("state")
-    details = state.get("metadata") if type(state) is dict else None
-    return details.get("outputPath") if type(details) is dict else None
+def _check_new(part: str, names: set[str]) -> None:
+    if part in names:
+        raise OddRecordError("is there twice; the first one counts")
+
+
+def with_output(draft: PartDraft, home: Path, named: Any) -> PartDraft:
+    """Return a part with the file that its cut output *named*, if that exists in *home*."""
+    output = None if named is None else cut_output(home, named)
+    if output is None:
+        return draft
+    return replace(draft, data={**draft.data, OUTPUT_FILE: output})

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from sessiondb.formats.content import file_of
-from sessiondb.formats.opencode.keys import OUTPUT_FILE
-from sessiondb.formats.opencode.neutral import (
-    WHOLE_OUTPUT,
-    arguments,
-    details_of,
-    is_json,
-)
+from sessiondb.formats.kit.conversion import arguments, is_json
+from sessiondb.formats.kit.fields import as_list, as_object, as_text, without_none
+from sessiondb.formats.opencode.answers import NAMELESS, counts_of
+from sessiondb.formats.opencode.generation import details_of
 from sessiondb.formats.opencode.v2.records import part_json
+from sessiondb.formats.opencode.writing import OpenCodeWriter, Record
 from sessiondb.model import Message, Part
 
-if TYPE_CHECKING:
-    from sessiondb.formats.opencode.v1.writer import WriterV1
-
-Record = dict[str, Any]
 #: Parts that 1.x has under the same name, with what they must have.
-_SAME = {
+_SAME: Mapping[str, tuple[str, ...]] = {
     "patch": ("hash", "files"),
     "snapshot": ("snapshot",),
     "agent": ("name",),
@@ -28,153 +23,158 @@ _SAME = {
 }
 
 
-def parts_of(to: WriterV1, message: Message) -> list[Record]:
+def parts_of(to: OpenCodeWriter, message: Message) -> list[Record]:
     """Return the parts of a message; what 1.x has no part for is lost."""
     parts = []
     for part in message.parts:
-        record = _record(to, message, part)
+        make = _MAKERS.get(part.type, _same)
+        record = make(to, message, part)
         if record is None:
             to.lose(f"part {part.type}", message)
         else:
-            parts.append(record)
+            parts.append({"type": part.type, **record})
+
+    # An answer of 2 keeps the snapshots around it beside its content.
     snapshot = message.data.get("snapshot")
     return _stepped(message, parts, snapshot) if isinstance(snapshot, dict) else parts
 
 
-def _record(to: WriterV1, message: Message, part: Part) -> Record | None:
-    if part.type in ("text", "reasoning"):
-        return _said(message, part)
-    if part.type == "tool":
-        return _tool(to, message, part)
-    if part.type == "file":
-        return _file(part)
-    if part.type == "step-finish":
-        return _step_finish(message, part)
-    needed = _SAME.get(part.type)
-    if needed is not None and all(_fits(part.data.get(key)) for key in needed):
-        return {"type": part.type, **{key: part.data[key] for key in needed}}
-    return None
+# -- parts by their type ------------------------------------------------------------
+#
+# Each function returns the fields of a part besides its type; None is a loss.
 
 
-def _said(message: Message, part: Part) -> Record:
-    record = {"type": part.type, "text": part.text or ""}
-    if part.type == "text":
-        return {**record, **_flags(part), **_time(part)}
-    return {**record, **(_time(part) or {"time": {"start": message.time_created}})}
+def _text(to: OpenCodeWriter, message: Message, part: Part) -> Record:  # noqa: ARG001 - as the others
+    kept = ("synthetic", "ignored")
+    flags = {key: True for key in kept if part.data.get(key) is True}
+    return {"text": part.text or "", **flags, **_time(part)}
 
 
-def _step_finish(message: Message, part: Part) -> Record | None:
+def _reasoning(to: OpenCodeWriter, message: Message, part: Part) -> Record:  # noqa: ARG001
+    time = _time(part) or {"time": {"start": message.time_created}}
+    return {"text": part.text or "", **time}
+
+
+def _time(part: Part) -> Record:
+    if part.time_started is None:
+        return {}
+    times = {"start": part.time_started, "end": part.time_ended}
+    return {"time": without_none(times)}
+
+
+def _step_finish(
+    to: OpenCodeWriter,  # noqa: ARG001 - as the others
+    message: Message,
+    part: Part,
+) -> Record | None:
     """Return the end of a step; versions before 1.0 do not say why it ended."""
     cost, tokens = part.data.get("cost"), part.data.get("tokens")
     if not isinstance(cost, int | float) or not isinstance(tokens, dict):
         return None
     reason = part.data.get("reason") or message.finish or "unknown"
-    return {"type": "step-finish", "reason": reason, "cost": cost, "tokens": tokens}
+    return {"reason": reason, "cost": cost, "tokens": tokens}
+
+
+def _same(to: OpenCodeWriter, message: Message, part: Part) -> Record | None:  # noqa: ARG001
+    needed = _SAME.get(part.type)
+    if needed is None:
+        return None
+    record = {key: part.data.get(key) for key in needed}
+    return record if all(map(_fits, record.values())) else None
 
 
 def _fits(value: Any) -> bool:
     return isinstance(value, str | list) and is_json(value)
 
 
-def _flags(part: Part) -> Record:
-    return {key: True for key in ("synthetic", "ignored") if part.data.get(key) is True}
-
-
-def _time(part: Part) -> Record:
-    if part.time_started is None:
-        return {}
-    end = {} if part.time_ended is None else {"end": part.time_ended}
-    return {"time": {"start": part.time_started, **end}}
-
-
-def _file(part: Part) -> Record | None:
+def _file(to: OpenCodeWriter, message: Message, part: Part) -> Record | None:  # noqa: ARG001
     file = file_of(part)
-    url = f"data:{file.mime};base64,{file.data}" if file.data is not None else file.url
+    url = file.url
+    if file.data is not None:
+        url = f"data:{file.mime};base64,{file.data}"
     if url is None:
         return None
-    name = {} if file.name is None else {"filename": file.name}
-    return {"type": "file", "mime": file.mime, "url": url, **name}
+    return without_none({"mime": file.mime, "url": url, "filename": file.name})
 
 
-def _tool(to: WriterV1, message: Message, part: Part) -> Record:
-    call_id = part.call_id or f"call_{part.id}"
-    to.called(part.call_id, part.text)
-    if OUTPUT_FILE in part.data:
-        to.lose(WHOLE_OUTPUT, message)
+# -- calls --------------------------------------------------------------------
+
+
+def _tool(to: OpenCodeWriter, message: Message, part: Part) -> Record:
+    to.note_call(message, part)
     return {
-        "type": "tool",
-        "tool": part.tool or "unknown",
-        "callID": call_id,
-        "state": _state(to, message, part),
+        "tool": part.tool or NAMELESS,
+        "callID": part.call_id or f"call_{part.id}",
+        "state": _state(part),
     }
 
 
-def _state(to: WriterV1, message: Message, part: Part) -> Record:
-    if part.input is not None and not isinstance(part.input, dict):
-        to.lose(f"that the input of call {part.call_id} is not an object", message)
+def _state(part: Part) -> Record:
     status = part.status or "pending"
     state: Record = {"status": status, "input": arguments(part)}
     if status == "pending":
         return {**state, "raw": ""}
-    start = part.time_started or part.time_created
-    state["time"] = {"start": start}
-    source = part_json(part).get("state")
-    source = source if isinstance(source, dict) else {}
+
+    # A call of 2 has its metadata in its state; other agents keep theirs in the data.
+    source = as_object(part_json(part).get("state"))
     details = source.get("metadata") if "state" in part.data else details_of(part)
     if isinstance(details, dict):
         state["metadata"] = details
+
+    start = part.time_started or part.time_created
+    state["time"] = {"start": start}
     if status == "running":
         return state
+
     state["time"]["end"] = part.time_ended or start
     if status == "error":
         return {**state, "error": part.text or part.outcome or "failed"}
-    if files := _attachments(source.get("content")):
-        state["attachments"] = files
-    state.setdefault("metadata", {})
-    return {**state, "output": part.text or "", "title": part.title or ""}
+    return {"metadata": {}, **state, **_result(part, source)}
 
 
-def _attachments(pieces: Any) -> list[Record]:
-    files = []
-    for item in pieces if isinstance(pieces, list) else ():
-        if isinstance(item, dict) and item.get("type") == "file":
-            name = (
-                {"filename": item["name"]} if isinstance(item.get("name"), str) else {}
-            )
-            files.append(
-                {
-                    "type": "file",
-                    "mime": item.get("mime"),
-                    "url": item.get("uri"),
-                    **name,
-                }
-            )
-    return files
+def _result(part: Part, source: Record) -> Record:
+    """Return the result of a call, with the files that it has in 2."""
+    pieces = map(as_object, as_list(source.get("content")))
+    files = [_attachment(item) for item in pieces if item.get("type") == "file"]
+    result = {
+        "output": part.text or "",
+        "title": part.title or "",
+        "attachments": files or None,
+    }
+    return without_none(result)
+
+
+def _attachment(item: Record) -> Record:
+    file = {"type": "file", "mime": item.get("mime"), "url": item.get("uri")}
+    name = as_text(item.get("name"))
+    return file if name is None else {**file, "filename": name}
 
 
 def _stepped(message: Message, parts: list[Record], snapshot: Record) -> list[Record]:
     """Put an answer between the snapshots that 2 keeps beside it."""
-    start, end, files = (snapshot.get(key) for key in ("start", "end", "files"))
-    first = {
-        "type": "step-start",
-        **({"snapshot": start} if isinstance(start, str) else {}),
-    }
+    start, end = as_text(snapshot.get("start")), as_text(snapshot.get("end"))
+    first = without_none({"type": "step-start", "snapshot": start})
+
     last: list[Record] = []
-    tokens = message.tokens
-    if isinstance(end, str) and tokens is not None:
-        counts = [count or 0 for count in tokens.columns()]
-        last = [
-            {
-                "type": "step-finish",
-                "reason": message.finish or "unknown",
-                "snapshot": end,
-                "cost": message.cost or 0,
-                "tokens": {
-                    **dict(zip(("input", "output", "reasoning"), counts, strict=False)),
-                    "cache": {"read": counts[3], "write": counts[4]},
-                },
-            }
-        ]
-    if files and isinstance(start, str):
+    if end is not None and message.tokens is not None:
+        step: Record = {
+            "type": "step-finish",
+            "reason": message.finish or "unknown",
+            "snapshot": end,
+            "cost": message.cost or 0,
+            "tokens": counts_of(message.tokens),
+        }
+        last.append(step)
+    files = snapshot.get("files")
+    if files and start is not None:
         last.append({"type": "patch", "hash": start, "files": files})
     return [first, *parts, *last]
+
+
+_MAKERS: Mapping[str, Callable[[OpenCodeWriter, Message, Part], Record | None]] = {
+    "text": _text,
+    "reasoning": _reasoning,
+    "tool": _tool,
+    "file": _file,
+    "step-finish": _step_finish,
+}

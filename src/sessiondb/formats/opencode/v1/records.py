@@ -1,7 +1,7 @@
-"""Sessions to the JSON of ``opencode export``, version 1.x.
+"""Sessions to the records of OpenCode 1.x, as ``opencode export`` prints them.
 
-Works on what the reader yields and on what the database returns: both name
-their fields alike. Values from OpenCode are written as they were.
+Works on the drafts of the reader and on the records of the database: both name their
+fields alike. Values that came from OpenCode are written as they were.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from sessiondb.formats.kit.fields import overlay, put
+from sessiondb.formats.kit.fields import (
+    overlay,
+    put,
+    within,
+    without,
+    without_none,
+)
+from sessiondb.formats.opencode.answers import finish_of, input_of
 from sessiondb.formats.opencode.keys import (
     DIFF_REST,
     OUTPUT_FILE,
@@ -19,7 +26,6 @@ from sessiondb.formats.opencode.keys import (
     TODO_REST,
 )
 from sessiondb.formats.opencode.v1 import fields
-from sessiondb.formats.opencode.v1.drafts import DIFF
 from sessiondb.model import (
     FileDiff,
     Message,
@@ -29,7 +35,6 @@ from sessiondb.model import (
     Session,
     SourceSession,
 )
-from sessiondb.model.draft import NO_INPUT
 
 _NOT_OF_SESSION = frozenset({DIFF_REST, TODO_REST, ROW_REST, SHARE_REST})
 _SECRET = frozenset({"share"})
@@ -39,18 +44,27 @@ _NOT_OF_PART = frozenset({OUTPUT_FILE})
 def export_json(
     session: Session | SourceSession, messages: Iterable[Message | MessageDraft]
 ) -> dict[str, Any]:
-    """Return what ``opencode export`` prints for a session.
+    """Return the JSON that ``opencode export`` prints for a session.
 
     Messages of a role that OpenCode 1.x does not have are left out.
     """
     name = session_name(session)
-    entries = []
-    for message in messages:
-        info = message_info(message, name)
-        if info is not None:
-            parts = [part_json(part, info["id"], name) for part in message.parts]
-            entries.append({"info": info, "parts": parts})
-    return {"info": session_info(session), "messages": entries}
+    entries = (entry_json(message, name) for message in messages)
+    return {
+        "info": session_info(session),
+        "messages": [entry for entry in entries if entry is not None],
+    }
+
+
+def entry_json(
+    message: Message | MessageDraft, session_id: str
+) -> dict[str, Any] | None:
+    """Return a message with its parts; None for a role that OpenCode 1.x does not have."""
+    info = message_info(message, session_id)
+    if info is None:
+        return None
+    parts = [part_json(part, info["id"], session_id) for part in message.parts]
+    return {"info": info, "parts": parts}
 
 
 def session_info(session: Session | SourceSession) -> dict[str, Any]:
@@ -58,45 +72,51 @@ def session_info(session: Session | SourceSession) -> dict[str, Any]:
     info: dict[str, Any] = {"id": session_name(session)}
     if isinstance(session, Session):
         info.update(slug=session.slug, projectID=session.project_id)
-    put(info, fields.SESSION, as_stated(session))
+    put(info, fields.SESSION, as_recorded(session))
+
+    # The secret of a share, and an address that only its file has, are not in the record.
     if session.data.get(SHARE_REST, {}).get("alone") and _is_shared_at(session):
         del info["share"]
     info["metadata"] = without(_SECRET, session.metadata)
     if not info["metadata"]:
         del info["metadata"]
-    if session.relation == "subagent" and session.parent_source_id is not None:
-        info["parentID"] = session.parent_source_id
+
     return overlay(info, without(_NOT_OF_SESSION, session.data))
 
 
 def _is_shared_at(session: Session | SourceSession) -> bool:
-    share = session.metadata.get("share")
-    return (
-        isinstance(share, Mapping) and share.get("url") == session.share_url is not None
-    )
+    if session.share_url is None:
+        return False
+    return bool(within(session.metadata.get("share"), "url") == session.share_url)
 
 
 def message_info(
     message: Message | MessageDraft, session_id: str
 ) -> dict[str, Any] | None:
     """Return a message's own record; None for a role that OpenCode 1.x does not have."""
-    role = message.role if message.role in fields.MESSAGE else None
-    if role is None and "role" not in message.data:
-        return None
+    role = message.role
     info: dict[str, Any] = {"id": message.id, "sessionID": session_id}
-    put(info, fields.MESSAGE.get(role or "", fields.EVENT), message)
-    if role is not None:
+    if role in fields.MESSAGE:
+        put(info, fields.MESSAGE[role], message)
         info["role"] = role
+    elif "role" in message.data:
+        put(info, fields.EVENT, message)
+    else:
+        return None
+
     if role == "assistant":
-        if message.turn_id is not None:
-            info["parentID"] = message.turn_id
-        if message.tokens is not None:
-            put(info, fields.TOKENS, message.tokens)
-        if message.finish not in (None, "cancelled"):
-            info["finish"] = message.finish
-        if message.kind == "compaction":
-            info["summary"] = True
+        _put_answer(info, message)
     return overlay(info, message.data)
+
+
+def _put_answer(info: dict[str, Any], message: Message | MessageDraft) -> None:
+    if message.tokens is not None:
+        put(info, fields.TOKENS, message.tokens)
+    if message.kind == "compaction":
+        info["summary"] = True
+    finish = finish_of(message.finish)
+    if finish is not None:
+        info["finish"] = finish
 
 
 def part_json(
@@ -107,10 +127,12 @@ def part_json(
         "id": part.id,
         "messageID": message_id,
         "sessionID": session_id,
+        "type": part.type,
     }
-    record["type"] = part.type
     put(record, fields.PART.get(part.type, {}), part)
-    if part.type == "tool" and (state := _state(part)):
+
+    state = _state(part) if part.type == "tool" else {}
+    if state:
         overlay(record, {"state": state})
     elif part.text is not None:
         record["text"] = part.text
@@ -118,47 +140,45 @@ def part_json(
 
 
 def _state(part: Part | PartDraft) -> dict[str, Any]:
-    state: dict[str, Any] = {}
-    if part.status is not None:
-        state["status"] = part.status
-    if part.text is not None:
-        state[fields.RESULT.get(part.status, "output")] = part.text
-    if isinstance(part, Part):
-        if part.input_json is not None:
-            state["input"] = part.input
-    elif part.input is not NO_INPUT:
-        state["input"] = part.input
-    return state
+    """Return the state of a call, without its title and times."""
+    result = fields.RESULT.get(part.status, "output")
+    state = {"status": part.status, result: part.text, "input": input_of(part)}
+    return without_none(state)
 
 
 def session_diff(diffs: Iterable[FileDiff], data: Mapping[str, Any]) -> list[Any]:
     """Return the list of ``storage/session_diff``: *diffs* and *data* are the session's."""
     known = {diff.path: diff for diff in diffs if diff.seq == 0}
-    order = data.get(DIFF_REST) or []
-    named = {item["file"] for item in order if isinstance(item, dict)}
-    order = [*order, *({"file": path} for path in known if path not in named)]
-    # Values set here since then count: a file may be gone, another one new.
-    return [
-        _diff(item, known) if isinstance(item, dict) else item[0]
-        for item in order
-        if not isinstance(item, dict) or item["file"] in known
-    ]
+    items = []
+
+    # The diffs of the database win over the list that was read: since then a file may
+    # be gone, and another one new.
+    for item in data.get(DIFF_REST) or []:
+        if not isinstance(item, dict):
+            items.append(item[0])
+        elif item["file"] in known:
+            items.append(_diff(known.pop(item["file"]), item))
+    return items + [_diff(diff, {"file": path}) for path, diff in known.items()]
 
 
-def _diff(rest: dict[str, Any], known: dict[str, FileDiff]) -> dict[str, Any]:
-    diff = known[rest["file"]]
+def _diff(diff: FileDiff, rest: dict[str, Any]) -> dict[str, Any]:
     item: dict[str, Any] = {}
-    put(item, DIFF, diff)
+    put(item, fields.DIFF, diff)
     for side in ("before", "after"):
         if side in item:
             item[side] = item[side].decode("utf-8", "surrogatepass")
     return overlay(item, rest)
 
 
-def as_stated(session: Session | SourceSession) -> Session | SourceSession:
-    """Return a session without the model that it only has from its answers."""
+def as_recorded(session: Session | SourceSession) -> Session | SourceSession:
+    """Return a session without what OpenCode does not record of it.
+
+    That is a model that is only known from its answers, and the original of a fork.
+    """
     if isinstance(session, Session) and session.model_source == "derived":
-        return replace(session, provider_id=None, model_id=None)
+        session = replace(session, provider_id=None, model_id=None)
+    if session.relation != "subagent" and session.parent_source_id is not None:
+        session = replace(session, parent_source_id=None)
     return session
 
 
@@ -166,8 +186,3 @@ def session_name(session: Session | SourceSession) -> str:
     """Return the id that a session has in its own store, else the one it has here."""
     own = session.id if isinstance(session, Session) else ""
     return session.source_id or own
-
-
-def without(keys: frozenset[str], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return *data* without *keys*."""
-    return {key: value for key, value in data.items() if key not in keys}

@@ -14,15 +14,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import abridged
+from sessiondb.formats.kit.fields import within
 from sessiondb.formats.kit.files import entries, is_folder, read_file, stamp, unreadable
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
+from sessiondb.formats.opencode.ids import unwrapped
 from sessiondb.formats.opencode.projects import facts_of
 from sessiondb.formats.opencode.raw import (
     Head,
     Opened,
     RawPart,
     SessionRecord,
-    unwrapped,
+    missing,
 )
 from sessiondb.formats.opencode.sidefiles import SHARES, read_json
 from sessiondb.model import Problem
@@ -31,7 +33,11 @@ from sessiondb.model import Problem
 class Layout(NamedTuple):
     """Where a tree keeps what, below its root."""
 
-    sessions: tuple[str, ...]
+    #: The folder of the sessions, and the files below the root that may be one.
+    sessions: str
+    patterns: tuple[str, ...]
+    #: Whether sessions lie in folders of their projects.
+    has_projects: bool
     parts: str
     #: Folders with the secrets of shares, the one that counts first.
     shares: tuple[str, ...]
@@ -39,8 +45,23 @@ class Layout(NamedTuple):
     depth: int
 
 
-TREE_V1 = Layout(("session/*/*.json", "session/*.json"), "part/{message}", SHARES, 1)
-TREE_V0 = Layout(("info/*.json",), "part/{session}/{message}", SHARES[1:], 4)
+TREE_V1 = Layout(
+    sessions="session",
+    patterns=("session/*/*.json", "session/*.json"),
+    has_projects=True,
+    parts="part/{message}",
+    shares=SHARES,
+    depth=1,
+)
+#: Version 0.5, in ``project/<name>/storage/session``.
+TREE_V0 = Layout(
+    sessions="info",
+    patterns=("info/*.json",),
+    has_projects=False,
+    parts="part/{session}/{message}",
+    shares=SHARES[1:],
+    depth=4,
+)
 
 
 class _File(NamedTuple):
@@ -50,25 +71,25 @@ class _File(NamedTuple):
 
 
 def layout_of(root: Path) -> Layout | None:
-    """Return which tree the directory *root* is, by what is in it; None for no tree."""
+    """Return which tree the directory *root* is, by its content; None for no tree."""
     if not is_folder(root / "message"):
         return None
     if _has_sessions(root, TREE_V0):
         return TREE_V0
-    if not is_folder(root / "session" / "info") and _has_sessions(root, TREE_V1):
-        return TREE_V1
-    return None
+    # A tree of 0.5 beside one of 1.x would be taken for a project of that one.
+    is_above = is_folder(root / "session" / "info")
+    return TREE_V1 if not is_above and _has_sessions(root, TREE_V1) else None
 
 
 def _has_sessions(root: Path, layout: Layout) -> bool:
     with contextlib.suppress(OSError):
-        found = (path for pattern in layout.sessions for path in root.glob(pattern))
+        found = (path for pattern in layout.patterns for path in root.glob(pattern))
         return any(path.name.startswith("ses") for path in found)
     return False
 
 
 class Tree:
-    """One tree, read once; see `records.Records`."""
+    """One tree, read once; see `raw.Records`."""
 
     def __init__(self, root: Path, layout: Layout) -> None:
         self.path = root
@@ -92,20 +113,38 @@ class Tree:
         """Nothing is held open: each file is read when its turn comes."""
         return contextlib.nullcontext()
 
+    # -- folders --------------------------------------------------------------
+
+    def _files(self, folder: Path) -> dict[str, _File]:
+        """Return the JSON files of *folder*; one that cannot be read is a problem."""
+        try:
+            return _files(folder)
+        except OddRecordError as error:
+            self._note(folder, error)
+            return {}
+
+    def _folders(self, folder: Path) -> list[Path]:
+        """Return the folders in *folder*; one that cannot be read is a problem."""
+        try:
+            return [Path(e) for e in entries(folder) if e.is_dir(follow_symlinks=False)]
+        except OddRecordError as error:
+            self._note(folder, error)
+            return []
+
+    def _note(self, folder: Path, error: OddRecordError) -> None:
+        problem = Problem(str(folder), f"{folder.name} {error}")
+        if problem not in self._problems:
+            self._problems.append(problem)
+
+    # -- sessions -------------------------------------------------------------
+
     @cached_property
     def _sessions(self) -> dict[str, _File]:
+        folder = self.path / self._layout.sessions
+        projects = self._folders(folder) if self._layout.has_projects else []
         found: dict[str, _File] = {}
-        folder = self.path / self._layout.sessions[0].partition("/")[0]
-        for place in [
-            folder,
-            *(self._folders(folder) if self._layout is TREE_V1 else []),
-        ]:
-            try:
-                files = _files(place)
-            except OddRecordError as error:
-                self._note(place, error)
-                continue
-            for name, file in files.items():
+        for place in (folder, *projects):
+            for name, file in self._files(place).items():
                 # A session that moved to another project may have left its old file behind.
                 if name not in found or file.mtime_ns > found[name].mtime_ns:
                     found[name] = file
@@ -120,13 +159,7 @@ class Tree:
             except OddRecordError as error:
                 yield Problem(str(file.path), f"session {abridged(name)} {error}")
                 continue
-            parent, title = info.get("parentID"), info.get("title")
-            yield Head(
-                name,
-                parent if usable_id(parent) else None,
-                _created(info) or 0,
-                title if type(title) is str else "",
-            )
+            yield Head.of(name, info.get("parentID"), _created(info), info.get("title"))
         yield from self._problems
 
     def session(self, head: Head) -> SessionRecord:
@@ -136,65 +169,49 @@ class Tree:
             kind: self.path / kind / f"{head.id}.json"
             for kind in ("todo", "session_diff", *self._layout.shares)
         }
-        facts: list[Any] = [
-            file[1:],
-            *map(stamp, beside.values()),
-            self._contents(head.id),
-        ]
-        record = SessionRecord(
-            load_object(read_file(file.path)),
-            facts,
-            file.path,
-            file.size,
-            file.mtime_ns,
-        )
+        stamps = map(stamp, beside.values())
+        facts = [file[1:], *stamps, self._contents(head.id)]
+        info = load_object(read_file(file.path))
+        record = SessionRecord(info, facts, *file)
+
         record.todo = read_json(beside["todo"], list, record.problems)
         record.diff = read_json(beside["session_diff"], list, record.problems)
         for folder in self._layout.shares:
             if record.share is None:
                 record.share = read_json(beside[folder], dict, record.problems)
                 record.share_folder = folder
-        if self._layout is TREE_V1:
-            self._project(record, file.path.parent)
+
+        if self._layout.has_projects:
+            self._put_project(record, file.path.parent)
         return record
 
-    def _project(self, record: SessionRecord, folder: Path) -> None:
+    def _put_project(self, record: SessionRecord, folder: Path) -> None:
         # Versions before 0.6 did not write it down, and the migrations that moved them did not.
-        name = record.info.get("projectID")
-        if folder != self.path / self._layout.sessions[0].partition("/")[0]:
+        if folder != self.path / self._layout.sessions:
             record.info.setdefault("projectID", folder.name)
             name = folder.name
-        if type(name) is not str or not usable_id(name):
+        else:
+            name = record.info.get("projectID", "")
+        if not usable_id(name):
             return
+
         if name not in self._projects:
             # The name alone: an id in a record may be a path to somewhere else.
             file = Path(f"{name}.json").name
-            self._projects[name] = (
-                read_json(self.path / "project" / file, dict, record.problems) or {},
-                read_json(self.path / "permission" / file, list, record.problems),
-            )
+            project = read_json(self.path / "project" / file, dict, record.problems)
+            given = read_json(self.path / "permission" / file, list, record.problems)
+            self._projects[name] = project or {}, given
+
         record.project, record.approved = self._projects[name]
         record.worktree, record.vcs = map(record.project.get, ("worktree", "vcs"))
         record.root_commit = name
         record.facts.append([facts_of(record.project), record.approved])
 
-    def _note(self, folder: Path, error: OddRecordError) -> None:
-        problem = Problem(str(folder), f"{folder.name} {error}")
-        if problem not in self._problems:
-            self._problems.append(problem)
-
-    def _folders(self, folder: Path) -> list[Path]:
-        """Return the folders in *folder*; one that cannot be read is a problem."""
-        try:
-            return [Path(e) for e in entries(folder) if e.is_dir(follow_symlinks=False)]
-        except OddRecordError as error:
-            self._note(folder, error)
-            return []
-
     def _contents(self, session: str) -> Any:
+        """Return what changes when anything in the files of a session does."""
         # A record that cannot be read is reported when its turn comes.
         try:
-            messages = self._messages(session)
+            messages = _named_files(self._message_folder(session))
         except OddRecordError as error:
             return str(error)
         return [
@@ -208,37 +225,37 @@ class Tree:
         except OddRecordError as error:
             return str(error)
 
-    def _messages(self, session: str) -> dict[str, _File]:
-        return _named_files(self.path / "message" / session)
+    # -- messages -------------------------------------------------------------
+
+    def _message_folder(self, session: str) -> Path:
+        return self.path / "message" / session
 
     def _part_folder(self, session: str, message: str) -> Path:
         return self.path / self._layout.parts.format(session=session, message=message)
 
     def _parts(self, session: str, message: str) -> list[_File]:
-        files = _named_files(self._part_folder(session, message))
-        return [files[name] for name in unwrapped(sorted(files))]
+        return _in_order(_named_files(self._part_folder(session, message)))
 
     def first_times(self) -> dict[str, int]:
         """When the first message of each session was created, by the order of their names."""
         found = {}
         for session in self._sessions:
             with contextlib.suppress(OddRecordError):
-                files = self._messages(session)
-                for name in unwrapped(sorted(files))[:1]:
-                    time = _created(load_object(read_file(files[name].path)))
+                files = _named_files(self._message_folder(session))
+                for file in _in_order(files)[:1]:
+                    time = _created(load_object(read_file(file.path)))
                     if time is not None:
                         found[session] = time
         return found
 
     def messages(self, session: str) -> list[Opened]:
         """Name the messages of a session in order; one without a time has that of its neighbour."""
-        files = self._messages(session)
         found, time = [], 0
-        for name in unwrapped(sorted(files)):
+        for file in _in_order(_named_files(self._message_folder(session))):
             with contextlib.suppress(OddRecordError):
-                created = _created(load_object(read_file(files[name].path)))
+                created = _created(load_object(read_file(file.path)))
                 time = time if created is None else created
-            found.append(Opened(time, name))
+            found.append(Opened(time, file.path.stem))
         return sorted(found)
 
     def message(self, session: str, message: str) -> bytes | None:
@@ -254,59 +271,75 @@ class Tree:
         """Message id and stored form of the parts that may name a child session."""
         for _, message in self.messages(session):
             for part in self.parts(session, message):
-                if part.raw and (
-                    b'"sessionId"' in part.raw or b'"summary"' in part.raw
-                ):
-                    yield message, part.raw
+                raw = part.raw or b""
+                # A look at the bytes spares decoding all other parts.
+                if b'"sessionId"' in raw or b'"summary"' in raw:
+                    yield message, raw
+
+    # -- what belongs to nothing ----------------------------------------------
 
     def orphans(self) -> Iterator[Problem]:
         """Messages without their session, parts without their message."""
-        messages: set[str] = set()
         known = len(self._problems)
-        readable = True
-        for folder in self._folders(self.path / "message"):
-            try:
-                messages.update(_files(folder))
-            except OddRecordError:  # reported with its session
-                readable = False
+        folders = self._folders(self.path / "message")
+        for folder in folders:
             if folder.name not in self._sessions:
-                why = f"messages of session {abridged(folder.name)}, which is not there"
-                yield Problem(str(folder), why)
+                yield missing(folder, "messages", "session", folder.name)
+
+        yield from self._orphaned_parts(folders)
+        yield from self._problems[known:]
+
+    def _orphaned_parts(self, message_folders: list[Path]) -> Iterator[Problem]:
+        messages = _names_in(message_folders)
         places = [self.path / "part"]
         if self._layout is TREE_V0:
             places = self._folders(places[0])
+
         for place in places:
             for folder in self._folders(place):
-                if readable and folder.name not in messages:
-                    why = (
-                        f"parts of message {abridged(folder.name)}, which is not there"
-                    )
-                    yield Problem(str(folder), why)
-        yield from self._problems[known:]
+                if messages is not None and folder.name not in messages:
+                    yield missing(folder, "parts", "message", folder.name)
+
+
+def _names_in(folders: list[Path]) -> set[str] | None:
+    """Return the names of all files in *folders*; None if one cannot be read."""
+    names: set[str] = set()
+    try:
+        for folder in folders:
+            names.update(_files(folder))
+    except OddRecordError:  # reported with its session
+        return None
+    return names
 
 
 def _created(info: dict[str, Any]) -> int | None:
-    times = info.get("time")
-    time = times.get("created") if type(times) is dict else None
+    time = within(info, "time", "created")
     return time if type(time) is int else None
+
+
+def _in_order(files: dict[str, _File]) -> list[_File]:
+    """Return files in the order in which their names were made."""
+    return [files[name] for name in unwrapped(sorted(files))]
 
 
 def _files(folder: Path) -> dict[str, _File]:
     """Return the JSON files of a directory by name without ending; no symlinks.
 
-    A directory that is not there is empty; raises `OddRecordError` for one that cannot be read.
+    A directory that does not exist is empty; raises `OddRecordError` for one that
+    cannot be read.
     """
     found = {}
     for entry in entries(folder):
-        if entry.name.endswith(".json") and entry.is_file(follow_symlinks=False):
-            try:
-                stat = entry.stat(follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                raise unreadable(error) from None
-            path = Path(entry)
-            found[path.stem] = _File(path, stat.st_size, stat.st_mtime_ns)
+        if not entry.name.endswith(".json") or not entry.is_file(follow_symlinks=False):
+            continue
+        try:
+            stat = entry.stat(follow_symlinks=False)
+        except FileNotFoundError:  # removed in this moment
+            continue
+        except OSError as error:
+            raise unreadable(error) from None
+        path = Path(entry)
+        found[path.stem] = _File(path, stat.st_size, stat.st_mtime_ns)
     return found
 
 

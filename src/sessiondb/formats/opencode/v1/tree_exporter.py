@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sessiondb.formats.opencode.exporter import (
-    file_name,
-    said,
-    text_of,
-)
+from sessiondb.formats.kit.conversion import json_text
+from sessiondb.formats.kit.naming import file_name
+from sessiondb.formats.opencode.exporter import printable
+from sessiondb.formats.opencode.ids import SOURCE
 from sessiondb.formats.opencode.keys import OUTPUT_FILE, SHARE_REST, TODO_REST
-from sessiondb.formats.opencode.neutral import WHOLE_OUTPUT
 from sessiondb.formats.opencode.projects import project_record
-from sessiondb.formats.opencode.reader import SOURCE
 from sessiondb.formats.opencode.sidefiles import SHARES
+from sessiondb.formats.opencode.v1.drafts import todo_record
 from sessiondb.formats.opencode.v1.records import session_diff
 from sessiondb.formats.opencode.v1.writer import WriterV1
+from sessiondb.formats.opencode.writing import COMPLETE_OUTPUT
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss, Message
 
@@ -30,48 +29,61 @@ def write(
     for export in sessions:
         losses: list[Loss] = []
         messages = list(export.messages)
-        found = said(WriterV1(export, messages, losses).json(), losses)
+        found = printable(WriterV1(export, messages, losses).json(), losses)
         info = found["info"]
+
         project = str(info["projectID"])
         if project not in projects:
             projects.add(project)
-            yield _file("project", project, value=_project(export, info))
-            if export.project is not None and export.project.permission is not None:
-                yield _file("permission", project, value=export.project.permission)
-        yield _file("session", project, info["id"], value=info)
-        for entry in found["messages"]:
-            yield _file("message", info["id"], entry["info"]["id"], value=entry["info"])
-            for part in entry["parts"]:
-                yield _file("part", part["messageID"], part["id"], value=part)
+            yield from _project_files(export, info, project)
+        yield from _session_files(found)
         yield from _beside(export, info["id"])
         yield from _outputs(messages, info["id"])
-        yield from (loss for loss in losses if loss.why != WHOLE_OUTPUT)
+        # The file of a complete output is written here.
+        yield from (loss for loss in losses if loss.why != COMPLETE_OUTPUT)
 
 
 def _file(*steps: Any, value: Any) -> Document:
-    place = "/".join(file_name(step) for step in steps)
-    return Document(f"storage/{place}.json", (text_of(value),))
+    place = "/".join(map(file_name, steps))
+    return Document(f"storage/{place}.json", (json_text(value),))
 
 
-def _project(export: Export, info: dict[str, Any]) -> dict[str, Any]:
-    if export.project is not None:
-        return project_record(export.project, SOURCE, info["projectID"])
-    created = {"created": info["time"]["created"]}
-    return {"id": info["projectID"], "worktree": info["directory"], "time": created}
+def _project_files(
+    export: Export, info: dict[str, Any], name: str
+) -> Iterator[Document]:
+    if export.project is None:
+        created = {"created": info["time"]["created"]}
+        record = {"id": name, "worktree": info["directory"], "time": created}
+        yield _file("project", name, value=record)
+        return
+
+    record = project_record(export.project, SOURCE, info["projectID"])
+    yield _file("project", name, value=record)
+    if export.project.permission is not None:
+        yield _file("permission", name, value=export.project.permission)
+
+
+def _session_files(document: dict[str, Any]) -> Iterator[Document]:
+    info = document["info"]
+    yield _file("session", str(info["projectID"]), info["id"], value=info)
+    for entry in document["messages"]:
+        message = entry["info"]
+        yield _file("message", info["id"], message["id"], value=message)
+        for part in entry["parts"]:
+            yield _file("part", part["messageID"], part["id"], value=part)
 
 
 def _beside(export: Export, session: str) -> Iterator[Document]:
+    """The todo list, the diffs and the share of a session."""
     data = export.session.data
-    todos = data.get(TODO_REST)
-    if todos is None and export.todos:
-        todos = [
-            _todo(todo.id, todo.content, todo.status, todo.priority)
-            for todo in export.todos
-        ]
-    if todos is not None:
+    todos = data.get(TODO_REST) or [todo_record(todo) for todo in export.todos]
+    if todos or TODO_REST in data:
         yield _file("todo", session, value=todos)
+
     yield _file("session_diff", session, value=session_diff(export.diffs, data))
-    if isinstance(share := export.session.metadata.get("share"), dict):
+
+    share = export.session.metadata.get("share")
+    if isinstance(share, dict):
         kept = data.get(SHARE_REST, {}).get("folder")
         folder = kept if kept in SHARES else SHARES[0]
         yield _file(folder, session, value=share)
@@ -80,23 +92,14 @@ def _beside(export: Export, session: str) -> Iterator[Document]:
 def _outputs(messages: list[Message], session: str) -> Iterator[Document | Loss]:
     """The files that cut outputs name, beside ``storage/`` as OpenCode keeps them."""
     for message in messages:
-        for part in message.parts:
-            if OUTPUT_FILE in part.data:
-                kept = part.data[OUTPUT_FILE]
-                text = kept["content"].decode("utf-8", "replace")
-                yield Document(kept["name"], (text,))
-                if text.encode() != kept["content"]:
-                    yield Loss(
-                        session,
-                        f"bytes of {kept['name']} that are no UTF-8",
-                        message.id,
-                    )
-
-
-def _todo(name: str | None, *known: str | None) -> dict[str, Any]:
-    line = dict(zip(("content", "status", "priority"), known, strict=True))
-    found = {**line, "id": name}
-    return {key: value for key, value in found.items() if value is not None}
+        kept = [part.data.get(OUTPUT_FILE) for part in message.parts]
+        for output in filter(None, kept):
+            name, content = output["name"], output["content"]
+            text = content.decode("utf-8", "replace")
+            yield Document(name, (text,))
+            if text.encode() != content:
+                why = f"bytes of {name} that are no UTF-8"
+                yield Loss(session, why, message.id)
 
 
 EXPORTER = Exporter(write)

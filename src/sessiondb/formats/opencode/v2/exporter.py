@@ -15,7 +15,7 @@ def write(
 ) -> Iterator[Document | Loss]:
     """Yield a file for each session."""
     del detail, together  # a session is a file, and nothing can be left out of it
-    return documents(sessions, lambda *found: WriterV2(*found).json())
+    return documents(sessions, lambda *given: WriterV2(*given).json())
 
 
 EXPORTER = Exporter(write, take_in=take_in)

@@ -1,7 +1,8 @@
-"""Where the records of OpenCode 2 keep what has a column here; see `fields`.
+"""Where the records of OpenCode 2 keep what has a column here; see `kit.fields`.
 
-A message is one record: its ``content`` becomes parts, and of types
-that are not speech the rest is under ``type`` in the data of an event.
+Read off the stores of versions 2.0.15 and upgrades to it. A message is one record: its
+``content`` becomes parts, and of types that are not speech the rest stays, under
+``type``, in the data of an event.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from sessiondb.formats.kit.fields import (
     text,
     time,
 )
+from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.opencode.v1.fields import TOKENS, metadata
 
 MODEL: Fields = {
     "model": {"providerID": ("provider_id", clean_text), "id": ("model_id", clean_text)}
 }
 SESSION: Fields = {
+    "parentID": ("parent_source_id", usable_id),
     "title": ("title", clean_name),
     "agent": ("agent", clean_text),
     **MODEL,
@@ -36,6 +39,7 @@ SESSION: Fields = {
         "archived": ("time_archived", time),
     },
 }
+
 _CREATED: Fields = {"time": {"created": ("time_created", time)}}
 _SPENT: Fields = {
     **_CREATED,
@@ -63,6 +67,7 @@ OTHER = _CREATED
 #: Types whose records count tokens.
 COUNTED = frozenset({"assistant", "compaction"})
 USAGE = TOKENS
+
 #: Columns of a part by the type of a piece of content.
 PART: Mapping[str, Fields] = {
     "text": {"text": ("text", text)},
@@ -80,15 +85,27 @@ PART: Mapping[str, Fields] = {
         },
     },
 }
+#: The status of a call, and its status here.
 STATUS = {
     "streaming": "pending",
     "running": "running",
     "completed": "completed",
     "error": "error",
 }
-#: The outcome of a call by the type of its error; anything else failed.
+#: The outcome of a call by the type of its error; any other error is read as a text.
 OUTCOME = {
     "permission.rejected": "denied",
     "aborted": "interrupted",
     "tool.interrupted": "interrupted",
 }
+#: A command of the user: a call that no model made.
+SHELL: Fields = {
+    "shellID": ("call_id", clean_text),
+    "output": {"output": ("text", text)},
+}
+
+#: Kinds of the parts that a prompt keeps in lists, and the keys of these lists.
+LISTS = {"file": "files", "agent": "agents"}
+
+#: How a session came to rest, by the outcome of an ``idle`` record.
+ENDS = {"failed": "failed", "interrupted": "cancelled"}

@@ -6,9 +6,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.kit.json import load_object, usable_id
+from sessiondb.formats.opencode.forks import Fork, recognise
 from sessiondb.formats.opencode.raw import Head, Records
-from sessiondb.formats.opencode.v1.forks import Fork, recognise
 from sessiondb.formats.opencode.v2.sqlite import SQLiteV2
 
 #: How many forks of forks are followed to where a message was written first.
@@ -22,6 +23,7 @@ def forks(records: SQLiteV2, heads: Collection[Head]) -> dict[str, Fork]:
         copies = dict(records.copies(name, original, boundary))
         cut = next(reversed(copies.values()), None) or _through(boundary)
         marked[name] = Fork(original, cut, copies, {})
+
     found = recognise(records, heads, marked, _shared)
     return {
         name: replace(fork, roots=_roots(name, found)) for name, fork in found.items()
@@ -29,21 +31,22 @@ def forks(records: SQLiteV2, heads: Collection[Head]) -> dict[str, Fork]:
 
 
 def _through(boundary: Any) -> str | None:
-    if type(boundary) is dict and boundary.get("type") != "before":
-        cut = boundary.get("messageID")
-        return cut if usable_id(cut) else None
-    return None
+    """Return the last message that a fork copied, as its *boundary* says."""
+    limit = as_object(boundary)
+    cut = limit.get("messageID")
+    return cut if limit.get("type") != "before" and usable_id(cut) else None
 
 
 def _shared(records: Records, session: str, message: str) -> list[Any]:
+    """Return what a copy of a message has in common with it; raises `OddRecordError`."""
     record = load_object(records.message(session, message))
     # The upgrade from 1.x takes it from the row, which a copy of 1.x wrote again.
-    if type(record.get("time")) is dict:
-        record["time"].pop("completed", None)
+    as_object(record.get("time")).pop("completed", None)
     return [record]
 
 
 def _roots(session: str, forks: dict[str, Fork]) -> dict[str, str]:
+    """Return the first id of each copied message, followed from fork to fork."""
     roots = {}
     for copy in forks[session].copies:
         place, name = session, copy

@@ -1,4 +1,4 @@
-"""The messages of one session of OpenCode 2, read when they are asked for and one at a time."""
+"""The messages of one session of OpenCode 2, read when they are needed, one at a time."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sessiondb.errors import abridged
+from sessiondb.formats.kit.fields import as_object, within
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object
-from sessiondb.formats.opencode.keys import OUTPUT_FILE
-from sessiondb.formats.opencode.sidefiles import cut_output
-from sessiondb.formats.opencode.v1.forks import Fork
-from sessiondb.formats.opencode.v2 import drafts
+from sessiondb.formats.opencode.forks import Fork, origin_of
+from sessiondb.formats.opencode.v1.messages import with_output
+from sessiondb.formats.opencode.v2.drafts import message_draft
 from sessiondb.formats.opencode.v2.sqlite import Row
 from sessiondb.model import MessageDraft, PartDraft, Problem, SourceMessage, Tokens
 
+#: The last line of an output that was cut.
 _SAVED = re.compile(r"\[full output saved to ([^\n\]]+)\]")
 #: Sums of floats made in another order differ in their last digits.
 _ROUND = 9
 
 
 class Rows(Protocol):
-    """Where the messages of a session come from."""
+    """A store of generation 2."""
 
     home: Path
 
@@ -66,12 +67,12 @@ class MessagesV2:
                 yield self._problem(f"its other messages cannot be read: {error}")
 
     def place(self) -> tuple[str, str | None]:
-        """A session of generation 2 says itself where it was held."""
+        """Nothing: a session of generation 2 says itself where it was held."""
         return "", None
 
     def _spent(self) -> Iterator[SourceMessage]:
         cost, counts = self._rows.unexplained(self._session, self._fork)
-        more = Tokens(*(n if n and n > 0 else None for n in counts.columns()))
+        more = Tokens(*map(_positive, counts.columns()))
         if round(cost, _ROUND) <= 0 and not more.known:
             return
         draft = MessageDraft(
@@ -88,40 +89,44 @@ class MessagesV2:
             check_id(row.id)
             check_id(row.type)
             record = load_object(row.raw)
-            draft = drafts.message_draft(
+            draft = message_draft(
                 row.type, record, row.id, time_created=row.time_created
             )
         except OddRecordError as error:
             return self._problem(f"message {abridged(row.id)} {error}")
-        parts = [self._with_output(part, draft) for part in draft.parts]
-        if any(new is not old for new, old in zip(parts, draft.parts, strict=True)):
-            draft = replace(draft, parts=tuple(parts))
-        fork = self._fork
-        copied, usage = fork.origin_of(row.id) if fork else (None, row.id)
+
+        parts = tuple(self._with_output(part, draft) for part in draft.parts)
+        if parts != draft.parts:
+            draft = replace(draft, parts=parts)
+        copied, usage = origin_of(self._fork, row.id)
         return SourceMessage(draft, copied_from=copied, usage_id=usage)
 
     def _with_output(self, part: PartDraft, message: MessageDraft) -> PartDraft:
-        named = self._named(part, message) if part.type == "tool" else None
-        output = None if named is None else cut_output(self._rows.home, named)
-        if output is None:
+        if part.type != "tool":
             return part
-        return replace(part, data={**part.data, OUTPUT_FILE: output})
+        is_shell = message.role == "event"
+        named = self._named_by_shell(part, message) if is_shell else _named(part)
+        return with_output(part, self._rows.home, named)
 
-    def _named(self, part: PartDraft, message: MessageDraft) -> Any:
-        """Return the file that holds all of a cut output; None where nothing was cut."""
-        if message.role == "event":
-            output = message.data.get("output")
-            if type(output) is dict and output.get("truncated") is True:
-                return f"shell/{self._rows.project(self._session)}/{part.call_id}.out"
+    def _named_by_shell(self, part: PartDraft, message: MessageDraft) -> str | None:
+        """Return the file with the complete output of a user's command; None if uncut."""
+        if within(message.data.get("output"), "truncated") is not True:
             return None
-        state = part.data.get("state")
-        details = state.get("metadata") if type(state) is dict else None
-        if type(details) is not dict or details.get("truncated") is not True:
-            return None
-        saved = _SAVED.search(part.text or "")
-        return saved[1] if saved else details.get("outputPath")
+        return f"shell/{self._rows.project(self._session)}/{part.call_id}.out"
 
     def _problem(self, why: str) -> Problem:
-        return Problem(
-            str(self._rows.where(self._session)), f"session {self._session}: {why}"
-        )
+        where = self._rows.where(self._session)
+        return Problem(str(where), f"session {self._session}: {why}")
+
+
+def _named(part: PartDraft) -> Any:
+    """Return the file with the complete output of a call; None if nothing was cut."""
+    details = as_object(within(part.data.get("state"), "metadata"))
+    if details.get("truncated") is not True:
+        return None
+    saved = _SAVED.search(part.text or "")
+    return saved[1] if saved else details.get("outputPath")
+
+
+def _positive(count: int | None) -> int | None:
+    return count if count and count > 0 else None

@@ -7,28 +7,24 @@ of them, everything else is made of what all sessions have.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 from sessiondb.formats.content import File, error_text, file_of
-from sessiondb.formats.opencode.ids import Names, is_native, minted
-from sessiondb.formats.opencode.keys import OUTPUT_FILE
-from sessiondb.formats.opencode.neutral import (
-    SILENT,
-    TOLD,
-    WHOLE_OUTPUT,
-    Model,
-    generation,
-    model_of,
-    text_of,
-)
+from sessiondb.formats.kit.conversion import SAID_FOR_USER, SILENT, is_native, text_of
+from sessiondb.formats.kit.fields import as_object, as_text, within, without_none
+from sessiondb.formats.opencode.answers import counts_of, sum_of
+from sessiondb.formats.opencode.ids import minted
 from sessiondb.formats.opencode.v2 import records as exact
+from sessiondb.formats.opencode.v2.fields import ENDS
 from sessiondb.formats.opencode.v2.parts import content_of, snapshot_of
+from sessiondb.formats.opencode.writing import RULE_V2, OpenCodeWriter, Record
 from sessiondb.model import Export, Loss, Message
 
-Record = dict[str, Any]
 _FINISHES = frozenset(
     {"stop", "length", "tool-calls", "content-filter", "error", "unknown"}
 )
+#: The type of an error in 2 by its name in 1.x.
 _ERRORS = {
     "ProviderAuthError": "provider.auth",
     "ContentFilterError": "provider.content-filter",
@@ -38,49 +34,42 @@ _ERRORS = {
     "MessageAbortedError": "aborted",
     "APIError": "provider.error",
 }
-_ENDS = {"failed": "failed", "cancelled": "interrupted"}
+_OUTCOMES = {kind: outcome for outcome, kind in ENDS.items()}
+_NOTHING_SAID = {"kind": "synthetic", "text": ""}
+#: How the parts that a summary keeps are introduced in its text.
+_INTRODUCED = {"text": "[Assistant]", "reasoning": "[Assistant reasoning]"}
 
 
-class WriterV2:
+class WriterV2(OpenCodeWriter):
     """One session on its way to 2; ``losses`` say what 2 cannot hold."""
+
+    GENERATION = 2
 
     def __init__(
         self, export: Export, messages: list[Message], losses: list[Loss]
     ) -> None:
-        self.export = export
-        self.session = export.session
-        self.messages = messages
-        self.losses = losses
-        self.names = Names(self.session, export.parent)
-        self._generation = generation(self.session, messages)
-        self._asked: dict[str, tuple[Record, Message]] = {}
-        self._results: dict[str | None, str | None] = {}
+        super().__init__(export, messages, losses)
+        #: Prompts of 1.x that asked for a summary, until it comes.
+        self._asked: dict[str, Record] = {}
 
     def json(self) -> dict[str, Any]:
         """Return the session as ``opencode session export`` prints it."""
-        found = (r for index in range(len(self.messages)) for r in self._records(index))
-        records = [record for record in found if self._settled(record)]
+        made = chain.from_iterable(map(self._records, range(len(self.messages))))
+        records = [record for record in made if self._is_settled(record)]
         return {"info": self._info(records), "messages": records}
 
-    def lose(self, why: str, message: Message | None = None) -> None:
-        """Note what is lost of a message, or of the session itself."""
-        self.losses.append(
-            Loss(self.names.session, why, message.id if message else None)
-        )
-
-    def _settled(self, record: Record) -> bool:
+    def _is_settled(self, record: Record) -> bool:
         if exact.settled(record):
             return True
-        self.losses.append(
-            Loss(self.names.session, "a message that never ended", record["id"])
-        )
+        why = "a message that never ended"
+        self.losses.append(Loss(self.names.session, why, record["id"]))
         return False
 
     # -- messages ------------------------------------------------------------
 
     def _records(self, index: int) -> Iterator[Record]:
         message = self.messages[index]
-        if self._generation == 2 and not is_native(message.id):
+        if self.is_exact and not is_native(message.id):
             yield from self._exact(message)
         elif message.kind == "compaction":
             yield from self._compaction(message, index)
@@ -89,286 +78,248 @@ class WriterV2:
         elif message.role == "user":
             yield from self._prompt(message)
         elif message.role == "tool":
-            self._results_of(message)
+            self.lose_results(message)
         else:
             yield from self._event(message)
 
     def _exact(self, message: Message) -> Iterator[Record]:
         record = exact.message_json(message)
-        if record is not None:
-            record["id"] = self.names.message(message)
-            if any(OUTPUT_FILE in part.data for part in message.parts):
-                self.lose(WHOLE_OUTPUT, message)
-            yield record
-        elif message.kind not in SILENT:
+        if record is None:
             yield from self._event(message)
+            return
+        record["id"] = self.names.message(message)
+        self.lose_output(message)
+        yield record
+
+    def _head(self, message: Message, kind: str, **fields: Any) -> Record:
+        name = self.names.message(message)
+        time = {"created": message.time_created}
+        return {"id": name, "type": kind, "time": time, **fields}
 
     def _event(self, message: Message) -> Iterator[Record]:
-        text = text_of(message) or text_of(message, synthetic=True)
-        if message.role == "system" or message.kind == "context":
-            yield self._head(message, "system", text=text)
-        elif message.kind in TOLD:
-            if text:
-                yield self._head(message, "synthetic", text=text)
-        elif (
-            message.kind == "model_change" and message.model_id and message.provider_id
-        ):
-            model = {"id": message.model_id, "providerID": message.provider_id}
-            yield self._head(message, "model-switched", model=model)
-        elif message.kind == "mode_change" and message.agent:
-            yield self._head(message, "agent-switched", agent=message.agent)
-        elif message.kind in _ENDS:
-            yield self._head(message, "idle", outcome=_ENDS[message.kind])
-        elif message.kind not in SILENT:
-            self.lose(f"{message.role} {message.kind or ''}".strip(), message)
+        fields = _event_fields(message)
+        if fields is None:
+            if message.kind not in SILENT:
+                self.lose(f"{message.role} {message.kind or ''}".strip(), message)
+        elif fields != _NOTHING_SAID:
+            yield self._head(message, **fields)
+
+    # -- prompts and answers ---------------------------------------------------
 
     def _prompt(self, message: Message) -> Iterator[Record]:
-        compaction = next(
-            (part for part in message.parts if part.type == "compaction"), None
-        )
-        if compaction is not None:
-            reason = "auto" if compaction.data.get("auto") else "manual"
-            tail = self._recent(compaction.data.get("tail_start_id"), message)
-            record = self._head(
-                message, "compaction", status="completed", reason=reason
-            )
-            self._asked[message.id] = ({**record, "recent": tail}, message)
+        compactions = (part for part in message.parts if part.type == "compaction")
+        asks = next(compactions, None)
+        if asks is not None:
+            self._ask_for_summary(message, asks.data)
             return
-        attached = [file_of(part) for part in message.parts if part.type == "file"]
-        files = [_attached(file) for file in attached if file.data is not None]
-        absent = [_absent(file) for file in attached if file.data is None]
+
         for part in message.parts:
             if part.type not in ("text", "file", "agent"):
                 self.lose(f"part {part.type}", message)
+
+        attached = [file_of(part) for part in message.parts if part.type == "file"]
+        absent = [_absent(file) for file in attached if file.data is None]
         if absent:
             self.lose("files that are not in the session", message)
-        names = [
-            part.data.get("name") for part in message.parts if part.type == "agent"
-        ]
-        agents = [{"name": name} for name in names if isinstance(name, str)]
-        said = "\n".join(text for text in (text_of(message), *absent) if text)
+        named = (part.data for part in message.parts if part.type == "agent")
+        lists = {
+            "files": [_attached(file) for file in attached if file.data is not None],
+            "agents": [{"name": item["name"]} for item in named if _has_name(item)],
+        }
+        kept = {key: found for key, found in lists.items() if found}
+        said = "\n".join(filter(None, (text_of(message), *absent)))
+
+        # What a program put in is a record of its own; the user may have said nothing.
         put_in = text_of(message, synthetic=True)
-        if said or files or agents or not put_in:
-            lists = {"files": files, "agents": agents}
-            kept = {key: value for key, value in lists.items() if value}
-            yield self._head(message, "user", text=said, **kept)
-            if put_in:
-                record = self._head(message, "synthetic", text=put_in)
-                record["id"] = minted(
-                    "msg_", message.time_created, message.seq, record["id"], "synthetic"
-                )
-                yield record
-        else:
+        if put_in and not said and not kept:
             yield self._head(message, "synthetic", text=put_in)
+            return
+        prompt = self._head(message, "user", text=said, **kept)
+        yield prompt
+        if put_in:
+            record = self._head(message, "synthetic", text=put_in)
+            facts = (message.time_created, message.seq, prompt["id"], "synthetic")
+            yield {**record, "id": minted("msg_", *facts)}
 
     def _answer(self, message: Message, index: int) -> Record:
-        agent, model = model_of(self.messages, index, self.session)
+        agent, _ = self.answerer(index)
         variant = message.data.get("variant")
         record = self._head(
-            message, "assistant", agent=agent, model=_model(model, variant)
+            message, "assistant", agent=agent, model=self._model(index, variant)
         )
         if message.time_completed is not None:
             record["time"]["completed"] = message.time_completed
-        record["content"] = content_of(self, message)
-        if snapshot := snapshot_of(message):
-            record["snapshot"] = snapshot
-        finish = message.data.get("finish", message.finish)
-        if message.finish == "cancelled":
-            record["finish"] = "error"
-            record["error"] = {
-                "type": "aborted",
-                "message": error_text(message.error or "Aborted"),
-            }
-        elif finish is not None:
-            record["finish"] = finish if finish in _FINISHES else "unknown"
-        if message.error is not None:
-            record["error"] = _error(message.error)
-        _put_usage(record, message)
-        return record
+        end = {
+            "content": content_of(self, message),
+            "snapshot": snapshot_of(message) or None,
+            "finish": _finish_of(message),
+            "error": _error_of(message),
+        }
+        return {**record, **without_none(end), **_usage(message)}
+
+    def _model(self, index: int, variant: Any = None) -> Record:
+        model = self.model_of(index)
+        return _model(model.provider, model.id, variant)
+
+    # -- summaries -------------------------------------------------------------
+
+    def _ask_for_summary(self, message: Message, asked: Any) -> None:
+        """Keep a prompt of 1.x that asks for a summary: 2 has one record for both."""
+        reason = "auto" if asked.get("auto") else "manual"
+        recent = self._recent(asked.get("tail_start_id"), message)
+        self._asked[message.id] = self._summary_head(message, reason, recent)
+
+    def _summary_head(self, message: Message, reason: str, recent: str) -> Record:
+        fields = {"status": "completed", "reason": reason, "recent": recent}
+        return self._head(message, "compaction", **fields)
 
     def _compaction(self, message: Message, index: int) -> Iterator[Record]:
-        """A summary is one record; 1.x had a prompt that asks for it, and the answer."""
-        asked = self._asked.pop(message.turn_id or "", None)
-        if message.role == "assistant" and (
-            message.error or message.time_completed is None
-        ):
+        record = self._asked.pop(message.turn_id or "", None)
+        is_open = message.error or message.time_completed is None
+        if message.role == "assistant" and is_open:
             self.lose("a summary that failed", message)
             return
-        if asked is None:
-            reason = "manual" if message.data.get("reason") == "manual" else "auto"
-            record = self._head(
-                message, "compaction", status="completed", reason=reason
-            )
-            kept = message.data.get("first_kept_id") or message.data.get(
-                "tail_start_id"
-            )
-            record["recent"] = self._recent(kept, message)
-        else:
-            record = asked[0]
-        _, model = model_of(self.messages, index, self.session)
-        record["model"] = _model(model)
-        record["summary"] = text_of(message) or str(message.data.get("summary") or "")
-        _put_usage(record, message)
-        yield record
+
+        data = message.data
+        if record is None:
+            reason = "manual" if data.get("reason") == "manual" else "auto"
+            kept = data.get("first_kept_id") or data.get("tail_start_id")
+            recent = self._recent(kept, message)
+            record = self._summary_head(message, reason, recent)
+        summary = text_of(message) or str(data.get("summary") or "")
+        model = self._model(index)
+        yield {**record, "model": model, "summary": summary, **_usage(message)}
 
     def _recent(self, first: Any, end: Message) -> str:
         """Return what a summary leaves as it is, from message *first* on, as text."""
         ids = [message.id for message in self.messages]
         if first not in ids:
             return ""
-        lines = []
-        for message in self.messages[ids.index(first) : ids.index(end.id)]:
-            if message.role == "user":
-                lines.append(f"[User]: {text_of(message)}")
-            elif message.role == "assistant":
-                shown = {"text": "[Assistant]", "reasoning": "[Assistant reasoning]"}
-                parts = (
-                    part for part in message.parts if part.type in shown and part.text
-                )
-                lines += [f"{shown[part.type]}: {part.text}" for part in parts]
-        return "\n".join(lines)
-
-    def _results_of(self, message: Message) -> None:
-        for part in message.parts:
-            if part.type != "tool-result":
-                self.lose(f"part {part.type}", message)
-            elif (
-                part.call_id not in self._results
-                or self._results[part.call_id] != part.text
-            ):
-                self.lose(f"a result of call {part.call_id}", message)
-
-    def called(self, call_id: str | None, result: str | None) -> None:
-        """Remember what a call is written with: a result that says the same is not a loss."""
-        self._results[call_id] = result
-
-    def _head(self, message: Message, kind: str, **fields: Any) -> Record:
-        name = self.names.message(message)
-        return {
-            "id": name,
-            "type": kind,
-            "time": {"created": message.time_created},
-            **fields,
-        }
+        kept = self.messages[ids.index(first) : ids.index(end.id)]
+        return "\n".join(chain.from_iterable(map(_lines_of, kept)))
 
     # -- the session ---------------------------------------------------------
 
-    def _info(self, records: list[Record]) -> dict[str, Any]:
-        session = self.session
-        if self._generation == 2 and session.time_imported is not None:
-            info = exact.session_info(session)
+    def _info(self, records: list[Record]) -> Record:
+        if self.is_exact_session:
+            info = exact.session_info(self.session)
         else:
             info = self._new_info(records)
-        self.names.put(info)
-        if session.relation == "fork":
+        self.name_references(info)
+
+        if self.session.relation == "fork":
             self.lose("that it is a fork: an import forgets it")
-        for label in self.export.labels:
-            self.lose(f"label {label.label}")
-        if session.share_url:
+        self.lose_labels()
+        if self.session.share_url:
             self.lose("its share")
         return info
 
-    def _new_info(self, records: list[Record]) -> dict[str, Any]:
-        session, project = self.session, self.export.project
-        root = project.root_commit if project else None
-        info: dict[str, Any] = {
+    def _new_info(self, records: list[Record]) -> Record:
+        session = self.session
+        info = {
             "id": self.names.session,
-            "projectID": session.data.get("projectID") or root or "global",
+            "projectID": self.project_id(),
             "cost": sum(record.get("cost", 0) for record in records),
-            "tokens": _sum(records),
-            "time": {"created": session.time_created, "updated": session.time_updated},
+            "tokens": sum_of([record.get("tokens", {}) for record in records]),
+            "time": self.times(),
             "location": {"directory": session.directory},
+            "title": session.title or None,
+            "agent": session.agent or None,
+            "model": self._session_model(),
+            "metadata": self.metadata(),
+            "permissions": self.rules(RULE_V2) or None,
+            "revert": self.revert("messageID", "partID", "snapshot"),
         }
-        if session.title:
-            info["title"] = session.title
-        if session.time_archived is not None:
-            info["time"]["archived"] = session.time_archived
-        if session.agent:
-            info["agent"] = session.agent
-        if session.model_id and session.provider_id:
-            rest = session.data.get("model")
-            variant = rest.get("variant") if isinstance(rest, dict) else None
-            info["model"] = _model(
-                Model(session.provider_id, session.model_id), variant
-            )
-        own = {key: value for key, value in session.metadata.items() if key != "share"}
-        if own:
-            info["metadata"] = own
-        rules = _rules(session.permission)
-        if rules:
-            info["permissions"] = rules
-        elif session.permission:
-            self.lose("its permissions")
-        revert = session.revert
-        if isinstance(revert, dict) and isinstance(revert.get("messageID"), str):
-            known = ("messageID", "partID", "snapshot")
-            info["revert"] = {
-                k: revert[k] for k in known if isinstance(revert.get(k), str)
-            }
-        return info
+        return without_none(info)
+
+    def _session_model(self) -> Record | None:
+        session = self.session
+        if not session.model_id or not session.provider_id:
+            return None
+        variant = within(session.data.get("model"), "variant")
+        return _model(session.provider_id, session.model_id, variant)
 
 
-def _model(model: Model, variant: Any = None) -> Record:
-    chosen = variant if isinstance(variant, str) and variant else "default"
-    return {"id": model.id, "providerID": model.provider, "variant": chosen}
+def _has_name(agent: Any) -> bool:
+    return isinstance(agent.get("name"), str)
 
 
-def _put_usage(record: Record, message: Message) -> None:
-    if message.cost is not None:
-        record["cost"] = message.cost
-    if message.tokens is not None:
-        counts = [count or 0 for count in message.tokens.columns()]
-        record["tokens"] = dict(
-            zip(("input", "output", "reasoning"), counts, strict=False)
-        )
-        record["tokens"]["cache"] = {"read": counts[3], "write": counts[4]}
+def _event_fields(message: Message) -> Record | None:
+    """Return type and fields of the record of an event; None if 2 has none for it."""
+    kind = message.kind or ""
+    text = text_of(message) or text_of(message, synthetic=True)
+    if message.role == "system" or kind == "context":
+        return {"kind": "system", "text": text}
+    if kind in SAID_FOR_USER:
+        return {"kind": "synthetic", "text": text}
+
+    if kind == "model_change" and message.model_id and message.provider_id:
+        model = {"id": message.model_id, "providerID": message.provider_id}
+        return {"kind": "model-switched", "model": model}
+    if kind == "mode_change" and message.agent:
+        return {"kind": "agent-switched", "agent": message.agent}
+    if kind in _OUTCOMES:
+        return {"kind": "idle", "outcome": _OUTCOMES[kind]}
+    return None
 
 
-def _sum(records: list[Record]) -> Record:
-    counted = [record["tokens"] for record in records if "tokens" in record]
-    kinds = ("input", "output", "reasoning")
-    total: Record = {kind: sum(tokens[kind] for tokens in counted) for kind in kinds}
-    total["cache"] = {
-        kind: sum(tokens["cache"][kind] for tokens in counted)
-        for kind in ("read", "write")
-    }
-    return total
+def _lines_of(message: Message) -> list[str]:
+    """Return what a summary keeps of a message as it is."""
+    if message.role == "user":
+        return [f"[User]: {text_of(message)}"]
+    if message.role != "assistant":
+        return []
+    shown = (part for part in message.parts if part.type in _INTRODUCED and part.text)
+    return [f"{_INTRODUCED[part.type]}: {part.text}" for part in shown]
+
+
+def _model(provider: str, name: str, variant: Any) -> Record:
+    chosen = as_text(variant) or "default"
+    return {"id": name, "providerID": provider, "variant": chosen}
+
+
+def _usage(message: Message) -> Record:
+    tokens = None if message.tokens is None else counts_of(message.tokens)
+    return without_none({"cost": message.cost, "tokens": tokens})
+
+
+def _finish_of(message: Message) -> str | None:
+    """Return why an answer ended, in the words of 2; None if that is not known."""
+    if message.finish == "cancelled":
+        return "error"
+    # The provider's own word, if there is one.
+    finish = message.data.get("finish", message.finish)
+    if finish is None:
+        return None
+    return finish if finish in _FINISHES else "unknown"
+
+
+def _error_of(message: Message) -> Record | None:
+    """Return the error of an answer as 2 has it; None for an answer without one."""
+    if message.error is not None:
+        return _error(message.error)
+    if message.finish == "cancelled":
+        return {"type": "aborted", "message": "Aborted"}
+    return None
+
+
+def _error(error: Any) -> Record:
+    record = as_object(error)
+    text = error_text(error)
+    if not isinstance(record.get("type"), str):
+        kind = _ERRORS.get(str(record.get("name")), "unknown")
+        return {"type": kind, "message": text}
+    known = ("type", "message", "status")
+    return {"message": text, **{key: record[key] for key in known if key in record}}
 
 
 def _attached(file: File) -> Record:
     source: Record = {"type": "inline"}
     if file.url is not None and not file.url.startswith("data:"):
         source = {"type": "uri", "uri": file.url}
-    name = {} if file.name is None else {"name": file.name}
-    return {"data": file.data, "mime": file.mime, "source": source, **name}
+    record = {"data": file.data, "mime": file.mime, "source": source, "name": file.name}
+    return without_none(record)
 
 
 def _absent(file: File) -> str:
     return f"[Attachment not in the session: {file.name or file.url} ({file.mime})]"
-
-
-def _error(error: Any) -> Record:
-    if isinstance(error, dict) and isinstance(error.get("type"), str):
-        known = {
-            key: error[key] for key in ("type", "message", "status") if key in error
-        }
-        return {"message": error_text(error), **known}
-    name = error.get("name") if isinstance(error, dict) else None
-    return {"type": _ERRORS.get(str(name), "unknown"), "message": error_text(error)}
-
-
-def _rules(permission: Any) -> list[Any] | None:
-    """Return rules of 2; those of 1.x name the same things in another way."""
-    if not isinstance(permission, list) or not all(
-        isinstance(rule, dict) for rule in permission
-    ):
-        return None
-    rules = []
-    for rule in permission:
-        found = [rule.get(key) for key in ("permission", "pattern", "action")]
-        if None in found:
-            found = [rule.get(key) for key in ("action", "resource", "effect")]
-        if not all(isinstance(value, str) for value in found):
-            return None
-        rules.append(dict(zip(("action", "resource", "effect"), found, strict=True)))
-    return rules

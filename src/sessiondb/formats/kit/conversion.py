@@ -1,0 +1,189 @@
+"""Converting any session to a foreign shape: names, losses and results.
+
+The writer of a format subclasses `Conversion`. It makes the records of one session,
+names its messages through `Names`, and calls `Conversion.lose` for everything that the
+format cannot represent, so that an export reports each loss and hides none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from sessiondb.model import Export, Loss, Message, Part, Session
+
+#: The name of a provider or model that is not known.
+UNKNOWN = "unknown"
+#: Events whose text a model is shown as if the user had said it.
+SAID_FOR_USER = frozenset({"custom_message", "branch_summary"})
+#: Events that no program records, and that add nothing to the totals of a session.
+SILENT = frozenset({"usage"})
+_NATIVE = re.compile(r"msg_[0-7][0-9A-HJKMNP-TV-Z]{25}")
+
+
+class Model(NamedTuple):
+    """A model by its provider and name."""
+
+    provider: str
+    id: str
+
+
+class Names:
+    """The names of one session and its messages in the foreign shape.
+
+    References are followed through it, so a message has to be named before a
+    record refers to it.
+    """
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        self._written: dict[str, str] = {}
+
+    def message(self, message: Message) -> str:
+        """Return the id that *message* is written with, and note it for references."""
+        name = self._written[message.id] = self.choose(message)
+        return name
+
+    def choose(self, message: Message) -> str:
+        """Return an id for *message*; a format with rules for its ids overrides this."""
+        return message.id
+
+    def of(self, message_id: Any) -> Any:
+        """Return the written name of *message_id*; itself if no such message was written."""
+        if type(message_id) is not str:
+            return message_id
+        return self._written.get(message_id, message_id)
+
+
+class Conversion:
+    """One session on its way to a foreign shape; ``losses`` grow as it is converted."""
+
+    def __init__(
+        self, export: Export, messages: list[Message], losses: list[Loss], names: Names
+    ) -> None:
+        self.export = export
+        self.session = export.session
+        self.messages = messages
+        self.losses = losses
+        self.names = names
+        self._results: dict[str | None, str | None] = {}
+
+    # -- losses ---------------------------------------------------------------
+
+    def lose(self, why: str, message: Message | None = None) -> None:
+        """Note a loss of *message*, or of the session itself."""
+        name = message.id if message else None
+        self.losses.append(Loss(self.names.session, why, name))
+
+    def lose_labels(self) -> None:
+        """Note the labels of the session, for a format without any."""
+        for label in self.export.labels:
+            self.lose(f"label {label.label}")
+
+    def called(self, call_id: str | None, result: str | None) -> None:
+        """Note the result that a call is written with; see `lose_results`."""
+        self._results[call_id] = result
+
+    def lose_results(self, message: Message) -> None:
+        """Note the losses of a message of role ``tool``, for a format without that role.
+
+        Its calls carry their results; one that says the same again is not a loss.
+        """
+        for part in message.parts:
+            if part.type != "tool-result":
+                self.lose(f"part {part.type}", message)
+            elif not self._is_written(part):
+                self.lose(f"a result of call {part.call_id}", message)
+
+    def _is_written(self, result: Part) -> bool:
+        known = result.call_id in self._results
+        return known and self._results[result.call_id] == result.text
+
+    # -- what a message does not say itself -------------------------------------
+
+    def agent_of(self, index: int) -> str | None:
+        """Return the agent of the message at *index*.
+
+        Its own, else that of the answer to it or of a message before it, else that
+        of the session; None if it is not known.
+        """
+        named = (message.agent for message in self._near(index))
+        return next(filter(None, named), self.session.agent)
+
+    def model_of(self, index: int) -> Model:
+        """Return the model of the message at *index*, found like its agent."""
+        session = self.session
+        models = (m for m in self._near(index) if m.model_id)
+        found: Message | Session = next(models, session)
+
+        provider = found.provider_id or session.provider_id or UNKNOWN
+        return Model(provider, found.model_id or UNKNOWN)
+
+    def _near(self, index: int) -> Iterator[Message]:
+        """Yield the message at *index*, those after it, and those before it backwards."""
+        for place in range(index, len(self.messages)):
+            yield self.messages[place]
+        for place in range(index - 1, -1, -1):
+            yield self.messages[place]
+
+
+def is_native(message_id: str) -> bool:
+    """Return whether an id was made by our database: no other message has it."""
+    return _NATIVE.fullmatch(message_id) is not None
+
+
+def is_from(session: Session, source: str) -> bool:
+    """Return whether *session* was imported from *source*."""
+    return session.source == source and session.time_imported is not None
+
+
+def text_of(message: Message, *, synthetic: bool = False) -> str:
+    """Return the texts that the author of *message* said, joined by newlines.
+
+    With *synthetic* those that a program added to it instead.
+    """
+    texts = (part for part in message.parts if part.type == "text")
+    shown = (part for part in texts if not part.data.get("ignored"))
+    said = [part for part in shown if bool(part.data.get("synthetic")) is synthetic]
+    return "\n".join(part.text for part in said if part.text)
+
+
+def arguments(part: Part) -> dict[str, Any]:
+    """Return the arguments of a call as an object; anything else is put under ``value``."""
+    given = part.input
+    if given is None:
+        return {}
+    return given if type(given) is dict else {"value": given}
+
+
+# -- what JSON can express ------------------------------------------------------
+
+
+def is_json(value: Any) -> bool:
+    """Return whether JSON can express *value*: no bytes, no NaN."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def as_json(value: Any) -> Any:
+    """Return *value* with null in place of everything that JSON cannot express."""
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    return value if is_json(value) else None
+
+
+def json_text(value: Any) -> str:
+    """Return *value* as indented JSON with a final newline; lone surrogates are escaped."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=2, allow_nan=False)
+    return f"{text}\n"

@@ -1,0 +1,47 @@
+"""Which generation of OpenCode wrote a session, from what the database kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sessiondb.formats.kit.conversion import is_json, is_native
+from sessiondb.formats.kit.fields import as_object
+from sessiondb.formats.opencode.ids import SOURCE
+from sessiondb.formats.opencode.keys import GENERATION, OUTPUT_FILE
+from sessiondb.formats.opencode.v2.drafts import TYPES
+from sessiondb.model import Message, Part, Session
+
+
+def generation(session: Session, messages: Iterable[Message]) -> int:
+    """Return 1 or 2; 0 for a session of another program.
+
+    A fork made here counts as the session that it copied.
+    """
+    if session.source == SOURCE:
+        return 2 if session.data.get(GENERATION) == 2 else 1
+    return next(filter(None, map(_generation_of, messages)), 0)
+
+
+def _generation_of(message: Message) -> int:
+    """Return which generation a message has the fields of; 0 if that is not certain."""
+    data = message.data
+    if is_native(message.id):
+        return 0
+    if message.role == "event":
+        return 2 if data.get("type") in TYPES else 0
+    if message.role != "assistant":
+        return 0
+
+    if "cwd" in as_object(data.get("path")) and "mode" in data:
+        return 1
+    was_streamed = "streamed" in as_object(data.get("time"))
+    has_snapshots = isinstance(data.get("snapshot"), dict)
+    return 2 if was_streamed or has_snapshots or "rawFinish" in data else 0
+
+
+def details_of(part: Part) -> dict[str, Any]:
+    """Return what another agent keeps beside a call, as far as JSON can express it."""
+    kept = {key: value for key, value in part.data.items() if is_json(value)}
+    kept.pop(OUTPUT_FILE, None)
+    return kept
