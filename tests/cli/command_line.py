@@ -1,4 +1,4 @@
-"""What a typed command gives back, and the sessions that most tests read."""
+"""The result of a typed command, and the sessions that most tests read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a project, a database, and ways to type commands."""
+"""Fixtures of the command line: a project, a database, and ways to type commands."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_a_name_that_means_something_to_a_shell_is_not_offered(
     assert ask("sessiondb show x") == []
 
 
-def test_the_database_that_stands_before_the_command_is_asked(
+def test_the_database_before_the_command_is_used(
     ask: Run, story: Story, store: Store, tmp_path: Path
 ) -> None:
     name = slug(store, story.parser)

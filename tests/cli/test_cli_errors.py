@@ -1,4 +1,4 @@
-"""What a failed command reports: two lines for a person, one line of JSON for a program."""
+"""The report of a failed command: two lines for a person, one line of JSON for a program."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def error_of(ran: Ran) -> dict[str, Any]:
         (["sql", "DELETE FROM session", "--json"], "ReadOnlyError", 1),
     ],
 )
-def test_errors_are_one_line_of_json_where_json_was_asked_for(
+def test_with_json_an_error_is_one_line_of_json(
     sessiondb: Run, story: Story, args: list[str], kind: str, code: int
 ) -> None:
     error = error_of(sessiondb(*args))
@@ -63,9 +63,7 @@ def test_a_process_reports_json_before_its_command_was_understood(
     assert error_of(process("show", "x", "--json"))["type"] == "NotFoundError"
 
 
-def test_what_follows_two_dashes_is_no_wish_for_json(
-    sessiondb: Run, story: Story
-) -> None:
+def test_json_after_two_dashes_is_an_argument(sessiondb: Run, story: Story) -> None:
     assert sessiondb("show", "--", "--json").err.startswith("sessiondb: ")
 
 

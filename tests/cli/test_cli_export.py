@@ -37,8 +37,8 @@ def test_a_family_moves_to_another_machine_in_one_file(
     assert bundle.stat().st_mode & 0o777 == 0o600
     before = sessiondb("show", story.fork, "--json").json
     monkeypatch.setenv("SESSIONDB_PATH", str(tmp_path / "laptop.db"))
-    brought = sessiondb("import", str(bundle), "--json")
-    assert (brought.code, brought.json["imported"]) == (0, 3)
+    imported_again = sessiondb("import", str(bundle), "--json")
+    assert (imported_again.code, imported_again.json["imported"]) == (0, 3)
     after = sessiondb("show", story.fork, "--json").json
     assert after == before
     assert sessiondb("import", str(bundle), "--json").json["unchanged"] == 3
@@ -74,7 +74,7 @@ def test_an_export_of_nothing_in_particular_is_refused(
     assert (ran.code, ran.out) == (2, "")
 
 
-def test_what_is_removed_with_a_bundle_comes_back(
+def test_sessions_removed_with_a_bundle_can_be_restored(
     sessiondb: Run, story: Story, tmp_path: Path
 ) -> None:
     bundle = str(tmp_path / "gone.jsonl")
@@ -141,9 +141,7 @@ def test_a_project_syncs_through_its_folder(
     assert (project / ".sessiondb" / "sessions" / f"{name}.jsonl").is_file()
 
 
-def test_tail_tells_each_step_as_a_log_that_can_be_read(
-    store: Store, tmp_path: Path
-) -> None:
+def test_tail_writes_each_step_as_a_readable_log(store: Store, tmp_path: Path) -> None:
     session = store.create_session(title="Live")
     store.append(session, user("go"))
     stop = threading.Event()
@@ -187,8 +185,8 @@ def test_a_family_goes_to_opencode_and_comes_back(
         assert ran.code == 0
         assert "that it is a fork" in ran.err
         monkeypatch.setenv("SESSIONDB_PATH", str(tmp_path / f"{form}.db"))
-        brought = sessiondb("import", str(out), "--json")
-        assert (brought.code, brought.json["imported"]) == (0, 3)
+        imported_again = sessiondb("import", str(out), "--json")
+        assert (imported_again.code, imported_again.json["imported"]) == (0, 3)
         listed = sessiondb("list", "-a", "--subagents", "--json").json["sessions"]
         (helper,) = (s for s in listed if s["relation"] == "subagent")
         assert helper["parent_id"] == root["id"]

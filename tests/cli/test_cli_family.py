@@ -76,7 +76,7 @@ def test_bad_arguments(
 
 
 @pytest.mark.slow
-def test_a_tree_is_the_whole_family_whoever_is_asked(
+def test_a_tree_is_the_complete_family_of_any_member(
     sessiondb: Run, story: Story
 ) -> None:
     for ref in (story.parser, story.fork, story.helper):
@@ -111,7 +111,7 @@ def test_a_family_may_be_500_deep(store: Store, story: Story) -> None:
     assert tree_json(tree).count('"children": [') == 500
 
 
-def test_a_comparison_tells_what_is_shared(sessiondb: Run, story: Story) -> None:
+def test_a_comparison_shows_the_shared_messages(sessiondb: Run, story: Story) -> None:
     found = sessiondb("diff", story.parser, story.fork, "--json").json
     assert [m["seq"] for m in found["common"]] == [1, 2]
     assert [m["parts"][0]["text"] for m in found["only_a"]] == ["Thanks"]
@@ -148,7 +148,7 @@ def test_one_wrong_name_archives_nothing(sessiondb: Run, story: Story) -> None:
 @pytest.mark.parametrize(
     "command", [["title", "@"], ["title"], ["label", "@"], ["archive"]]
 )
-def test_what_has_to_be_said_is_asked_for(sessiondb: Run, command: list[str]) -> None:
+def test_a_missing_argument_is_named(sessiondb: Run, command: list[str]) -> None:
     ran = sessiondb(*command)
     assert (ran.code, ran.out) == (2, "")
 
@@ -205,9 +205,7 @@ def test_a_terminal_gets_totals(terminal: Run, story: Story) -> None:
 @pytest.mark.parametrize(
     "args", [("--by", "mood"), ("--by", ""), ("--prices", "none.toml")]
 )
-def test_stats_refuse_what_they_do_not_know(
-    sessiondb: Run, args: tuple[str, ...]
-) -> None:
+def test_stats_refuse_unknown_keys(sessiondb: Run, args: tuple[str, ...]) -> None:
     ran = sessiondb("stats", "-a", *args)
     assert (ran.code, ran.out) == (2, "")
 
@@ -221,7 +219,7 @@ def test_trees_are_valid_json_with_hostile_titles(sessiondb: Run, store: Store) 
     )
 
 
-def test_a_difference_without_words_says_what_was_done(
+def test_a_message_without_text_is_summarised_by_its_calls(
     sessiondb: Run, store: Store
 ) -> None:
     one = store.create_session(title="One")
@@ -241,9 +239,9 @@ def test_a_difference_without_words_says_what_was_done(
     store.append(other, user(shot))
     store.append(other, assistant(step))
     lines = sessiondb("diff", one.id, other.id).out.splitlines()
-    told = [line.split(": ", 1)[-1] for line in lines]
+    summaries = [line.split(": ", 1)[-1] for line in lines]
     for line in (
         "▸ bash ls -l", "(Look closer) · ▸ read [failed]", "Error: no credit",
         "[File a.png file:///a.png]", "(nothing said)",
     ):  # fmt: skip
-        assert line in told
+        assert line in summaries

@@ -426,7 +426,7 @@ SITUATIONS: dict[Callable[[World], Ran], list[str]] = {
 }
 
 
-#: What lets a command run without a program of its own, or somebody to ask.
+#: Options that let a command run without a program of its own, or a user to ask.
 HARMLESS = {"resume": ["--print"], "rm": ["--dry-run"], "check": ["--dry-run"]}
 
 
@@ -480,12 +480,12 @@ def test_a_hint_has_the_database_that_was_given(
     "text", ["plain", "two words", "it's", "`x`", "$HOME", "a\nb", "\x1b[1m", "–", "\\", "", "-x",
              os.fsdecode(b"\xff\xfe1"), "\u202e", "é'`\\"],
 )  # fmt: skip
-def test_a_word_is_what_a_shell_reads(text: str) -> None:
+def test_a_quoted_word_is_read_back_by_a_shell(text: str) -> None:
     assert typed(command("show", text)) == [["show", text]]
     assert word(text).isprintable()
 
 
-def test_only_what_needs_a_database_gets_one() -> None:
+def test_only_commands_that_need_a_database_get_one() -> None:
     for words in (
         ["trust", "x"],
         ["init", "--local"],

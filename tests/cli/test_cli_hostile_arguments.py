@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 #: Seconds that no command may take, however odd its argument: one that waits for a pipe does.
 PATIENCE = 20
-TOO_LATE = "the command hangs"
+TOO_LATE = "the command does not end"
 #: Characters of the longest line.
 LONGEST = 2_100
 HUGE, BYTES, HALF = "a" * 60_000, "\udcff\udcfe", "\ud800"
@@ -68,9 +68,9 @@ PATHS = [
 CHOICES = ["", "lost", HUGE, BYTES, HALF, "\0"]
 FLAGS = ["", "x", "false"]
 
-#: What lets a command with valid arguments do no harm, where it has the option.
+#: Options that let a command with valid arguments do no harm.
 HARMLESS = ("--dry-run", "--print")
-#: What some commands need to know.
+#: Options that some commands require.
 NEEDED = {
     "prune": ["--keep", "1000"],
     "rm": ["--title", "no session has this title"],
@@ -104,7 +104,7 @@ def is_met_before(name: str, param: click.Parameter) -> bool:
 def valid_for(command: str, param: click.Parameter, story: Story) -> str:
     """Return a value that a required parameter accepts."""
     if isinstance(param.type, Ref):
-        # What is followed never ends.
+        # Following never ends.
         return "nobody" if command == "tail" else story.parser
     if isinstance(param.type, click.Choice):
         return str(param.type.choices[0])
@@ -121,7 +121,7 @@ def lines_for(
     command = command_of(name)
     for param in command.params:
         values = values_for(param)
-        # What several commands share was tried with all values once; it must be wired up in each.
+        # Shared options were tried with all values once; each command must use them.
         for value in values[::6] if is_met_before(name, param) else values:
             yield param, value, [name, *line_for(command, param, value, story)]
 
@@ -171,7 +171,7 @@ def places(project: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def in_time() -> Iterator[None]:
-    """End a test whose command hangs."""
+    """End a test whose command does not end."""
 
     def too_late(*_: Any) -> None:
         raise TimeoutError(TOO_LATE)

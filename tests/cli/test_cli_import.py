@@ -53,12 +53,12 @@ def test_a_corrupt_file_is_a_problem_and_the_rest_comes_in(
     (problem,) = ran.json["problems"]
     assert set(problem) == {"source", "line", "why"}
     assert broken.name in problem["source"]
-    told = sessiondb("--db", "second.db", "import", str(copy))
-    assert told.code == 4
-    assert broken.name in told.err
+    ran = sessiondb("--db", "second.db", "import", str(copy))
+    assert ran.code == 4
+    assert broken.name in ran.err
 
 
-def test_a_path_where_nothing_is_hinders_no_other(
+def test_a_missing_path_does_not_stop_the_others(
     sessiondb: Run, tmp_path: Path
 ) -> None:
     empty = tmp_path / "empty"
@@ -158,10 +158,10 @@ def test_a_store_that_cannot_be_read_hinders_no_other(
     assert {Path(p["source"]).name for p in ran.json["problems"]} == {"opencode.db"}
 
 
-def test_each_problem_is_told_once(sessiondb: Run, copy: Path) -> None:
+def test_each_problem_is_reported_once(sessiondb: Run, copy: Path) -> None:
     for broken in list(copy.rglob("message/*/*.json"))[:2]:
         broken.write_text("{ torn")
     problems = sessiondb("import", str(copy), "--dry-run", "--json").json["problems"]
     assert len(problems) == len({p["source"] for p in problems}) == 2
-    told = sessiondb("import", str(copy)).err
-    assert all(told.count(p["source"]) == 1 for p in problems)
+    ran = sessiondb("import", str(copy)).err
+    assert all(ran.count(p["source"]) == 1 for p in problems)

@@ -216,7 +216,7 @@ def test_iso_time_with_and_without_a_zone() -> None:
     assert there.isoformat()[:19] == "2026-11-01T12:00:00"
 
 
-def test_what_is_left_out_is_said_unless_json_has_it(
+def test_a_further_page_is_announced_unless_json_has_it(
     sessiondb: Run, story: Story
 ) -> None:
     cut = sessiondb("list", "-a", "--limit", "2")
@@ -241,7 +241,7 @@ def test_what_is_left_out_is_said_unless_json_has_it(
         ("stats", "--by", "colour"),
     ],
 )
-def test_what_is_wrong_is_wrong_in_an_unknown_project_too(
+def test_invalid_options_are_refused_in_an_unknown_project_too(
     sessiondb: Run, store: Store, args: tuple[str, ...]
 ) -> None:
     ran = sessiondb(*args)

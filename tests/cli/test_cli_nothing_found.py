@@ -1,4 +1,4 @@
-"""What a command says that finds nothing: names that do not exist, and what would be there."""
+"""The message of a command that finds nothing: unknown names, and those that exist."""
 
 from __future__ import annotations
 
@@ -107,7 +107,9 @@ def test_an_agent_that_is_not_supported_yet_is_named(
         assert ran.err.splitlines()[-1] == f"  {place}: {agent}: not supported yet"
 
 
-def test_what_is_of_no_agent_is_not_called_one(sessiondb: Run, tmp_path: Path) -> None:
+def test_a_session_without_an_agent_does_not_count_as_one(
+    sessiondb: Run, tmp_path: Path
+) -> None:
     folder = tmp_path / "documents"
     folder.mkdir()
     (folder / "notes.jsonl").write_text('{"a": 1}\n[1]\nnot json\n' + "[" * 100_000)
@@ -136,7 +138,7 @@ def test_an_unknown_key_of_stats_lists_the_keys_in_words(
         assert "tool" in ran.err
 
 
-def test_stats_count_archived_sessions_and_subagents_where_that_is_asked_for(
+def test_stats_count_archived_sessions_and_subagents_on_request(
     sessiondb: Run, store: Store, story: Story
 ) -> None:
     for session, cost in ((story.helper, 1.0), (story.other, 2.0)):

@@ -75,7 +75,7 @@ def test_settings_that_cannot_be_read_are_one_line_that_names_them(
 
 
 @pytest.mark.slow
-def test_a_pipe_as_settings_hangs_no_process(project: Path, tmp_path: Path) -> None:
+def test_a_pipe_as_settings_blocks_no_process(project: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert run_in(project, "list", SESSIONDB_CONFIG=str(pipe)).code == 2
@@ -83,7 +83,7 @@ def test_a_pipe_as_settings_hangs_no_process(project: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("variable", ["XDG_CONFIG_HOME", "SESSIONDB_CONFIG"])
-def test_settings_are_optional_where_they_cannot_be(
+def test_settings_are_optional_if_there_is_no_place_for_them(
     sessiondb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     file = tmp_path / "file"
@@ -150,7 +150,7 @@ def test_a_current_directory_that_is_gone_is_named(
     assert len(ran.err.splitlines()) == 2
 
 
-def test_where_no_current_directory_is_needed_a_gone_one_hinders_nothing(
+def test_commands_that_need_no_current_directory_work_without_one(
     sessiondb: Run, story: Story, gone: None
 ) -> None:
     for command in ("list -a", f"show {story.parser}", "check", "stats -a"):

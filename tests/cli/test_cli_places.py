@@ -11,12 +11,12 @@ from sessiondb import Store
 from sessiondb.cli.opening import Options, open_store
 
 
-def test_the_path_is_told_without_making_anything(
+def test_path_prints_the_path_and_creates_nothing(
     sessiondb: Run, database: Path
 ) -> None:
     assert sessiondb("path").out == f"{database}\n"
-    told = sessiondb("path", "--json").json
-    assert told == {"path": str(database), "kind": "environment", "exists": False}
+    found = sessiondb("path", "--json").json
+    assert found == {"path": str(database), "kind": "environment", "exists": False}
     assert not database.exists()
 
 
@@ -56,7 +56,7 @@ def test_init_local_is_used_in_this_project_from_then_on(
     assert sessiondb("--global", "path", "--json").json["kind"] == "global"
 
 
-def test_init_local_cannot_be_told_where(sessiondb: Run) -> None:
+def test_init_local_takes_no_other_database(sessiondb: Run) -> None:
     assert sessiondb("--db", "x.db", "init", "--local").code == 2
     assert sessiondb("--global", "init", "--local").code == 2
 
@@ -90,7 +90,7 @@ def test_trust_can_be_taken_back_and_the_file_stays(
     assert "was not trusted" in sessiondb("trust", "--revoke").err
 
 
-def test_where_there_is_nothing_to_trust_it_says_so(sessiondb: Run) -> None:
+def test_trust_without_a_local_database_is_an_error(sessiondb: Run) -> None:
     ran = sessiondb("trust")
     assert ran.code == 3
     assert "init --local" in ran.err

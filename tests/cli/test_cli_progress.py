@@ -20,7 +20,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("what", COMMANDS)
-def test_a_terminal_is_shown_a_bar_that_goes_away(
+def test_a_terminal_shows_a_bar_that_disappears(
     terminal: Run, story: Story, what: str
 ) -> None:
     ran = terminal(f"--color never {COMMANDS[what]}")

@@ -34,7 +34,7 @@ def left(sessiondb: Run) -> set[str]:
     "args",
     ["", "-a --yes", "--source opencode --yes", "--empty --keep 2 --yes", "--keep 1"],
 )
-def test_without_a_rule_or_somebody_to_ask_nothing_goes(
+def test_without_a_rule_or_a_terminal_nothing_is_removed(
     sessiondb: Run, story: Story, args: str
 ) -> None:
     ran = sessiondb("prune", *args.split(), stdin="yes\n")
@@ -43,7 +43,7 @@ def test_without_a_rule_or_somebody_to_ask_nothing_goes(
     assert len(left(sessiondb)) == 4
 
 
-def test_what_was_not_used_for_long_goes_with_its_family(
+def test_sessions_unused_for_long_are_removed_with_their_family(
     sessiondb: Run, sample: dict[str, str], story: Story
 ) -> None:
     ran = sessiondb("prune", "--older-than", BETWEEN, "-a", "--yes", "--json")
@@ -119,7 +119,7 @@ def test_only_sessions_of_this_project_go_unless_all_are_asked_for(
     assert left(sessiondb) == {"Write the manual"}
 
 
-def test_empty_ones_go_and_what_carries_something_stays(
+def test_empty_sessions_are_removed_unless_they_carry_something(
     sessiondb: Run, store: Store
 ) -> None:
     empty = store.create_session(title="Nothing said")
@@ -144,7 +144,9 @@ def test_a_session_without_a_message_takes_no_place_among_the_newest(
     assert store.session(empty.id).title == "empty"
 
 
-def test_a_bundle_holds_what_went(sessiondb: Run, story: Story, project: Path) -> None:
+def test_a_bundle_has_the_removed_sessions(
+    sessiondb: Run, story: Story, project: Path
+) -> None:
     assert (
         sessiondb("prune", "--keep", "1", "-a", "--bundle", "old.jsonl", "--yes").code
         == 0
@@ -153,7 +155,7 @@ def test_a_bundle_holds_what_went(sessiondb: Run, story: Story, project: Path) -
     assert len(left(sessiondb)) == 4
 
 
-def test_nothing_to_prune_is_no_failure(sessiondb: Run, story: Story) -> None:
+def test_nothing_to_prune_is_not_a_failure(sessiondb: Run, story: Story) -> None:
     ran = sessiondb("prune", "--older-than", "30d", "--yes", "--json")
     assert (ran.code, ran.json["sessions"]) == (0, [])
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def recipe(question: str) -> list[list[str]]:
-    """Return the command lines of one recipe, those of ours without their program's name."""
+    """Return the command lines of one recipe, those of sessiondb without their program's name."""
     page = (SAMPLE.parents[1] / "docs/COOKBOOK.md").read_text(encoding="utf-8")
     block = re.search(r"(?s)```sh\n(.*?)```", page.partition(f"**{question}")[2])
     assert block is not None
@@ -23,9 +23,7 @@ def recipe(question: str) -> list[list[str]]:
     return [line[1:] if line[0] == "sessiondb" else line for line in lines]
 
 
-def test_what_is_handed_over_is_a_file_that_holds_it(
-    sessiondb: Run, project: Path
-) -> None:
+def test_a_handed_over_file_contains_its_session(sessiondb: Run, project: Path) -> None:
     sessiondb("import", str(SAMPLE))
     for command in recipe("Hand one transcript over."):
         assert sessiondb(*command).code == 0

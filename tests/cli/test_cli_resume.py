@@ -63,7 +63,7 @@ def imported(sessiondb: Run, store: Store, project: Path) -> str:
     return store.session(OPENCODE_ID).id
 
 
-def bring(store: Store, source: str, source_id: str, directory: Path) -> str:
+def ingested(store: Store, source: str, source_id: str, directory: Path) -> str:
     found = SourceSession(
         source=source, source_id=source_id, title="From elsewhere", directory=str(directory),
         time_created=1_700_000_000_000, messages=(), path="sessions", digest="1",
@@ -72,7 +72,7 @@ def bring(store: Store, source: str, source_id: str, directory: Path) -> str:
     return result.id  # type: ignore[union-attr, return-value]
 
 
-def test_the_program_goes_on_in_the_directory_of_the_session(
+def test_the_program_continues_in_the_directory_of_the_session(
     process: Run, programs: Any, imported: str, project: Path, tmp_path: Path
 ) -> None:
     calls = programs("opencode")
@@ -81,7 +81,7 @@ def test_the_program_goes_on_in_the_directory_of_the_session(
     assert calls() == [(str(project), ["--session", OPENCODE_ID])]
 
 
-def test_each_program_is_told_in_its_own_words(
+def test_each_program_has_its_own_command(
     sessiondb: Run, store: Store, tmp_path: Path
 ) -> None:
     there = tmp_path / "it's here"
@@ -94,7 +94,7 @@ def test_each_program_is_told_in_its_own_words(
         "qwen": "qwen --resume 019a",
     }
     for source, command in commands.items():
-        session = bring(store, source, "019a", there)
+        session = ingested(store, source, "019a", there)
         ran = sessiondb("resume", session, "--print")
         assert (ran.code, ran.err) == (0, "")
         assert ran.out == f"cd '{tmp_path}/it'\"'\"'s here' &&\n{command}\n"
@@ -136,14 +136,14 @@ def test_a_directory_that_is_gone_is_two_lines(
     assert calls() == []
 
 
-def test_a_session_of_no_program_names_what_is_possible(
+def test_a_session_of_no_program_gets_a_hint(
     sessiondb: Run, store: Store, tmp_path: Path
 ) -> None:
     own = store.create_session(title="Of my own agent")
     store.append(own, user("Hello"))
-    aider = bring(store, "aider", "run-1", tmp_path)
-    helper = bring(store, "claude", "0b1c/agent-1", tmp_path)
-    option = bring(store, "codex", "--yolo", tmp_path)
+    aider = ingested(store, "aider", "run-1", tmp_path)
+    helper = ingested(store, "claude", "0b1c/agent-1", tmp_path)
+    option = ingested(store, "codex", "--yolo", tmp_path)
     for session in (own.id, aider, helper, option):
         ran = sessiondb("resume", session, "--print")
         assert (ran.code, ran.out) == (2, "")
@@ -201,7 +201,7 @@ def test_the_steps_that_are_printed_do_the_same_by_hand(
     assert calls()[1][1] == ["--session", info["id"]]
 
 
-def test_what_was_said_here_since_is_told(
+def test_messages_added_here_since_the_import_are_reported(
     sessiondb: Run, imported: str, store: Store
 ) -> None:
     store.append(imported, user("Only here"))
@@ -211,7 +211,7 @@ def test_what_was_said_here_since_is_told(
     assert "sessiondb fork" in ran.err
 
 
-def test_a_failed_import_is_told_and_nothing_is_started(
+def test_a_failed_import_is_reported_and_nothing_is_started(
     process: Run, programs: Any, store: Store
 ) -> None:
     session = store.create_session(title="Born here")
@@ -226,6 +226,6 @@ def test_a_failed_import_is_told_and_nothing_is_started(
 def test_a_directory_that_would_write_on_the_terminal_is_escaped(
     sessiondb: Run, store: Store
 ) -> None:
-    session = bring(store, "codex", "019a", Path("/tmp/red\x1b[31m'"))
+    session = ingested(store, "codex", "019a", Path("/tmp/red\x1b[31m'"))
     ran = sessiondb("resume", session, "--print")
     assert ran.out.startswith("cd $'/tmp/red\\U0000001b[31m\\U00000027' &&")

@@ -60,14 +60,14 @@ def test_forks_can_be_kept(sessiondb: Run, story: Story) -> None:
     assert sessiondb("check").code == 0
 
 
-def test_what_is_named_twice_is_counted_once(sessiondb: Run, story: Story) -> None:
+def test_a_session_named_twice_is_counted_once(sessiondb: Run, story: Story) -> None:
     refs = (story.fork, story.helper, story.parser, story.fork)
     planned = sessiondb("rm", *refs, "--yes", "--json").json
     assert (len(planned["sessions"]), planned["messages"]) == (3, 7)
     assert left(sessiondb) == {story.other}
 
 
-def test_filters_choose_what_goes(sessiondb: Run, story: Story) -> None:
+def test_filters_choose_the_sessions_to_remove(sessiondb: Run, story: Story) -> None:
     assert sessiondb("rm", "--title", "idea", "--yes").code == 0
     assert left(sessiondb) == {story.parser, story.helper, story.other}
     assert sessiondb("rm", "-a", "--since", "1h", "--yes").code == 0
@@ -116,7 +116,7 @@ def test_a_terminal_is_asked_for_a_typed_yes(
     assert len(left(sessiondb)) == kept
 
 
-def test_it_says_what_an_import_could_bring_back(sessiondb: Run) -> None:
+def test_the_plan_counts_imported_sessions(sessiondb: Run) -> None:
     assert sessiondb("import", str(SAMPLE)).code == 0
     ran = sessiondb("rm", "-a", "--yes")
     assert "--restore" in ran.err

@@ -13,7 +13,7 @@ def found(ran: Ran) -> list[str]:
     return [hit["session"]["id"] for hit in ran.json["hits"]]
 
 
-def test_a_hit_says_where_to_read(sessiondb: Run, story: Story) -> None:
+def test_a_hit_names_its_session_and_seq(sessiondb: Run, story: Story) -> None:
     ran = sessiondb("search", "off-by-one", "--json")
     (hit,) = ran.json["hits"]
     assert set(hit) >= {"session", "seq", "message_id", "snippet"}

@@ -46,9 +46,9 @@ def test_jsonl_is_the_session_and_then_a_message_a_line(
     first, *rest = map(
         json.loads, sessiondb("show", story.parser, "--jsonl").out.splitlines()
     )
-    whole = sessiondb("show", story.parser, "--json").json
-    assert first == whole["session"]
-    assert rest == whole["messages"]
+    complete = sessiondb("show", story.parser, "--json").json
+    assert first == complete["session"]
+    assert rest == complete["messages"]
 
 
 def test_a_session_can_be_named_in_many_ways(sessiondb: Run, story: Story) -> None:
@@ -61,7 +61,7 @@ def test_without_a_name_it_is_the_newest_here(sessiondb: Run, story: Story) -> N
     assert sessiondb("show", "--json").json["session"]["id"] == story.fork
 
 
-def test_without_any_session_here_it_says_what_to_do(sessiondb: Run) -> None:
+def test_without_a_session_here_a_hint_says_what_to_do(sessiondb: Run) -> None:
     ran = sessiondb("show")
     assert (ran.code, ran.out) == (3, "")
     assert "sessiondb import" in ran.err
@@ -73,7 +73,7 @@ def test_the_last_messages(sessiondb: Run, story: Story) -> None:
     ]] == [3]  # fmt: skip
 
 
-def test_branches_show_what_is_off_the_live_path(
+def test_branches_show_messages_off_the_live_path(
     sessiondb: Run, store: Store, story: Story
 ) -> None:
     store.set_leaf(story.parser, 1)
@@ -84,7 +84,7 @@ def test_branches_show_what_is_off_the_live_path(
     assert [m["seq"] for m in all_of_it] == [1, 2, 3, 4]
 
 
-def test_text_tells_who_said_what_and_folds_tool_calls(
+def test_text_names_the_speakers_and_folds_tool_calls(
     sessiondb: Run, story: Story
 ) -> None:
     shown = sessiondb("show", story.parser).out
@@ -127,7 +127,9 @@ def test_json_is_utf8_whatever_the_locale(sessiondb: Run, store: Store) -> None:
     assert r"Gr\xfc\xdfe" in plain.out
 
 
-def test_what_json_has_no_word_for_stays_readable(sessiondb: Run, store: Store) -> None:
+def test_values_that_json_cannot_represent_stay_readable(
+    sessiondb: Run, store: Store
+) -> None:
     session = store.create_session(title="Odd")
     odd = part("odd", nan=float("nan"), far=[-float("inf")], raw=b"\x00\xff")
     store.append(session, assistant(odd))

@@ -37,14 +37,16 @@ WRITING = [
 ]
 
 
-def test_what_reads_is_answered(sessiondb: Run, story: Story) -> None:
+def test_statements_that_read_are_allowed(sessiondb: Run, story: Story) -> None:
     for query in READING:
         ran = sessiondb("sql", query)
         assert (ran.code, ran.err) == (0, ""), query
         assert ran.out
 
 
-def test_what_writes_is_refused(sessiondb: Run, story: Story, project: Path) -> None:
+def test_statements_that_write_are_refused(
+    sessiondb: Run, story: Story, project: Path
+) -> None:
     for query in WRITING:
         ran = sessiondb("sql", query)
         assert (ran.code, ran.out) == (1, ""), query
@@ -82,7 +84,7 @@ def test_columns_of_one_name_are_all_there(sessiondb: Run) -> None:
     ]
 
 
-def test_values_that_are_no_text_are_told_apart(sessiondb: Run) -> None:
+def test_null_and_bytes_differ_from_text(sessiondb: Run) -> None:
     query = "SELECT x'00ff' AS raw, CAST(x'ff' AS TEXT) AS torn, 'a' || char(27) || char(9) AS t"
     (row,) = sessiondb("sql", query, "--json").json
     assert row == {"raw": {"base64": "AP8="}, "torn": "\udcff", "t": "a\x1b\t"}
@@ -90,7 +92,7 @@ def test_values_that_are_no_text_are_told_apart(sessiondb: Run) -> None:
 
 
 @pytest.mark.parametrize("query", ["SELEC 1", "SELECT nothing", "SELECT 1; SELECT 2"])
-def test_what_is_no_query_is_exit_2(sessiondb: Run, query: str) -> None:
+def test_an_invalid_query_is_exit_2(sessiondb: Run, query: str) -> None:
     ran = sessiondb("sql", query)
     assert (ran.code, ran.out) == (2, "")
     assert "session_list" in ran.err, "the hint names what can be asked"

@@ -13,7 +13,7 @@ from sessiondb import __version__
 from sessiondb.cli import main
 from sessiondb.cli.app import COMMANDS, app
 
-#: Commands whose output is no data of ours: nothing, another format.
+#: Commands without output of sessiondb's own: nothing, or another format.
 WITHOUT_JSON = {"trust", "export", "completion"}
 
 
@@ -86,7 +86,7 @@ def test_bad_usage_is_exit_2(sessiondb: Run, args: tuple[str, ...], said: str) -
     assert said in ran.err
 
 
-def test_an_error_is_two_lines_what_failed_and_what_to_do(sessiondb: Run) -> None:
+def test_an_error_is_two_lines_the_failure_and_a_hint(sessiondb: Run) -> None:
     ran = sessiondb("show", "nobody")
     assert (ran.code, ran.out) == (3, "")
     assert ran.err == (
@@ -101,7 +101,7 @@ def test_verbose_shows_where_an_error_comes_from(sessiondb: Run) -> None:
     assert ran.err.endswith("\n  `sessiondb list -a` shows every session\n")
 
 
-def test_a_defect_is_told_without_a_traceback(
+def test_a_defect_is_reported_without_a_traceback(
     sessiondb: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sessiondb.store.Store.open", lambda *_, **__: 1 / 0)
@@ -119,7 +119,7 @@ def test_a_database_that_is_named_and_missing_is_not_made_by_reading(
     assert list(project.iterdir()) == []
 
 
-def test_a_file_that_is_no_database_is_left_alone(
+def test_a_file_that_is_not_a_database_is_left_alone(
     sessiondb: Run, project: Path
 ) -> None:
     (project / "notes.db").write_bytes(b"remember the milk" * 100)

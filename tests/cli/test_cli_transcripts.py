@@ -55,7 +55,7 @@ def test_a_family_is_one_page_or_a_folder_of_them(
     assert names == {f"{story.parser}.html", f"{story.fork}.html"}
 
 
-def test_subagents_stand_in_the_sessions_that_asked_them(sessiondb: Run) -> None:
+def test_subagents_are_shown_in_the_sessions_that_started_them(sessiondb: Run) -> None:
     sessiondb("import", str(SAMPLE))
     out = sessiondb(
         "export", "patient-dune-yn", "--to", "markdown", "--with-children"

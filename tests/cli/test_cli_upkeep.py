@@ -65,7 +65,7 @@ def test_a_sound_database_has_no_findings(sessiondb: Run, story: Story) -> None:
         ("DELETE FROM part WHERE indexed = 1", "search"),
     ],
 )
-def test_what_is_wrong_is_found(
+def test_check_finds_damage(
     sessiondb: Run,
     story: Story,
     store: Store,
@@ -89,7 +89,7 @@ def test_what_is_wrong_is_found(
     )
 
 
-def test_what_a_shell_delete_left_is_named(
+def test_check_finds_the_remains_of_a_delete_in_a_shell(
     sessiondb: Run, story: Story, store: Store, database: Path
 ) -> None:
     store.close()
@@ -119,7 +119,7 @@ def test_a_damaged_page_is_a_finding_and_not_the_end(
         assert "integrity" in {finding.check for finding in check(damaged)}
 
 
-def test_a_backup_is_whole_private_and_new(
+def test_a_backup_is_complete_private_and_new(
     sessiondb: Run, story: Story, project: Path, database: Path
 ) -> None:
     ran = sessiondb("backup", "copy.db", "--json")
@@ -170,7 +170,7 @@ def test_agents_go_on_writing_during_a_backup(
     assert sessiondb("--db", "copy.db", "check").code == 0
 
 
-def test_doctor_tells_versions_sizes_and_advice(sessiondb: Run, story: Story) -> None:
+def test_doctor_reports_versions_sizes_and_advice(sessiondb: Run, story: Story) -> None:
     sessiondb("import", str(SAMPLE))
     report = sessiondb("doctor", "--json").json
     assert report["versions"]["sqlite"] == sqlite3.sqlite_version

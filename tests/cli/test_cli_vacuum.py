@@ -80,7 +80,7 @@ def test_a_dry_run_changes_nothing(sessiondb: Run, large: str, store: Store) -> 
     assert plan_vacuum(store).bytes_free == before.bytes_free > 2_000_000
 
 
-def test_it_goes_on_beside_a_writer_and_a_store_that_is_open(
+def test_vacuum_runs_beside_a_writer_and_an_open_store(
     store: Store, large: str
 ) -> None:
     session = store.create_session(title="Another")

@@ -82,7 +82,7 @@ def write(agent: sqlite3.Connection, session: dict[str, object]) -> None:
     agent.commit()
 
 
-def test_what_an_agent_writes_is_here_a_moment_later(
+def test_new_messages_of_an_agent_are_imported_soon(
     watch: Watch, sessiondb: Run, tmp_path: Path
 ) -> None:
     path = opencode.sqlite_store(tmp_path / "agent" / "opencode.db", held(1))
@@ -126,14 +126,14 @@ def test_a_store_may_appear_be_torn_and_vanish_while_it_is_watched(
     store = home / ".local" / "share" / "opencode"
     new = shutil.copytree(SAMPLE, home / "new")
     message = next(new.rglob("message/*/*.json"))
-    whole = message.read_text()
-    message.write_text(whole[:20])
+    complete = message.read_text()
+    message.write_text(complete[:20])
     store.parent.mkdir(parents=True)
     new.rename(store)
     report = json.loads(watcher.prints())
     assert report["imported"] == len(report["sessions"]) > 0
     assert message.name in report["problems"][0]["source"]
-    next(store.rglob(message.name)).write_text(whole)
+    next(store.rglob(message.name)).write_text(complete)
     report = json.loads(watcher.prints())
     assert report["updated"] == len(report["sessions"]) > 0
     assert report["problems"] == []

@@ -126,7 +126,7 @@ def test_no_command_writes_over_a_database_or_through_a_link(
 
 
 @pytest.mark.parametrize("command", ["rm", "prune", "backup"])
-def test_what_must_be_a_new_file_replaces_none(
+def test_a_file_that_must_be_new_replaces_none(
     sessiondb: Run, story: Story, tmp_path: Path, command: str
 ) -> None:
     notes = tmp_path / "notes.md"
@@ -136,7 +136,7 @@ def test_what_must_be_a_new_file_replaces_none(
     assert sessiondb("show", story.other).code == 0
 
 
-def test_an_export_replaces_a_file_only_when_told_to(
+def test_an_export_replaces_a_file_only_with_force_or_a_yes(
     sessiondb: Run, story: Story, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes.md"
@@ -173,7 +173,7 @@ def test_stdout_can_be_named(sessiondb: Run, process: Run, story: Story) -> None
     assert not Path("-").exists()
 
 
-def test_a_folder_of_files_is_replaced_as_a_whole_or_not_at_all(
+def test_a_folder_of_files_is_replaced_completely_or_not_at_all(
     sessiondb: Run, story: Story, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"

@@ -1,7 +1,7 @@
 """What people see, byte for byte, of a session that is hard to show.
 
 The files in ``golden`` hold what each command printed; an escape character is
-written ␛ there. ``SESSIONDB_GOLDEN=write`` makes them anew: look at the
+written ␛ there. ``SESSIONDB_GOLDEN=write`` writes them again: look at the
 difference before you commit it.
 """
 
@@ -88,7 +88,7 @@ def test_a_pipe_gets_exact_fields(nasty: None, sessiondb: Run) -> None:
         ("no-color-80", 80, {"NO_COLOR": "1"}),
     ],
 )
-def test_a_terminal_gets_what_fits(
+def test_a_terminal_gets_lines_that_fit(
     nasty: None, terminal: Run, name: str, width: int, env: dict[str, str]
 ) -> None:
     compare(name, lambda command: terminal(command, width=width, height=1000, **env))

@@ -1,4 +1,4 @@
-"""Then tell: callbacks and changes come after the commit, and say where to read."""
+"""Notifications: callbacks and changes come after the commit, and name what to read."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ async def test_a_callback_may_write(contract: Contract, session: SessionHandle) 
 
     def write(changes: list[Change]) -> None:
         if wanted(changes):
-            store.append(log, user("told"))
+            store.append(log, user("notified"))
 
     async def write_async(changes: list[Change]) -> None:
         if wanted(changes):
-            await store.append(log, user("told"))
+            await store.append(log, user("notified"))
 
     contract.store.on_commit(write if contract.kind == "sync" else write_async)
     await contract.store.append(session, user("Hello"))
@@ -68,7 +68,7 @@ async def test_a_callback_may_write(contract: Contract, session: SessionHandle) 
 async def test_a_callback_that_raises_is_reported_and_hides_nothing(
     contract: Contract, session: SessionHandle, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[list[Change]] = []
+    notified: list[list[Change]] = []
 
     def broken(_: list[Change]) -> None:
         raise RuntimeError("a broken callback")
@@ -78,49 +78,49 @@ async def test_a_callback_that_raises_is_reported_and_hides_nothing(
         raise RuntimeError("a broken callback")
 
     contract.store.on_commit(broken if contract.kind == "sync" else broken_later)
-    contract.store.on_commit(told.append)
+    contract.store.on_commit(notified.append)
     with caplog.at_level(logging.ERROR, logger="sessiondb"):
         await contract.store.append(session, user("Hello"))
         await contract.store.append(session, user("Hello again"))
-        await eventually(lambda: len(told) >= 2 and len(caplog.records) >= 2)
+        await eventually(lambda: len(notified) >= 2 and len(caplog.records) >= 2)
     assert "a broken callback" in caplog.text
     assert len(await contract.store.messages(session)) == 2
 
 
-async def test_callbacks_are_told_in_the_order_of_commits_until_they_end(
+async def test_callbacks_run_in_the_order_of_commits_until_they_end(
     contract: Contract, session: SessionHandle
 ) -> None:
-    told: list[Change] = []
-    end = contract.store.on_commit(told.extend)
+    notified: list[Change] = []
+    end = contract.store.on_commit(notified.extend)
     with Store.open(contract.path, durability="normal") as other:
         mine = [contract.store.append(session, user("x")) for _ in range(20)]
         theirs = [
             asyncio.to_thread(other.append, session.id, user("y")) for _ in range(20)
         ]
         await asyncio.gather(*mine, *theirs)
-        await eventually(lambda: told and told[-1].last_seq == 40)
-    assert [c.cursor for c in told] == sorted({c.cursor for c in told})
+        await eventually(lambda: notified and notified[-1].last_seq == 40)
+    assert [c.cursor for c in notified] == sorted({c.cursor for c in notified})
     end()
     end()
-    await contract.store.append(session, user("not told"))
+    await contract.store.append(session, user("not notified"))
     await asyncio.sleep(0.02)
-    assert told[-1].last_seq == 40
+    assert notified[-1].last_seq == 40
 
 
-async def test_nothing_is_told_of_what_was_not_committed(
+async def test_nothing_is_reported_that_was_not_committed(
     contract: Contract, session: SessionHandle
 ) -> None:
-    told: list[Change] = []
-    contract.store.on_commit(told.extend)
+    notified: list[Change] = []
+    contract.store.on_commit(notified.extend)
     with pytest.raises(NotFoundError):
         async with contract.store.effects() as fx:
             fx.append(session, user("x"))
             fx.append("ses_nowhere", user("y"))
     last = await contract.store.append(session, user("z"))
-    await eventually(lambda: any(c.last_seq == last.seq for c in told))
-    assert [c.last_seq for c in told if c.session_id == session.id and c.last_seq] == [
-        1
-    ]
+    await eventually(lambda: any(c.last_seq == last.seq for c in notified))
+    assert [
+        c.last_seq for c in notified if c.session_id == session.id and c.last_seq
+    ] == [1]
 
 
 async def test_a_change_says_which_messages_to_read_again(
@@ -132,12 +132,12 @@ async def test_a_change_says_which_messages_to_read_again(
             session, assistant(tool("t", call_id="c1"), tool("t", call_id="c2"))
         )
         fx.append(session, user("three"))
-    told: list[Change] = []
-    contract.store.on_commit(told.extend)
+    notified: list[Change] = []
+    contract.store.on_commit(notified.extend)
 
     async def since(wanted: int) -> int:
-        await eventually(lambda: told and told[-1].revision == wanted)
-        return told[-1].since_seq
+        await eventually(lambda: notified and notified[-1].revision == wanted)
+        return notified[-1].since_seq
 
     await contract.store.append(session, user("four"))
     assert await since(3) == 3
@@ -153,7 +153,7 @@ async def test_a_change_says_which_messages_to_read_again(
 async def following(
     store: AwaitedStore, *args: Any, **how: Any
 ) -> AsyncGenerator[list[Change]]:
-    """What a follower was told so far, while it follows."""
+    """What a follower was notified so far, while it follows."""
     found: list[Change] = []
     stop = threading.Event()
     more = {"stop": stop} if isinstance(store.inner, Store) else {}
@@ -202,7 +202,7 @@ async def test_changes_begin_with_what_comes_next(
     assert [change.last_seq for change in found] == [2]
 
 
-async def test_changes_go_on_after_any_one_of_them(contract: Contract) -> None:
+async def test_changes_continue_after_any_one_of_them(contract: Contract) -> None:
     """Also after one of several sessions that one commit touched."""
     async with contract.store.effects() as fx:
         made = [fx.create_session(directory="/tmp").id for _ in range(5)]
@@ -239,7 +239,7 @@ async def test_changes_of_one_session_leave_the_others_out(
     assert {change.session_id for change in found} == {session.id}
 
 
-async def test_a_deleted_session_and_what_was_below_it_are_told_of(
+async def test_a_deleted_session_and_those_below_it_are_reported(
     contract: Contract, session: SessionHandle
 ) -> None:
     below = await contract.store.create_session(parent=session)
@@ -255,7 +255,7 @@ async def test_a_deleted_session_and_what_was_below_it_are_told_of(
     }
 
 
-async def test_whoever_reads_after_what_changes_say_has_everything(
+async def test_a_reader_that_follows_changes_has_everything(
     contract: Contract, session: SessionHandle
 ) -> None:
     """Text that grows, calls that are settled late, results of their own: in old messages too."""
@@ -293,7 +293,7 @@ async def test_whoever_reads_after_what_changes_say_has_everything(
         await task
 
 
-async def test_changes_refuse_what_names_no_session(contract: Contract) -> None:
+async def test_changes_refuse_an_unknown_session(contract: Contract) -> None:
     for bad in ({"session": 3}, {"since": 0}, {"since": 1 << 70}):
         with pytest.raises(InvalidInputError):
             await anext(contract.store.changes(**bad))
@@ -324,15 +324,15 @@ async def test_a_bad_or_foreign_cursor_is_refused_with_a_hint(
 async def test_callbacks_and_followers_get_the_same_cursors(
     contract: Contract, session: SessionHandle
 ) -> None:
-    told: list[Change] = []
-    contract.store.on_commit(told.extend)
+    notified: list[Change] = []
+    contract.store.on_commit(notified.extend)
     start = await contract.store.newest_change()
     async with following(contract.store, since=start) as found:
         await contract.store.append(session, user("x"))
         await contract.store.delete(session)
-        await eventually(lambda: len(told) == 2 and len(found) >= 1)
-        await eventually(lambda: found[-1].cursor == told[-1].cursor)
-    assert await contract.store.newest_change() == told[-1].cursor
+        await eventually(lambda: len(notified) == 2 and len(found) >= 1)
+        await eventually(lambda: found[-1].cursor == notified[-1].cursor)
+    assert await contract.store.newest_change() == notified[-1].cursor
 
 
 async def test_a_cursor_outlives_a_restored_copy_of_its_database(
@@ -346,7 +346,7 @@ async def test_a_cursor_outlives_a_restored_copy_of_its_database(
             assert next(feed).session_id == session.id
 
 
-async def test_a_store_closes_while_somebody_follows(tmp_path: Path) -> None:
+async def test_a_store_closes_while_changes_are_read(tmp_path: Path) -> None:
     async with AsyncStore.open(tmp_path / "s.db") as store:
         task = asyncio.ensure_future(anext(store.changes(poll=0.01)))
         await asyncio.sleep(0.05)
