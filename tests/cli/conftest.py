@@ -84,7 +84,9 @@ def story(store: Store, tmp_path: Path) -> Story:
 def sessiondb(project: Path) -> Run:
     """Run a command line in this process, as if through pipes."""
 
-    def run(*args: str, stdin: str | None = None, encoding: str = "utf-8") -> Ran:
+    def run(
+        *args: str, stdin: str | bytes | None = None, encoding: str = "utf-8"
+    ) -> Ran:
         result = CliRunner(charset=encoding).invoke(app, list(args), input=stdin)
         return Ran(
             result.exit_code, result.stdout_bytes.decode(), result.stderr_bytes.decode()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from collections.abc import Callable
@@ -165,3 +166,78 @@ def test_each_problem_is_reported_once(sessiondb: Run, copy: Path) -> None:
     assert len(problems) == len({p["source"] for p in problems}) == 2
     ran = sessiondb("import", str(copy)).err
     assert all(ran.count(p["source"]) == 1 for p in problems)
+
+
+def story(tmp_path: Path) -> Path:
+    """Return a database of another machine, with two sessions."""
+    from sessiondb import Store, user
+
+    path = tmp_path / "old.db"
+    with Store.open(path, durability="normal") as store:
+        for number in (1, 2):
+            session = store.create_session(title=f"session {number}")
+            store.append(session, user("Hello"))
+    return path
+
+
+def test_a_database_of_another_machine_is_imported_if_it_is_named(
+    sessiondb: Run, tmp_path: Path
+) -> None:
+    path = story(tmp_path)
+    before = path.read_bytes()
+    assert sessiondb("import", str(path)).out == "2 imported · 1 store\n"
+    assert sessiondb("import", str(path)).out == "2 unchanged · 1 store\n"
+    assert sessiondb("import", "--from", "sessiondb", str(path)).code == 0
+    assert sessiondb("import", str(path.parent), "--json").json["sessions"] == []
+    assert path.read_bytes() == before
+
+
+def test_a_database_is_no_source_of_itself(sessiondb: Run, tmp_path: Path) -> None:
+    path = story(tmp_path)
+    (tmp_path / "link.db").symlink_to(path)
+    for name in (path, tmp_path / "link.db"):
+        ran = sessiondb("--db", str(path), "import", str(name))
+        assert (ran.code, ran.out) == (2, "")
+        assert "is the database that is imported into" in ran.err
+
+
+def exported(sessiondb: Run, path: Path) -> bytes:
+    ran = sessiondb("--db", str(path), "export", "-a", "--to", "jsonl")
+    assert ran.code == 0
+    return ran.out.encode()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_bundle_is_read_from_stdin(
+    sessiondb: Run, tmp_path: Path, packed: bool
+) -> None:
+    bundle = exported(sessiondb, story(tmp_path))
+    stdin = gzip.compress(bundle) if packed else bundle
+    assert sessiondb("import", "-", stdin=stdin).out == "2 imported · 1 store\n"
+    assert sessiondb("import", "-", stdin=stdin).out == "2 unchanged · 1 store\n"
+    assert sessiondb("export", "-a", "--to", "jsonl").out.encode() == bundle
+
+
+def test_a_bundle_that_breaks_off_is_read_up_to_there(
+    sessiondb: Run, tmp_path: Path
+) -> None:
+    bundle = exported(sessiondb, story(tmp_path))
+    half = bundle[: bundle.rindex(b'"type":"session_meta"') + 40]
+    ran = sessiondb("import", "-", stdin=half)
+    assert (ran.code, ran.out) == (4, "1 imported · 1 store\n")
+    assert "the file ends inside of it" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("stdin", "why"),
+    [(b"", "there is nothing to read"), (b"hello\n{}\n", "not a log of sessiondb")],
+)
+def test_what_is_no_bundle_on_stdin_is_a_problem(
+    sessiondb: Run, stdin: bytes, why: str
+) -> None:
+    ran = sessiondb("import", "-", "--json", stdin=stdin)
+    assert (ran.code, ran.json["problems"]) == (
+        4,
+        [{"source": "-", "line": None, "why": why}],
+    )
+    assert sessiondb("import", "-", "--watch", stdin=stdin).code == 2

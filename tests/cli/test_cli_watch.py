@@ -16,7 +16,7 @@ import pytest
 from command_line import SAMPLE, Run
 
 from sessiondb.cli.import_watch import Changes
-from sessiondb.cli.importing import Sources
+from sessiondb.cli.sources import Sources
 from sessiondb.formats.kit import sqlite as foreign
 from sessiondb.model import Problem, SourceSession
 

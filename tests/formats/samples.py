@@ -12,6 +12,7 @@ import ctypes
 import gzip
 import json
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -45,6 +46,10 @@ TODO = [
 DIFF = [
     {"file": "a.py", "before": "a\n", "after": "b\n", "additions": 1, "deletions": 1}
 ]
+
+
+#: A database of ours, which is imported only if it is named.
+OWN = "sessions.db"
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,15 @@ def _packed(folder: Path) -> None:
     (folder / "bundle.jsonl.gz").write_bytes(gzip.compress(log(), mtime=0))
 
 
+def _own(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with Store.open(folder / OWN, durability="normal") as store:
+        tree_store(folder / "source", *_sessions())
+        assert len(read_into(store, folder / "source")) == 3
+    shutil.rmtree(folder / "source")
+    (folder / f"{OWN}.lock").unlink(missing_ok=True)
+
+
 SAMPLES = {
     "opencode 0.5, a tree": Sample(
         "opencode", lambda f: old_tree_store(f, *_sessions(lists=False))
@@ -149,13 +163,15 @@ SAMPLES = {
     "opencode, exports": Sample("opencode", _exports),
     "jsonl": Sample("jsonl", _log),
     "jsonl, packed": Sample("jsonl", _packed),
+    "sessiondb, a database": Sample("sessiondb", _own),
 }
 
 
 def read_into(store: Store, folder: Path) -> list[Imported | Problem]:
     """Import everything at *folder*; a store that cannot be opened is a problem."""
     results: list[Imported | Problem] = []
-    for found in find(folder):
+    named = [path for path in folder.rglob(OWN) if folder.is_dir()]
+    for found in (item for path in (folder, *named) for item in find(path)):
         try:
             results += store.ingest(found.read())
         except SourceError as error:

@@ -193,11 +193,14 @@ def families(draw: st.DrawFn, store: Store) -> list[str]:
     return names
 
 
+@pytest.mark.parametrize("by", ["log", "file"])
 @settings(
     max_examples=10, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
 )
-@given(st.data())
-def test_a_family_is_the_same_rows_in_another_database(choose: st.DataObject) -> None:
+@given(choose=st.data())
+def test_a_family_is_the_same_rows_in_another_database(
+    by: str, choose: st.DataObject
+) -> None:
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         here = stack.enter_context(Store.open(folder / "a.db", durability="normal"))
@@ -207,10 +210,11 @@ def test_a_family_is_the_same_rows_in_another_database(choose: st.DataObject) ->
         assert "hidden" not in log
         path = folder / "log.jsonl"
         path.write_bytes(log.encode())
-        assert set(outcomes(read_into(there, path))) == {"imported"}
+        source = path if by == "log" else folder / "a.db"
+        assert set(outcomes(read_into(there, source))) == {"imported"}
         assert differences(folder / "a.db", folder / "b.db") == []
         assert bundle(there, names) == log
-        assert set(outcomes(read_into(there, path))) == {"unchanged"}
+        assert set(outcomes(read_into(there, source))) == {"unchanged"}
         other = folder / "copy.jsonl"
         other.write_bytes(log.encode())
         assert set(outcomes(read_into(there, other))) == {"unchanged"}

@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessiondb.cli import output
-from sessiondb.cli.importing import Report, Sources, problem_line
+from sessiondb.cli.importing import Report, problem_line
 from sessiondb.cli.opening import say
+from sessiondb.cli.sources import Sources
 from sessiondb.cli.text import clock, count, one_line, short_id
 from sessiondb.clock import now_ms
-from sessiondb.effects import SessionHandle
 from sessiondb.errors import NotFoundError, SessionDBError
 from sessiondb.model import Imported, Problem
+from sessiondb.model.handles import SessionHandle
 
 if TYPE_CHECKING:
     from sessiondb.model import SourceSession
@@ -55,17 +56,17 @@ class Changes:
         changed = [
             file for file, stamp in self._seen.items() if before.get(file) != stamp
         ]
-        touched = {path for file in changed for path in _stores(file)}
-        if not touched:
+        if not changed:
             return None
+        touched = {path for file in changed for path in _stores(file)}
         return Sources(self._places, self._formats, wanted=touched.__contains__)
 
     def forget(self, stores: Iterable[Path]) -> None:
         """Let the next look find these stores changed, if they are there."""
         again = set(stores)
-        self._seen = {
-            f: s for f, s in self._seen.items() if not again & set(_stores(f))
-        }
+        for file in list(self._seen):
+            if again.intersection(_stores(file)):
+                del self._seen[file]
 
     def forget_all(self) -> None:
         """Let the next look find every store changed."""
@@ -74,42 +75,42 @@ class Changes:
 
 def _stores(file: Path) -> tuple[Path, ...]:
     """Return every path at which a store may be that *file* is part of."""
-    return (file, file.with_name(file.name.rsplit("-", 1)[0]), *file.parents)
+    beside = file.with_name(file.name.rsplit("-", 1)[0])
+    return (file, beside, *file.parents)
 
 
 def follow(
     store: Store, changes: Changes, take: Take, first: Report, *, as_json: bool
 ) -> None:
     """Import what changes after the *first* import and report it, until interrupted."""
-    told = _Told(store, first, as_json)
+    reporter = _Reporter(store, first, as_json)
     say("watching; Ctrl-C ends it")
     while True:
         sys.stdout.flush()
         spent = time.process_time()
         try:
             if sources := changes.look():
-                told.tell(take(sources))
+                reporter.report(take(sources))
                 changes.forget(sources.unread)
         except SessionDBError as error:
             if not error.retryable:
                 raise
             changes.forget_all()
-            told.tell([Problem(str(store.path), f"{error}; trying again")])
+            reporter.report([Problem(str(store.path), f"{error}; trying again")])
         time.sleep(max(PAUSE, SHARE * (time.process_time() - spent)))
 
 
-class _Told:
-    """Says what is new: what was imported or updated each time, anything else once."""
+class _Reporter:
+    """Reports what is new: each session that was written, anything else once."""
 
     def __init__(self, store: Store, first: Report, as_json: bool) -> None:
         self._store, self._as_json = store, as_json
         self._known: set[object] = set(first.problems)
-        self._known.update(
-            (s["outcome"], s["source"], s["source_id"]) for s in first.sessions
-        )
+        names = ("outcome", "source", "source_id")
+        self._known.update(tuple(map(s.get, names)) for s in first.sessions)
 
-    def tell(self, results: Iterable[Imported | Problem]) -> None:
-        """Tell of *results* as they come; as JSON when all are there, or no more can come."""
+    def report(self, results: Iterable[Imported | Problem]) -> None:
+        """Report *results* as they come; as JSON once all are there, or no more can come."""
         report = Report()
         try:
             for result in filter(self._is_new, results):
@@ -121,13 +122,16 @@ class _Told:
                 output.write_json(report.as_json())
 
     def _is_new(self, result: Imported | Problem) -> bool:
-        if isinstance(result, Imported):
-            if result.outcome in ("imported", "updated"):
-                return True
-            key: object = (result.outcome, result.source, result.source_id)
-            new = result.outcome != "unchanged" and key not in self._known
-        else:
-            key, new = result, result not in self._known
+        if isinstance(result, Problem):
+            return self._is_first(result)
+        if result.outcome in ("imported", "updated"):
+            return True
+        key = (result.outcome, result.source, result.source_id)
+        return result.outcome != "unchanged" and self._is_first(key)
+
+    def _is_first(self, key: object) -> bool:
+        """Return whether *key* was never reported, and remember that it is now."""
+        new = key not in self._known
         self._known.add(key)
         return new
 

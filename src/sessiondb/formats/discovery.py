@@ -71,7 +71,8 @@ def _below(top: Path, known: list[Format]) -> Iterator[ForeignStore]:
         if found or depth > MAX_DEPTH:
             continue
         for file in files:
-            yield from _at(file, known)
+            named = [form for form in known if file.suffix in form.suffixes]
+            yield from _at(file, named)
         pending += [(inner, depth + 1) for inner in reversed(folders)]
 
 

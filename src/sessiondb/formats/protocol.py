@@ -62,9 +62,10 @@ class Format:
     """How the stores of a program are found.
 
     ``suffixes`` are the endings of files that may be a store, as `Path.suffix` has
-    them; ``at(path)`` yields the stores that are exactly at a path, a file or a
-    folder, and raises nothing for a path that is not one. ``default_locations(env)``
-    is where the program keeps its own, whether or not anything is there.
+    them; without any, a file is looked at only if it is named. ``at(path)`` yields
+    the stores that are exactly at a path, a file or a folder, and raises nothing for
+    a path that is not one. ``default_locations(env)`` is where the program keeps its
+    own, whether or not anything is there.
     """
 
     suffixes: frozenset[str]

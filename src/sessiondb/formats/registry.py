@@ -41,7 +41,9 @@ REGISTRY: dict[str, Entry] = {
     ),
     "opencode2": Entry("OpenCode 2", writes=f"{_HERE}.opencode.v2.exporter"),
     "opencode-tree": Entry("OpenCode 1.0", writes=f"{_HERE}.opencode.v1.tree_exporter"),
-    "jsonl": Entry("sessiondb", reads=f"{_HERE}.jsonl", writes=f"{_HERE}.jsonl"),
+    # A room above: it reads through the same reads as every database.
+    "sessiondb": Entry("sessiondb", reads="sessiondb.importing.databases"),
+    "jsonl": Entry("sessiondb's log", reads=f"{_HERE}.jsonl", writes=f"{_HERE}.jsonl"),
     "markdown": Entry("Markdown", writes=f"{_HERE}.markdown"),
     "html": Entry("HTML", writes=f"{_HERE}.html"),
     # Recognised, not read yet: an import names them, and sessions that another

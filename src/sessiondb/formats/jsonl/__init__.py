@@ -2,12 +2,14 @@
 
 `records` says what a session is made of, `values` writes a record as a line and
 reads it, `writer` makes files and bundles, `scan` and `reader` read them,
-`growing` finds the records missing from a file.
+`growing` finds the records missing from a file, `relay` makes a source of a session
+of another database.
 """
 
 from sessiondb.formats.jsonl.growing import additions
-from sessiondb.formats.jsonl.reader import FORMAT, SYNC_FOLDER, read
+from sessiondb.formats.jsonl.reader import FORMAT, SYNC_FOLDER, read, read_stream
 from sessiondb.formats.jsonl.records import deleted
+from sessiondb.formats.jsonl.relay import relayed
 from sessiondb.formats.jsonl.writer import (
     EXPORTER,
     READ,
@@ -27,6 +29,8 @@ __all__ = [
     "file_name",
     "lines",
     "read",
+    "read_stream",
     "record_lines",
+    "relayed",
     "write",
 ]

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.jsonl import records
@@ -21,7 +23,8 @@ from sessiondb.formats.jsonl.values import record_of
 from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.json import object_of, text_of
-from sessiondb.formats.kit.lines import Line, glance, opened
+from sessiondb.formats.kit.lines import Line, Lines, glance, opened, spooled
+from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import (
     MessageDraft,
@@ -40,6 +43,7 @@ SOURCE = "jsonl"
 SUFFIXES = packed.SUFFIXES | {".jsonl"}
 #: Lines that are looked at to see whether a file is ours.
 _GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 20
+_PIPE_BYTES = 1 << 20
 #: Where a team keeps logs: directories in them are relative to the project, or its root.
 SYNC_FOLDER = (".sessiondb", "sessions")
 
@@ -72,38 +76,53 @@ def _is_record(line: bytes) -> bool:
 def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file, parents first; raises `SourceError`."""
     with opened(path) as lines:
-        scan = Scan(lines)
-        yield from scan.problems
-        for found in _parents_first(scan.sessions):
-            if found.meta is None:
-                why = f"session {found.id!r:.80} has no session_meta"
-                yield scan.problem(why, found.first)
-                continue
-            try:
-                state = State(scan, found, found.meta)
-                yield from state.problems
-                yield _session(scan, found, state, lines.stat)
-            except (ValueError, TypeError, AttributeError, KeyError) as error:
-                yield scan.problem(f"session {found.id!r:.80}: {error}", found.first)
+        yield from read_lines(lines)
+
+
+def read_stream(file: IO[bytes], name: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of what a pipe gives, packed or not, as if its file was *name*.
+
+    It is kept in a temporary file, because messages are read in a second pass.
+    """
+    with spooled(name, iter(partial(file.read, _PIPE_BYTES), b"")) as lines:
+        beginning = [raw for _, raw in islice(lines, _GLANCE_LINES)]
+        if any(map(_is_record, beginning)):
+            yield from read_lines(lines)
+        else:
+            why = "not a log of sessiondb" if beginning else "there is nothing to read"
+            yield lines.problem(why)
+
+
+def read_lines(lines: Lines) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of an open log, parents first; it stays open until the last."""
+    scan = Scan(lines)
+    yield from scan.problems
+    for found in _parents_first(scan.sessions):
+        if found.meta is None:
+            why = f"session {found.id!r:.80} has no session_meta"
+            yield scan.problem(why, found.first)
+            continue
+        try:
+            state = State(scan, found, found.meta)
+            yield from state.problems
+            yield session_of(scan, found, state)
+        except (ValueError, TypeError, AttributeError, KeyError) as error:
+            yield scan.problem(f"session {found.id!r:.80}: {error}", found.first)
 
 
 def _parents_first(sessions: dict[str, Found]) -> Iterator[Found]:
-    done: set[str] = set()
-    for found in sessions.values():
-        chain: list[Found] = []
-        above: Found | None = found
-        while above is not None and above.id not in done:
-            done.add(above.id)
-            chain.append(above)
-            parent = above.lineage.get("parent_id")
-            above = sessions.get(parent) if isinstance(parent, str) else None
-        yield from reversed(chain)
+    def parent_of(name: str) -> str | None:
+        parent = sessions[name].lineage.get("parent_id")
+        return parent if isinstance(parent, str) else None
+
+    # Cycles are the importer's to report: in a log they are as good as any damage.
+    for name, _ in parents_first(sessions, parent_of):
+        yield sessions[name]
 
 
-def _session(
-    scan: Scan, found: Found, state: State, stat: os.stat_result
-) -> SourceSession:
-    meta = state.meta
+def session_of(scan: Scan, found: Found, state: State) -> SourceSession:
+    """Return a session; raises ValueError, TypeError, AttributeError and KeyError."""
+    meta, stat = state.meta, scan.lines.stat
     lineage, project = found.lineage, object_of(meta.get("project"))
     base = _base(scan.lines.path)
     title, title_source = state.value(versions.TITLE, ("", "derived"))
@@ -121,7 +140,7 @@ def _session(
         source_id=found.id if source_id is None else text_of(source_id),
         path=str(scan.lines.path),
         digest=found.digest.hexdigest(),
-        messages=_messages(scan, found),
+        messages=messages_of(scan, found),
         title=title,
         title_source=title_source,
         directory=_absolute(meta.get("directory", ""), base),
@@ -193,7 +212,8 @@ def _absolute(directory: Any, base: str | None) -> Any:
     )
 
 
-def _messages(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:
+def messages_of(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:
+    """Yield the messages of a session, each read when its turn comes."""
     for message_id, lines in found.messages.items():
         try:
             yield _message(message_id, list(_whole(scan, lines)))

@@ -43,11 +43,36 @@ def file_name(session_id: str) -> str:
 def lines(export: Export, seen: set[str] | None = None) -> Iterator[str]:
     """Yield the lines of one session; *seen* are the blobs that the file has already."""
     seen = set() if seen is None else seen
+    ids: dict[int, str] = {}
+    yield from _unknown_lines(export)
+    for record in records.head(export):
+        yield from record_lines(record, seen)
+    for record in _messages(export, ids):
+        yield from record_lines(record, seen)
+    for record in records.state(export, ids):
+        yield from record_lines(record, seen)
+
+
+def about_lines(export: Export, ids: Mapping[int, str]) -> Iterator[str]:
+    """Yield the lines of a session without its messages, whose *ids* are by seq."""
+    seen: set[str] = set()
+    yield from _unknown_lines(export)
+    for record in (*records.head(export), *records.state(export, ids)):
+        yield from record_lines(record, seen)
+
+
+def message_lines(export: Export) -> Iterator[str]:
+    """Yield the lines of the messages of a session alone."""
+    seen: set[str] = set()
+    for record in _messages(export, {}):
+        yield from record_lines(record, seen)
+
+
+def _unknown_lines(export: Export) -> Iterator[str]:
+    """Yield the records that a program wrote whose release knows more of them."""
     unknown: Any = export.session.data.get(records.UNKNOWN, ())
     for record in unknown:
         yield line_of(record, lambda _: None)
-    for record in _records(export):
-        yield from record_lines(record, seen)
 
 
 def record_lines(record: Record, seen: set[str]) -> list[str]:
@@ -57,23 +82,22 @@ def record_lines(record: Record, seen: set[str]) -> list[str]:
     return [*blobs.new, own]
 
 
-def _records(export: Export) -> Iterator[Record]:
-    yield from records.head(export)
-    ids: dict[int, str] = {}
+def _messages(export: Export, ids: dict[int, str]) -> Iterator[Record]:
+    """Yield the records of the messages, and add their *ids* by seq."""
     later: list[tuple[int, int, int]] = []
     for message in export.messages:
         ids[message.seq] = message.id
         above = message.parent_seq
-        if above is not None and above not in ids:
+        parent_id = None if above is None else ids.get(above)
+        if above is not None and parent_id is None:
             later.append((message.seq, above, message.time_created))
-        yield from records.message_records(
-            message, None if above is None else ids.get(above)
-        )
+        yield from records.message_records(message, parent_id)
+
+    # Only an import can leave a child before its parent.
     for seq, above, time in later:
         if above in ids:
             record = records.envelope("relinked", export.session.id, seq, time)
             yield record | {"message_id": ids[seq], "parent_id": ids[above]}
-    yield from records.state(export, ids)
 
 
 class _Blobs:

@@ -12,13 +12,19 @@ import contextlib
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple, TypeVar, cast
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.json import OddRecordError
-from sessiondb.formats.kit.packed import DamagedError, inflated, is_packed, unpack
+from sessiondb.formats.kit.packed import (
+    DamagedError,
+    inflated,
+    is_packed,
+    suffix_of,
+    unpack,
+)
 from sessiondb.model import Problem
 
 T = TypeVar("T")
@@ -122,15 +128,47 @@ def opened(path: Path) -> Iterator[Lines]:
                 yield Lines(path, file, found)
                 return
 
-            copy = cast("IO[bytes]", after.enter_context(tempfile.TemporaryFile()))
-            why = unpack(file, path, copy)
-            copy.flush()
-            lines = Lines(path, copy, found)
-            if why is not None:
-                lines.problems.append(lines.problem(why))
-            yield lines
+            copy = after.enter_context(_temporary())
+            yield _unpacked(path, file, path, copy, found)
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def spooled(path: Path, pieces: Iterable[bytes]) -> Iterator[Lines]:
+    """Open a log that comes in *pieces*, packed or not, as if it was the file at *path*.
+
+    For what is no file: a pipe, or a log that is made only to be read.
+    """
+    with _temporary() as file, contextlib.ExitStack() as after:
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+        file.seek(0)
+        found = os.fstat(file.fileno())
+        suffix = suffix_of(file.read(4))
+        file.seek(0)
+        if not suffix:
+            yield Lines(path, file, found)
+            return
+        copy = after.enter_context(_temporary())
+        yield _unpacked(path, file, Path(f"{path}{suffix}"), copy, found)
+
+
+def _temporary() -> IO[bytes]:
+    return cast("IO[bytes]", tempfile.TemporaryFile())
+
+
+def _unpacked(
+    path: Path, file: IO[bytes], name: Path, copy: IO[bytes], found: os.stat_result
+) -> Lines:
+    """Unpack a *file* of that *name* into *copy*."""
+    why = unpack(file, name, copy)
+    copy.flush()
+    lines = Lines(path, copy, found)
+    if why is not None:
+        lines.problems.append(lines.problem(why))
+    return lines
 
 
 def glance(path: Path, most: int) -> bytes:

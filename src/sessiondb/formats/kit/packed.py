@@ -67,6 +67,16 @@ def is_packed(path: Path) -> bool:
     return path.suffix in SUFFIXES
 
 
+#: How packed files begin, for those that have no name.
+_MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst"}
+
+
+def suffix_of(beginning: bytes) -> str:
+    """Return the suffix of a packed file that begins so; empty for any other."""
+    found = (end for magic, end in _MAGIC.items() if beginning.startswith(magic))
+    return next(found, "")
+
+
 def unpack(file: IO[bytes], path: Path, copy: IO[bytes]) -> str | None:
     """Write what *file* holds to *copy*; return why that is not all, None if it is.
 

@@ -24,6 +24,11 @@ from sessiondb.formats.kit.files import is_file
 BUSY_SECONDS = 10.0
 _SIDE_FILES = ("-wal", "-journal")
 _AS_IT_LIES = "mode=ro&immutable=1"
+_PRAGMAS = ("PRAGMA trusted_schema = OFF", "PRAGMA query_only = ON")
+#: Statements that take the snapshot, with the schema or without. SQLite refuses all of a
+#: file that is shorter than its header says, unless the schema might be written.
+_SCHEMA = ("SELECT count(*) FROM sqlite_master",)
+_HEADER = ("PRAGMA writable_schema = ON", "PRAGMA schema_version")
 # Copying is left to a process of its own: see above.
 _COPY = "import shutil, sys\nfor a, b in zip(sys.argv[1::2], sys.argv[2::2]): shutil.copyfile(a, b)"
 _COPY_ATTEMPTS = 5
@@ -88,12 +93,16 @@ class ForeignDatabase:
     """One foreign database; a single read transaction lasts while anything reads it.
 
     A *glance* takes no lock and leaves nothing behind if no process has the file
-    open: enough to see its tables. Not for use by two threads at once.
+    open: enough to see its tables. Without *schema* even those are not looked at:
+    enough to copy it, whatever it holds. Not for use by two threads at once.
     """
 
-    def __init__(self, path: Path, *, glance: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, glance: bool = False, schema: bool = True
+    ) -> None:
         self.path = path
         self._glance = glance
+        self._first = _SCHEMA if schema else _HEADER
         self._readers = 0
         self._connection: sqlite3.Connection | None = None
         self._after: contextlib.ExitStack = contextlib.ExitStack()
@@ -119,6 +128,17 @@ class ForeignDatabase:
         """Return whether its texts are stored in UTF-8; only during a read."""
         (encoding,) = self.connection.execute("PRAGMA encoding").fetchone()
         return bool(encoding == "UTF-8")
+
+    @property
+    def application_id(self) -> int:
+        """Return by which number a program marked it as its own; only during a read."""
+        (number,) = self.connection.execute("PRAGMA application_id").fetchone()
+        return int(number)
+
+    def copy_to(self, path: Path) -> None:
+        """Write the database as it is in this read to the new file *path*; raises `Error`."""
+        with contextlib.closing(sqlite3.connect(path)) as copy:
+            self.connection.backup(copy)
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -167,12 +187,7 @@ class ForeignDatabase:
         )
         connection.text_factory = _text
         try:
-            for statement in (
-                "PRAGMA trusted_schema = OFF",
-                "PRAGMA query_only = ON",
-                "BEGIN",
-                "SELECT count(*) FROM sqlite_master",  # takes the snapshot
-            ):
+            for statement in (*_PRAGMAS, "BEGIN", *self._first):
                 connection.execute(statement)
         except sqlite3.Error:
             connection.close()

@@ -1,0 +1,148 @@
+"""Where an import looks, and what it finds there: whatever cannot be read is a problem.
+
+No place hinders another one. Only what is wrong with the command itself is an error,
+and that before anything is written: an unknown format, paths where nothing is at all,
+the database as its own source.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sessiondb.errors import InvalidInputError, NotFoundError, SourceError, abridged
+from sessiondb.hints import command
+from sessiondb.location import load_config
+from sessiondb.model import Problem
+
+if TYPE_CHECKING:
+    from sessiondb.formats import ForeignStore
+    from sessiondb.model import SourceSession
+
+#: The place that is no path: a log on stdin.
+STDIN = Path("-")
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
+
+
+@dataclass(slots=True)
+class Sources:
+    """The sessions of the stores at *places*.
+
+    *formats* are names, empty for all; *wanted* chooses stores by their path. If the
+    places are *named*, one where nothing is found is a problem. ``stores`` counts
+    what was read, ``unread`` are the stores that could not be opened.
+    """
+
+    places: list[Path]
+    formats: tuple[str, ...] = ()
+    named: bool = False
+    wanted: Callable[[Path], bool] = lambda _: True
+    stores: int = 0
+    unread: list[Path] = field(default_factory=list)
+
+    def __iter__(self) -> Iterator[SourceSession | Problem]:
+        for place in self.places:
+            try:
+                yield from self._at(place)
+            except (SourceError, OSError) as error:
+                yield Problem(str(place), str(error))
+
+    def _at(self, place: Path) -> Iterator[SourceSession | Problem]:
+        from sessiondb.formats import find
+
+        if place == STDIN:
+            yield from self._read(_stdin())
+            return
+        if not is_there(place):
+            if self.named:
+                yield Problem(str(place), "there is nothing here")
+            return
+
+        before = self.stores
+        for found in find(place, formats=self.formats or None):
+            if self.wanted(found.path):
+                yield from self._read(found)
+        if self.named and self.stores == before:
+            yield Problem(str(place), _why_nothing(place))
+
+    def _read(self, found: ForeignStore) -> Iterator[SourceSession | Problem]:
+        self.stores += 1
+        try:
+            yield from found.read()
+        except (SourceError, OSError) as error:
+            self.unread.append(found.path)
+            yield Problem(str(found.path), str(error))
+
+
+def _stdin() -> ForeignStore:
+    from sessiondb.formats import ForeignStore, jsonl
+
+    def read(path: Path) -> Iterator[SourceSession | Problem]:
+        return jsonl.read_stream(sys.stdin.buffer, path)
+
+    return ForeignStore("jsonl", STDIN, read)
+
+
+def _why_nothing(place: Path) -> str:
+    """Return why there is no session at *place*, naming the agents that it belongs to."""
+    from sessiondb.formats.unsupported import agents_at
+
+    agents = agents_at(place)
+    if agents:
+        return f"{', '.join(agents)}: not supported yet"
+    return "no sessions of a known agent are here"
+
+
+def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
+    """Return the sources at *paths*, or at the usual places without any.
+
+    Raises `NotFoundError` if there is nothing at any of *paths*, and
+    `InvalidInputError` for an unknown format.
+    """
+    from sessiondb.formats import default_locations
+
+    # First of all: an unknown format is an error wherever it would be looked for.
+    usual = default_locations(os.environ, formats=formats or None)
+    if not paths:
+        return Sources([*usual, *load_config().import_paths], formats)
+
+    places = [Path(path) for path in dict.fromkeys(paths)]
+    if not any(map(is_there, places)):
+        missing = ", ".join(map(abridged, paths))
+        looks = f"{command('import')} looks where agents keep their sessions"
+        raise NotFoundError(
+            f"there is nothing at {missing}", hint=f"check the path; {looks}"
+        )
+    return Sources(places, formats, named=True)
+
+
+def is_there(place: Path) -> bool:
+    """Return whether something is at *place*, readable or not; raises `InvalidInputError`."""
+    if place == STDIN:
+        return True
+    try:
+        place.stat()
+    except ValueError as error:
+        why = f"PATH is not a path: {abridged(str(place))}"
+        raise InvalidInputError(why) from error
+    except OSError as error:
+        return error.errno not in _ABSENT
+    return True
+
+
+def refuse_itself(sources: Sources, database: Path | None) -> None:
+    """Raise `InvalidInputError` if one of the places is the *database* that is imported into."""
+    from sessiondb.formats.kit.files import identity
+
+    own = None if database is None else identity(database)
+    for place in sources.places:
+        if own is not None and identity(place) == own:
+            raise InvalidInputError(
+                f"{place} is the database that is imported into",
+                hint="name another file, or with --db another database",
+            )

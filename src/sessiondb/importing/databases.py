@@ -1,0 +1,48 @@
+"""Databases of sessiondb as a source: a backup, the file of another machine.
+
+Such a file is imported only if it is named. Below a folder there may be any number
+of them (databases of projects, backups of backups), and none of those that keep
+their sessions to themselves must end up in another one unasked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.kit.files import is_file
+from sessiondb.formats.kit.sqlite import Error, ForeignDatabase
+from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.model import Problem, SourceSession
+
+SOURCE = "sessiondb"
+
+
+def at(path: Path) -> Iterator[ForeignStore]:
+    """Yield the database that is exactly at *path*."""
+    if is_file(path) and _is_ours(path):
+        yield ForeignStore(SOURCE, path, read)
+
+
+def _is_ours(path: Path) -> bool:
+    from sessiondb.engine.sqlite.ddl import APPLICATION_ID
+
+    file = ForeignDatabase(path, glance=True, schema=False)
+    try:
+        with file.reading():
+            return file.application_id == APPLICATION_ID
+    except (SourceError, Error):
+        return False
+
+
+def read(path: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of a database, parents first; raises `SourceError`."""
+    # The reads of a database are loaded when there is one.
+    from sessiondb.importing.snapshot import snapshot_of
+
+    with snapshot_of(path) as snapshot:
+        yield from snapshot.sessions()
+
+
+FORMAT = Format(frozenset(), at)

@@ -1,0 +1,149 @@
+"""A database of sessiondb as it is at one moment, read like any other one.
+
+The file itself is only copied, by SQLite and from a connection that cannot write, so
+it stays as it is while programs use it. The copy is private, and checked like a file
+that is opened: what is in it may come from another person.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import select
+
+from sessiondb import location
+from sessiondb.database.core import read_on
+from sessiondb.engine.sql import Statement, p
+from sessiondb.engine.sqlite.admission import open_copy
+from sessiondb.errors import UNREADABLE, CorruptionError, SessionDBError, SourceError
+from sessiondb.formats.jsonl import relayed
+from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.sqlite import Error, ForeignDatabase
+from sessiondb.hints import command
+from sessiondb.model import Export, Message, Problem, SourceSession
+from sessiondb.repository import Read, family, lists, transcript
+from sessiondb.repository.sessions import VISIBLE, session_by_id
+from sessiondb.schema import message, session
+
+T = TypeVar("T")
+
+_FAMILIES = Statement(
+    lambda: (
+        select(session.c.id, session.c.parent_id)
+        .where(VISIBLE)
+        .order_by(session.c.time_created, session.c.id)
+    )
+)
+_IDS = Statement(
+    lambda: (
+        select(message.c.seq, message.c.id)
+        .where(message.c.session_id == p("sid"))
+        .order_by(message.c.seq)
+    )
+)
+
+
+@contextlib.contextmanager
+def snapshot_of(path: Path) -> Iterator[Snapshot]:
+    """Copy the database at *path* for the length of the block.
+
+    Raises `SourceError` for a file that this release cannot read, with what to do.
+    """
+    with tempfile.TemporaryDirectory(prefix="sessiondb-") as folder:
+        copy = Path(folder, "sessions.db")
+        try:
+            _copy(path, copy)
+            connection = open_copy(copy, path)
+        except SessionDBError as error:
+            raise _unusable(path, copy, error) from error
+        with contextlib.closing(connection):
+            yield Snapshot(path, connection)
+
+
+def _copy(path: Path, copy: Path) -> None:
+    source = ForeignDatabase(path, schema=False)
+    with source.reading():
+        try:
+            source.copy_to(copy)
+        except Error as error:
+            raise SourceError(f"cannot read {path}: {error}") from error
+
+
+def _unusable(path: Path, copy: Path, error: SessionDBError) -> SourceError:
+    """Return the error of a database that cannot be read, with its hint in one line."""
+    said = str(error).replace(str(copy), str(path))
+    hint = error.hint
+    # Its own hint is about the database that is imported into.
+    if hint is None or isinstance(error, CorruptionError):
+        hint = f"{command('--db', str(path), 'check')} verifies it"
+    named = "" if str(path) in said else f"cannot read {path}: "
+    return SourceError(f"{named}{said}; {hint}", hint=hint)
+
+
+class Snapshot:
+    """The sessions of a database at one moment."""
+
+    def __init__(self, path: Path, connection: Any) -> None:
+        self._path = path
+        self._connection = connection
+        # Directories of a project-local database are relative to where it was.
+        root = location.resolve(path).root
+        self._base = None if root is None else str(root)
+
+    def _read(self, query: Read[T]) -> T:
+        return read_on(self._connection, query)
+
+    def sessions(self) -> Iterator[SourceSession | Problem]:
+        """Yield all that lists would show, and subagents, parents first.
+
+        One that cannot be read is a problem, and the next one is read.
+        """
+        parents: dict[str, str | None] = dict(self._read(_families()))
+        for name, _ in parents_first(parents, parents.get):
+            try:
+                yield from self._session(name)
+            except (SessionDBError, *UNREADABLE) as error:
+                yield Problem(str(self._path), f"session {name}: {error}")
+
+    def _session(self, name: str) -> Iterator[SourceSession | Problem]:
+        export = self._read(_export_of(self._base, name))
+        ids = dict(self._read(_ids_of(name)))
+        # Whatever is written to a session raises its revision.
+        facts = replace(export, messages=(), diffs=(), parent=None)
+        digest = hashlib.sha256(repr(facts).encode("utf-8", "surrogatepass"))
+        found = replace(export, messages=self._messages(name))
+        yield from relayed(self._path, found, ids, digest.hexdigest())
+
+    def _messages(self, name: str) -> Iterator[Message]:
+        for seqs in self._read(transcript.pages(name, branches=True)):
+            yield from self._read(transcript.load(name, seqs, resolve=False))
+
+
+def _families() -> Read[list[tuple[str, str | None]]]:
+    return (yield _FAMILIES, {})
+
+
+def _ids_of(name: str) -> Read[list[tuple[int, str]]]:
+    return (yield _IDS, {"sid": name})
+
+
+def _export_of(base: str | None, name: str) -> Read[Export]:
+    """Return a session with everything that belongs to it but its messages and parent."""
+    found = yield from session_by_id(base, name)
+    projects = yield from lists.projects(base)
+    return Export(
+        session=found,
+        project=next((x for x in projects if x.id == found.project_id), None),
+        messages=(),
+        todos=tuple((yield from lists.todos(name))),
+        diffs=tuple((yield from lists.diffs(name))),
+        labels=tuple((yield from family.labels(name))),
+        prompts=tuple((yield from lists.prompts_of(base, name))),
+        base=(yield from lists.merge_base_of(name)),
+    )

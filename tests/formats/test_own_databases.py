@@ -1,0 +1,231 @@
+"""A database of ours as a source: complete, never changed, and refused with what to do."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from jsonl_tables import bundle, differences, outcomes, read_into
+
+from sessiondb import ALL, Store, assistant, tool, user
+from sessiondb.errors import SourceError
+from sessiondb.formats import find
+from sessiondb.maintenance import check
+
+Opened = Callable[[str], Store]
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "schema-1.db"
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    stores: list[Store] = []
+
+    def open_(name: str) -> Store:
+        stores.append(Store.open(tmp_path / f"{name}.db", durability="normal"))
+        return stores[-1]
+
+    yield open_
+    for store in stores:
+        store.close()
+
+
+def family(store: Store) -> list[str]:
+    """A session with a label and a prompt, its subagent and its fork."""
+    top = store.create_session(title="Fix the parser").id
+    store.append(top, user("Fix the off-by-one"))
+    call = tool("bash", {"command": "ls"}, call_id="c1", output="x" * 9000)
+    done = store.append(top, assistant("Done.", call), cost=0.5, model="m")
+    store.label(top, done, "good")
+    store.add_prompt("Fix the off-by-one", session=top)
+    helper = store.create_session(parent=top, call_id="c1").id
+    store.append(helper, user("Where is the lexer?"))
+    fork = store.fork(top).id
+    store.append(fork, user("Another idea"))
+    return [top, helper, fork]
+
+
+def old_file(opened: Opened, tmp_path: Path) -> tuple[Path, list[str]]:
+    """Return a database that no process has open, and the ids of its sessions."""
+    store = opened("old")
+    ids = family(store)
+    store.close()
+    return tmp_path / "old.db", ids
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_the_database_of_a_release_comes_in_with_every_row(
+    opened: Opened, tmp_path: Path
+) -> None:
+    folder = tmp_path / "golden"
+    folder.mkdir()
+    path = shutil.copy(GOLDEN, folder / "old.db")
+    before = files_in(folder)
+    there = opened("there")
+    assert set(outcomes(read_into(there, path))) == {"imported"}
+    assert set(outcomes(read_into(there, path))) == {"unchanged"}
+    assert files_in(folder) == before
+    assert check(there) == []
+    with Store.open(path, read_only=True) as old:
+        everything = {
+            "project": ALL,
+            "archived": True,
+            "subagents": True,
+            "empty": True,
+        }
+        names = sorted(session.id for session in old.sessions(**everything))  # type: ignore[arg-type]
+        assert names == sorted(session.id for session in there.sessions(**everything))  # type: ignore[arg-type]
+        assert bundle(there, names) == bundle(old, names)
+
+
+def test_only_what_changed_over_there_is_written(
+    opened: Opened, tmp_path: Path
+) -> None:
+    here, there = opened("here"), opened("there")
+    ids = family(here)
+    assert outcomes(read_into(there, tmp_path / "here.db")) == ["imported"] * 3
+    here.append(ids[2], user("One more"))
+    here.set_title(ids[0], "Renamed")
+    results = read_into(there, tmp_path / "here.db")
+    assert sorted(outcomes(results)) == ["unchanged", "updated", "updated"]
+    assert differences(tmp_path / "here.db", tmp_path / "there.db") == []
+
+
+def test_a_session_that_both_continued_keeps_both_branches(
+    opened: Opened, tmp_path: Path
+) -> None:
+    here, there = opened("here"), opened("there")
+    top = family(here)[0]
+    read_into(there, tmp_path / "here.db")
+    here.append(top, user("Here"))
+    there.append(top, user("There"))
+    read_into(there, tmp_path / "here.db")
+    said = [m.parts[0].text for m in there.messages(top, branches=True)]
+    assert {"Here", "There"} <= set(said)
+    assert there.messages(top)[-1].parts[0].text == "There"
+
+
+def test_what_was_removed_here_returns_only_on_request(
+    opened: Opened, tmp_path: Path
+) -> None:
+    path, (top, *_) = old_file(opened, tmp_path)
+    there = opened("there")
+    read_into(there, path)
+    there.delete(top)
+    assert set(outcomes(read_into(there, path))) == {"deleted"}
+    assert set(outcomes(read_into(there, path, undelete=True))) == {"imported"}
+    assert bundle(there, [top]).count("\n") > 3
+
+
+def test_a_file_is_read_while_another_process_writes_to_it(
+    opened: Opened, tmp_path: Path
+) -> None:
+    here, there = opened("here"), opened("there")
+    family(here)
+    with closing(sqlite3.connect(tmp_path / "here.db")) as writing:
+        writing.execute("BEGIN IMMEDIATE")
+        writing.execute("UPDATE session SET title = 'never committed'")
+        assert outcomes(read_into(there, tmp_path / "here.db")) == ["imported"] * 3
+    assert "never committed" not in bundle(there, [s.id for s in there.sessions()])
+
+
+def test_it_is_imported_only_if_it_is_named(opened: Opened, tmp_path: Path) -> None:
+    path, _ = old_file(opened, tmp_path)
+    assert list(find(tmp_path)) == []
+    assert [store.source for store in find(path)] == ["sessiondb"]
+
+
+def test_directories_of_a_projects_database_are_those_of_the_project(
+    opened: Opened, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    local = project / ".sessiondb" / "sessions.db"
+    (project / "src").mkdir(parents=True)
+    local.parent.mkdir()
+    with Store.open(local, durability="normal") as store:
+        store.append(
+            store.create_session(directory=str(project / "src")), user("Hello")
+        )
+    there = opened("there")
+    assert outcomes(read_into(there, local)) == ["imported"]
+    (session,) = there.sessions(project=ALL)
+    assert session.directory == str(project / "src")
+
+
+def refusal(path: Path) -> str:
+    (store,) = find(path)
+    with pytest.raises(SourceError) as raised:
+        list(store.read())
+    return str(raised.value)
+
+
+def altered(path: Path, statement: str) -> Path:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+    return path
+
+
+def test_a_file_of_an_older_schema_says_how_to_update_it(
+    opened: Opened, tmp_path: Path
+) -> None:
+    path, _ = old_file(opened, tmp_path)
+    said = refusal(altered(path, "PRAGMA user_version = 0"))
+    assert f"{path} has schema 0, which is older" in said
+    assert f"`sessiondb --db {path} migrate`" in said
+
+
+def test_a_file_of_a_newer_schema_is_refused_if_it_says_so(
+    opened: Opened, tmp_path: Path
+) -> None:
+    path, _ = old_file(opened, tmp_path)
+    altered(path, "PRAGMA user_version = 9")
+    assert [type(x).__name__ for s in find(path) for x in s.read()] == [
+        "SourceSession"
+    ] * 3
+    altered(path, "UPDATE meta SET value = '99.0' WHERE key = 'min_reader'")
+    said = refusal(path)
+    assert f"{path} has schema 9, which is newer" in said
+    assert "install a newer sessiondb" in said
+
+
+def test_a_file_with_a_trigger_of_another_person_is_refused(
+    opened: Opened, tmp_path: Path
+) -> None:
+    path, _ = old_file(opened, tmp_path)
+    trigger = "CREATE TRIGGER x AFTER UPDATE ON session BEGIN SELECT 1; END"
+    assert "trigger that is not ours" in refusal(altered(path, trigger))
+
+
+def test_a_damaged_page_costs_the_sessions_that_it_holds(
+    opened: Opened, tmp_path: Path
+) -> None:
+    store = opened("old")
+    for number in range(40):
+        session = store.create_session(title=f"session {number}")
+        store.append(session, user(f"question {number} " * 60))
+    store.close()
+    path = tmp_path / "old.db"
+    raw = bytearray(path.read_bytes())
+    at = raw.index(b"question 7 question 7")
+    raw[at - at % 4096 : at - at % 4096 + 4096] = b"\xff" * 4096
+    path.write_bytes(raw)
+    there = opened("there")
+    said = outcomes(read_into(there, path))
+    assert said.count("imported") > 20
+    assert any("malformed" in why or "damaged" in why for why in said)
+    assert check(there) == []
+
+
+def test_a_file_that_breaks_off_says_so(opened: Opened, tmp_path: Path) -> None:
+    path, _ = old_file(opened, tmp_path)
+    path.write_bytes(path.read_bytes()[: 8 * 4096])
+    said = refusal(path)
+    assert str(path) in said
+    assert f"`sessiondb --db {path} check`" in said
