@@ -21,10 +21,10 @@ from sessiondb.engine.disk import (
     translated,
 )
 from sessiondb.engine.sqlite.files import (
+    TemporaryDatabase,
     creation_lock,
     exposed,
     prepare,
-    temporary_database,
 )
 from sessiondb.errors import (
     InvalidInputError,
@@ -295,14 +295,14 @@ def test_free_space_is_known_before_the_folder_is_made(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_temporary_database_has_a_private_folder_and_leaves_nothing() -> None:
-    temporary = temporary_database()
+    temporary = TemporaryDatabase()
     folder = temporary.path.parent
     assert prepare(temporary.path)
     assert mode(folder) == 0o700
     temporary.remove()
     temporary.remove()
     assert not folder.exists()
-    forgotten = temporary_database().path.parent
+    forgotten = TemporaryDatabase().path.parent
     gc.collect()
     assert not forgotten.exists()
 
@@ -310,8 +310,8 @@ def test_a_temporary_database_has_a_private_folder_and_leaves_nothing() -> None:
 def test_the_parent_and_not_its_fork_removes_a_temporary_database_at_exit() -> None:
     code = """
 import os, sys
-from sessiondb.engine.sqlite.files import temporary_database
-temporary = temporary_database()
+from sessiondb.engine.sqlite.files import TemporaryDatabase
+temporary = TemporaryDatabase()
 child = os.fork()
 if child == 0:
     sys.exit()

@@ -21,6 +21,7 @@ from sessiondb.database.exports import with_messages
 from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.effects.delete import Reap
+from sessiondb.engine.default import ENGINE
 from sessiondb.model import Change, Export, Imported, Problem, SourceSession
 from sessiondb.model.handles import session_key
 from sessiondb.repository import Read
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from sessiondb.database.damage import PastDamage
     from sessiondb.database.leases import LeaseBlock
     from sessiondb.database.streams import StreamBlock
-    from sessiondb.engine.sqlite.salvage import ReadableCopy
+    from sessiondb.engine.base import ReadableCopy
     from sessiondb.model import Message
     from sessiondb.model.handles import SessionRef
 
@@ -390,11 +391,5 @@ class Store:
     @checked
     def connection(self) -> Connection:
         """Return a read-only SQLAlchemy connection, to be closed by you."""
-        from sqlalchemy import create_engine
-        from sqlalchemy.pool import NullPool
-
         self._core.check_usable()
-        engine = create_engine(
-            "sqlite://", creator=self._core.connect_reader, poolclass=NullPool
-        )
-        return engine.connect()
+        return ENGINE.sqlalchemy(self._core.connect_reader)

@@ -19,7 +19,7 @@ from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError
 from sessiondb.hints import command, with_database
 
 if TYPE_CHECKING:
-    from sessiondb.engine.sqlite.salvage import ReadableCopy
+    from sessiondb.engine.base import ReadableCopy
     from sessiondb.location.database import Database, Scope
     from sessiondb.model import Message, Session
     from sessiondb.store import Store

@@ -8,14 +8,15 @@ SQLAlchemy's, runs over it.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 import threading
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sessiondb.database.core import Core, read_on
 from sessiondb.database.executor import SerialExecutor
+from sessiondb.engine.base import Connection
+from sessiondb.engine.default import ENGINE
 from sessiondb.errors import MissingExtraError
 from sessiondb.repository import Read
 from sessiondb.writer.inbox import resolve
@@ -36,7 +37,7 @@ class Reader:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._connections: list[sqlite3.Connection] = []
+        self._connections: list[Connection] = []
         self.executor = SerialExecutor(
             "sessiondb-reader", last=partial(_close, self._connections)
         )
@@ -48,7 +49,7 @@ class Reader:
         return read_on(self._connections[0], query)
 
 
-def _close(connections: list[sqlite3.Connection]) -> None:
+def _close(connections: list[Connection]) -> None:
     while connections:
         connections.pop().close()
 
@@ -154,14 +155,4 @@ def async_connection(core: Core) -> AsyncConnection:
             f"AsyncStore.connection needs {error.name}",
             hint="pip install 'sessiondb[asyncio]'",
         ) from error
-    from sqlalchemy.ext.asyncio import create_async_engine
-    from sqlalchemy.pool import NullPool
-
-    def connect(*_: Any, **__: Any) -> sqlite3.Connection:
-        return core.connect_reader(one_thread=True)
-
-    # The factory runs in aiosqlite's thread, which makes, uses and closes the connection.
-    engine = create_async_engine(
-        "sqlite+aiosqlite://", connect_args={"factory": connect}, poolclass=NullPool
-    )
-    return engine.connect()
+    return ENGINE.sqlalchemy_async(partial(core.connect_reader, one_thread=True))

@@ -11,7 +11,6 @@ import atexit
 import contextlib
 import logging
 import os
-import sqlite3
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -23,10 +22,8 @@ from sessiondb.database.facts import Facts
 from sessiondb.effects.delete import Delete, Reap
 from sessiondb.effects.project import Place, RefreshProject
 from sessiondb.effects.unit import Unit
-from sessiondb.engine.sqlite import files
-from sessiondb.engine.sqlite.connection import DURABILITY, connect
-from sessiondb.engine.sqlite.failures import translate
-from sessiondb.engine.sqlite.opening import ensure
+from sessiondb.engine.base import DURABILITIES, Connection, Mode
+from sessiondb.engine.default import ENGINE
 from sessiondb.errors import (
     CorruptionError,
     InvalidInputError,
@@ -62,9 +59,9 @@ _collected: deque[Core] = deque()
 
 
 def answered(
-    connection: sqlite3.Connection, query: Read[T], damage: PastDamage | None = None
+    connection: Connection, query: Read[T], damage: PastDamage | None = None
 ) -> T:
-    """Run a read in the transaction that *connection* is in; raises `sqlite3.Error`.
+    """Run a read in the transaction that *connection* is in; raises `Engine.Error`.
 
     With *damage*, the statement that meets a damaged page and all after it are
     answered by the copy.
@@ -79,9 +76,9 @@ def answered(
         sql, bound = statement.bind(params)
         try:
             rows = connection.execute(sql, bound).fetchall()
-        except sqlite3.DatabaseError as error:
+        except ENGINE.Error as error:
             wanted = damage is not None and damage.active
-            if not wanted or not isinstance(translate(error), CorruptionError):
+            if not wanted or not isinstance(ENGINE.translate(error), CorruptionError):
                 raise
             # For the rest of the read, too: its statements must agree on what there is.
             assert damage is not None, "wanted"
@@ -90,14 +87,14 @@ def answered(
 
 
 def read_on(
-    connection: sqlite3.Connection, query: Read[T], damage: PastDamage | None = None
+    connection: Connection, query: Read[T], damage: PastDamage | None = None
 ) -> T:
     """Run a read in one snapshot and return its value; raises the errors of `translate`."""
     try:
-        connection.execute("BEGIN")
+        connection.execute(ENGINE.begin_read)
         return answered(connection, query, damage)
-    except sqlite3.Error as error:
-        raise translate(error) from error
+    except ENGINE.Error as error:
+        raise ENGINE.translate(error) from error
     except (UnicodeEncodeError, OverflowError) as error:
         raise InvalidInputError(
             f"not a value that can be stored here: {error}"
@@ -130,13 +127,11 @@ class Core:
         self.read_only, self.durability = read_only, durability
         self.busy_timeout = bounds.seconds(busy_timeout, "busy_timeout")
         self.cwd = cwd
-        self._temporary = (
-            files.temporary_database() if self.location.path is None else None
-        )
+        self._temporary = ENGINE.temporary() if self.location.path is None else None
         chosen = self._temporary.path if self._temporary else self.location.path
         self.path: Path = chosen  # type: ignore[assignment]
         self._pid = os.getpid()
-        self._idle: deque[sqlite3.Connection] = deque()
+        self._idle: deque[Connection] = deque()
         self.facts = Facts(self.base, self.read)
         self._notifier = Notifier()
         self._sinks: list[Sink] = []
@@ -148,7 +143,7 @@ class Core:
         close_collected()
         try:
             check_free(self.path)
-            ensure(
+            ENGINE.ensure(
                 self.path, create=create, read_only=read_only, busy_timeout=busy_timeout,
                 root=self.location.root,
             )  # fmt: skip
@@ -181,8 +176,8 @@ class Core:
                 "EXISTS (SELECT 1 FROM session WHERE time_deleted IS NOT NULL)"
             )
             newest, leftover = connection.execute(sql).fetchone()
-        except sqlite3.Error as error:
-            if not isinstance(why := translate(error), CorruptionError):
+        except ENGINE.Error as error:
+            if not isinstance(why := ENGINE.translate(error), CorruptionError):
                 raise why from error
             # The next read or write says so; an index alone stops no read.
             newest, leftover = None, False
@@ -211,14 +206,14 @@ class Core:
         self.check_usable()
         self.writer.connection.check_in_place()
 
-    def connect_reader(self, *, one_thread: bool = False) -> sqlite3.Connection:
+    def connect_reader(self, *, one_thread: bool = False) -> Connection:
         """Return a new connection that only reads; see `connect` for *one_thread*."""
-        mode = "ro" if self.read_only else "reader"
-        return connect(
+        mode: Mode = "ro" if self.read_only else "reader"
+        return ENGINE.connect(
             self.path, mode=mode, busy_timeout=self.busy_timeout, one_thread=one_thread
         )
 
-    def checkout(self) -> sqlite3.Connection:
+    def checkout(self) -> Connection:
         """Return a reader for the caller alone; hand it to `give_back`."""
         self.check_readable()
         try:
@@ -226,7 +221,7 @@ class Core:
         except IndexError:
             return self.connect_reader()
 
-    def give_back(self, connection: sqlite3.Connection) -> None:
+    def give_back(self, connection: Connection) -> None:
         """Keep a reader for the next caller."""
         if len(self._idle) < MAX_IDLE:
             self._idle.append(connection)
@@ -441,7 +436,7 @@ class Core:
 
 
 def _check_level(durability: object) -> None:
-    if not isinstance(durability, str) or durability not in DURABILITY:
+    if not isinstance(durability, str) or durability not in DURABILITIES:
         raise InvalidInputError(
             f"durability is full or normal, not {abridged(durability)}"
         )

@@ -6,17 +6,13 @@ what is missing and exits with 4. It is made at the first statement that fails.
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from sessiondb.engine.sqlite import files
-
-if TYPE_CHECKING:
-    from sessiondb.engine.sqlite.salvage import ReadableCopy
+from sessiondb.engine.base import Connection, ReadableCopy, TemporaryPlace
+from sessiondb.engine.default import ENGINE
 
 
 class PastDamage:
@@ -27,7 +23,7 @@ class PastDamage:
     ) -> None:
         self._path, self._report, self._read_only = path, report, read_only
         self._lock = threading.Lock()
-        self._temporary: files.TemporaryDatabase | None = None
+        self._temporary: TemporaryPlace | None = None
         self._copy: ReadableCopy | None = None
         self.active = True
 
@@ -42,19 +38,16 @@ class PastDamage:
 
     def copy(self) -> ReadableCopy:
         """Return the copy; raises `CorruptionError` where nothing can be read."""
-        # Not at the top: every command waits for this module, and hardly one needs the copy.
-        from sessiondb.engine.sqlite.salvage import readable_copy
-
         with self._lock:
             if self._copy is None:
-                self._temporary = self._temporary or files.temporary_database()
-                self._copy = readable_copy(
+                self._temporary = self._temporary or ENGINE.temporary()
+                self._copy = ENGINE.salvage(
                     self._path, self._temporary.path, read_only=self._read_only
                 )
                 self._report(self._copy)
             return self._copy
 
-    def connection(self) -> sqlite3.Connection:
+    def connection(self) -> Connection:
         """Return the connection to the copy."""
         return self.copy().connection
 

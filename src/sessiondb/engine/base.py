@@ -7,9 +7,11 @@ through what is declared here, so that a second engine is one more folder beside
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from sqlalchemy import BigInteger, Text, bindparam
 from sqlalchemy.ext.compiler import compiles
@@ -17,11 +19,18 @@ from sqlalchemy.sql import ClauseElement
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
+from sessiondb.engine.disk import FileIdentity
 from sessiondb.errors import SessionDBError
 
-#: ``writer``, ``reader`` (queries only, beside writers), ``frozen`` (nothing is written, not
-#: even what a reader leaves beside the data).
+if TYPE_CHECKING:
+    import sqlalchemy
+    from sqlalchemy.ext.asyncio import AsyncConnection
+
+#: ``rw``, ``reader`` (queries only, in step with writers), ``ro`` (nothing is written, not
+#: even what readers and writers keep beside the data).
 Mode = Literal["rw", "reader", "ro"]
+#: When a commit is on disk: when it returns, or soon after.
+DURABILITIES = ("full", "normal")
 
 
 class Cursor(Protocol):
@@ -188,6 +197,37 @@ class OnConflictDoNothing(ClauseElement):
     constraint_target = inferred_target_elements = inferred_target_whereclause = None
 
 
+@dataclass(slots=True)
+class ReadableCopy:
+    """The readable rows of a database, behind ``connection``; ``lost`` rows by table.
+
+    ``damaged`` are the sessions that are known to have lost rows, ``known`` says
+    whether those are all.
+    """
+
+    connection: Connection
+    lost: dict[str, int] = field(default_factory=dict)
+    damaged: set[str] = field(default_factory=set)
+    known: bool = True
+
+    def is_complete(self, session_id: str) -> bool:
+        """Return whether every row of a session is in the copy."""
+        return self.known and session_id not in self.damaged
+
+    def close(self) -> None:
+        """Close the copy; its file goes with the folder that it is in."""
+        self.connection.close()
+
+
+class TemporaryPlace(Protocol):
+    """A place for a database that ends with this process."""
+
+    path: Path
+
+    def remove(self) -> None:
+        """Remove the place with everything in it; doing it again does nothing."""
+
+
 class Engine(Protocol):
     """A kind of database. It has no state: what differs between two databases is a connection.
 
@@ -263,3 +303,51 @@ class Engine(Protocol):
 
         Raises `Error`.
         """
+
+    # -- places --------------------------------------------------------------
+
+    def ensure(
+        self,
+        path: Path,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        busy_timeout: float = 10.0,
+        root: Path | None = None,
+    ) -> None:
+        """Leave a current, checked database at *path*, making or migrating it if allowed.
+
+        With *root* (a project) nothing between it and the database may be a link. Raises
+        `NotFoundError`, `NotADatabaseError`, `UntrustedDatabaseError`,
+        `SchemaVersionError`, `BusyError` and the errors of the storage.
+        """
+
+    def temporary(self) -> TemporaryPlace:
+        """Return a new place for a ``:memory:`` database; nothing is made in it yet."""
+
+    def salvage(self, path: Path, to: Path, *, read_only: bool = False) -> ReadableCopy:
+        """Copy what can be read of a damaged database to the new place *to*.
+
+        Raises `CorruptionError` where nothing can be read.
+        """
+
+    def open_files(self) -> set[FileIdentity]:
+        """Return the files that this process has open as databases, and those beside them."""
+
+    def owns(self, path: Path, facts: os.stat_result | None) -> bool:
+        """Return whether what is at *path* is a database, or belongs to one.
+
+        *facts* are those of the file, None without one. Raises `StorageError` if that is
+        unknown.
+        """
+
+    def reserved_ending(self, path: Path) -> str | None:
+        """Return the end of a name that the engine uses beside a database; None for others."""
+
+    # -- SQLAlchemy ----------------------------------------------------------
+
+    def sqlalchemy(self, connect: Callable[[], Connection]) -> sqlalchemy.Connection:
+        """Return a connection of SQLAlchemy's over the one that *connect* opens."""
+
+    def sqlalchemy_async(self, connect: Callable[[], Connection]) -> AsyncConnection:
+        """Return such a connection for asyncio; *connect* is called in its thread."""

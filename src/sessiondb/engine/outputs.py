@@ -2,11 +2,8 @@
 
 A file is written beside its place and renamed, so that it appears complete or not
 at all, also where the disk fills up or the program is interrupted. Before that the
-place is judged: never a database, nor what SQLite keeps beside one, nor a link, nor
-anything that is not a regular file; an existing file only where the caller says so.
-
-A database is recognised without a descriptor of our own on it: closing one would
-drop every POSIX lock that this process holds on that file.
+place is judged: never a database, nor what belongs to one, nor a link, nor anything
+that is not a regular file; an existing file only where the caller says so.
 """
 
 from __future__ import annotations
@@ -17,22 +14,19 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Self
+from typing import IO, TYPE_CHECKING, Self
 
 from sessiondb.engine import disk
-from sessiondb.engine.sqlite import files
 from sessiondb.errors import (
     ConflictError,
     InvalidInputError,
     NotFoundError,
-    StorageError,
     abridged,
 )
 
-_MAGIC = b"SQLite format 3\0"
-#: The smallest file that SQLite can have written: one page.
-_SMALLEST_PAGE = 512
-_DESCRIPTORS = ("/proc/self/fd", "/dev/fd")
+if TYPE_CHECKING:
+    from sessiondb.engine.base import Engine
+
 _PROJECT_MARKS = (".git", ".sessiondb")
 _OWN_NAME = "name a file of its own"
 _NEVER = "sessiondb never replaces a database; name another file"
@@ -41,8 +35,8 @@ _NEVER = "sessiondb never replaces a database; name another file"
 def check_place(path: Path) -> bool:
     """Return whether a file is at *path* already, which a rename may replace.
 
-    Raises `InvalidInputError` for a place that is never written: a name that SQLite
-    or sessiondb keeps beside a database, a database, a link, a folder, a pipe or a
+    Raises `InvalidInputError` for a place that is never written: a name that is used
+    beside a database, a database, a link, a folder, a pipe or a
     device; `NotFoundError` without the folder around it; `StorageError`.
     """
     path = _absolute(path)
@@ -60,21 +54,17 @@ def check_place(path: Path) -> bool:
         )
     if facts is not None and not stat.S_ISREG(facts.st_mode):
         raise InvalidInputError(f"{path} is {_kind(facts.st_mode)}", hint=_OWN_NAME)
-    if _belongs_to_a_database(path, facts):
+    if _engine().owns(path, facts):
         raise InvalidInputError(f"{path} is a database or belongs to one", hint=_NEVER)
     return facts is not None
 
 
 def check_name(path: Path) -> None:
-    """Raise `InvalidInputError` for a name that SQLite or sessiondb keeps beside a database.
-
-    SQLite deletes or reads such a file whenever a database of the rest of the name
-    is opened, whether there is one now or not.
-    """
-    if path.name.lower().endswith(files.SIBLINGS):
-        ending = next(end for end in files.SIBLINGS if path.name.lower().endswith(end))
+    """Raise `InvalidInputError` for a name that is used beside a database."""
+    ending = _engine().reserved_ending(path)
+    if ending is not None:
         raise InvalidInputError(
-            f"{path} is a name for what is beside a database, which SQLite may delete",
+            f"{path} is a name for what is beside a database, which may be deleted",
             hint=f"name a file that does not end with {ending}",
         )
 
@@ -289,66 +279,11 @@ def _kind(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "a device")
 
 
-def _belongs_to_a_database(path: Path, facts: os.stat_result | None) -> bool:
-    sides = ("-wal", "-shm", "-journal")
-    if any(os.path.lexists(f"{path}{side}") for side in sides):
-        return True
-    if facts is None:
-        return False
-    # Not at the top: looking for the database, which loads this module, opens none.
-    from sessiondb.engine.sqlite.connection import open_files
+def _engine() -> Engine:
+    """Return the engine; looking for a database, which loads this module, needs none."""
+    from sessiondb.engine.default import ENGINE
 
-    if (facts.st_dev, facts.st_ino) in open_files():
-        return True
-    if facts.st_size == 0:
-        # Between its first moment and its first page nothing else identifies a database.
-        return os.path.lexists(f"{path}.lock")
-    return facts.st_size >= _SMALLEST_PAGE and _has_pages(path, facts)
-
-
-def _has_pages(path: Path, facts: os.stat_result) -> bool:
-    """Return whether the file begins like a database; raises `StorageError` if that is unknown."""
-    for descriptor in _descriptors_of(facts):
-        with contextlib.suppress(OSError):
-            return os.pread(descriptor, len(_MAGIC), 0) == _MAGIC
-        raise StorageError(f"{path} is being written by this process", hint=_OWN_NAME)
-    import sqlite3
-
-    from sessiondb.engine.sqlite.connection import uri_of
-
-    try:
-        # By SQLite, which keeps the locks that another thread may take by then.
-        connection = sqlite3.connect(f"{uri_of(path, 'ro')}&immutable=1", uri=True)
-        with contextlib.closing(connection):
-            connection.execute("PRAGMA schema_version")
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code == sqlite3.SQLITE_NOTADB:
-            return False
-        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-            raise StorageError(
-                f"{path} cannot be read, so it is not replaced"
-            ) from error
-    return True
-
-
-def _descriptors_of(facts: os.stat_result) -> list[int]:
-    """Return the descriptors that this process has on a file; ``[]`` if the system does not say."""
-    for folder in _DESCRIPTORS:
-        with contextlib.suppress(OSError):
-            return [
-                number
-                for number in map(int, os.listdir(folder))
-                if _same(number, facts)
-            ]
-    return []
-
-
-def _same(descriptor: int, facts: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), facts)
-    except OSError:
-        return False
+    return ENGINE
 
 
 @contextlib.contextmanager

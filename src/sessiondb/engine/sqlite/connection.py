@@ -40,7 +40,8 @@ WAL_LIMIT_BYTES = 16 * 1024 * 1024
 #: except with ``writable_schema``: then whoever only reads gets the pages that are there.
 #: Not set on every connection, because it also hides damage of the schema.
 _SHORT = "database disk image is malformed"
-DURABILITY = {"full": "FULL", "normal": "NORMAL"}
+#: ``PRAGMA synchronous`` for each of `DURABILITIES`.
+SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 
 
 # Looked up once: `super()` in `execute` would cost every statement more than the try.
@@ -95,7 +96,7 @@ def connect(
     *busy_timeout* is in seconds. With *one_thread* only this thread may use and close
     it; without, one at a time. Raises the errors of `translate`.
     """
-    if durability not in DURABILITY:
+    if durability not in SYNCHRONOUS:
         raise InvalidInputError(
             f"durability is full or normal, not {abridged(durability)}"
         )
@@ -202,7 +203,7 @@ def set_pragmas(
         "PRAGMA cell_size_check=ON",
         "PRAGMA foreign_keys=ON",
         f"PRAGMA cache_size=-{CACHE_KIB}",
-        f"PRAGMA synchronous={DURABILITY[durability]}",
+        f"PRAGMA synchronous={SYNCHRONOUS[durability]}",
         f"PRAGMA journal_size_limit={WAL_LIMIT_BYTES}",
     ]
     if mode != "rw":

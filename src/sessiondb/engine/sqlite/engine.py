@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sessiondb.engine.base import Connection, Mode
+from sessiondb.engine.base import Connection, Mode, ReadableCopy
+from sessiondb.engine.disk import FileIdentity
+from sessiondb.engine.sqlite import claims, files
 from sessiondb.engine.sqlite.blobs import insert_large
-from sessiondb.engine.sqlite.connection import DURABILITY, connect
+from sessiondb.engine.sqlite.connection import SYNCHRONOUS, connect, open_files
 from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.opening import ensure
 from sessiondb.engine.sqlite.search import SearchIndex
 from sessiondb.engine.sqlite.version import check_newer
 from sessiondb.errors import SessionDBError
+
+if TYPE_CHECKING:
+    import sqlalchemy
+    from sqlalchemy.ext.asyncio import AsyncConnection
 
 #: Pages of the -wal after which a commit moves it into the file. More than SQLite's own
 #: 1,000: the writer checkpoints by itself, before the file has grown that far.
@@ -62,7 +70,7 @@ class SQLite:
 
     def set_durability(self, connection: Connection, level: str) -> None:
         """Sync each commit (``full``), or each checkpoint (``normal``)."""
-        connection.execute(f"PRAGMA synchronous={DURABILITY[level]}")
+        connection.execute(f"PRAGMA synchronous={SYNCHRONOUS[level]}")
 
     def set_busy_timeout(self, connection: Connection, seconds: float) -> None:
         """Let statements wait up to *seconds* for a lock."""
@@ -99,3 +107,67 @@ class SQLite:
         """
         rows = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return not rows[0][0]
+
+    # -- places --------------------------------------------------------------
+
+    def ensure(
+        self,
+        path: Path,
+        *,
+        create: bool = True,
+        read_only: bool = False,
+        busy_timeout: float = 10.0,
+        root: Path | None = None,
+    ) -> None:
+        """Leave a current, checked file at *path*; see `opening.ensure`."""
+        ensure(
+            path,
+            create=create,
+            read_only=read_only,
+            busy_timeout=busy_timeout,
+            root=root,
+        )
+
+    def temporary(self) -> files.TemporaryDatabase:
+        """Return a place in a private folder of its own."""
+        return files.TemporaryDatabase()
+
+    def salvage(self, path: Path, to: Path, *, read_only: bool = False) -> ReadableCopy:
+        """Copy what can be read of a damaged file; see `salvage.readable_copy`."""
+        # Not at the top: every command loads this module, and hardly one needs a copy.
+        from sessiondb.engine.sqlite.salvage import readable_copy
+
+        return readable_copy(path, to, read_only=read_only)
+
+    def open_files(self) -> set[FileIdentity]:
+        """Return the files of every connection that is open in this process."""
+        return open_files()
+
+    def owns(self, path: Path, facts: os.stat_result | None) -> bool:
+        """Return whether what is at *path* is a database or belongs to one."""
+        return claims.owns(path, facts)
+
+    def reserved_ending(self, path: Path) -> str | None:
+        """Return the end of a name that SQLite or sessiondb keeps beside a database."""
+        return claims.reserved_ending(path)
+
+    # -- SQLAlchemy ----------------------------------------------------------
+
+    def sqlalchemy(self, connect: Callable[[], Any]) -> sqlalchemy.Connection:
+        """Return a connection of SQLAlchemy's over the one that *connect* opens."""
+        from sqlalchemy import create_engine
+        from sqlalchemy.pool import NullPool
+
+        return create_engine("sqlite://", creator=connect, poolclass=NullPool).connect()
+
+    def sqlalchemy_async(self, connect: Callable[[], Any]) -> AsyncConnection:
+        """Return such a connection over aiosqlite, which calls *connect* in its thread."""
+        from sqlalchemy.ext.asyncio import create_async_engine
+        from sqlalchemy.pool import NullPool
+
+        # The thread of aiosqlite makes, uses and closes the connection.
+        arguments = {"factory": lambda *_, **__: connect()}
+        engine = create_async_engine(
+            "sqlite+aiosqlite://", connect_args=arguments, poolclass=NullPool
+        )
+        return engine.connect()

@@ -125,11 +125,6 @@ class TemporaryDatabase:
         self._finalizer()
 
 
-def temporary_database() -> TemporaryDatabase:
-    """Return a new place for a ``:memory:`` database; nothing is made in it yet."""
-    return TemporaryDatabase()
-
-
 def _remove(folder: str, owner: int) -> None:
     import shutil
 

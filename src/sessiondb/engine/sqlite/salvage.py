@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from sessiondb.engine.base import Connection, ReadableCopy
 from sessiondb.engine.sqlite import files
 from sessiondb.engine.sqlite.connection import connect, set_pragmas, uri_of
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.opening import make
+from sessiondb.engine.sqlite.search import SearchIndex
 from sessiondb.errors import CorruptionError
 
 #: Row numbers that are read at once.
@@ -29,28 +30,6 @@ _TABLES = (
     "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' "
     "AND name NOT LIKE 'sqlite_%'"
 )
-
-
-@dataclass(slots=True)
-class ReadableCopy:
-    """The readable rows of a database, behind ``connection``; ``lost`` rows by table.
-
-    ``damaged`` are the sessions that are known to have lost rows, ``known`` says
-    whether those are all.
-    """
-
-    connection: sqlite3.Connection
-    lost: dict[str, int] = field(default_factory=dict)
-    damaged: set[str] = field(default_factory=set)
-    known: bool = True
-
-    def is_complete(self, session_id: str) -> bool:
-        """Return whether every row of a session is in the copy."""
-        return self.known and session_id not in self.damaged
-
-    def close(self) -> None:
-        """Close the copy; its file goes with the folder that it is in."""
-        self.connection.close()
 
 
 def readable_copy(path: Path, to: Path, *, read_only: bool = False) -> ReadableCopy:
@@ -74,9 +53,7 @@ def readable_copy(path: Path, to: Path, *, read_only: bool = False) -> ReadableC
             damaged.execute("BEGIN")
             connection.execute("BEGIN")
             _copy_tables(copy, damaged)
-            connection.execute(
-                "INSERT INTO part_search (part_search) VALUES ('rebuild')"
-            )
+            SearchIndex().rebuild(connection, ["part_search"])
             connection.execute("COMMIT")
         connection.execute("PRAGMA query_only=ON")
     except sqlite3.Error as error:
@@ -172,7 +149,7 @@ def _name_by_index(copy: ReadableCopy, damaged: sqlite3.Connection, table: str) 
         copy.known = False
 
 
-def _without_blobs(connection: sqlite3.Connection) -> set[str]:
+def _without_blobs(connection: Connection) -> set[str]:
     holders = [("part", name) for name in ("text_blob", "input_blob", "data_blob")]
     holders += [
         ("message", "data_blob"),
