@@ -143,31 +143,36 @@ class Start:
         """Write it; a call that runs, or ran, with the same input stays. Raises `ConflictError`."""
         state = tx.peek(self.session_id)
         call = _call(tx, state.id, self.part)
-        same = self.keep_input or (
-            call.input_blob == self.input_blob and same_json(call.input, self.input)
-        )
+        is_same = self.keep_input or self._has_input_of(call)
         if call.status != "pending":
-            if same or self.status == "pending":
+            if is_same or self.status == "pending":
                 return
             raise ConflictError(
                 f"call {self.part.name} is {call.status}, with another input"
             )
+
         tx.insert_blobs(self.blobs)
-        if call.input_blob and not same:
+        if call.input_blob and not is_same:
             tx.loose.add(call.input_blob)
-        when = tx.now if self.time is None else self.time
+        kept = call if self.keep_input else self
+        when = tx.at(self.time)
         tx.run(
             _START,
             row=call.rid,
             status=self.status,
-            input=call.input if self.keep_input else self.input,
-            input_blob=call.input_blob if self.keep_input else self.input_blob,
+            input=kept.input,
+            input_blob=kept.input_blob,
             indexed=0,
             time_updated=when,
             time_started=when if self.status == "running" else None,
         )
-        state.first_new_seq = min(state.first_new_seq or call.seq, call.seq)
+        state.changed_at(call.seq)
         tx.used(state, self.time)
+
+    def _has_input_of(self, call: _Call) -> bool:
+        if call.input_blob != self.input_blob:
+            return False
+        return same_json(call.input, self.input)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,20 +199,17 @@ class Settle:
         if call.settled and self.if_open:
             return
         if call.settled:
-            if (call.status, call.outcome, call.text, call.text_blob) == (
-                self.status,
-                self.outcome,
-                self.text,
-                self.text_blob,
-            ):
+            there = (call.status, call.outcome, call.text, call.text_blob)
+            if there == (self.status, self.outcome, self.text, self.text_blob):
                 return
             raise ConflictError(
                 f"call {self.part.name} is settled, with another result"
             )
+
         packed, data_blob = add_data(tx, call.data, call.data_blob, self.data)
         tx.insert_blobs(self.blobs)
-        tx.loose.update(h for h in (call.text_blob, call.data_blob) if h)
-        when = tx.now if self.time is None else self.time
+        tx.release(call.text_blob, call.data_blob)
+        when = tx.at(self.time)
         tx.run(
             _SETTLE,
             row=call.rid,
@@ -225,5 +227,5 @@ class Settle:
         )
         if not call.inherited:
             tx.to_index.append(call.rid)
-        state.first_new_seq = min(state.first_new_seq or call.seq, call.seq)
+        state.changed_at(call.seq)
         tx.used(state, self.time)

@@ -17,7 +17,7 @@ from sessiondb.effects.message import (
     same_part,
     seq_of,
 )
-from sessiondb.effects.transaction import Transaction
+from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError
 from sessiondb.schema import message, part
@@ -90,7 +90,7 @@ class AddPart:
         tx.insert_blobs(self.blobs)
         idx = tx.one(_NEXT_IDX, sid=state.id, at=seq)[0]
         insert_part(tx, state.id, seq, idx, self.row, complete=False)
-        state.first_new_seq = min(state.first_new_seq or seq, seq)
+        state.changed_at(seq)
         tx.used(state, self.row.time_created)
 
     def _is_there(self, tx: Transaction, session_id: str, seq: int) -> bool:
@@ -132,18 +132,16 @@ class Finish:
         state = tx.peek(self.session_id)
         seq = seq_of(tx, state.id, self.message)
         stored = _open(tx, state.id, seq)
-        before = tuple(getattr(stored, name) for name in USAGE)
+        before = tuple([getattr(stored, name) for name in USAGE])
         usage = tuple(map(_or_stored, (self.cost, *self.tokens), before))
         error = _or_stored(self.error, stored.error)
         if stored.time_completed is not None:
-            same = (stored.finish, before) == (self.finish, usage)
-            if same and same_json(stored.error, error):
+            if self._is_same(stored, before == usage, error):
                 return
             raise ConflictError(
                 f"message {self.message} is finished, with other values"
             )
 
-        cost, *tokens = usage
         created = stored.time_created
         name = stored.response_id or stored.id
         key = usage_key(state.source, name, stored.model_id, created, usage)
@@ -154,14 +152,31 @@ class Finish:
             finish=self.finish,
             error=error,
             usage_key=key,
-            time_completed=tx.now if self.time is None else self.time,
+            time_completed=tx.at(self.time),
             **dict(zip(USAGE, usage, strict=True)),
         )
-        if not stored.inherited:
-            tx.to_index += [rid for (rid,) in tx.run(_RIDS, sid=state.id, at=seq)]
-            state.count(before[0], before[1:], -1)
-            state.count(cost, tokens)
-        state.first_new_seq = min(state.first_new_seq or seq, seq)
+        state.changed_at(seq)
         tx.used(state, self.time)
-        if key is not None and not stored.inherited:
-            count_once(tx, state, seq, stored.id, key)
+        # What a copy cost is counted where it was paid.
+        if not stored.inherited:
+            self._count(tx, state, seq, before, usage)
+            if key is not None:
+                count_once(tx, state, seq, stored.id, key)
+
+    def _is_same(self, stored: Open, same_usage: bool, error: str | None) -> bool:
+        if not same_usage or stored.finish != self.finish:
+            return False
+        return same_json(stored.error, error)
+
+    def _count(
+        self,
+        tx: Transaction,
+        state: SessionState,
+        seq: int,
+        before: tuple[Any, ...],
+        usage: tuple[Any, ...],
+    ) -> None:
+        """Replace the usage *before* by that of now, and have search take the parts in."""
+        tx.to_index += [rid for (rid,) in tx.run(_RIDS, sid=state.id, at=seq)]
+        for sign, (cost, *tokens) in ((-1, before), (1, usage)):
+            state.count(cost, tokens, sign)

@@ -84,7 +84,7 @@ class OpenPart:
 
     def touch(self, tx: Transaction, state: SessionState, seq: int) -> None:
         """Note that the part changed."""
-        state.first_new_seq = min(state.first_new_seq or seq, seq)
+        state.changed_at(seq)
         tx.used(state)
 
 
@@ -129,9 +129,11 @@ class CompleteText:
         if completed is not None and tuple(stored) == self.columns:
             # The unit was committed before: its message was finished by the same one.
             return
+
         self.part.check_open(completed)
         tx.insert_blobs(self.blobs)
-        tx.loose.update(name for name in (stored[1], stored[3]) if name)
+        _, text_blob, _, old_data_blob = stored
+        tx.release(text_blob, old_data_blob)
         shown, shown_blob, data, data_blob = self.columns
         tx.run(
             _COMPLETE,

@@ -103,7 +103,7 @@ def insert_message(
     inherited: int = 0,
 ) -> int:
     """Insert one message row; return its time of creation."""
-    created = tx.now if row.time_created is None else row.time_created
+    created = tx.at(row.time_created)
     values = row.values(
         session_id=session_id,
         seq=seq,
@@ -134,9 +134,12 @@ def insert_part(
     *made* is the time of a part that states none; None is now.
     """
     rid = tx.take_rid()
-    stated = made if row.time_created is None else row.time_created
-    created = tx.now if stated is None else stated
-    updated = created if row.time_updated is None else row.time_updated
+    created = made if row.time_created is None else row.time_created
+    if created is None:
+        created = tx.now
+    updated = row.time_updated
+    if updated is None:
+        updated = created
     values = row.values(
         rid=rid,
         session_id=session_id,
@@ -147,7 +150,8 @@ def insert_part(
         time_updated=updated,
     )
     tx.insert(part, PART, values)
-    if not inherited and (complete or row.settled) and row.searchable:
+    is_final = complete or row.settled
+    if is_final and not inherited and row.searchable:
         tx.to_index.append(rid)
 
 
@@ -230,12 +234,14 @@ class Append:
         state = tx.peek(self.session_id)
         if (self.own_id or tx.retried) and self._is_there(tx, state):
             return
+
         self._expect(tx, state)
         parent = self._parent(tx, state)
         seq = state.last_seq + 1
         turn_id = self.row.turn_id or self._turn(tx, state, parent)
         tx.insert_blobs(self.blobs)
         key = self._write(tx, state, seq, parent, turn_id)
+
         tx.used(state, self.row.time_created)
         state.leaf_seq = state.last_seq = seq
         state.leaf_turn = (seq, turn_id)
@@ -245,6 +251,7 @@ class Append:
         if self.row.role == "assistant":
             state.answered(self.row.provider_id, self.row.model_id)
         self._name(tx, state)
+        # Last: it writes the session row, with all that is counted above.
         if key is not None:
             count_once(tx, state, seq, self.row.id, key)
         tx.after_commit.append(lambda: setattr(self.handle, "seq", seq))
@@ -291,20 +298,9 @@ class Append:
         found = tx.one(_BY_ID, sid=state.id, mid=self.row.id)
         if found is None:
             return False
-        seq, role, kind, turn_id, completed = found
-        stored = parts_of(tx, state.id, seq)
-        same = (role, kind) == (self.row.role, self.row.kind)
-        same = same and self.row.turn_id in (None, turn_id)
-        same = (
-            same
-            and len(stored) >= len(self.parts)
-            and (self.open or completed is not None)
-        )
-        same = same and (self.open or len(stored) == len(self.parts))
-        pairs = zip(stored, self.parts, strict=False)
-        if not same or not all(
-            same_part(tx, state.id, *pair, self.open) for pair in pairs
-        ):
+
+        seq, *stored = found
+        if not self._is_same(tx, state.id, seq, stored):
             raise ConflictError(
                 f"message {self.row.id} is in {state.id} with other content"
             )
@@ -320,25 +316,49 @@ class Append:
         for item in self.handle.parts:
             item.id = part_ids.get(item.id, item.id)
 
+    def _is_same(
+        self, tx: Transaction, session_id: str, seq: int, stored: list[Any]
+    ) -> bool:
+        """Return whether the message at *seq* is what this would write, or became of it."""
+        role, kind, turn_id, completed = stored
+        if (role, kind) != (self.row.role, self.row.kind):
+            return False
+        if self.row.turn_id not in (None, turn_id):
+            return False
+
+        parts = parts_of(tx, session_id, seq)
+        if self.open:
+            # An open message may have got more parts, and may be finished by now.
+            is_complete = len(parts) >= len(self.parts)
+        else:
+            is_complete = len(parts) == len(self.parts) and completed is not None
+        pairs = zip(parts, self.parts, strict=False)
+        return is_complete and all(
+            same_part(tx, session_id, here, given, self.open) for here, given in pairs
+        )
+
     def _expect(self, tx: Transaction, state: SessionState) -> None:
         leaf = self.expect_leaf
         if isinstance(leaf, str):
             leaf = seq_of(tx, state.id, leaf)
-        if leaf is not ... and state.leaf_seq != leaf:
+        if leaf not in (..., state.leaf_seq):
             raise ConflictError(
                 f"the leaf of {state.id} is {state.leaf_seq}, expected {leaf}",
                 hint="read what was added, then append again",
             )
-        if self.expect_revision is not None and state.revision != self.expect_revision:
+        if self.expect_revision not in (None, state.revision):
             raise ConflictError(
-                f"{state.id} is at revision {state.revision}, expected {self.expect_revision}",
+                f"{state.id} is at revision {state.revision}, "
+                f"expected {self.expect_revision}",
                 hint="read what changed, then append again",
             )
 
     def _parent(self, tx: Transaction, state: SessionState) -> int | None:
         if self.after is LEAF:
             return state.leaf_seq
-        return None if self.after is None else seq_of(tx, state.id, self.after)
+        if self.after is None:
+            return None
+        return seq_of(tx, state.id, self.after)
 
     def _turn(
         self, tx: Transaction, state: SessionState, parent: int | None
@@ -353,21 +373,30 @@ class Append:
         return row[0] if row else None
 
     def _name(self, tx: Transaction, state: SessionState) -> None:
-        if self.row.role != "user" or state.title or state.title_source != "derived":
+        """Derive the title of a session from its first prompt."""
+        has_title = state.title or state.title_source != "derived"
+        if has_title or self.row.role != "user":
             return
-        rows = (row for row in self.parts if row.type == "text")
-        if title := next(filter(None, map(self._words, rows)), None):
-            state.title = (
-                title if len(title) <= TITLE_LENGTH else title[: TITLE_LENGTH - 1] + "…"
-            )
-            tx.run(_TITLE, sid=state.id, title=state.title)
+
+        for row in self.parts:
+            if row.type == "text" and (words := self._words(row)):
+                state.title = _shortened(words)
+                tx.run(_TITLE, sid=state.id, title=state.title)
+                return
 
     def _words(self, row: PartRow) -> str:
         words = row.text or ""
         if row.text_blob:
-            whole = next(item.data for item in self.blobs if item.hash == row.text_blob)
-            words = whole[: TITLE_LENGTH * 16].decode(errors="ignore")
+            data = next(item.data for item in self.blobs if item.hash == row.text_blob)
+            # A character has four bytes at most.
+            words = data[: TITLE_LENGTH * 16].decode(errors="ignore")
         return " ".join(words[: TITLE_LENGTH * 4].split())
+
+
+def _shortened(words: str) -> str:
+    if len(words) <= TITLE_LENGTH:
+        return words
+    return f"{words[: TITLE_LENGTH - 1]}…"
 
 
 _TWIN = Statement(

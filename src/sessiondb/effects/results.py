@@ -6,6 +6,8 @@ call's part, and the record's own text is NULL.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from sqlalchemy import select, text
 
 from sessiondb import codec
@@ -16,17 +18,20 @@ from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.schema import part
 from sessiondb.schema.rows import PartRow
 
+
+class _Call(NamedTuple):
+    rid: int
+    seq: int
+    status: str | None
+    text: str | None
+    text_blob: str | None
+    data: bytes | None
+    data_blob: str | None
+
+
 _CALLS = Statement(
     lambda: (
-        select(
-            part.c.rid,
-            part.c.seq,
-            part.c.status,
-            part.c.text,
-            part.c.text_blob,
-            part.c.data,
-            part.c.data_blob,
-        )
+        select(*(part.c[name] for name in _Call._fields))
         .with_hint(*BY_CALL)
         .where(
             part.c.session_id == p("sid"),
@@ -66,45 +71,61 @@ def fill_call(
     *,
     again: bool = False,
 ) -> PartRow:
-    """Give a result that is a record of its own to its call, where it is the first on the path.
+    """Give a result that is a record of its own to its call, if it is the first on the path.
 
     Then the text is stored once, with the call, and the result's row has none. Any
-    other result keeps its text, unless it says the same. *again* says that it is
-    the first one, and changed.
+    other result keeps its text, unless it is the same. *again* means that it is the
+    first one, and changed.
     """
-    calls = tx.run(_CALLS, sid=state.id, call=row.call_id).fetchall()
-    here = paths.nearest(tx, state.id, leaf, {call[1] for call in calls})
-    if here is None:
+    call = _nearest(tx, state.id, leaf, row.call_id)
+    if call is None:
         return row
-    found = next(call for call in calls if call[1] == here)
-    rid, seq, status, filled, filled_blob, data, data_blob = found
+    without_text = row._replace(text=None, text_blob=None)
+    if call.status not in ("pending", "running") and not again:
+        is_same = (call.text, call.text_blob) == (row.text, row.text_blob)
+        return without_text if is_same else row
 
-    if status not in ("pending", "running") and not again:
-        same = (filled, filled_blob) == (row.text, row.text_blob)
-        return row._replace(text=None, text_blob=None) if same else row
-
-    tx.loose.update([filled_blob] if filled_blob else [])
-    failed = row.outcome is not None or row.status == "error"
-    exact = data_of(tx, row.data, row.data_blob).get(codec.EXACT)
-    more = {} if exact is None else {codec.EXACT: exact}
-    packed, packed_blob = add_data(tx, data, data_blob, more)
+    tx.release(call.text_blob)
+    status, outcome = "completed", None
+    if row.outcome is not None or row.status == "error":
+        status, outcome = "error", row.outcome or "failed"
+    data, data_blob = _with_exact_text(tx, call, row)
     tx.run(
         _FILL,
-        row=rid,
-        status="error" if failed else "completed",
-        outcome=(row.outcome or "failed") if failed else None,
+        row=call.rid,
+        status=status,
+        outcome=outcome,
         text=row.text,
         text_blob=row.text_blob,
-        data=packed,
-        data_blob=packed_blob,
+        data=data,
+        data_blob=data_blob,
         indexed=0,
         time_updated=tx.now,
         time_ended=row.time_ended or row.time_created or tx.now,
     )
     if not inherited:
-        tx.to_index.append(rid)
-    state.first_new_seq = min(state.first_new_seq or seq, seq)
-    return row._replace(text=None, text_blob=None)
+        tx.to_index.append(call.rid)
+    state.changed_at(call.seq)
+    return without_text
+
+
+def _nearest(
+    tx: Transaction, session_id: str, leaf: int | None, call_id: str | None
+) -> _Call | None:
+    """Return the last call of that name on the path to *leaf*."""
+    found = tx.run(_CALLS, sid=session_id, call=call_id).fetchall()
+    calls = [_Call._make(call) for call in found]
+    seq = paths.nearest(tx, session_id, leaf, {call.seq for call in calls})
+    return next((call for call in calls if call.seq == seq), None)
+
+
+def _with_exact_text(
+    tx: Transaction, call: _Call, row: PartRow
+) -> tuple[bytes | None, str | None]:
+    """Return a call's data with the exact form of the result's text, if it has one."""
+    exact = data_of(tx, row.data, row.data_blob).get(codec.EXACT)
+    more = {} if exact is None else {codec.EXACT: exact}
+    return add_data(tx, call.data, call.data_blob, more)
 
 
 def filled_call(tx: Transaction, session_id: str, row: PartRow) -> bool:

@@ -158,6 +158,11 @@ class SessionState:
                 total = (getattr(self, name) or 0) + sign * value
                 setattr(self, name, max(-_INT64, min(total, _INT64)))
 
+    def changed_at(self, seq: int) -> None:
+        """Record that the message at *seq* changed: a feed names the first that did."""
+        if not self.first_new_seq or seq < self.first_new_seq:
+            self.first_new_seq = seq
+
     def answered(self, provider_id: str | None, model_id: str | None) -> None:
         """Let the model of an answer be that of the session, unless it was stated."""
         if model_id is not None and self.model_source == "derived":
@@ -219,14 +224,26 @@ class Transaction:
         self.connection.execute(insert_text(table, columns), values)
 
     def insert_blobs(self, blobs: Sequence[Blob]) -> None:
-        """Store blobs that are not there yet."""
-        sql = insert_new_text(blob, BLOB)
+        """Store blobs that are not there yet; most messages have none."""
+        if not blobs:
+            return
+
         small = [item for item in blobs if item.size < LARGE_BLOB]
         if small:
-            self.connection.executemany(sql, small)
-        for item in blobs if len(small) < len(blobs) else ():
+            self.connection.executemany(insert_new_text(blob, BLOB), small)
+        if len(small) == len(blobs):
+            return
+
+        for item in blobs:
             if item.size >= LARGE_BLOB:
                 ENGINE.insert_large_blob(self.connection, *item)
+
+    def release(self, *hashes: str | None) -> None:
+        """Record that blobs lost a holder; None, a value that is not a blob, is skipped.
+
+        What no row holds when the batch ends is removed.
+        """
+        self.loose.update(filter(None, hashes))
 
     def begin_unit(self, retried: bool, root: str | None) -> None:
         """Forget the session rows of the unit before."""
@@ -254,6 +271,10 @@ class Transaction:
         del self.after_commit[steps:], self.to_index[indexed:]
         self.states = {}
         self._change_in_file = None
+
+    def at(self, time: int | None) -> int:
+        """Return the time that a caller states (Unix ms); None is now."""
+        return self.now if time is None else time
 
     def session(self, session_id: str) -> SessionState:
         """Return the row of a session that is here, to be changed; raises `NotFoundError`."""
@@ -294,10 +315,12 @@ class Transaction:
             raise held(
                 state.id, state.holder, (state.time_expires or self.now) - self.now
             )
+
         state.touched = True
         when = self.now if at is None else at
-        first = state.last_seq == 0
-        state.time_updated = when if first else max(when, state.time_updated)
+        is_empty = state.last_seq == 0
+        if is_empty or when > state.time_updated:
+            state.time_updated = when
         if state.time_imported is not None and state.time_detached is None:
             state.time_detached = self.now
 
