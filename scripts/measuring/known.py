@@ -7,13 +7,7 @@ heavy cli/importing.py:_show
 heavy cli/listing.py:_table
 heavy effects/calls.py:Start.apply
 heavy effects/completion.py:Finish.apply
-heavy effects/ingest_batch.py:WriteBatch._update
-heavy effects/ingest_batch.py:WriteBatch._as_stored
 heavy effects/message.py:Append._is_there
-heavy effects/restore.py:WriteRows.apply
-heavy effects/restore.py:WriteRows._update
-heavy effects/restore_fields.py:Merge.apply
-heavy effects/restore_fields.py:Merge._leaf
 heavy effects/results.py:fill_call
 heavy effects/session.py:CreateSession.apply
 file effects/unit.py
@@ -38,12 +32,6 @@ heavy formats/opencode/v2/writer.py:WriterV2._event
 heavy formats/opencode/v2/writer.py:WriterV2._prompt
 heavy formats/opencode/v2/writer.py:WriterV2._new_info
 heavy formats/transcript/calls.py:_arguments
-file importing/checks.py
-heavy importing/checks.py:check_message
-heavy importing/checks.py:_columns
-heavy importing/importer.py:Importer._write
-heavy importing/restoring.py:restore
-heavy importing/returned.py:bring_back
 heavy maintenance/bundle.py:parents_first
 heavy maintenance/removal.py:plan_prune
 heavy maintenance/sync.py:_read
@@ -79,5 +67,4 @@ wide schema
 wide streaming
 wide writer
 circle cli/import_watch.py cli/importing.py
-circle importing/importer.py importing/restoring.py
 """.splitlines()

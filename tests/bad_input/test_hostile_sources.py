@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from sessiondb import Store
+from sessiondb import Store, user
 from sessiondb.maintenance import check
 from sessiondb.model import (
     FileDiff,
@@ -113,7 +113,7 @@ DIFF = {
     "deletions": "integer", "before": "content", "after": "content",
 }  # fmt: skip
 SOURCE_MESSAGE = {
-    "draft": "nothing", "parent": "id", "copied_from": "none", "usage_id": "text",
+    "draft": "nothing", "parent": "id", "copied_from": "anything", "alias": "id", "usage_id": "text",
     "labels": "nothing", "stored": "anything",
 }  # fmt: skip
 STORED_MESSAGE = {"seq": "seq", "usage_key": "id", "inherited": "flag"}
@@ -294,11 +294,35 @@ def test_no_value_in_any_field_harms_its_neighbours_or_is_half_written(
     assert _importing(store) == 0
 
     assert _problems(again) == _problems(first)
-    if not own:
-        assert _problems(planned) == _problems(first)
+    assert _problems(planned) == _problems(first)
     assert {item.outcome for item in again if isinstance(item, Imported)} == {
         "unchanged"
     }
+
+
+@pytest.mark.parametrize("group", [SourceMessage, MessageDraft, Tokens, PartDraft])
+def test_no_value_in_a_session_that_returns_harms_the_one_it_came_from(
+    store: Store, group: type
+) -> None:
+    cases = list(_cases(False, group))
+    with store.effects() as unit:
+        for case in cases:
+            name = case.source.source_id
+            handle = unit.create_session(id=name, directory="/elsewhere/project")
+            unit.append(handle, user("hello", id=f"{name}/1"), time=T0)
+    results = list(store.ingest(case.source for case in cases))
+
+    wrong = [case.name for case in cases if not _is_right(store, case, results)]
+    assert not wrong, [(w, [r for r in results if w in str(r)]) for w in wrong[:5]]
+    assert {item.id for item in results if isinstance(item, Imported)} == {
+        case.source.source_id for case in cases
+    }
+    counted = {
+        case.source.source_id: store.session(case.source.source_id).message_count
+        for case in cases
+    }
+    assert counted == {case.source.source_id: case.messages for case in cases}
+    assert check(store) == []
 
 
 def _is_right(store: Store, case: Case, results: list[Imported | Problem]) -> bool:

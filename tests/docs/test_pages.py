@@ -16,7 +16,7 @@ from sessiondb.codec import BLOB_BYTES, MAX_DEPTH
 from sessiondb.effects.delete import REAP_ROWS
 from sessiondb.effects.session import MAX_CHAIN
 from sessiondb.ids import MAX_ID_BYTES
-from sessiondb.importing.importer import MAX_RECORDS
+from sessiondb.importing.units import MAX_RECORDS
 from sessiondb.repository.search import WINDOW
 from sessiondb.streaming.stream import FLUSH_SECONDS
 

@@ -15,8 +15,8 @@ from foreign_sessions import SOURCE, T0, outcomes, said, session_of, take_in
 from processes import run
 
 from sessiondb import ALL, Store, ids, tool, user
-from sessiondb.effects import ingest
-from sessiondb.importing.importer import MAX_BYTES, MAX_RECORDS
+from sessiondb.effects.imports import family
+from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS
 from sessiondb.maintenance import check
 from sessiondb.model import (
     Imported,
@@ -102,7 +102,7 @@ def test_a_circle_of_parents_is_cut_and_reported(store: Store) -> None:
 def test_a_chain_of_parents_is_never_too_long_to_be_deleted(
     store: Store, upwards: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "MAX_CHAIN", 20)
+    monkeypatch.setattr(family, "MAX_CHAIN", 20)
     told = [
         session_of(
             f"{n}",

@@ -22,16 +22,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from sessiondb import codec, ids
 from sessiondb.effects import encode
 from sessiondb.effects.fields import diff_row
-from sessiondb.effects.ingest import Entry
-from sessiondb.effects.project_facts import ProjectFacts
-from sessiondb.errors import CodecError, InvalidInputError, SessionDBError, abridged
+from sessiondb.effects.imports.run import CheckedSession, Entry, ProjectFacts
+from sessiondb.errors import InvalidInputError, SessionDBError, abridged
+from sessiondb.importing import values
 from sessiondb.importing.out_of_bounds import keep_in_data
+from sessiondb.importing.values import Check, check_fields
 from sessiondb.model import (
     MessageDraft,
     PartDraft,
@@ -45,26 +46,14 @@ from sessiondb.model import (
     Todo,
     bounds,
 )
-from sessiondb.model.versions import Version
 from sessiondb.schema.rows import Blob, MessageRow, PartRow
 
-RELATIONS = ("fork", "subagent")
-TITLE_SOURCES = ("user", "agent", "derived")
-MODEL_SOURCES = ("caller", "source", "derived")
-#: The largest seq and revision of a log. Counters of a session only grow, so one near
-#: the end of 64 bits would make every later write fail.
-MAX_COUNTER = 1 << 53
-#: Characters of a directory; no system has longer paths.
-MAX_DIRECTORY = 32_767
 #: Characters of an exception in a problem.
 MAX_REASON = 300
 #: Bytes of a message besides its large values, for the size of a transaction.
 _PART_BYTES = 200
 
 _SOUND_MESSAGE, _SOUND_PART = MessageDraft("user", id="m"), PartDraft("text", id="p")
-_STRINGS = ("version", "agent", "provider_id", "model_id", "share_url", "call_id")
-_JSON = ("summary_diffs", "revert", "permission")
-_COUNTS = ("summary_additions", "summary_deletions", "summary_files")
 _TIMES = (
     "time_created",
     "time_completed",
@@ -72,268 +61,259 @@ _TIMES = (
     "time_started",
     "time_ended",
 )
-_OPTIONAL_IDS = ("parent_source_id", "parent_message", "leaf")
+
+#: What a session says about itself and is not a column of its row.
+_SESSION: Mapping[str, Check] = {
+    "source_id": ids.valid_id,
+    "source": ids.valid_id,
+    "parent_source_id": values.optional_id,
+    "parent_message": values.optional_id,
+    "leaf": values.optional_id,
+    "relation": values.one_of("fork", "subagent"),
+    "directory": values.directory,
+    "worktree": values.directory,
+    "vcs": encode.string,
+    "remote": encode.string,
+    "root_commit": encode.string,
+    "size": bounds.integer,
+    "mtime_ns": bounds.integer,
+    "digest": values.exact,
+}
+#: The columns of its row that a source gives, but ``data`` and what depends on others.
+_COLUMNS: Mapping[str, Check] = {
+    **dict.fromkeys(
+        (
+            "version",
+            "agent",
+            "provider_id",
+            "model_id",
+            "share_url",
+            "call_id",
+            "title",
+        ),
+        encode.string,
+    ),
+    **dict.fromkeys(
+        ("summary_additions", "summary_deletions", "summary_files"), bounds.integer
+    ),
+    **dict.fromkeys(("summary_diffs", "revert", "permission"), values.json),
+    **dict.fromkeys(
+        ("time_created", "time_updated", "time_compacting", "time_archived"),
+        values.time,
+    ),
+    "title_source": values.stated(values.one_of("user", "agent", "derived")),
+    "metadata": values.metadata,
+}
+#: What the log of a session says of its state in the database it comes from.
+_STORED: Mapping[str, Check] = {
+    "id": values.session_id,
+    "native": values.flag,
+    "slug": values.optional_id,
+    "root_id": values.optional_id,
+    "parent_id": values.optional_id,
+    "parent_seq": values.optional_counter,
+    "leaf": values.optional_id,
+    "last_seq": values.counter,
+    "revision": values.counter,
+    "time_detached": values.time,
+    "time_imported": values.time,
+    "model_source": values.one_of("caller", "source", "derived"),
+    "labels": values.each(values.pair, "a pair in"),
+    "prompts": values.items,
+    "diff_messages": values.each(values.optional_id, "a name in"),
+    "versions": values.versions,
+    "seen": encode.string,
+    "deleted": values.optional_version,
+}
+_STORED_MESSAGE: Mapping[str, Check] = {
+    "seq": lambda value, what: values.counter(value, what, least=1),
+    "inherited": values.flag,
+    "usage_key": values.optional_id,
+}
+_PROMPT: Mapping[str, Check] = {
+    "id": ids.valid_id,
+    "source": ids.valid_id,
+    "directory": values.directory,
+    "time_created": values.stated(values.time),
+    "text": values.stated(encode.string),
+}
+_PROJECT: Mapping[str, Check] = {
+    "name": encode.string,
+    "permission": values.json,
+    "sandboxes": values.each(values.stated(values.directory), "a directory in"),
+    "time_created": bounds.time_ms,
+    "time_initialized": bounds.time_ms,
+}
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedSession:
-    """The values of a session's row, lists and ledger entry; all of them can be stored.
-
-    ``columns`` are those of its row that the source gives. ``todos`` are rows from ``id``
-    on, ``diffs`` from ``seq`` on; None is a list that the source does not have.
-    ``problems`` name what was refused and does not cost the session more than itself.
-    """
-
-    ledger: str
-    columns: dict[str, Any]
-    blobs: tuple[Blob, ...]
-    todos: tuple[tuple[Any, ...], ...] | None
-    diffs: tuple[tuple[Any, ...], ...] | None
-    diff_blobs: tuple[Blob, ...]
-    project: ProjectFacts | None
-    problems: tuple[Problem, ...]
+# -- sessions ----------------------------------------------------------------
 
 
 def check_session(item: SourceSession) -> CheckedSession:
     """Check everything of a session but its messages; raises `InvalidInputError`.
 
-    The error names the field.
+    The error names the field. A prompt or project that is refused does not cost the
+    session more than itself: it is a problem of the result.
     """
-    ids.valid_id(item.source_id, "source_id")
-    ids.valid_id(item.source, "source")
-    for name in _OPTIONAL_IDS:
-        _optional_id(getattr(item, name), name)
-    _one_of(item.relation, RELATIONS, "relation")
-    for name in ("directory", "worktree"):
-        check_directory(getattr(item, name), name)
-    for name in ("vcs", "remote", "root_commit"):
-        encode.string(getattr(item, name), name)
-    bounds.integer(item.size, "size")
-    bounds.integer(item.mtime_ns, "mtime_ns")
-    if (
-        not isinstance(item.digest, str)
-        or not item.digest
-        or codec.readable(item.digest)[1]
-    ):
-        raise InvalidInputError(
-            f"digest must be a non-empty string, not {abridged(item.digest)}"
-        )
+    check_fields(item, _SESSION)
+    _check_messages(item.messages)
+    if item.stored is not None:
+        values.instance(item.stored, StoredSession, "stored")
+        check_fields(item.stored, _STORED)
 
     blobs: list[Blob] = []
     diff_blobs: list[Blob] = []
-    project, problems = _project(item)
+    problems: list[Problem] = []
+    packed = values.named("data", codec.pack_data, item.data)
+    data_blob = encode.spill(packed, codec.MSGPACK, blobs)
+    in_row = None if data_blob else packed
     return CheckedSession(
-        ledger=f"{_path(item.path)}#{item.source_id}",
-        columns=_columns(item, blobs),
+        item=item,
+        ledger=f"{values.path(item.path, 'path')}#{item.source_id}",
+        columns=_columns(item) | {"data": in_row, "data_blob": data_blob},
         blobs=tuple(blobs),
+        data=packed,
         todos=_todos(item.todos),
         diffs=_diffs(item.diffs, diff_blobs),
         diff_blobs=tuple(diff_blobs),
-        project=project,
-        problems=problems,
+        prompts=_prompts(item, problems),
+        project=_project(item, problems),
+        problems=tuple(problems),
     )
 
 
-def _project(item: SourceSession) -> tuple[ProjectFacts | None, tuple[Problem, ...]]:
-    """Return the project that a session names; one that is refused is a problem."""
-    # A log of ours has no projects: the row of its session names the directory.
-    if item.project is None or item.stored is not None:
-        return None, ()
-    try:
-        return check_project(item.project), ()
-    except InvalidInputError as error:
-        why = f"the project of {item.source_id}: {error}"
-        return None, (Problem(item.path, why),)
+def refused_session(item: SourceSession, error: Exception) -> Problem:
+    """Return the problem that a session is."""
+    path = item.path if isinstance(item.path, str) else abridged(item.path)
+    return Problem(path, f"session {values.shown(item.source_id)}: {error}")
 
 
-def check_stored(of: Any) -> StoredSession:
-    """Check the stored state of one of our sessions, from the database it comes from.
+def _check_messages(messages: Any) -> None:
+    text = isinstance(messages, str | bytes | Mapping)
+    if text or not hasattr(messages, "__iter__"):
+        raise InvalidInputError(
+            f"messages must be an iterable of them, not {abridged(messages)}"
+        )
 
-    Raises `InvalidInputError`.
-    """
-    if not isinstance(of, StoredSession):
-        raise InvalidInputError(f"stored must be a StoredSession, not {abridged(of)}")
-    check_session_id(of.id, "id")
-    for name in ("slug", "root_id", "parent_id", "leaf"):
-        _optional_id(getattr(of, name), name)
-    _flag(of.native, "native")
-    for name in ("last_seq", "revision"):
-        _counter(getattr(of, name), name, least=0)
-    if of.parent_seq is not None:
-        _counter(of.parent_seq, "parent_seq", least=0)
-    _time(of.time_detached, "time_detached")
-    _time(of.time_imported, "time_imported")
-    _one_of(of.model_source, MODEL_SOURCES, "model_source")
-    for pair in _items(of.labels, "labels"):
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise InvalidInputError(
-                f"labels are pairs of a message id and a name: {abridged(pair)}"
+
+def _columns(item: SourceSession) -> dict[str, Any]:
+    row = check_fields(item, _COLUMNS)
+    row["title"] = row["title"] or ""
+    if not row["title"] and item.stored is None:
+        row["title_source"] = "derived"
+    row["time_created"] = row["time_created"] or 0
+    if row["time_updated"] is None:
+        row["time_updated"] = row["time_created"]
+
+    derived = "derived" if item.model_id is None else "source"
+    stated = item.stored.model_source if item.stored else None
+    return row | {"model_source": stated or derived}
+
+
+def _todos(given: Any) -> tuple[tuple[Any, ...], ...] | None:
+    if given is None:
+        return None
+    rows = []
+    for index, todo in enumerate(values.items(given, "todos")):
+        where = f"todos[{index}]"
+        values.instance(todo, Todo, where)
+        rows.append(
+            (
+                encode.string(todo.id, f"{where}.id"),
+                encode.string(todo.content, f"{where}.content") or "",
+                encode.string(todo.status, f"{where}.status") or "pending",
+                encode.string(todo.priority, f"{where}.priority"),
+                values.time(todo.time_created, f"{where}.time_created"),
+                values.time(todo.time_updated, f"{where}.time_updated"),
             )
-        for name in pair:
-            ids.valid_id(name, "a name in labels")
-    _items(of.prompts, "prompts")
-    for name in _items(of.diff_messages, "diff_messages"):
-        _optional_id(name, "a name in diff_messages")
-    _check_versions(of.versions)
-    encode.string(of.seen, "seen")
-    if of.deleted is not None:
-        _check_versions({"deleted": of.deleted})
-    return of
+        )
+    return tuple(rows)
 
 
-def _check_versions(found: Any) -> None:
-    if not isinstance(found, Mapping):
-        raise InvalidInputError(f"versions must be a mapping, not {abridged(found)}")
-    for name, version in found.items():
-        if not isinstance(name, str) or codec.readable(name)[1]:
-            raise InvalidInputError(
-                f"versions: a field has no such name: {abridged(name)}"
-            )
-        if not isinstance(version, Version):
-            raise InvalidInputError(
-                f"versions must be Version, not {abridged(version)}"
-            )
-        _counter(version.revision, "revision", least=0)
-        _time(version.time, "time")
+def _diffs(given: Any, blobs: list[Blob]) -> tuple[tuple[Any, ...], ...] | None:
+    if given is None:
+        return None
+    rows = tuple(
+        values.named(f"diffs[{index}]", diff_row, diff, blobs)
+        for index, diff in enumerate(values.items(given, "diffs"))
+    )
+    places = set()
+    for seq, path, *_ in rows:
+        places.add((values.counter(seq, "diffs: seq"), path))
+    if len(places) != len(rows):
+        raise InvalidInputError("diffs: two of one message name the same path")
+    return rows
 
 
-def check_prompt(of: Any) -> str:
-    """Check a line of the prompt history and return its text; raises `InvalidInputError`."""
-    if not isinstance(of, Prompt):
-        raise InvalidInputError(f"a prompt must be a Prompt, not {abridged(of)}")
-    ids.valid_id(of.id, "id")
-    ids.valid_id(of.source, "source")
-    check_directory(of.directory, "directory")
-    if _time(of.time_created, "time_created") is None:
-        raise InvalidInputError("time_created is missing")
-    text = encode.string(of.text, "text")
+def _prompts(item: SourceSession, problems: list[Problem]) -> tuple[Prompt, ...]:
+    """Return the prompts of a log that can be stored."""
+    sound = []
+    for prompt in item.stored.prompts if item.stored else ():
+        try:
+            sound.append(check_prompt(prompt))
+        except InvalidInputError as error:
+            why = f"a prompt of {item.source_id}: {error}"
+            problems.append(Problem(item.path, why))
+    return tuple(sound)
+
+
+def check_prompt(of: Any) -> Prompt:
+    """Return a line of the prompt history as it is stored; raises `InvalidInputError`."""
+    values.instance(of, Prompt, "a prompt")
+    text = check_fields(of, _PROMPT)["text"]
     if not text:
         raise InvalidInputError("text is missing")
-    return text
+    return replace(of, text=text)  # type: ignore[no-any-return]
+
+
+def _project(item: SourceSession, problems: list[Problem]) -> ProjectFacts | None:
+    """Return the project that a session names, if it can be stored."""
+    # A log of ours has no projects: the row of its session names the directory.
+    if item.project is None or item.stored is not None:
+        return None
+    try:
+        return check_project(item.project)
+    except InvalidInputError as error:
+        why = f"the project of {item.source_id}: {error}"
+        problems.append(Problem(item.path, why))
+        return None
 
 
 def check_project(of: Any) -> ProjectFacts:
     """Return what a source says of a project as it is stored; raises `InvalidInputError`."""
-    if not isinstance(of, SourceProject):
-        raise InvalidInputError(f"project must be a SourceProject, not {abridged(of)}")
-    for directory in _items(of.sandboxes, "sandboxes"):
-        if check_directory(directory, "a directory in sandboxes") is None:
-            raise InvalidInputError("sandboxes: one of them is None")
+    values.instance(of, SourceProject, "project")
     if not isinstance(of.record, Mapping):
         raise InvalidInputError(f"record must be a mapping, not {abridged(of.record)}")
+    record = values.json(dict(of.record), "record")
 
-    record = _named("record", encode.json_column, dict(of.record), "record")
-    return ProjectFacts(
-        encode.string(of.name, "name"),
-        _named("permission", encode.json_column, of.permission, "permission"),
-        tuple(path for path in of.sandboxes if os.path.isabs(path)),
-        bounds.time_ms(of.time_created, "time_created"),
-        bounds.time_ms(of.time_initialized, "time_initialized"),
-        record if of.record else None,
-    )
+    found = check_fields(of, _PROJECT)
+    found["sandboxes"] = tuple(filter(os.path.isabs, found["sandboxes"]))
+    return ProjectFacts(**found, record=record if of.record else None)
 
 
-def accept_message(
-    found: Any, seen: set[str]
-) -> tuple[SourceMessage, Entry, int, InvalidInputError | None]:
-    """Return what `check_message` does, after the message itself, and what it is without.
-
-    The last is an error that names the numbers out of bounds, which are in ``data``
-    now, or None. Raises `InvalidInputError` for a message that cannot be imported.
-    """
-    try:
-        return found, *check_message(found, seen), None
-    except InvalidInputError as error:
-        bounded, names = keep_in_data(found)
-        if not names:
-            raise
-        why = InvalidInputError(f"{error}; imported without {', '.join(names)}")
-        return bounded, *check_message(bounded, seen), why
+# -- messages ----------------------------------------------------------------
 
 
-def check_message(found: Any, seen: set[str]) -> tuple[Entry, int]:
-    """Return a message as rows, and its bytes; its id is added to those *seen* before.
-
-    Raises `InvalidInputError`, which names the field.
-    """
-    if not isinstance(found, SourceMessage):
-        raise InvalidInputError(f"must be a SourceMessage, not {abridged(found)}")
-    draft = found.draft
-    if not isinstance(draft, MessageDraft):
-        raise InvalidInputError(f"draft must be a MessageDraft, not {abridged(draft)}")
-    if draft.id is None:
-        raise InvalidInputError("id is missing: the message could not be found again")
-    if isinstance(draft.id, str) and draft.id in seen:
-        raise InvalidInputError(
-            "id: another message of the session has it; the first one counts"
-        )
-
-    blobs: list[Blob] = []
-    row = _encoded(encode.encode_message, draft, _SOUND_MESSAGE, blobs)
-    parts = []
-    for idx, part in enumerate(_items(draft.parts, "parts")):
-        if isinstance(part, PartDraft) and part.id is None:
-            made = row.time_created or 0
-            part = replace(part, id=ids.imported_part_id(row.id, idx, made))  # noqa: PLW2901
-        parts.append(
-            _encoded(encode.encode_part, part, _SOUND_PART, blobs, f"parts[{idx}]")
-        )
-    bounds.usd(row.cost)
-    for dated in (row, *parts):
-        _check_times(dated)
-    if len({part.id for part in parts}) != len(parts):
-        raise InvalidInputError("parts: two of them have the same id")
-
-    _check_place(found)
-    seen.add(row.id)
-    weight = sum(blob.size for blob in blobs)
-    weight += sum(
-        len(part.text or "") + len(part.data or b"") + _PART_BYTES for part in parts
-    )
-    usage_id = found.usage_id or row.response_id or row.id
-    entry = Entry(
-        row, tuple(parts), tuple(blobs), found.parent, usage_id, tuple(found.labels)
-    )
-    return entry, weight
+def entries(item: SourceSession, problems: list[Problem]) -> Iterator[Entry]:
+    """Yield the messages that pass the gate; one that does not is added to *problems*."""
+    seen: set[str] = set()
+    for found in _read(item):
+        if isinstance(found, Problem):
+            problems.append(found)
+            continue
+        try:
+            entry, without = _accepted(item, found, seen)
+        except InvalidInputError as error:
+            problems.append(_refused_message(item, found, error))
+            continue
+        if without is not None:
+            problems.append(_refused_message(item, found, without))
+        # A large message must not be held by this frame while it is written.
+        del found
+        yield entry
 
 
-def check_stored_message(found: Any) -> StoredMessage:
-    """Check what a message of a log was in its database; raises `InvalidInputError`."""
-    of = getattr(found, "stored", None)
-    if not isinstance(of, StoredMessage):
-        raise InvalidInputError("seq is missing: a message of a log has one")
-    _counter(of.seq, "seq", least=1)
-    _flag(of.inherited, "inherited")
-    _optional_id(of.usage_key, "usage_key")
-    _optional_id(found.parent, "parent_id")
-    return of
-
-
-def check_session_id(value: Any, what: str) -> str:
-    """Return an id under which a session can be named; raises `InvalidInputError`."""
-    name = ids.valid_id(value, what)
-    if name.startswith("@"):
-        raise InvalidInputError(
-            f"{what} begins with @, which names the last session: {name!r}"
-        )
-    return name
-
-
-def check_directory(value: Any, what: str) -> str | None:
-    """Return *value* if it is None or can be a directory; raises `InvalidInputError`."""
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise InvalidInputError(f"{what} must be a string, not {abridged(value)}")
-    if len(value) > MAX_DIRECTORY or codec.readable(value)[1]:
-        raise InvalidInputError(
-            f"{what} must be a path of at most {MAX_DIRECTORY} characters, valid Unicode and "
-            f"without NUL, not {abridged(value)}"
-        )
-    return value
-
-
-def records(item: SourceSession) -> Iterator[Any]:
+def _read(item: SourceSession) -> Iterator[Any]:
     """Yield the messages and problems of a session.
 
     Where its reader fails, that is the last problem: what it read before is imported.
@@ -352,108 +332,116 @@ def reason(error: Exception) -> str:
     return text if len(text) <= MAX_REASON else f"{text[:MAX_REASON]}…"
 
 
-def refused_session(item: SourceSession, error: Exception) -> Problem:
-    """Return the problem that a session is."""
-    return Problem(
-        _path_or_abridged(item.path), f"session {_name(item.source_id)}: {error}"
-    )
-
-
-def refused_message(item: SourceSession, found: Any, error: Exception) -> Problem:
-    """Return the problem that a message is."""
-    name = _name(getattr(getattr(found, "draft", None), "id", None))
+def _refused_message(item: SourceSession, found: Any, error: Exception) -> Problem:
+    name = values.shown(getattr(getattr(found, "draft", None), "id", None))
     return Problem(item.path, f"message {name} of {item.source_id}: {error}")
 
 
-def _columns(item: SourceSession, blobs: list[Blob]) -> dict[str, Any]:
-    title = encode.string(item.title, "title") or ""
-    _one_of(item.title_source, TITLE_SOURCES, "title_source", required=True)
-    if isinstance(item.messages, str | bytes | Mapping) or not hasattr(
-        item.messages, "__iter__"
-    ):
+def _accepted(
+    item: SourceSession, found: Any, seen: set[str]
+) -> tuple[Entry, InvalidInputError | None]:
+    """Return a message as rows, and an error that names the numbers it was refused for.
+
+    Those are in its ``data`` now; None if there are none. Raises `InvalidInputError` for
+    a message that cannot be imported.
+    """
+    stored = None if item.stored is None else _stored_message(found)
+    try:
+        return check_message(found, seen, stored), None
+    except InvalidInputError as error:
+        bounded, names = keep_in_data(found)
+        if not names:
+            raise
+        why = InvalidInputError(f"{error}; imported without {', '.join(names)}")
+        return check_message(bounded, seen, stored), why
+
+
+def check_message(
+    found: Any, seen: set[str], stored: StoredMessage | None = None
+) -> Entry:
+    """Return a message as rows; its id is added to those *seen* before.
+
+    Raises `InvalidInputError`, which names the field.
+    """
+    values.instance(found, SourceMessage, "a message")
+    draft = found.draft
+    values.instance(draft, MessageDraft, "draft")
+    if draft.id is None:
+        raise InvalidInputError("id is missing: the message could not be found again")
+    if isinstance(draft.id, str) and draft.id in seen:
         raise InvalidInputError(
-            f"messages must be an iterable of them, not {abridged(item.messages)}"
+            "id: another message of the session has it; the first one counts"
         )
-    packed = _named("data", codec.pack_data, item.data)
-    data_blob = encode.spill(packed, codec.MSGPACK, blobs)
-    created = _time(item.time_created, "time_created") or 0
-    updated = _time(item.time_updated, "time_updated")
-    return {
-        **{name: encode.string(getattr(item, name), name) for name in _STRINGS},
-        **{name: bounds.integer(getattr(item, name), name) for name in _COUNTS},
-        **{
-            name: _named(name, encode.json_column, getattr(item, name), name)
-            for name in _JSON
-        },
-        "title": title,
-        "model_source": _model_source(item),
-        "title_source": item.title_source if title or item.stored else "derived",
-        "metadata": _named("metadata", encode.json_column, _metadata(item), "metadata"),
-        "time_created": created,
-        "time_updated": created if updated is None else updated,
-        "time_compacting": _time(item.time_compacting, "time_compacting"),
-        "time_archived": _time(item.time_archived, "time_archived"),
-        "data": None if data_blob else packed,
-        "data_blob": data_blob,
-    }
 
+    blobs: list[Blob] = []
+    row = _encoded(encode.encode_message, draft, _SOUND_MESSAGE, blobs)
+    parts = _parts(row, draft, blobs)
+    bounds.usd(row.cost)
+    for dated in (row, *parts):
+        _check_times(dated)
+    _check_place(found)
 
-def _model_source(item: SourceSession) -> str:
-    stated = getattr(item.stored, "model_source", None)
-    return stated or ("derived" if item.model_id is None else "source")
-
-
-def _metadata(item: SourceSession) -> Any:
-    return {} if item.metadata is None else item.metadata
-
-
-def _todos(given: Any) -> tuple[tuple[Any, ...], ...] | None:
-    if given is None:
-        return None
-    rows = []
-    for index, todo in enumerate(_items(given, "todos")):
-        where = f"todos[{index}]"
-        if not isinstance(todo, Todo):
-            raise InvalidInputError(f"{where} must be a Todo, not {abridged(todo)}")
-        rows.append(
-            (
-                encode.string(todo.id, f"{where}.id"),
-                encode.string(todo.content, f"{where}.content") or "",
-                encode.string(todo.status, f"{where}.status") or "pending",
-                encode.string(todo.priority, f"{where}.priority"),
-                _time(todo.time_created, f"{where}.time_created"),
-                _time(todo.time_updated, f"{where}.time_updated"),
-            )
-        )
-    return tuple(rows)
-
-
-def _diffs(given: Any, blobs: list[Blob]) -> tuple[tuple[Any, ...], ...] | None:
-    if given is None:
-        return None
-    rows = tuple(
-        _named(f"diffs[{index}]", diff_row, diff, blobs)
-        for index, diff in enumerate(_items(given, "diffs"))
+    seen.add(row.id)
+    size = sum([blob.size for blob in blobs])
+    size += sum([len(p.text or "") + len(p.data or b"") + _PART_BYTES for p in parts])
+    return Entry(
+        row,
+        parts,
+        tuple(blobs),
+        found.parent,
+        found.usage_id or row.response_id or row.id,
+        tuple(found.labels),
+        found.alias,
+        stored,
+        size,
     )
-    for row in rows:
-        _counter(row[0], "diffs: seq", least=0)
-    if len({row[:2] for row in rows}) != len(rows):
-        raise InvalidInputError("diffs: two of one message name the same path")
-    return rows
+
+
+def _stored_message(found: Any) -> StoredMessage:
+    """Check what a message of a log was in its database; raises `InvalidInputError`."""
+    of = getattr(found, "stored", None)
+    if not isinstance(of, StoredMessage):
+        raise InvalidInputError("seq is missing: a message of a log has one")
+    check_fields(of, _STORED_MESSAGE)
+    values.optional_id(found.parent, "parent_id")
+    return of
+
+
+def _parts(
+    row: MessageRow, draft: MessageDraft, blobs: list[Blob]
+) -> tuple[PartRow, ...]:
+    """Return the parts of a message; one without an id gets the same in every import."""
+    parts = []
+    for idx, given in enumerate(values.items(draft.parts, "parts")):
+        part = given
+        if isinstance(part, PartDraft) and part.id is None:
+            made = row.time_created or 0
+            part = replace(part, id=ids.imported_part_id(row.id, idx, made))
+        parts.append(
+            _encoded(encode.encode_part, part, _SOUND_PART, blobs, f"parts[{idx}]")
+        )
+    if len({part.id for part in parts}) != len(parts):
+        raise InvalidInputError("parts: two of them have the same id")
+    return tuple(parts)
+
+
+def _check_times(row: MessageRow | PartRow) -> None:
+    for name in _TIMES:
+        if (stated := getattr(row, name, None)) is not None:
+            values.time(stated, name)
 
 
 def _check_place(found: SourceMessage) -> None:
     if found.parent is not ...:
-        _optional_id(found.parent, "parent")
+        values.optional_id(found.parent, "parent")
     if found.usage_id is not None and not isinstance(found.usage_id, str):
         raise InvalidInputError(
             f"usage_id must be a string, not {abridged(found.usage_id)}"
         )
-    for name in _items(found.labels, "labels"):
+    for name in values.items(found.labels, "labels"):
         ids.valid_id(name, "a name in labels")
-    if found.copied_from is not None:
-        for name in _items(found.copied_from, "copied_from"):
-            ids.valid_id(name, "copied_from")
+    if found.alias is not None:
+        ids.valid_id(found.alias, "alias")
 
 
 def _encoded(
@@ -472,17 +460,21 @@ def _encoded(
         return encode_one(draft, blobs)
     except InvalidInputError as error:
         names = [where] if where else []
-        if isinstance(draft, type(sound)):
-            names += [
-                field.name
-                for field in fields(sound)
-                if _accepts(
-                    encode_one,
-                    replace(draft, **{field.name: getattr(sound, field.name)}),
-                )
-            ][:1]
+        names += _blamed(encode_one, draft, sound)[:1]
         why = ".".join(names)
         raise type(error)(f"{why}: {error}" if why else str(error)) from None
+
+
+def _blamed(encode_one: Callable[..., Any], draft: Any, sound: Any) -> list[str]:
+    """Return the fields without any one of which a draft would be accepted."""
+    if not isinstance(draft, type(sound)):
+        return []
+    found = []
+    for name in (field.name for field in fields(sound)):
+        mended = replace(draft, **{name: getattr(sound, name)})
+        if _accepts(encode_one, mended):
+            found.append(name)
+    return found
 
 
 def _accepts(encode_one: Callable[..., Any], draft: Any) -> bool:
@@ -491,75 +483,3 @@ def _accepts(encode_one: Callable[..., Any], draft: Any) -> bool:
     except InvalidInputError:
         return False
     return True
-
-
-def _named(what: str, check: Callable[..., Any], *args: Any) -> Any:
-    try:
-        return check(*args)
-    except InvalidInputError as error:
-        kind = CodecError if isinstance(error, CodecError) else InvalidInputError
-        raise kind(f"{what}: {error}") from None
-
-
-def _items(value: Any, what: str) -> tuple[Any, ...] | list[Any]:
-    if isinstance(value, tuple | list):
-        return value
-    raise InvalidInputError(f"{what} must be a sequence, not {abridged(value)}")
-
-
-def _optional_id(value: Any, what: str) -> None:
-    if value is not None:
-        ids.valid_id(value, what)
-
-
-def _one_of(
-    value: Any, allowed: tuple[str, ...], what: str, *, required: bool = False
-) -> None:
-    encode.one_of(value, allowed, what)
-    if required and value is None:
-        raise InvalidInputError(f"{what} is one of {', '.join(allowed)}, not None")
-
-
-def _counter(value: Any, what: str, *, least: int) -> None:
-    if type(value) is not int or not least <= value <= MAX_COUNTER:
-        raise InvalidInputError(
-            f"{what} must be an integer from {least} to {MAX_COUNTER}, not {abridged(value)}"
-        )
-
-
-def _check_times(row: MessageRow | PartRow) -> None:
-    for name in _TIMES:
-        if (stated := getattr(row, name, None)) is not None:
-            _time(stated, name)
-
-
-def _time(value: Any, what: str) -> int | None:
-    # A program's time may be any small number; a large one would spoil every order.
-    return bounds.integer(value, what, least=0, most=bounds.TIME_MOST)
-
-
-def _flag(value: Any, what: str) -> None:
-    if type(value) is not bool:
-        raise InvalidInputError(f"{what} must be true or false, not {abridged(value)}")
-
-
-def _path(value: Any) -> str:
-    """Return the path of a file as the ledger keeps it: bytes that are not UTF-8 are escaped."""
-    if not isinstance(value, str) or not value:
-        raise InvalidInputError(
-            f"path must be a non-empty string, not {abridged(value)}"
-        )
-    return value.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
-
-
-def _path_or_abridged(value: Any) -> str:
-    return value if isinstance(value, str) else abridged(value)
-
-
-def _name(value: Any) -> str:
-    fits = (
-        isinstance(value, str)
-        and value.isprintable()
-        and len(value) <= ids.MAX_ID_BYTES
-    )
-    return value if fits else abridged(value)

@@ -7,93 +7,86 @@ last message that both know. Messages that both know stay as they are here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from sqlalchemy import or_, select
+from sqlalchemy import select
 
 from sessiondb.database.core import Core
-from sessiondb.engine.sql import Statement, p
-from sessiondb.errors import InvalidInputError
+from sessiondb.effects.imports.derived import Derived
+from sessiondb.effects.imports.returned import AppendReturned, CloseReturned
+from sessiondb.effects.imports.run import CheckedSession, Entry, Run
+from sessiondb.engine.sql import Statement, as_list, p, texts
 from sessiondb.importing import checks
-from sessiondb.model import (
-    Imported,
-    MessageDraft,
-    Problem,
-    SourceMessage,
-    SourceSession,
-)
+from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS, Results, Units
+from sessiondb.model import Imported
 from sessiondb.repository import Read
-from sessiondb.schema import message, session
+from sessiondb.schema import message
 
-_OWN = Statement(
-    lambda: select(session.c.id).where(
-        session.c.id == p("source_id"), session.c.time_deleted.is_(None)
-    )
-)
 _KNOWN = Statement(
     lambda: select(message.c.id).where(
-        message.c.session_id == p("session"),
-        or_(message.c.id == p("id"), message.c.id == p("asked")),
+        message.c.session_id == p("sid"), message.c.id.in_(texts("names"))
     )
 )
 
 
-def original(source: SourceSession) -> Read[str | None]:
-    """Return our session that *source* was exported from, or None."""
-    rows = yield _OWN, {"source_id": source.source_id}
-    return rows[0][0] if rows else None
+def take_back(
+    units: Units, checked: CheckedSession, own: str, *, dry_run: bool
+) -> Results:
+    """Append the new messages to session *own*; diverged if the two share none."""
+    item, problems = checked.item, list(checked.problems)
+    new: list[Entry] = []
+    count = shared = 0
+    for entry, is_known in _compared(units.core, own, checks.entries(item, problems)):
+        count += 1
+        shared += is_known
+        new.append(entry)
+        if is_known:
+            # What comes before a message that both know was left out here.
+            new.clear()
 
-
-def bring_back(
-    core: Core, item: SourceSession, own: str, dry_run: bool
-) -> Iterator[Imported | Problem]:
-    """Append the new messages of *item* to session *own*; diverged if they share none."""
-    drafts: dict[str, MessageDraft] = {}
-    problems: list[Problem] = []
-    seen: set[str] = set()
-    for found in checks.records(item):
-        if isinstance(found, Problem):
-            problems.append(found)
-            continue
-        try:
-            accepted, _, _, without = checks.accept_message(found, seen)
-        except InvalidInputError as error:
-            problems.append(checks.refused_message(item, found, error))
-            continue
-        if without is not None:
-            problems.append(checks.refused_message(item, found, without))
-        drafts[str(accepted.draft.id)] = accepted.draft
-    names = list(drafts)
-    shared = next(
-        (
-            n
-            for n in range(len(names), 0, -1)
-            if core.read(_is_known(own, names[n - 1]))
-        ),
-        0,
-    )
-    unit = core.unit()
-    for name in names[shared:]:
-        try:
-            unit.append(own, drafts[name])
-        except (
-            InvalidInputError
-        ) as error:  # what is appended is held to the rules of verbs
-            problems.append(
-                checks.refused_message(item, SourceMessage(drafts[name]), error)
-            )
     yield from problems
-    outcome = "updated" if unit.effects else "unchanged"
-    if not shared and drafts:
+    outcome = "updated" if new else "unchanged"
+    if count and not shared:
         outcome = "diverged"
-    elif not dry_run:
-        core.commit(unit)
-    yield Imported(
-        outcome, own, item.source, item.source_id, len(drafts), tuple(problems)
-    )
+    names = (own, item.source, item.source_id)
+    done = Imported(outcome, *names, count, tuple(problems))
+    if dry_run or outcome == "diverged":
+        yield done
+        return
+
+    run = Run(own, checked, Derived(), messages=count)
+    yield from units.write(run, new, AppendReturned)
+    yield from units.close(run, CloseReturned(run, done.problems), done)
 
 
-def _is_known(own: str, name: str) -> Read[bool]:
-    # OpenCode 1.x has two messages for one of our summaries, the second under its id and an "s".
-    rows = yield _KNOWN, {"session": own, "id": name, "asked": name.removesuffix("s")}
-    return bool(rows)
+def _compared(
+    core: Core, own: str, entries: Iterable[Entry]
+) -> Iterator[tuple[Entry, bool]]:
+    """Yield each message, and whether session *own* has it under one of its names."""
+    for batch in _batches(entries):
+        names = {name for entry in batch for name in _names(entry)}
+        known = core.read(_known(own, names))
+        for entry in batch:
+            yield entry, not known.isdisjoint(_names(entry))
+
+
+def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        batch.append(entry)
+        size += entry.size
+        if len(batch) >= MAX_RECORDS or size >= MAX_BYTES:
+            yield batch
+            batch, size = [], 0
+    yield batch
+
+
+def _names(entry: Entry) -> list[str]:
+    names = (entry.row.id, entry.alias)
+    return [name for name in names if name is not None]
+
+
+def _known(own: str, names: Iterable[str]) -> Read[set[str]]:
+    rows = yield _KNOWN, {"sid": own, "names": as_list(names)}
+    return {name for (name,) in rows}

@@ -86,8 +86,10 @@ class SourceMessage:
     ``parent`` is the id of the message before it in the tree, ``...`` for the
     one yielded just before (the usual case) and None for a root.
     ``copied_from`` is (source_id, message id) of the original, where this is a
-    copy in a fork. ``usage_id`` is what stays the same when the record is
-    copied (a response id, else the original's message id), for counting once.
+    copy in a fork. ``usage_id`` is what stays the same when the record is copied (a
+    response id, else the original's message id), for counting once. ``alias`` is another
+    id under which the message may be known here: where one of our messages is two in
+    another program, the second one has an id of its own.
     ``labels`` are names given to it. With ``stored`` it is written as it was.
     """
 
@@ -96,6 +98,7 @@ class SourceMessage:
     copied_from: tuple[str, str] | None = None
     usage_id: str | None = None
     labels: tuple[str, ...] = ()
+    alias: str | None = None
     stored: StoredMessage | None = None
 
 

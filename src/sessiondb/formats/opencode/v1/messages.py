@@ -77,7 +77,8 @@ class MessagesV1:
             return
 
         copied, usage = origin_of(self._fork, name)
-        made = [SourceMessage(draft, copied_from=copied, usage_id=usage)]
+        alias = _summarised(draft.kind, name)
+        made = [SourceMessage(draft, copied_from=copied, usage_id=usage, alias=alias)]
         # While it is written, a large message must not be held here as well.
         del draft, info, parts
         yield made.pop()
@@ -133,3 +134,14 @@ def with_output(draft: PartDraft, home: Path, named: Any) -> PartDraft:
     if output is None:
         return draft
     return replace(draft, data={**draft.data, OUTPUT_FILE: output})
+
+
+def _summarised(kind: str | None, name: str) -> str | None:
+    """Return the id here of the message that a summary was exported from.
+
+    One of our summaries is two messages in OpenCode 1.x, a prompt that asks for it and an
+    answer; our exporter names the answer by the id and an "s".
+    """
+    if kind == "compaction" and name.endswith("s"):
+        return name[:-1] or None
+    return None

@@ -1,0 +1,60 @@
+"""The last step of an import: a session is complete, and its source's state is noted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from sessiondb.effects.imports.run import Run
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import upsert_text
+from sessiondb.model import Problem
+from sessiondb.schema import import_ledger
+from sessiondb.schema.rows import LEDGER
+
+#: Problems of one session that the ledger keeps.
+MAX_NOTED = 1000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CloseImport:
+    """Complete an imported session, and list it."""
+
+    verb = "import"
+    run: Run
+    problems: tuple[Problem, ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; a no-op if the session was deleted since."""
+        run = self.run
+        if run.is_gone(tx):
+            return
+        run.policy.close(tx, run)
+        cut = (Problem(run.given.ledger, why) for why in run.problems)
+        note(tx, run, (*self.problems, *cut))
+
+
+def note(tx: Transaction, run: Run, problems: tuple[Problem, ...]) -> None:
+    """Note in the ledger what was read of a session: only another digest is read again.
+
+    An entry with problems is read again in any case: what could not be read may have
+    been mended without leaving a trace in size and time.
+    """
+    item = run.given.item
+    noted = [
+        {"source": problem.source, "line": problem.line, "why": problem.why}
+        for problem in problems[:MAX_NOTED]
+    ]
+    values: dict[str, Any] = {
+        "source": item.source,
+        "path": run.given.ledger,
+        "size": item.size,
+        "mtime_ns": item.mtime_ns,
+        "offset": run.messages,
+        "digest": item.digest,
+        "problems": json.dumps(noted) if noted else None,
+        "time_imported": tx.now,
+    }
+    row = tuple(values[name] for name in LEDGER)
+    tx.connection.execute(upsert_text(import_ledger, LEDGER), row)

@@ -1,0 +1,308 @@
+"""The policy for foreign sources: a session is derived from what its source says now.
+
+A session is known by its source and source id, and its messages by theirs. Places,
+turns and usage keys are computed from the run, so they are the same in every import.
+The source wins, except over what the user set here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import and_, func, select, text, update
+
+from sessiondb import codec, ids
+from sessiondb.effects import ownership
+from sessiondb.effects.imports import lists
+from sessiondb.effects.imports.family import may_have_child, root_of
+from sessiondb.effects.imports.messages import is_bare, seq_by_id
+from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
+from sessiondb.effects.imports.session import BY_SOURCE, MODEL, UNBURY, refresh_model
+from sessiondb.effects.results import fill_call, filled_call
+from sessiondb.effects.session import free_slug
+from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.schema import message, session
+from sessiondb.schema.rows import PartRow
+
+_IS_TAKEN = Statement(lambda: select(session.c.id).where(session.c.id == p("sid")))
+_FREE_SOURCE = Statement(
+    lambda: (
+        update(session)
+        .where(session.c.id == p("sid"))
+        .values(source_id=None, time_imported=None)
+    )
+)
+_MERGED = (
+    "title title_source version agent provider_id model_id model_source "
+    "summary_additions summary_deletions summary_files summary_diffs share_url revert "
+    "permission time_compacting data data_blob"
+).split()
+_STORED = Statement(
+    lambda: select(*(session.c[name] for name in _MERGED)).where(
+        session.c.id == p("sid")
+    )
+)
+_MERGE = update_of(session, " ".join(_MERGED), session.c.id == p("sid"))
+# Forks keep what they copied, but stay copies: what is counted once is found by its key.
+_RENAME_COPIES = update_of(
+    message,
+    "usage_key",
+    message.c.usage_key == p("old"),
+    message.c.id == p("mid"),
+    message.c.seq == p("at"),
+    message.c.inherited == text("1"),
+)
+_there = message.alias("there")
+_COMMON = Statement(
+    lambda: (
+        select(func.max(message.c.seq))
+        .join(_there, and_(_there.c.seq == message.c.seq, _there.c.id == message.c.id))
+        .where(message.c.session_id == p("sid"), _there.c.session_id == p("above"))
+    )
+)
+_CLOSED = "leaf_seq time_updated time_importing parent_seq call_id".split()
+_FACTS = Statement(
+    lambda: select(session.c.parent_id, *(session.c[name] for name in _CLOSED)).where(
+        session.c.id == p("sid")
+    )
+)
+_CLOSE = update_of(session, " ".join(_CLOSED), session.c.id == p("sid"))
+_LAST_TIME = Statement(
+    lambda: select(func.max(message.c.time_created)).where(
+        message.c.session_id == p("sid")
+    )
+)
+
+
+def _keep_model(old: Mapping[str, Any], new: dict[str, Any]) -> None:
+    """Let the model of a stored session stay in *new*, unless the source states another.
+
+    A model that the caller set here wins; a derived one is derived again when the import ends.
+    """
+    kept = old["model_source"]
+    stays = kept == "caller" != new["model_source"]
+    if stays or new["model_source"] == "derived" == kept:
+        new.update({name: old[name] for name in MODEL})
+
+
+@dataclass(slots=True)
+class Derived:
+    """The rules of a foreign source.
+
+    With *supersedes*, the id of a session that was continued here, the source's state
+    becomes a fork of it, takes over its name, and is what follows the source from then on.
+    """
+
+    supersedes: str | None = None
+    children_know_id: bool = False
+    states_cuts: bool = False
+
+    # -- the row -------------------------------------------------------------
+
+    def find(self, tx: Transaction, run: Run) -> str | None:
+        """Return the session that the source names, with its tombstone lifted."""
+        buried = tx.run(UNBURY, **run.name).rowcount > 0
+        # Forks that its removal detached name it by its id here.
+        self.children_know_id = buried and self.supersedes is None
+        if self.supersedes is not None:
+            tx.run(_FREE_SOURCE, sid=self.supersedes)
+        row = tx.one(BY_SOURCE, **run.name)
+        return None if row is None else str(row[0])
+
+    def new_row(self, tx: Transaction, run: Run, project_id: str) -> dict[str, Any]:
+        """Return the columns of a new session: its own id, its family, its slug."""
+        session_id = run.session_id
+        if tx.one(_IS_TAKEN, sid=session_id) is not None:
+            # It was continued here, the source's state became a fork, and that was removed.
+            session_id = ids.new_session_id()
+
+        parent_id = self.supersedes or self.find_parent(tx, run)
+        if self.supersedes is None and parent_id is not None:
+            parent_id = parent_id if may_have_child(tx, parent_id) else None
+        relation = "fork" if self.supersedes else run.given.item.relation
+        return {
+            "id": session_id,
+            "parent_id": parent_id,
+            "relation": relation,
+            "root_id": session_id if parent_id is None else root_of(tx, parent_id),
+            "slug": free_slug(tx, project_id, session_id),
+            "source_id": run.given.item.source_id,
+            "time_imported": tx.now,
+        }
+
+    def update_row(self, tx: Transaction, run: Run) -> None:
+        """Take over the columns of the source; a title and a model set here stay."""
+        old = dict(zip(_MERGED, tx.one(_STORED, sid=run.session_id), strict=True))
+        new = {name: run.given.columns[name] for name in _MERGED}
+        if old["title_source"] == "user" or (old["title"] and not new["title"]):
+            new["title"], new["title_source"] = old["title"], old["title_source"]
+        _keep_model(old, new)
+        if new == old:
+            return
+
+        if old["data_blob"] and old["data_blob"] != new["data_blob"]:
+            tx.loose.add(old["data_blob"])
+        tx.run(_MERGE, sid=run.session_id, **new)
+        refresh_model(tx, run.session_id, new)
+        run.changed = True
+
+    def find_parent(self, tx: Transaction, run: Run) -> str | None:
+        """Return the parent that the source names; None also if it is not here yet."""
+        item = run.given.item
+        if item.parent_source_id is None or self.supersedes is not None:
+            return None
+        row = tx.one(BY_SOURCE, source=item.source, source_id=item.parent_source_id)
+        return None if row is None else str(row[0])
+
+    # -- messages ------------------------------------------------------------
+
+    def may_hold_copies(self, tx: Transaction, state: SessionState) -> bool:  # noqa: ARG002
+        """Return False: every message of a foreign session has a usage key."""
+        return False
+
+    def place(self, to: Writing, entry: Entry, here: Here | None) -> Placed:
+        """Compute the place of a message from the records before it."""
+        run, state = to.run, to.state
+        parent, turn = run.last
+        if entry.parent is None:
+            parent, turn = None, None
+        elif entry.parent is not ...:
+            parent, turn = run.places.get(entry.parent, run.last)
+
+        row = entry.row
+        if row.time_created is None:
+            row = row._replace(time_created=state.time_created)
+        if row.turn_id is not None or row.role == "user":
+            turn = row.turn_id or row.id
+        seq, inherited, key = state.last_seq + 1, 0, None
+        if here is not None:
+            seq, inherited = here.columns["seq"], here.columns["inherited"]
+            # A reader that sees a copy without its original does not know that it is one.
+            if inherited and entry.usage_id == row.id:
+                key = here.columns["usage_key"]
+        if key is None:
+            source, made = run.given.item.source, row.time_created
+            key = codec.usage_key(
+                source, entry.usage_id, row.model_id, made, row.tokens
+            )
+        return Placed(row, entry.parts, seq, parent, turn, key, inherited, True)
+
+    def revise(self, to: Writing, placed: Placed, here: Here) -> Placed | None:
+        """Return the message of the source if it differs from the stored one."""
+        tx, run, _ = to
+        stored, by_id = here.columns, {row.id: row for row in here.parts}
+        parts = tuple(
+            _as_stored(to, by_id.get(item.id), _dated(item, placed))
+            for item in placed.parts
+        )
+        placed = placed._replace(parts=parts)
+        same_row = placed.values(run.session_id) == tuple(stored.values())
+        if same_row and parts == here.parts:
+            return None
+
+        if stored["usage_key"] not in (None, placed.usage_key):
+            tx.run(
+                _RENAME_COPIES,
+                old=stored["usage_key"],
+                usage_key=placed.usage_key,
+                mid=placed.row.id,
+                at=placed.seq,
+            )
+        return placed
+
+    def result(
+        self, to: Writing, placed: Placed, item: PartRow, here: Here | None
+    ) -> PartRow:
+        """Give the text of a result to its call, if it is the first one on the path."""
+        if is_bare(item):
+            return item
+        # A result that gave its text to a call before does so again.
+        again = here is not None and any(
+            row.type == "tool-result" and row.call_id == item.call_id and is_bare(row)
+            for row in here.parts
+        )
+        dated = _dated(item, placed)
+        return fill_call(to.tx, to.state, placed.parent_seq, dated, again=again)
+
+    # -- the end -------------------------------------------------------------
+
+    def close(self, tx: Transaction, run: Run) -> None:
+        """Take over leaf, time and lists of the source; its place in the parent."""
+        item, state = run.given.item, tx.peek(run.session_id)
+        run.changed |= lists.replace_changed(tx, run)
+        leaf = seq_by_id(tx, state.id, item.leaf)
+        if leaf is None:
+            leaf = run.last[0]
+
+        parent_id, *old = tx.one(_FACTS, sid=state.id)
+        before = dict(zip(_CLOSED, old, strict=True))
+        used = item.time_updated
+        if used is None:
+            used = tx.one(_LAST_TIME, sid=state.id)[0]
+        new = {
+            "leaf_seq": leaf,
+            "time_updated": before["time_updated"] if used is None else used,
+            "time_importing": None,
+            "parent_seq": self._cut(tx, run, parent_id, before["parent_seq"]),
+            "call_id": run.given.columns["call_id"] or before["call_id"],
+        }
+        if new != before:
+            run.changed = True
+            tx.run(_CLOSE, sid=state.id, **new)
+        if run.changed:
+            tx.session(state.id)
+            state.leaf_seq, state.time_updated = leaf, new["time_updated"]
+            state.time_importing = None
+        ownership.derive_model(tx, state.id)
+
+    def _cut(
+        self, tx: Transaction, run: Run, parent_id: str | None, known: int | None
+    ) -> int | None:
+        """Return the parent's message that the session begins after, None if unknown."""
+        if parent_id is None:
+            return known
+        stated = seq_by_id(tx, parent_id, run.given.item.parent_message)
+        if stated is not None or known is not None:
+            return known if stated is None else stated
+        if tx.peek(run.session_id).relation != "fork":
+            return None
+        common: int | None = tx.one(_COMMON, sid=run.session_id, above=parent_id)[0]
+        return common
+
+
+def _dated(item: PartRow, placed: Placed) -> PartRow:
+    """Return a part with the times that it is stored with."""
+    created, updated = item.time_created, item.time_updated
+    if created is not None and updated is not None:
+        return item
+    made = placed.row.time_created if created is None else created
+    return item._replace(
+        time_created=made, time_updated=made if updated is None else updated
+    )
+
+
+def _as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
+    """Return a part as it is stored if it did not change: a result's text is stored once."""
+    if old is None or (old.type, old.call_id) != (item.type, item.call_id):
+        return item
+
+    if item.type == "tool" and old.settled and not item.settled:
+        return _with_result(old, item)
+    if item.type == "tool-result" and is_bare(old):
+        shared = filled_call(to.tx, to.state.id, item)
+        return item._replace(text=None, text_blob=None) if shared else item
+    return item
+
+
+def _with_result(old: PartRow, item: PartRow) -> PartRow:
+    """Return a call of the source with the result that another record of it gave before."""
+    names = "status outcome text text_blob time_updated time_ended".split()
+    kept = {name: getattr(old, name) for name in names}
+    exact = codec.unpack(old.data).get(codec.EXACT)
+    if exact is not None and item.data_blob is None:
+        data = {**codec.unpack(item.data), codec.EXACT: exact}
+        kept["data"] = codec.pack_data(data)
+    return item._replace(**kept)

@@ -1,0 +1,280 @@
+"""Families of imported sessions: parents, roots and cuts.
+
+A child whose parent is here is linked when its row is made. One that comes before its
+parent waits under the name of it, and the transaction that makes the parent links the
+two, in one pass at its end. A link never makes a cycle, nor a chain that a cascade of
+SQLite's could not delete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select, text, update
+
+from sessiondb.effects import ownership
+from sessiondb.effects.imports.run import Run
+from sessiondb.effects.session import MAX_CHAIN
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
+from sessiondb.schema import import_ledger, message, session
+
+_FAMILY = Statement(
+    lambda: select(session.c.parent_id, session.c.root_id).where(
+        session.c.id == p("sid")
+    )
+)
+_CHILDREN = Statement(
+    lambda: select(session.c.id).where(session.c.parent_id == p("sid"))
+)
+_child, _parent = session.alias("child"), session.alias("parent")
+_COLUMNS = (
+    _child.c.id,
+    _parent.c.id,
+    _child.c.parent_source_id,
+    _child.c.relation,
+    _child.c.source,
+    _child.c.source_id,
+    _child.c.time_imported.is_not(None) & _child.c.time_detached.is_(None),
+)
+_waits = (
+    _child.c.parent_source_id.is_not(None)
+    & _child.c.parent_id.is_(None)
+    & _child.c.time_deleted.is_(None)
+    & _parent.c.time_deleted.is_(None)
+)
+_same_source = (_child.c.source == _parent.c.source) & (
+    _child.c.parent_source_id == _parent.c.source_id
+)
+_BY_SOURCE = Statement(
+    lambda: (
+        select(*_COLUMNS)
+        .join_from(_parent, _child, _same_source)
+        .where(_parent.c.id == p("sid"), _waits)
+    )
+)
+#: Forks that a removal detached, and children in a log, name their parent by its id here.
+_BY_ID = Statement(
+    lambda: (
+        select(*_COLUMNS)
+        .join_from(_child, _parent, _parent.c.id == _child.c.parent_source_id)
+        .where(_parent.c.id.in_(texts("ids")), _waits)
+        .order_by(_child.c.rid)
+    )
+)
+_ORPHAN = Statement(
+    lambda: (
+        select(*_COLUMNS)
+        .join_from(_child, _parent, _parent.c.id == p("parent"))
+        .where(_child.c.id == p("sid"), _child.c.parent_id.is_(None))
+    )
+)
+_LINK = update_of(
+    session, "parent_id relation parent_source_id", session.c.id == p("sid")
+)
+_ROOT = update_of(session, "root_id", session.c.id == p("sid"))
+_ROWS = Statement(
+    lambda: select(
+        message.c.seq, message.c.id, message.c.time_created, message.c.usage_key
+    ).where(message.c.session_id == p("sid"))
+)
+
+
+def _branched() -> Any:
+    mine, theirs = message.alias("mine"), message.alias("theirs")
+    same = (
+        select(theirs.c.seq)
+        .join_from(mine, theirs, theirs.c.id == mine.c.id)
+        .where(mine.c.session_id == session.c.id, mine.c.seq == session.c.parent_seq)
+        .where(theirs.c.session_id == session.c.parent_id)
+    )
+    return (
+        session.update()
+        .values(parent_seq=same.scalar_subquery())
+        .where(
+            session.c.id == p("sid"),
+            session.c.relation == text("'fork'"),
+            same.exists(),
+        )
+    )
+
+
+#: Where a fork begins is a place in its parent, which may number its messages otherwise here.
+_BRANCHED = Statement(_branched)
+
+
+def _copied() -> Any:
+    other = message.alias("other")
+    same = (
+        (other.c.session_id == p("parent"))
+        & (other.c.id == message.c.id)
+        & (other.c.time_created == message.c.time_created)
+    )
+    return select(message.c.seq).where(
+        message.c.session_id == p("sid"),
+        message.c.inherited == text("0"),
+        message.c.usage_key.is_(None),
+        select(other.c.rid).where(same, other.c.seq == message.c.seq).exists(),
+    )
+
+
+_COPIED = Statement(_copied)
+# An entry without offset is read again, whatever its digest says.
+_READ_AGAIN = Statement(
+    lambda: (
+        update(import_ledger)
+        .where(
+            import_ledger.c.source == p("source"),
+            func.substr(import_ledger.c.path, -func.length(p("tail"))) == p("tail"),
+        )
+        .values(offset=None)
+    )
+)
+
+
+class Waiting(NamedTuple):
+    """A child without a parent, and the session that it names as one.
+
+    ``follows``: it was imported, and nothing was added to it here.
+    """
+
+    child: str
+    parent: str
+    named: str | None
+    relation: str | None
+    source: str
+    source_id: str | None
+    follows: bool
+
+
+def above(tx: Transaction, session_id: str) -> list[str]:
+    """Return the ancestors of a session, nearest first."""
+    chain: list[str] = []
+    row = tx.one(_FAMILY, sid=session_id)
+    while row and row[0] and row[0] not in chain:
+        chain.append(row[0])
+        row = tx.one(_FAMILY, sid=row[0])
+    return chain
+
+
+def below(tx: Transaction, session_id: str) -> list[list[str]]:
+    """Return a session and its descendants, by level."""
+    levels, seen = [[session_id]], {session_id}
+    while levels[-1]:
+        found: list[str] = []
+        for sid in levels[-1]:
+            found += (row[0] for row in tx.run(_CHILDREN, sid=sid).fetchall())
+        levels.append([sid for sid in found if sid not in seen])
+        seen.update(found)
+    return levels[:-1]
+
+
+def root_of(tx: Transaction, session_id: str) -> str:
+    """Return the root of a session that is here."""
+    return str(tx.one(_FAMILY, sid=session_id)[1])
+
+
+def may_have_child(tx: Transaction, parent: str) -> bool:
+    """Return whether a new session below *parent* keeps the chain short enough."""
+    return len(above(tx, parent)) + 1 < MAX_CHAIN
+
+
+def match_cut(tx: Transaction, session_id: str) -> None:
+    """Let a fork begin at the same message of its parent, whatever its seq is here."""
+    tx.run(_BRANCHED, sid=session_id)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkFamilies:
+    """Link the sessions that a transaction opened to their parents and children."""
+
+    verb = "import"
+    runs: tuple[Run, ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; a link that is left out is a problem, and is tried again."""
+        opened = {run.session_id: run for run in self.runs if not run.is_gone(tx)}
+        for run in opened.values():
+            run.problems.clear()
+
+        # One parent for each child, the first that is found.
+        found: dict[str, Waiting] = {}
+        for waiting in self._waiting(tx, opened):
+            found.setdefault(waiting.child, waiting)
+        for waiting in found.values():
+            about = opened.get(waiting.child) or opened[waiting.parent]
+            why = self._refused(tx, waiting)
+            if why is None:
+                self._link(tx, waiting, about)
+            else:
+                about.problems.append(f"{why}: not linked")
+                _read_again(tx, about.given.item.source, about.given.ledger)
+
+    def _waiting(self, tx: Transaction, opened: dict[str, Run]) -> Iterator[Waiting]:
+        for sid, run in opened.items():
+            parent = None if run.made else run.policy.find_parent(tx, run)
+            if parent is not None:
+                rows = tx.run(_ORPHAN, sid=sid, parent=parent).fetchall()
+                # The source may name a parent, and a relation, that it did not know before.
+                relation = run.given.item.relation
+                yield from (Waiting(*row)._replace(relation=relation) for row in rows)
+            yield from map(Waiting._make, tx.run(_BY_SOURCE, sid=sid).fetchall())
+
+        known = [sid for sid, run in opened.items() if run.policy.children_know_id]
+        if known:
+            rows = tx.run(_BY_ID, ids=as_list(known)).fetchall()
+            yield from map(Waiting._make, rows)
+
+    def _refused(self, tx: Transaction, waiting: Waiting) -> str | None:
+        """Return why a link must be left out; None if it can be made."""
+        child, parent = waiting.child, waiting.parent
+        chain = above(tx, parent)
+        if child in (parent, *chain):
+            return f"session {child} is above its parent {parent}"
+        if len(chain) + len(below(tx, child)) >= MAX_CHAIN:
+            return (
+                f"session {child} would be part of a chain of more than "
+                f"{MAX_CHAIN} parents"
+            )
+        return None
+
+    def _link(self, tx: Transaction, waiting: Waiting, about: Run) -> None:
+        child, parent = waiting.child, waiting.parent
+        by_id = waiting.named == parent
+        kept = None if by_id else waiting.named
+        names = {"relation": waiting.relation, "parent_source_id": kept}
+        tx.run(_LINK, sid=child, parent_id=parent, **names)
+        about.changed = True
+
+        self._move(tx, child, root_of(tx, parent))
+        if waiting.relation == "fork":
+            match_cut(tx, child)
+            self._mark_copies(tx, child, parent)
+        if waiting.follows and not about.policy.states_cuts:
+            # The source says where the child was cut: read it again next time.
+            _read_again(tx, waiting.source, f"#{waiting.source_id}")
+
+    def _move(self, tx: Transaction, child: str, root_id: str) -> None:
+        """Give a session and all below it another root, and settle their copies."""
+        lost: list[ownership.UsageClass] = []
+        for level in below(tx, child):
+            for sid in level:
+                tx.run(_ROOT, sid=sid, root_id=root_id)
+                if sid in tx.states:
+                    tx.states[sid].root_id = root_id
+                rows = tx.run(_ROWS, sid=sid).fetchall()
+                lost += (ownership.UsageClass(root_id, *row) for row in rows)
+        ownership.recount(tx, ownership.assign_owner(tx, lost))
+
+    def _mark_copies(self, tx: Transaction, child: str, parent: str) -> None:
+        copied = tx.run(_COPIED, sid=child, parent=parent).fetchall()
+        for (seq,) in copied:
+            ownership.mark(tx, child, seq, 1)
+        ownership.recount(tx, [child] if copied else [])
+
+
+def _read_again(tx: Transaction, source: str, tail: str) -> None:
+    """Have the sessions read again whose entry in the ledger ends with *tail*."""
+    tx.run(_READ_AGAIN, source=source, tail=tail)

@@ -1,0 +1,80 @@
+"""The lists of an imported session: its todos, and the files that it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import delete, select
+
+from sessiondb.effects.imports.run import Run
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, p, upsert_text
+from sessiondb.schema import file_diff, todo
+from sessiondb.schema.rows import FILE_DIFF, TODO
+
+_TODOS = Statement(
+    lambda: (
+        select(todo.c.id, todo.c.content, todo.c.status, todo.c.priority)
+        .where(todo.c.session_id == p("sid"))
+        .order_by(todo.c.position)
+    )
+)
+_CLEAR_TODOS = Statement(lambda: delete(todo).where(todo.c.session_id == p("sid")))
+_DIFFS = Statement(
+    lambda: (
+        select(*(file_diff.c[name] for name in FILE_DIFF[1:]))
+        .where(file_diff.c.session_id == p("sid"))
+        .order_by(file_diff.c.rid)
+    )
+)
+_DIFF_BLOBS = Statement(
+    lambda: select(file_diff.c.before_blob, file_diff.c.after_blob).where(
+        file_diff.c.session_id == p("sid")
+    )
+)
+_CLEAR_DIFFS = Statement(
+    lambda: delete(file_diff).where(file_diff.c.session_id == p("sid"))
+)
+
+
+def replace_changed(tx: Transaction, run: Run) -> bool:
+    """Replace each list that the source has and that differs; return whether one did."""
+    given, session_id = run.given, run.session_id
+    changed = False
+    if given.todos is not None:
+        todos = map(tuple, tx.run(_TODOS, sid=session_id))
+        if list(todos) != [row[:4] for row in given.todos]:
+            write_todos(tx, session_id, given.todos)
+            changed = True
+
+    if given.diffs is not None:
+        diffs = map(tuple, tx.run(_DIFFS, sid=session_id))
+        if tuple(diffs) != given.diffs:
+            write_diffs(tx, run, given.diffs)
+            changed = True
+    return changed
+
+
+def write_todos(
+    tx: Transaction, session_id: str, rows: Iterable[Sequence[Any]]
+) -> None:
+    """Replace the todos of a session by *rows*, which begin with ``id``."""
+    tx.run(_CLEAR_TODOS, sid=session_id)
+    for position, (*columns, created, updated) in enumerate(rows):
+        made = created or tx.now
+        place = (session_id, position)
+        tx.insert(todo, TODO, (*place, *columns, made, updated or made))
+
+
+def write_diffs(tx: Transaction, run: Run, rows: Iterable[Sequence[Any]]) -> None:
+    """Replace the diffs of a session by *rows*, which begin with ``seq``."""
+    before = tx.run(_DIFF_BLOBS, sid=run.session_id).fetchall()
+    tx.loose.update(name for row in before for name in row if name)
+    tx.insert_blobs(run.given.diff_blobs)
+    tx.run(_CLEAR_DIFFS, sid=run.session_id)
+
+    # Of two diffs that a damaged log has at one place the last one stays.
+    sql = upsert_text(file_diff, FILE_DIFF)
+    for row in rows:
+        tx.connection.execute(sql, (run.session_id, *row))

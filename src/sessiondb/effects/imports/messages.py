@@ -1,0 +1,272 @@
+"""The messages of an import: matched by id, inserted or replaced in place.
+
+A message that vanished from its source stays, off the live path. Whether a message is
+a copy that is counted elsewhere is decided once at the end of each transaction, for all
+sessions in it: to decide it per session would read every copy again for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import delete, func, select, text
+
+from sessiondb.effects import ownership
+from sessiondb.effects.imports.run import (
+    Entry,
+    Here,
+    Placed,
+    Position,
+    Run,
+    Writing,
+)
+from sessiondb.effects.message import insert_message, insert_part
+from sessiondb.effects.ownership import UsageClass
+from sessiondb.effects.session import put_label
+from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
+from sessiondb.schema import label, message, part
+from sessiondb.schema.rows import MESSAGE, PART, PartRow
+
+_at = (message.c.session_id == p("sid"), message.c.seq == p("at"))
+_parts_at = (part.c.session_id == p("sid"), part.c.seq == p("at"))
+_MATCH = Statement(
+    lambda: select(*(message.c[name] for name in MESSAGE)).where(
+        message.c.session_id == p("sid"), message.c.id == p("mid")
+    )
+)
+_PARTS = Statement(
+    lambda: (
+        select(*(part.c[name] for name in PART)).where(*_parts_at).order_by(part.c.idx)
+    )
+)
+#: What a message keeps for good, however often it is imported.
+_FIXED = ("session_id", "seq", "id", "inherited")
+_REPLACED = [name for name in MESSAGE if name not in _FIXED]
+_REPLACE = update_of(message, " ".join(_REPLACED), *_at)
+_RELINK = update_of(message, "parent_seq turn_id", *_at)
+_DROP_PARTS = Statement(lambda: delete(part).where(*_parts_at))
+_SEQ = Statement(
+    lambda: select(message.c.seq).where(
+        message.c.session_id == p("sid"), message.c.id == p("mid")
+    )
+)
+_LABELLED = Statement(
+    lambda: select(label.c.seq).where(
+        label.c.session_id == p("sid"), label.c.label == p("name")
+    )
+)
+_SHARED_KEYS = Statement(
+    lambda: (
+        select(message.c.usage_key)
+        .where(message.c.usage_key.in_(texts("keys")))
+        .group_by(message.c.usage_key)
+        .having(func.count() > text("1"))
+    )
+)
+
+
+def seq_by_id(tx: Transaction, session_id: str, message_id: str | None) -> int | None:
+    """Return the seq of a message; None if the session does not have it."""
+    if message_id is None:
+        return None
+    row = tx.one(_SEQ, sid=session_id, mid=message_id)
+    return None if row is None else int(row[0])
+
+
+def is_bare(row: PartRow) -> bool:
+    """Return whether a part has no text of its own."""
+    return row.text is None and row.text_blob is None
+
+
+@dataclass(slots=True, eq=False)
+class WriteBatch:
+    """Write some messages of an import.
+
+    ``copies`` are the written messages whose other copies must be settled, by what
+    identifies them, ``new`` those that may have copies, by usage key.
+    """
+
+    verb = "import"
+    run: Run
+    entries: tuple[Entry, ...]
+    copies: dict[Any, UsageClass] = field(default_factory=dict)
+    new: dict[str, UsageClass] = field(default_factory=dict)
+    _begun: tuple[int, Position, int] | None = None
+    _forked: bool = False
+
+    def apply(self, tx: Transaction) -> None:
+        """Write them; changed records are updated in place."""
+        run = self.run
+        self.copies, self.new = {}, {}
+        if run.is_gone(tx):
+            return
+
+        # The run moves along while it writes; a batch that is tried again begins again.
+        self._begun = self._begun or (run.messages, run.last, run.tail)
+        run.messages, run.last, run.tail = self._begun
+        state = tx.peek(run.session_id)
+        run.fresh = run.fresh and run.tail == state.last_seq
+        self._forked = run.policy.may_hold_copies(tx, state)
+
+        to = Writing(tx, run, state)
+        for entry in self.entries:
+            self._write(to, entry)
+        run.tail = state.last_seq
+
+    def _write(self, to: Writing, entry: Entry) -> None:
+        tx, run, state = to
+        here = None if run.fresh else _stored(tx, state.id, entry.row.id)
+        placed = run.policy.place(to, entry, here)
+        if here is None:
+            self._insert(to, entry, placed)
+        else:
+            self._update(to, entry, placed, here)
+
+        for name in entry.labels:
+            self._label(tx, state.id, placed.seq, name)
+        run.last = run.places[placed.row.id] = (placed.seq, placed.turn_id)
+        run.messages += 1
+
+    def _insert(self, to: Writing, entry: Entry, placed: Placed) -> None:
+        tx, _, state = to
+        tx.insert_blobs(entry.blobs)
+        insert_message(
+            tx,
+            state.id,
+            placed.seq,
+            placed.row,
+            parent_seq=placed.parent_seq,
+            turn_id=placed.turn_id,
+            key=placed.usage_key,
+            inherited=placed.inherited,
+        )
+        state.last_seq = placed.seq
+        self._changed(to, placed.seq)
+        self._insert_parts(to, placed, None)
+        self._count(state, placed, placed.usage_key)
+
+    def _update(self, to: Writing, entry: Entry, placed: Placed, here: Here) -> None:
+        tx, run, state = to
+        revised = run.policy.revise(to, placed, here)
+        if revised is None:
+            return
+
+        run.changed = True
+        old = here.columns
+        new = dict(zip(MESSAGE, revised.values(state.id), strict=True))
+        place = {"parent_seq": revised.parent_seq, "turn_id": revised.turn_id}
+        if revised.parts == here.parts and new == {**old, **place}:
+            tx.run(_RELINK, sid=state.id, at=revised.seq, **place)
+            return
+
+        tx.loose.update(_blobs_of(here))
+        tx.insert_blobs(entry.blobs)
+        values = {name: new[name] for name in _REPLACED}
+        tx.run(_REPLACE, sid=state.id, at=revised.seq, **values)
+        tx.run(_DROP_PARTS, sid=state.id, at=revised.seq)
+        tx.forget_rids()
+        self._changed(to, revised.seq)
+        self._insert_parts(to, revised, here)
+        for key in {old["usage_key"], revised.usage_key}:
+            self._count(state, revised, key)
+
+    def _changed(self, to: Writing, seq: int) -> None:
+        tx, run, state = to
+        tx.session(state.id)
+        state.first_new_seq = min(state.first_new_seq or seq, seq)
+        run.changed = True
+
+    def _insert_parts(self, to: Writing, placed: Placed, here: Here | None) -> None:
+        tx, run, state = to
+        for idx, given in enumerate(placed.parts):
+            item = given
+            if item.type == "tool-result":
+                item = run.policy.result(to, placed, item, here)
+            insert_part(
+                tx,
+                state.id,
+                placed.seq,
+                idx,
+                item,
+                complete=placed.complete,
+                inherited=placed.inherited,
+                made=placed.row.time_created,
+            )
+
+    def _label(self, tx: Transaction, session_id: str, seq: int, name: str) -> None:
+        """Take over a label of the source; a name that exists here stays as it is."""
+        if tx.one(_LABELLED, sid=session_id, name=name) is None:
+            put_label(tx, session_id, seq, name)
+            self.run.changed = True
+
+    def _count(self, state: SessionState, placed: Placed, key: str | None) -> None:
+        """Remember a message whose copies, if there are any, must be settled."""
+        when = placed.row.time_created or 0
+        lost = UsageClass(state.root_id, placed.seq, placed.row.id, when, key)
+        if placed.inherited or self._forked:
+            self.copies[key or lost] = lost
+        elif key is None:
+            return
+        elif self.run.fresh:
+            self.new[key] = lost
+        else:
+            self.copies[key] = lost
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountOnce:
+    """Settle which copy of each written message is counted, and make the counters.
+
+    The last effect of a transaction: *batches* and *closed* are those of all sessions
+    in it, so a message that many of them copied is settled once.
+    """
+
+    verb = "import"
+    batches: tuple[WriteBatch, ...]
+    closed: tuple[Run, ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it."""
+        copies: dict[Any, UsageClass] = {}
+        new: dict[str, UsageClass] = {}
+        for batch in self.batches:
+            copies |= batch.copies
+            new |= batch.new
+        if new:
+            found = tx.run(_SHARED_KEYS, keys=as_list(new)).fetchall()
+            copies |= {key: new[key] for (key,) in found}
+
+        touched = ownership.assign_owner(tx, copies.values())
+        touched |= set(self._visible(tx))
+        touched |= {run.session_id for run in self.closed if _is_counted(run)}
+        ownership.recount(tx, touched)
+
+    def _visible(self, tx: Transaction) -> Iterable[str]:
+        """Yield the sessions that are read while an import of many transactions updates them."""
+        for batch in self.batches:
+            written = batch.copies or batch.new
+            if written and tx.peek(batch.run.session_id).time_importing is None:
+                yield batch.run.session_id
+
+
+def _is_counted(run: Run) -> bool:
+    return run.changed and not run.gone
+
+
+def _stored(tx: Transaction, session_id: str, message_id: str) -> Here | None:
+    row = tx.one(_MATCH, sid=session_id, mid=message_id)
+    if row is None:
+        return None
+    columns = dict(zip(MESSAGE, row, strict=True))
+    found = tx.run(_PARTS, sid=session_id, at=columns["seq"]).fetchall()
+    return Here(columns, tuple(map(PartRow.of, found)))
+
+
+def _blobs_of(here: Here) -> list[str]:
+    hashes = [here.columns["data_blob"]]
+    for row in here.parts:
+        hashes += (row.text_blob, row.input_blob, row.data_blob)
+    return [name for name in hashes if name]

@@ -1,0 +1,371 @@
+"""The policy for logs of sessiondb's: rows as they were, two states of one session joined.
+
+A session that is not here becomes the same rows. One that is here is known by its id;
+its messages are joined by theirs, so a branch from each side stays. Of what both sides
+have, one holds by an order that both agree on: of the fields of a session the one with
+the greater version (`model.versions`), of a message the one that is more finished.
+Nothing is removed because it is missing from a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select, text
+
+from sessiondb import codec
+from sessiondb.effects import ownership
+from sessiondb.effects.imports.family import match_cut, may_have_child, root_of
+from sessiondb.effects.imports.fields import Fields
+from sessiondb.effects.imports.messages import seq_by_id
+from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
+from sessiondb.effects.imports.session import BY_SOURCE, UNBURY
+from sessiondb.effects.project import Place, project_of
+from sessiondb.effects.results import filled_call
+from sessiondb.effects.session import free_slug, slug_holder
+from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.model import StoredSession
+from sessiondb.places import stored
+from sessiondb.schema import message, prompt, session
+from sessiondb.schema.rows import PROMPT, PartRow
+
+_IS_HERE = Statement(
+    lambda: select(session.c.id).where(
+        session.c.id == p("sid"), session.c.time_deleted.is_(None)
+    )
+)
+_BEFORE = Statement(
+    lambda: select(session.c.revision, session.c.time_importing).where(
+        session.c.id == p("sid")
+    )
+)
+_FORKED = Statement(
+    lambda: (
+        select(session.c.id)
+        .where(session.c.root_id == p("root"), session.c.time_deleted.is_(None))
+        .where(session.c.relation == text("'fork'"))
+        .limit(1)
+    )
+)
+_LINKS = Statement(
+    lambda: select(message.c.seq, message.c.parent_seq).where(
+        message.c.session_id == p("sid")
+    )
+)
+_COUNT = Statement(lambda: select(func.count()).where(message.c.session_id == p("sid")))
+_RELINK = update_of(
+    message, "parent_seq", message.c.session_id == p("sid"), message.c.seq == p("at")
+)
+_LIST = update_of(session, "time_importing", session.c.id == p("sid"))
+_PROMPT_OF = Statement(
+    lambda: select(prompt.c.session_id).where(prompt.c.id == p("pid"))
+)
+_OWN_PROMPT = update_of(prompt, "session_id", prompt.c.id == p("pid"))
+#: Later than any time in Unix ms.
+_NEVER = 1 << 62
+
+
+class LoggedPrompt(NamedTuple):
+    """A line of the prompt history as it was; *place* None: it is of the session's project."""
+
+    id: str
+    text: str
+    directory: str | None
+    place: Place | None
+    source: str
+    time: int
+
+
+@dataclass(slots=True)
+class Recorded:
+    """The rules of a log: a record says its own place.
+
+    ``unfinished``: an earlier import of the session ended in the middle. ``revision`` is
+    the local one before this run; ``kept``: something here is missing from the file.
+    ``pending`` are (seq, id of the parent) of messages whose parent comes later.
+    """
+
+    stored: StoredSession
+    prompts: tuple[LoggedPrompt, ...] = ()
+    unfinished: bool = False
+    revision: int = 0
+    kept: bool = False
+    pending: dict[int, str] = field(default_factory=dict)
+    children_know_id: bool = True
+    states_cuts: bool = True
+
+    # -- the row -------------------------------------------------------------
+
+    def find(self, tx: Transaction, run: Run) -> str | None:
+        """Return the session by its id, else by the name that it has at its source."""
+        item, of = run.given.item, self.stored
+        name = {"source": item.source, "source_id": of.buried_as(item.source_id)}
+        buried = tx.run(UNBURY, **name).rowcount > 0
+        row = tx.one(_IS_HERE, sid=of.id)
+        # A session that was removed here is restored as itself, also if a new one has its name.
+        if row is None and not of.native and not buried:
+            row = tx.one(BY_SOURCE, **run.name)
+        if row is None:
+            return None
+
+        self.revision, importing = tx.one(_BEFORE, sid=row[0])
+        self.unfinished = importing is not None
+        return str(row[0])
+
+    def new_row(self, tx: Transaction, run: Run, project_id: str) -> dict[str, Any]:
+        """Return the columns of a session that its log states, as far as they are free."""
+        item, of = run.given.item, self.stored
+        parent_id = self.find_parent(tx, run)
+        if parent_id is not None and not may_have_child(tx, parent_id):
+            parent_id = None
+        root_id = of.root_id or of.id
+        named = item.parent_source_id
+        if parent_id is not None:
+            root_id = root_of(tx, parent_id)
+        elif named is None:
+            named = of.parent_id  # until it comes: see `LinkFamilies`
+
+        slug = of.slug
+        if slug is None or slug_holder(tx, project_id, slug) is not None:
+            slug = free_slug(tx, project_id, of.id)
+        is_named = of.native or tx.one(BY_SOURCE, **run.name) is not None
+        return {
+            "id": of.id,
+            "parent_id": parent_id,
+            "parent_seq": of.parent_seq,
+            "parent_source_id": named,
+            "root_id": root_id,
+            "slug": slug,
+            "source_id": None if is_named else item.source_id,
+            "time_imported": of.time_imported,
+        }
+
+    def update_row(self, tx: Transaction, run: Run) -> None:
+        """Leave the row alone: its fields are merged by their versions at the end."""
+
+    def find_parent(self, tx: Transaction, run: Run) -> str | None:  # noqa: ARG002
+        """Return the parent by its id; None also if it is not here yet."""
+        parent = self.stored.parent_id
+        if parent is None or parent == self.stored.id:
+            return None
+        return None if tx.one(_IS_HERE, sid=parent) is None else parent
+
+    # -- messages ------------------------------------------------------------
+
+    def may_hold_copies(self, tx: Transaction, state: SessionState) -> bool:
+        """Return whether the family has a fork: a copy that stayed may be counted by now."""
+        return tx.one(_FORKED, root=state.root_id) is not None
+
+    def place(self, to: Writing, entry: Entry, here: Here | None) -> Placed:
+        """Return the place that a message had; its seq is another one if that is taken."""
+        row, kept = entry.row, entry.stored
+        assert kept is not None, "a message of a log has a place"
+        if here is None:
+            seq, inherited = max(kept.seq, to.state.last_seq + 1), int(kept.inherited)
+            parent = self._parent(to, seq, entry.parent)
+        else:
+            seq, inherited = here.columns["seq"], here.columns["inherited"]
+            parent = here.columns["parent_seq"]
+        complete = row.time_completed is not None
+        return Placed(
+            row,
+            entry.parts,
+            seq,
+            parent,
+            row.turn_id,
+            kept.usage_key,
+            inherited,
+            complete,
+        )
+
+    def _parent(self, to: Writing, seq: int, name: str | None) -> int | None:
+        tx, run, _ = to
+        if name is None:
+            return None
+        if name in run.places:
+            return run.places[name][0]
+        found = None if run.fresh else seq_by_id(tx, run.session_id, name)
+        if found is None:
+            self.pending[seq] = name
+            return run.last[0]
+        return found
+
+    def revise(self, to: Writing, placed: Placed, here: Here) -> Placed | None:
+        """Return the message of the log if it is more finished than the stored one."""
+        mine = here.columns
+        theirs = dict(zip(mine, placed.values(to.state.id), strict=True))
+        if theirs == mine and _shown(here.parts) == _shown(placed.parts):
+            return None
+        if _weight(theirs, placed.parts) < _weight(mine, here.parts):
+            self.kept = True
+            return None
+        return placed
+
+    def result(
+        self,
+        to: Writing,
+        placed: Placed,  # noqa: ARG002
+        item: PartRow,
+        here: Here | None,  # noqa: ARG002
+    ) -> PartRow:
+        """Return a result without a text that SQLite cannot show, if its call has it.
+
+        Such a text is recognised by its exact form, also if it is stored with the call.
+        """
+        if _is_exact(item) and filled_call(to.tx, to.state.id, item):
+            return item._replace(text=None, text_blob=None)
+        return item
+
+    # -- the end -------------------------------------------------------------
+
+    def close(self, tx: Transaction, run: Run) -> None:
+        """Merge the fields of both sides by their versions, and list the session."""
+        state = tx.peek(run.session_id)
+        if self.pending:
+            self._link(tx, state)
+        complete = tx.one(_COUNT, sid=state.id)[0] == run.messages
+        self.kept = self.kept or not complete
+        if run.made:
+            match_cut(tx, state.id)
+
+        fields = Fields(run, self.stored, self.revision, run.made or self.unfinished)
+        fields.merge(tx, state, complete)
+        self.kept = self.kept or fields.kept
+        self._add_prompts(tx, run, state)
+        tx.run(_LIST, sid=state.id, time_importing=None)
+        state.time_importing = None
+        run.changed = run.changed or self._is_newer(run, state)
+        if run.changed:
+            self._count(tx, run, state)
+
+    def _link(self, tx: Transaction, state: SessionState) -> None:
+        """Put messages below their parents that came after them.
+
+        One whose parent never came stays behind the message before it. A link that would
+        make a message its own ancestor, as only a damaged log has it, is left out.
+        """
+        links: dict[int, int | None] = dict(tx.run(_LINKS, sid=state.id).fetchall())
+        before = {seq: links.pop(seq) for seq in self.pending}
+        found = {
+            seq: seq_by_id(tx, state.id, name) for seq, name in self.pending.items()
+        }
+
+        # Links that the log states come first: a substitute must not be in their way.
+        for seq in sorted(found, key=lambda seq: found[seq] is None):
+            parent_seq = before[seq] if found[seq] is None else found[seq]
+            if _leads_to(links, parent_seq, seq):
+                parent_seq = None
+            links[seq] = parent_seq
+            if parent_seq != before[seq]:
+                tx.run(_RELINK, sid=state.id, at=seq, parent_seq=parent_seq)
+
+    def _is_newer(self, run: Run, state: SessionState) -> bool:
+        """Return whether the file has a later use, or a higher revision of the same."""
+        of, used = self.stored, run.given.columns["time_updated"]
+        later = used > state.time_updated or of.last_seq > state.last_seq
+        detached = of.time_detached or _NEVER
+        return (
+            later
+            or detached < (state.time_detached or _NEVER)
+            or (of.revision > self.revision and not self.kept)
+        )
+
+    def _count(self, tx: Transaction, run: Run, state: SessionState) -> None:
+        of, used = self.stored, run.given.columns["time_updated"]
+        tx.session(state.id)
+        state.last_seq = max(state.last_seq, of.last_seq)
+        detached = [x for x in (of.time_detached, state.time_detached) if x is not None]
+        state.time_detached = min(detached, default=None)
+        state.time_updated = used if run.made else max(used, state.time_updated)
+
+        revision = of.revision
+        if not (run.made or self.unfinished):
+            # A value that only one side had until now makes a state that neither has seen.
+            revision = max(revision, self.revision + 1)
+            if self.kept:
+                revision = max(of.revision, self.revision) + 1
+        if run.made and of.deleted is not None:
+            revision = max(revision, of.deleted.revision)  # newer than its deletion
+        state.revision = revision - 1  # what is written adds one
+        ownership.derive_model(tx, state.id)
+
+    def _add_prompts(self, tx: Transaction, run: Run, state: SessionState) -> None:
+        for given in self.prompts:
+            row = tx.one(_PROMPT_OF, pid=given.id)
+            if row is None:
+                self._insert_prompt(tx, state, given)
+            elif row[0] is None:
+                tx.run(_OWN_PROMPT, pid=given.id, session_id=state.id)
+            else:
+                continue
+            run.changed = True
+
+    def _insert_prompt(
+        self, tx: Transaction, state: SessionState, given: LoggedPrompt
+    ) -> None:
+        project_id = state.project_id
+        if given.place is not None:
+            project_id = project_of(tx, given.place)
+        values = {
+            "id": given.id,
+            "text": given.text,
+            "directory": given.directory and stored(given.directory, tx.root),
+            "project_id": project_id,
+            "session_id": state.id,
+            "source": given.source,
+            "time_created": given.time,
+        }
+        tx.insert(prompt, PROMPT, tuple(values[name] for name in PROMPT))
+
+
+def _leads_to(links: dict[int, int | None], seq: int | None, goal: int) -> bool:
+    """Return whether *goal* is *seq* or one of its ancestors."""
+    seen: set[int] = set()
+    while seq is not None and seq not in seen:
+        if seq == goal:
+            return True
+        seen.add(seq)
+        seq = links.get(seq)
+    return False
+
+
+def _is_exact(row: PartRow) -> bool:
+    """Return whether a result's exact text is in its data, wherever its text is stored."""
+    known = row.type == "tool-result" and codec.EXACT.encode() in (row.data or b"")
+    return known and codec.EXACT in codec.unpack(row.data)
+
+
+def _shown(parts: Iterable[PartRow]) -> list[PartRow]:
+    """Return parts as they compare: without what rows say in two ways."""
+    shown = []
+    for row in parts:
+        alike = row._replace(time_updated=row.time_updated or row.time_created)
+        if _is_exact(row):
+            alike = alike._replace(text=None, text_blob=None)
+        shown.append(alike)
+    return shown
+
+
+#: What is not content: the places of a message may differ between two databases.
+_PLACE = ("session_id", "seq", "id", "parent_seq", "inherited")
+
+
+def _weight(
+    columns: Mapping[str, Any], parts: Sequence[PartRow]
+) -> tuple[int, int, bytes]:
+    """Return by what one state of a message goes before another, on either side of a merge.
+
+    The more finished state wins, then the one changed last; the rest is only an order.
+    """
+    completed: int | None = columns["time_completed"]
+    open_ends = int(completed is None)
+    open_ends += sum(row.status in ("pending", "running") for row in parts)
+    last = max(completed or 0, 0, *(row.time_updated or 0 for row in parts))
+    compared = sorted(item for item in columns.items() if item[0] not in _PLACE)
+    content = repr((compared, _shown(parts)))
+    raw = content.encode("utf-8", "surrogatepass")
+    return -open_ends, last, hashlib.sha256(raw).digest()

@@ -1,0 +1,51 @@
+"""A session of this database that comes back from another program: what is new is appended.
+
+Unlike any other import this continues a conversation, so it follows the rules of
+`append`: a message comes behind the leaf and becomes the leaf.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sessiondb.effects.imports.close import note
+from sessiondb.effects.imports.run import Entry, Run
+from sessiondb.effects.message import Append
+from sessiondb.effects.transaction import Transaction
+from sessiondb.model import Problem
+from sessiondb.model.handles import MessageHandle
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AppendReturned:
+    """Append messages that another program added to a session."""
+
+    verb = "import"
+    run: Run
+    entries: tuple[Entry, ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write them; one that another import of the same wrote meanwhile is recognised."""
+        sid = self.run.session_id
+        if self.run.is_gone(tx):
+            return
+        for entry in self.entries:
+            handle = MessageHandle(sid, entry.row.id)
+            append = Append(
+                sid, entry.row, entry.parts, entry.blobs, handle, own_id=True
+            )
+            append.apply(tx)
+            self.run.changed = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CloseReturned:
+    """Note what was read of a session that came back."""
+
+    verb = "import"
+    run: Run
+    problems: tuple[Problem, ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write the entry in the ledger."""
+        note(tx, self.run, self.problems)

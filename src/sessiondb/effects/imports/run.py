@@ -1,0 +1,194 @@
+"""One session on its way in: its values, where its records went, and whose rules hold.
+
+An import makes or finds the row of a session (`session`), writes its messages in batches
+(`messages`) and closes it (`close`); only then is it listed. Each step is an effect of
+its own transaction, perhaps, so all of them share a `Run`. The rules that differ between
+a foreign source and a log of sessiondb's are the methods of a `Policy`: `derived` and
+`recorded`. The steps know neither of the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from sessiondb.effects.transaction import SessionState, Transaction
+from sessiondb.model import Problem, Prompt, SourceSession, StoredMessage
+from sessiondb.schema.rows import Blob, MessageRow, PartRow
+
+#: (seq, turn_id) of a record; (None, None) is the place before the first one.
+Position = tuple[int | None, str | None]
+
+
+class ProjectFacts(NamedTuple):
+    """What a source says of a project; every value can be stored."""
+
+    name: str | None
+    permission: str | None
+    sandboxes: tuple[str, ...]
+    time_created: int | None
+    time_initialized: int | None
+    record: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSession:
+    """A session that passed the gate: all values of its row and lists can be stored.
+
+    ``item`` is what the reader yielded, ``columns`` those of its row that the source
+    gives. ``todos`` are rows from ``id`` on, ``diffs`` from ``seq`` on; None is a list
+    that the source does not have. ``data`` is the packed form of its ``data``, also if a
+    blob holds it. ``problems`` name what was refused and costs no more than itself.
+    """
+
+    item: SourceSession
+    ledger: str
+    columns: dict[str, Any]
+    blobs: tuple[Blob, ...]
+    data: bytes | None
+    todos: tuple[tuple[Any, ...], ...] | None
+    diffs: tuple[tuple[Any, ...], ...] | None
+    diff_blobs: tuple[Blob, ...]
+    prompts: tuple[Prompt, ...]
+    project: ProjectFacts | None
+    problems: tuple[Problem, ...]
+
+
+class Entry(NamedTuple):
+    """One encoded message of a source, of ``size`` bytes.
+
+    ``alias`` is another id of the message, ``stored`` what a log says of its place.
+    """
+
+    row: MessageRow
+    parts: tuple[PartRow, ...]
+    blobs: tuple[Blob, ...]
+    parent: Any
+    usage_id: str
+    labels: tuple[str, ...]
+    alias: str | None
+    stored: StoredMessage | None
+    size: int
+
+    @property
+    def records(self) -> int:
+        """The number of rows that it is: of the message and its parts."""
+        return 1 + len(self.parts)
+
+
+class Placed(NamedTuple):
+    """A message with its place in the session; ``complete``: search takes in all of it."""
+
+    row: MessageRow
+    parts: tuple[PartRow, ...]
+    seq: int
+    parent_seq: int | None
+    turn_id: str | None
+    usage_key: str | None
+    inherited: int
+    complete: bool
+
+    def values(self, session_id: str) -> tuple[Any, ...]:
+        """Return the values of `MESSAGE`."""
+        return self.row.values(
+            session_id=session_id,
+            seq=self.seq,
+            parent_seq=self.parent_seq,
+            turn_id=self.turn_id,
+            usage_key=self.usage_key,
+            inherited=self.inherited,
+            time_created=self.row.time_created,
+            time_completed=self.row.time_completed,
+        )
+
+
+class Here(NamedTuple):
+    """A message as it is stored: its columns by name, and its parts."""
+
+    columns: dict[str, Any]
+    parts: tuple[PartRow, ...]
+
+
+class Policy(Protocol):
+    """The rules of one kind of source, and what they keep in mind during a run."""
+
+    @property
+    def states_cuts(self) -> bool:
+        """Whether a session itself says where in its parent it begins."""
+
+    @property
+    def children_know_id(self) -> bool:
+        """Whether children may wait for this session under its id here."""
+
+    def find(self, tx: Transaction, run: Run) -> str | None:
+        """Lift the tombstone of a session, and return its id if it is here."""
+
+    def new_row(self, tx: Transaction, run: Run, project_id: str) -> dict[str, Any]:
+        """Return the columns of a new row that its source does not give as they are."""
+
+    def update_row(self, tx: Transaction, run: Run) -> None:
+        """Merge the columns of a session that is here."""
+
+    def find_parent(self, tx: Transaction, run: Run) -> str | None:
+        """Return the id of the parent that a session names, if it is here."""
+
+    def may_hold_copies(self, tx: Transaction, state: SessionState) -> bool:
+        """Return whether messages without a usage key may be copies of others."""
+
+    def place(self, to: Writing, entry: Entry, here: Here | None) -> Placed:
+        """Return a message with its place; *here* is its stored state."""
+
+    def revise(self, to: Writing, placed: Placed, here: Here) -> Placed | None:
+        """Return what replaces a stored message; None leaves it as it is."""
+
+    def result(
+        self, to: Writing, placed: Placed, item: PartRow, here: Here | None
+    ) -> PartRow:
+        """Return a result as it is stored: its text is stored once, perhaps with its call."""
+
+    def close(self, tx: Transaction, run: Run) -> None:
+        """Merge leaf, time, labels, lists and prompts of a session, and list it."""
+
+
+@dataclass(slots=True)
+class Run:
+    """The import of one session, over as many transactions as it takes.
+
+    ``made``: this run made its row; ``fresh``: no record of it needs to be looked up.
+    ``last`` is the place of the record written or found last, ``places`` those of all
+    of this run, by id. ``tail`` is the session's last_seq as this run left it: another
+    process may import the same. ``gone``: the session was deleted since. ``problems``
+    are those of its family.
+    """
+
+    session_id: str
+    given: CheckedSession
+    policy: Policy
+    made: bool = True
+    fresh: bool = True
+    changed: bool = False
+    messages: int = 0
+    last: Position = (None, None)
+    places: dict[str, Position] = field(default_factory=dict)
+    tail: int = 0
+    gone: bool = False
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> dict[str, str]:
+        """The name of the session at its source, as parameters of a statement."""
+        item = self.given.item
+        return {"source": item.source, "source_id": item.source_id}
+
+    def is_gone(self, tx: Transaction) -> bool:
+        """Return whether the session was deleted while it was imported."""
+        self.gone = self.gone or not tx.exists(self.session_id)
+        return self.gone
+
+
+class Writing(NamedTuple):
+    """The transaction, run and session that messages are written in."""
+
+    tx: Transaction
+    run: Run
+    state: SessionState

@@ -1,0 +1,131 @@
+"""The first step of an import: the row of a session, made or merged, and its project."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import delete, select
+
+from sessiondb.effects.imports.run import ProjectFacts, Run
+from sessiondb.effects.project import Place, add_directory, is_known, project_of
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.places import stored
+from sessiondb.schema import project, session, tombstone
+from sessiondb.schema.rows import SESSION
+
+_FACTS = "name permission metadata time_initialized time_created".split()
+_PROJECT = Statement(
+    lambda: (
+        select(project.c.id, *(project.c[name] for name in _FACTS))
+        .join_from(session, project, project.c.id == session.c.project_id)
+        .where(session.c.id == p("sid"))
+    )
+)
+_SET_PROJECT = update_of(
+    project, " ".join((*_FACTS, "time_updated")), project.c.id == p("pid")
+)
+
+#: The session that a source names, among those that are not deleted.
+BY_SOURCE = Statement(
+    lambda: select(session.c.id).where(
+        session.c.source == p("source"),
+        session.c.source_id == p("source_id"),
+        session.c.time_deleted.is_(None),
+    )
+)
+UNBURY = Statement(
+    lambda: delete(tombstone).where(
+        tombstone.c.source == p("source"), tombstone.c.source_id == p("source_id")
+    )
+)
+MODEL = ("provider_id", "model_id", "model_source")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpenImport:
+    """Make the row of a session, or merge what its source says into the one here."""
+
+    verb = "import"
+    run: Run
+    place: Place
+
+    def apply(self, tx: Transaction) -> None:
+        """Write it; the session is invisible from its making until it is closed."""
+        run = self.run
+        tx.insert_blobs(run.given.blobs)
+
+        found = run.policy.find(tx, run)
+        run.made = run.fresh = found is None
+        if found is None:
+            self._make(tx)
+        else:
+            run.session_id = found
+            run.policy.update_row(tx, run)
+        if run.given.project is not None:
+            self._describe(tx, run.given.project)
+
+    def _make(self, tx: Transaction) -> None:
+        run, item = self.run, self.run.given.item
+        project_id = project_of(tx, self.place)
+        row = {
+            **run.given.columns,
+            "project_id": project_id,
+            "relation": item.relation,
+            "parent_seq": None,
+            "parent_source_id": item.parent_source_id,
+            "directory": stored(self.place.directory, tx.root),
+            "source": item.source,
+            "time_importing": tx.now,
+            **run.policy.new_row(tx, run, project_id),
+        }
+        tx.insert(session, SESSION, tuple(row[name] for name in SESSION))
+        run.session_id = row["id"]
+        run.changed = True
+
+    def _describe(self, tx: Transaction, facts: ProjectFacts) -> None:
+        """Merge what a source says of a project into its row.
+
+        A project is one row for every program that works in it. So the earliest time of
+        creation holds, a name is replaced by one that the source gives, and the source's
+        own record stays under the name of the source in ``metadata``.
+        """
+        project_id, *old = tx.one(_PROJECT, sid=self.run.session_id)
+        source = self.run.given.item.source
+        new = _merged(dict(zip(_FACTS, old, strict=True)), facts, source)
+        if list(new.values()) != old:
+            tx.run(_SET_PROJECT, pid=project_id, time_updated=tx.now, **new)
+
+        for directory in facts.sandboxes:
+            place = stored(directory, tx.root)
+            if not is_known(tx, place):
+                add_directory(tx, project_id, place, "sandbox")
+
+
+def _merged(old: dict[str, Any], facts: ProjectFacts, source: str) -> dict[str, Any]:
+    metadata = old["metadata"]
+    if facts.record is not None:
+        kept, record = json.loads(metadata), json.loads(facts.record)
+        if kept.get(source) != record:
+            metadata = json.dumps({**kept, source: record})
+    return {
+        "name": facts.name or old["name"],
+        "permission": facts.permission or old["permission"],
+        "metadata": metadata,
+        "time_initialized": _earliest(old["time_initialized"], facts.time_initialized),
+        "time_created": _earliest(old["time_created"], facts.time_created),
+    }
+
+
+def _earliest(*times: int | None) -> int | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+def refresh_model(tx: Transaction, session_id: str, columns: Mapping[str, Any]) -> None:
+    """Let the state of a session, if it is loaded, agree with columns just written."""
+    if session_id in tx.states:
+        for name in MODEL:
+            setattr(tx.states[session_id], name, columns[name])

@@ -1,0 +1,131 @@
+"""The transactions of an import: each holds at most 500 records or 4 MB.
+
+Several small sessions share a transaction, a large one takes as many as it needs. What
+became of a session is known once the transaction that ends it is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from sessiondb.database.core import Core
+from sessiondb.effects.imports.family import LinkFamilies
+from sessiondb.effects.imports.messages import CountOnce, WriteBatch
+from sessiondb.effects.imports.run import Entry, Run
+from sessiondb.effects.imports.session import OpenImport
+from sessiondb.effects.project import Place
+from sessiondb.effects.queue import Effect
+from sessiondb.model import Imported, Problem
+
+MAX_RECORDS = 500
+MAX_BYTES = 4 * 1024 * 1024
+
+Results = Iterator[Imported | Problem]
+#: Makes the effect that writes some messages of a session.
+Write = Callable[[Run, tuple[Entry, ...]], Effect]
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What the next transaction holds so far."""
+
+    effects: list[Effect] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    opened: list[Run] = field(default_factory=list)
+    closed: list[Run] = field(default_factory=list)
+    batches: list[WriteBatch] = field(default_factory=list)
+    records: int = 0
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Units:
+    """Gathers the effects of an import and commits them."""
+
+    core: Core
+    _next: _Gathered = field(default_factory=_Gathered)
+    _results: list[tuple[Run, Imported]] = field(default_factory=list)
+
+    def open(self, run: Run, place: Place) -> None:
+        """Begin a session."""
+        self._next.effects.append(OpenImport(run, place))
+        self._next.places.append(place)
+        self._next.opened.append(run)
+        self._next.size += sum(blob.size for blob in run.given.blobs)
+
+    def write(self, run: Run, entries: Iterable[Entry], by: Write) -> Results:
+        """Write the messages of a session; *by* makes the effect that does it."""
+        batch: list[Entry] = []
+        for entry in entries:
+            if self._next.records and not self._fits(entry):
+                self._add(run, batch, by)
+                batch = []
+                yield from self.commit()
+            batch.append(entry)
+            self._next.records += entry.records
+            self._next.size += entry.size
+        self._add(run, batch, by)
+
+    def close(self, run: Run, effect: Effect, done: Imported) -> Results:
+        """End a session with *effect*; *done* is its result unless it turns out otherwise."""
+        self._next.effects.append(effect)
+        self._next.closed.append(run)
+        self._next.records += 1
+        self._next.size += sum(blob.size for blob in run.given.diff_blobs)
+        self._results.append((run, done))
+        if self._next.records >= MAX_RECORDS or self._next.size >= MAX_BYTES:
+            yield from self.commit()
+
+    def commit(self) -> Results:
+        """Commit what was gathered; yield what became of the sessions that ended in it."""
+        now, self._next = self._next, _Gathered()
+        if not now.effects:
+            return
+
+        unit = self.core.unit()
+        unit.places += now.places
+        unit.add(*now.effects)
+        if now.opened:
+            unit.add(LinkFamilies(tuple(now.opened)))
+        unit.add(CountOnce(tuple(now.batches), tuple(now.closed)))
+        self.core.commit(unit)
+
+        ended = {id(run) for run in now.closed}
+        results, self._results = self._results, []
+        for run, done in results:
+            if id(run) in ended:
+                yield from _result(run, done)
+            else:
+                self._results.append((run, done))
+
+    def _fits(self, entry: Entry) -> bool:
+        records = self._next.records + entry.records
+        return records <= MAX_RECORDS and self._next.size + entry.size <= MAX_BYTES
+
+    def _add(self, run: Run, batch: list[Entry], by: Write) -> None:
+        if not batch:
+            return
+        effect: Any = by(run, tuple(batch))
+        self._next.effects.append(effect)
+        if isinstance(effect, WriteBatch):
+            self._next.batches.append(effect)
+
+
+def _result(run: Run, done: Imported) -> Results:
+    outcome = done.outcome
+    if run.gone:
+        outcome = "deleted"
+    elif outcome == "updated" and not run.changed:
+        outcome = "unchanged"
+    cut = tuple(Problem(run.given.ledger, why) for why in run.problems)
+    yield from cut
+    yield Imported(
+        outcome,
+        run.session_id,
+        done.source,
+        done.source_id,
+        run.messages,
+        done.problems + cut,
+    )

@@ -1,0 +1,206 @@
+"""The kinds of values that a source may give, each with its one rule.
+
+Every function here takes a value and the name of its field, returns what is stored of
+it, and raises `InvalidInputError`, which names the field, for anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from sessiondb import codec, ids
+from sessiondb.effects import encode
+from sessiondb.errors import CodecError, InvalidInputError, abridged
+from sessiondb.model import bounds
+from sessiondb.model.versions import Version
+
+#: What checks a value of a field.
+Check = Callable[[Any, str], Any]
+
+#: The largest seq and revision of a log. Counters of a session only grow, so one near
+#: the end of 64 bits would make every later write fail.
+MAX_COUNTER = 1 << 53
+#: Characters of a directory; no system has longer paths.
+MAX_DIRECTORY = 32_767
+
+
+def check_fields(of: Any, checks: Mapping[str, Check]) -> dict[str, Any]:
+    """Return the fields of an object that *checks* names, as they are stored."""
+    return {name: check(getattr(of, name), name) for name, check in checks.items()}
+
+
+def instance(value: Any, kind: type, what: str) -> None:
+    """Check the type of a record."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIO" else "a"
+        raise InvalidInputError(
+            f"{what} must be {article} {kind.__name__}, not {abridged(value)}"
+        )
+
+
+def optional_id(value: Any, what: str) -> str | None:
+    """None, or an id."""
+    return None if value is None else ids.valid_id(value, what)
+
+
+def session_id(value: Any, what: str) -> str:
+    """An id under which a session can be named: ``@`` names the one used last."""
+    name = ids.valid_id(value, what)
+    if name.startswith("@"):
+        raise InvalidInputError(
+            f"{what} begins with @, which names the last session: {name!r}"
+        )
+    return name
+
+
+def one_of(*allowed: str) -> Check:
+    """None, or one of these."""
+    return lambda value, what: encode.one_of(value, allowed, what)
+
+
+def stated(check: Check) -> Check:
+    """Anything that *check* takes, but not None."""
+
+    def checked(value: Any, what: str) -> Any:
+        if value is None:
+            raise InvalidInputError(f"{what} is missing")
+        return check(value, what)
+
+    return checked
+
+
+def counter(value: Any, what: str, *, least: int = 0) -> int:
+    """A seq or a revision."""
+    if type(value) is not int or not least <= value <= MAX_COUNTER:
+        raise InvalidInputError(
+            f"{what} must be an integer from {least} to {MAX_COUNTER}, "
+            f"not {abridged(value)}"
+        )
+    return value
+
+
+def optional_counter(value: Any, what: str) -> int | None:
+    """None, or a seq."""
+    return None if value is None else counter(value, what)
+
+
+#: Unix ms, or None. A program's time may be any small number; a large one would spoil
+#: every order.
+time: Check = partial(bounds.integer, least=0, most=bounds.TIME_MOST)
+
+
+def flag(value: Any, what: str) -> bool:
+    """A boolean."""
+    if type(value) is not bool:
+        raise InvalidInputError(f"{what} must be true or false, not {abridged(value)}")
+    return value
+
+
+def directory(value: Any, what: str) -> str | None:
+    """None, or a path that a database can name."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{what} must be a string, not {abridged(value)}")
+    if len(value) > MAX_DIRECTORY or codec.readable(value)[1]:
+        raise InvalidInputError(
+            f"{what} must be a path of at most {MAX_DIRECTORY} characters, "
+            f"valid Unicode and without NUL, not {abridged(value)}"
+        )
+    return value
+
+
+def exact(value: Any, what: str) -> str:
+    """A string that is stored as it is, and is not empty."""
+    if not isinstance(value, str) or not value or codec.readable(value)[1]:
+        raise InvalidInputError(
+            f"{what} must be a non-empty string, not {abridged(value)}"
+        )
+    return value
+
+
+def path(value: Any, what: str) -> str:
+    """The path of a file, as the ledger keeps it: bytes that are not UTF-8 are escaped."""
+    if not isinstance(value, str) or not value:
+        raise InvalidInputError(
+            f"{what} must be a non-empty string, not {abridged(value)}"
+        )
+    return value.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+
+
+def json(value: Any, what: str) -> str | None:
+    """None, or a value of JSON as text."""
+    return named(what, encode.json_column, value, what)  # type: ignore[no-any-return]
+
+
+def metadata(value: Any, what: str) -> str:
+    """A mapping as JSON; None is an empty one."""
+    return str(json({} if value is None else value, what))
+
+
+def items(value: Any, what: str) -> tuple[Any, ...] | list[Any]:
+    """A tuple or list."""
+    if isinstance(value, tuple | list):
+        return value
+    raise InvalidInputError(f"{what} must be a sequence, not {abridged(value)}")
+
+
+def each(check: Check, name: str) -> Check:
+    """A tuple or list of what *check* takes; an error says *name* of the list."""
+
+    def checked(value: Any, what: str) -> tuple[Any, ...]:
+        return tuple([check(item, f"{name} {what}") for item in items(value, what)])
+
+    return checked
+
+
+def pair(value: Any, what: str) -> tuple[str, str]:
+    """Two ids."""
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise InvalidInputError(f"{what} are pairs of ids, not {abridged(value)}")
+    first, second = (ids.valid_id(name, what) for name in value)
+    return first, second
+
+
+def versions(value: Any, what: str) -> Mapping[str, Version]:
+    """The versions of a session's fields, by name."""
+    if not isinstance(value, Mapping):
+        raise InvalidInputError(f"{what} must be a mapping, not {abridged(value)}")
+    for name, found in value.items():
+        if not isinstance(name, str) or codec.readable(name)[1]:
+            raise InvalidInputError(
+                f"{what}: a field cannot have this name: {abridged(name)}"
+            )
+        version(found, what)
+    return value
+
+
+def version(value: Any, what: str) -> Version:
+    """When a field got its value."""
+    instance(value, Version, what)
+    counter(value.revision, f"{what}: revision")
+    time(value.time, f"{what}: time")
+    return value  # type: ignore[no-any-return]
+
+
+def optional_version(value: Any, what: str) -> Version | None:
+    """None, or when a field got its value."""
+    return None if value is None else version(value, what)
+
+
+def named(what: str, check: Callable[..., Any], *args: Any) -> Any:
+    """Return what *check* does; its error names the field."""
+    try:
+        return check(*args)
+    except InvalidInputError as error:
+        kind = CodecError if isinstance(error, CodecError) else InvalidInputError
+        raise kind(f"{what}: {error}") from None
+
+
+def shown(value: Any) -> str:
+    """Return an id as a problem names it, whatever it is."""
+    if isinstance(value, str) and value.isprintable():
+        return value if len(value) <= ids.MAX_ID_BYTES else abridged(value)
+    return abridged(value)
