@@ -86,6 +86,18 @@ def money(usd: float | None) -> str:
     return f"${dollars}.{rest[:2]}{rest[2:].rstrip('0')}"
 
 
+def price(usd: float | None) -> str:
+    """Return `money`, but nothing if the amount is unknown."""
+    return "" if usd is None else money(usd)
+
+
+def changed(added: int | None, removed: int | None) -> str:
+    """Return numbers of lines as ``+3 −1``; empty if neither is known."""
+    if added is removed is None:
+        return ""
+    return f"+{added or 0:,} −{removed or 0:,}"
+
+
 def size(number: int) -> str:
     """Return a number of bytes as ``812 B``, ``1.2 MB``."""
     if number < 1000:

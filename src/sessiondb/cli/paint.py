@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.cli.text import TAB, cut, wrap
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from sessiondb.cli.output import Screen
     from sessiondb.formats.transcript.terminal import Line, Span
 
+_STYLE = attrgetter("style")
 #: Columns that a text keeps, however deep it is indented.
 MIN_COLUMN = 8
 _STYLES: dict[str, dict[str, Any]] = {
@@ -27,16 +29,17 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 def painted(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
     """Yield the rows of *lines*, without line ends; in a pipe one row for each line."""
+    joined = _coloured if screen.color else _plain
     for line in lines:
         indent = line.indent
         for row in _rows(line, screen):
-            yield _coloured([indent, *row], screen)
+            yield joined([indent, *row], screen)
             indent = line.hang or indent
 
 
-def _rows(line: Line, screen: Screen) -> Iterator[list[Span]]:
+def _rows(line: Line, screen: Screen) -> Iterator[Sequence[Span]]:
     if not screen.terminal:
-        yield list(line.spans)
+        yield line.spans
         return
 
     text = "".join(span.text for span in line.spans)
@@ -66,11 +69,15 @@ def _slice(line: Line, start: int, row: str) -> list[Span]:
     return pieces
 
 
-def _coloured(spans: Iterable[Span], screen: Screen) -> str:
-    visible = (span for span in spans if span.text)
-    groups = groupby(visible, key=lambda span: span.style)
+def _plain(spans: list[Span], screen: Screen) -> str:
+    del screen
+    return "".join([span.text for span in spans])
+
+
+def _coloured(spans: list[Span], screen: Screen) -> str:
+    filled = [span for span in spans if span.text]
     pieces = []
-    for style, group in groups:
-        text = "".join(span.text for span in group)
+    for style, group in groupby(filled, key=_STYLE):
+        text = "".join([span.text for span in group])
         pieces.append(screen.style(text, **_STYLES[style]))
     return "".join(pieces)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +21,9 @@ _LONGEST_LINE = 2_000
 _FORMATTER = HtmlFormatter(nowrap=True)
 _DIFFS = ("diff", "patch", "udiff")
 _DIFF_HEADS = ("+++", "---", "***", "diff ", "Index: ", "index ", "====")
-_DIFF_KINDS = {"+": "di", "-": "dd", "@": "dh"}
+#: The classes of a diff: head, hunk, added and removed lines.
+_DIFF_KINDS = dict.fromkeys(_DIFF_HEADS, "dh") | {"@": "dh", "+": "di", "-": "dd"}
+_DIFF_START = re.compile("|".join(map(re.escape, _DIFF_KINDS)))
 
 
 def block(text: str, language: str | None) -> str:
@@ -30,25 +34,27 @@ def block(text: str, language: str | None) -> str:
 
 def coloured(text: str, language: str | None) -> str:
     """Return *text* escaped, and coloured if possible."""
-    lexer = _lexer(language) if language and len(text) <= LONGEST else None
-    if lexer is None or max(map(len, text.split("\n"))) > _LONGEST_LINE:
+    lexer = _lexer(language or "")
+    # A text without an end, or a line without one, could keep a lexer busy.
+    longest_line = max(map(len, text.split("\n")))
+    if lexer is None or len(text) > LONGEST or longest_line > _LONGEST_LINE:
         return escaped(text)
-    return str(highlight(visible(text), lexer, _FORMATTER)).rstrip("\n")
+
+    lines = highlight(visible(text), lexer, _FORMATTER)
+    return str(lines).rstrip("\n")
 
 
 @lru_cache(64)
 def _lexer(language: str) -> Any:
     """Return the lexer of a language, by its name or the ending of its files, or None."""
-    options = {"stripnl": False}
-    try:
-        return get_lexer_by_name(language, **options)
-    except ClassNotFound:
-        pass
-
-    try:
-        return get_lexer_for_filename(f"file.{language}", **options)
-    except (ClassNotFound, ValueError):
-        return None
+    finders = (
+        (get_lexer_by_name, language),
+        (get_lexer_for_filename, f"file.{language}"),
+    )
+    for find, name in finders:
+        with suppress(ClassNotFound, ValueError):
+            return find(name, stripnl=False)
+    return None
 
 
 def _diff(text: str) -> str:
@@ -56,6 +62,7 @@ def _diff(text: str) -> str:
 
 
 def _diff_line(line: str) -> str:
-    head = line.startswith(_DIFF_HEADS)
-    kind = "dh" if head else _DIFF_KINDS.get(line[:1])
-    return f'<span class="{kind}">{escaped(line)}</span>' if kind else escaped(line)
+    start = _DIFF_START.match(line)
+    if start is None:
+        return escaped(line)
+    return f'<span class="{_DIFF_KINDS[start[0]]}">{escaped(line)}</span>'

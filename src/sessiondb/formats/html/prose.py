@@ -23,18 +23,18 @@ class _Renderer(RendererHTML):
     """The renderer of the library, with our links, images, headings and code."""
 
     def link_open(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        address = str(tokens[idx].attrGet("href") or "")
-        if allowed(address):
-            return f'<a href="{escaped(address)}" rel="noopener noreferrer">'
-        return f'<a title="{escaped(address)}">'
+        address = _attribute(tokens[idx], "href")
+        return f"<a {_target(address)}>"
 
     def image(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
-        address = str(tokens[idx].attrGet("src") or "")
+        address = _attribute(tokens[idx], "src")
         name = escaped(f"[image: {tokens[idx].content or address}]")
-        depth = sum(token.nesting for token in tokens[:idx] if token.type in _LINKS)
-        if depth or not allowed(address):
+
+        # A link cannot contain a link.
+        linked = sum(token.nesting for token in tokens[:idx] if token.type in _LINKS)
+        if linked or not allowed(address):
             return f'<span title="{escaped(address)}">{name}</span>'
-        return f'<a href="{escaped(address)}" rel="noopener noreferrer">{name}</a>'
+        return f"<a {_target(address)}>{name}</a>"
 
     def heading_open(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         return f"<{_lower(tokens[idx].tag)}>"
@@ -45,8 +45,7 @@ class _Renderer(RendererHTML):
     def fence(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
         """Code, coloured like all other code."""
         token = tokens[idx]
-        names = token.info.lower().split()
-        language = names[0] if names else None
+        language = next(iter(token.info.lower().split()), None)
         return block(token.content.rstrip("\n"), language) + "\n"
 
     def code_block(self, tokens: Sequence[Token], idx: int, *_: Any) -> str:
@@ -58,6 +57,17 @@ class _Renderer(RendererHTML):
 
     def table_close(self, *_: Any) -> str:
         return "</table></div>\n"
+
+
+def _attribute(token: Token, name: str) -> str:
+    return str(token.attrGet(name) or "")
+
+
+def _target(address: str) -> str:
+    """Return the attributes of a link; one to a forbidden place only shows it."""
+    if allowed(address):
+        return f'href="{escaped(address)}" rel="noopener noreferrer"'
+    return f'title="{escaped(address)}"'
 
 
 def _lower(tag: str) -> str:
@@ -77,10 +87,18 @@ _MARKDOWN = _Markdown("js-default", {"maxNesting": _DEEPEST}, renderer_cls=_Rend
 
 def prose(text: str) -> str:
     """Return *text*, which is Markdown, as HTML."""
-    tokens = _MARKDOWN.parse(visible(text)) if len(text) <= LONGEST else None
-    # What is nested deeper is left out by the parser silently.
-    if tokens is None or any(token.level > _DEEPEST - 4 for token in tokens):
+    inner = None
+    if len(text) <= LONGEST:
+        inner = _rendered(visible(text))
+    if inner is None:
         inner = f'<pre class="wrap">{escaped(text)}</pre>'
-    else:
-        inner = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
     return f'<div class="said" dir="auto">{inner}</div>\n'
+
+
+def _rendered(text: str) -> str | None:
+    """Return Markdown as HTML; None of one that is nested too deep."""
+    tokens = _MARKDOWN.parse(text)
+    # What is nested deeper is left out by the parser silently.
+    if max((token.level for token in tokens), default=0) > _DEEPEST - 4:
+        return None
+    return str(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))

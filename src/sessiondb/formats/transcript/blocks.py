@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from sessiondb.formats.transcript.session import Transcript
 
 
+#: The states of a call that need no words.
+_USUAL = {"completed": ""}
+
+
 @dataclass(frozen=True, slots=True)
 class Prose:
     """Text that is meant as Markdown."""
@@ -112,8 +116,8 @@ class Fold:
     @property
     def facts(self) -> tuple[str, ...]:
         """The details, and the state before them unless it is the usual one."""
-        usual = self.state in ("", "completed")
-        return self.details if usual else (self.state, *self.details)
+        state = _USUAL.get(self.state, self.state)
+        return tuple(filter(None, (state, *self.details)))
 
 
 Block: TypeAlias = (

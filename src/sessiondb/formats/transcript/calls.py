@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from sessiondb.errors import CorruptionError
@@ -19,12 +20,17 @@ from sessiondb.formats.transcript.changes import (
     PATHS,
     Changes,
     changes,
-    counts,
     is_diff,
 )
-from sessiondb.formats.transcript.detail import Detail, Limits
+from sessiondb.formats.transcript.detail import Detail
 from sessiondb.formats.transcript.pictures import Album
-from sessiondb.formats.transcript.shapes import as_json, as_text
+from sessiondb.formats.transcript.shapes import (
+    as_json,
+    as_text,
+    is_list_of,
+    is_text,
+    levels,
+)
 from sessiondb.model import Part
 from sessiondb.words import count, duration, excerpt
 
@@ -45,6 +51,8 @@ _COMMANDS = ("command", "cmd", "script")
 _EXITS = frozenset({"exit", "exit_code", "exitCode"})
 _EXIT_DEPTH = 3
 _JSON_STARTS = ("{", "[{", "[\n")
+_STATES: dict[str | None, str | None] = {"error": "failed", None: ""}
+_TONES: dict[str | None, str] = {"completed": "ok", "error": "error"}
 #: Characters of an argument that fits on a line with its name.
 _SHORT = 200
 #: Milliseconds from which on a duration is worth a word.
@@ -58,157 +66,152 @@ class Given:
     fields: Mapping[str, Any]
     bare: Any = None
 
+    @classmethod
+    def to(cls, part: Part) -> Given:
+        """Return what the call *part* was given, decoded as far as possible."""
+        try:
+            value = part.input
+        except CorruptionError:
+            value = part.input_json
+        return cls(value) if isinstance(value, Mapping) else cls({}, value)
+
     def named(self) -> Mapping[str, Any]:
         """Return the fields; the bare value counts as ``input``."""
         return self.fields if self.bare is None else {"input": self.bare}
+
+    def subject(self, title: str | None) -> str:
+        """Return a few words for the call: its title, or what it was given."""
+        values = [title, self.bare, *map(self.fields.get, _SUBJECTS)]
+        return next(filter(None, map(excerpt, map(_joined, values))), "")
 
 
 def call(
     part: Part, detail: Detail, album: Album, nested: tuple[Block, ...] = ()
 ) -> Fold:
     """Return the call *part*; *nested* are the sessions it started."""
-    given = given_to(part)
-    failed = part.status == "error"
-    changed = Changes() if failed else changes(given.named(), part.data)
-    fold = Fold(
-        "call",
-        part.tool or "tool",
-        _subject(part, given),
-        tuple(_details(part, changed)),
-        state=_state(part),
-        tone=tone(part),
-        blocks=nested,
-    )
-    if not detail.bodies:
-        return fold
+    given = Given.to(part)
+    changed = Changes()
+    # The changes of a failed call were not made.
+    if part.status != "error":
+        changed = changes(given.named(), part.data)
 
-    todos = _todos(given)
-    shown = changed.used | ({"todos"} if todos else set())
-    if not detail.records:
-        shown |= _repeated(given, fold.subject)
-    body: list[Block] = [*_arguments(given, shown), *todos, *changed.codes]
-    body += _result(part)
-    body += album.inside(part.data)
+    subject = given.subject(part.title)
+    body: list[Block] = []
+    if detail.bodies:
+        body = _body(part, given, changed, "" if detail.records else subject)
+        body += album.inside(part.data)
     if detail.records and part.data:
         body.append(Code(as_json(part.data), "json", "Kept by the program"))
-    return replace(fold, blocks=(*cut_all(body, detail), *nested))
 
-
-def given_to(part: Part) -> Given:
-    """Return the arguments of a call, decoded as far as possible."""
-    try:
-        value = part.input
-    except CorruptionError:
-        value = part.input_json
-
-    if isinstance(value, Mapping):
-        return Given(value)
-    return Given({}, value)
+    return Fold(
+        kind="call",
+        label=part.tool or "tool",
+        subject=subject,
+        details=_details(part, changed),
+        state=str(part.outcome or _STATES.get(part.status, part.status)),
+        tone=tone(part),
+        blocks=(*cut_all(body, detail), *nested),
+    )
 
 
 def tone(part: Part) -> str:
     """Return the tone of a call, see `Fold`."""
-    if part.status == "error" or part.outcome:
+    if part.outcome:
         return "error"
-    if part.status != "completed":
-        return "open"
-    return "odd" if any(exit_codes(part.data)) else "ok"
+    if part.status == "completed" and any(exit_codes(part.data)):
+        return "odd"
+    return _TONES.get(part.status, "open")
 
 
-def _state(part: Part) -> str:
-    failed = "failed" if part.status == "error" else part.status
-    return part.outcome or failed or ""
+def _details(part: Part, changed: Changes) -> tuple[str, ...]:
+    exits = map("exit {}".format, filter(None, exit_codes(part.data)))
+    return tuple(filter(None, [changed.counted(), *exits, _time(part)]))
 
 
-def _subject(part: Part, given: Given) -> str:
-    texts = [part.title or ""]
-    texts += [_joined(given.fields.get(key)) for key in _SUBJECTS]
-    texts.append(given.bare if isinstance(given.bare, str) else "")
-    return next(filter(None, map(excerpt, texts)), "")
+def exit_codes(data: Any) -> Iterator[int]:
+    """Yield the codes with which a command ended, if its program kept them."""
+    for record in chain.from_iterable(levels(data, _EXIT_DEPTH)):
+        for key in _EXITS & record.keys():
+            # Not True, which is an int too.
+            if type(record[key]) is int:
+                yield record[key]
+
+
+def _time(part: Part) -> str:
+    if part.time_started is None or part.time_ended is None:
+        return ""
+    took = part.time_ended - part.time_started
+    return duration(took) if took >= _NOTICEABLE else ""
 
 
 def _joined(value: Any) -> str:
     """Return a string, or a list of strings with spaces between; else nothing."""
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return " ".join(value)
-    return value if isinstance(value, str) else ""
+    words = value if isinstance(value, list) else [value]
+    return " ".join(words) if is_list_of(words, is_text) else ""
 
 
-def _details(part: Part, changed: Changes) -> Iterator[str]:
-    totals = [counts(code) for code in changed.codes]
-    added, removed = (
-        sum(total[0] for total in totals),
-        sum(total[1] for total in totals),
-    )
-    if any(code.language == "diff" for code in changed.codes):
-        yield f"+{added} −{removed}"
+def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Block]:
+    """Return what a call was given and returned, without what *subject* says already."""
+    shown = set(changed.used)
+    todos = _todos(given)
+    if todos:
+        shown.add("todos")
+    if subject:
+        # A command stays: it is shown completely, not as an excerpt.
+        named = (key for key in _SUBJECTS if given.fields.get(key) == subject)
+        shown.update(set(named).difference(_COMMANDS))
 
-    for code in exit_codes(part.data):
-        if code:
-            yield f"exit {code}"
-
-    if part.time_started is not None and part.time_ended is not None:
-        took = part.time_ended - part.time_started
-        if took >= _NOTICEABLE:
-            yield duration(took)
-
-
-def exit_codes(data: Any, depth: int = _EXIT_DEPTH) -> Iterator[int]:
-    """Yield the codes with which a command ended, if its program kept them."""
-    if not isinstance(data, Mapping) or not depth:
-        return
-    for key, value in data.items():
-        if key in _EXITS and type(value) is int:
-            yield value
-        else:
-            yield from exit_codes(value, depth - 1)
+    rest = {key: value for key, value in given.fields.items() if key not in shown}
+    bare = [] if given.bare is None or shown else [Code(as_text(given.bare))]
+    return [
+        *bare,
+        *_command(rest),
+        *_arguments(rest),
+        *todos,
+        *changed.codes,
+        *_result(part),
+    ]
 
 
 def _todos(given: Given) -> list[Todos]:
     items = given.fields.get("todos")
-    if not isinstance(items, list) or not all(map(_is_todo, items)):
+    if not items or not is_list_of(items, _is_todo):
         return []
-
-    pairs = ((str(item.get("status") or "pending"), item["content"]) for item in items)
-    return [Todos(tuple(pairs))] if items else []
+    return [Todos(tuple(map(_todo, items)))]
 
 
 def _is_todo(item: Any) -> bool:
     return isinstance(item, Mapping) and isinstance(item.get("content"), str)
 
 
-def _repeated(given: Given, subject: str) -> set[str]:
-    """Return the arguments that the line of the call shows already."""
-    named = {key for key in _SUBJECTS if given.fields.get(key) == subject}
-    return named - set(_COMMANDS)
+def _todo(item: Mapping[str, Any]) -> tuple[str, str]:
+    return str(item.get("status") or "pending"), item["content"]
 
 
-def _arguments(given: Given, shown: set[str] | frozenset[str]) -> Iterator[Block]:
-    if given.bare is not None:
-        if not shown:
-            yield Code(as_text(given.bare))
-        return
-
-    rest = {key: value for key, value in given.fields.items() if key not in shown}
+def _command(rest: dict[str, Any]) -> Iterator[Command]:
+    """Yield the command line among the arguments, and take it out of them."""
     for key in _COMMANDS:
-        if command := _joined(rest.get(key)):
-            yield Command(command, "bash")
+        command = _joined(rest.get(key))
+        if command:
             del rest[key]
-            break
+            yield Command(command, "bash")
+            return
 
-    # Short ones share a block above the long ones.
-    texts = {key: as_text(value) for key, value in rest.items()}
-    short = [f"{key}: {text}" for key, text in texts.items() if _is_short(text)]
+
+def _arguments(rest: Mapping[str, Any]) -> Iterator[Code]:
+    """Yield the arguments; short ones share a block above the long ones."""
+    short, long = [], []
+    for key, value in rest.items():
+        text = as_text(value)
+        if "\n" not in text and len(text) <= _SHORT:
+            short.append(f"{key}: {text}")
+        else:
+            language = None if isinstance(value, str) else "json"
+            long.append(Code(text, language, key))
+
     if short:
         yield Code("\n".join(short))
-    for key, text in texts.items():
-        if not _is_short(text):
-            language = None if isinstance(rest[key], str) else "json"
-            yield Code(text, language, key)
-
-
-def _is_short(text: str) -> bool:
-    return "\n" not in text and len(text) <= _SHORT
+    yield from long
 
 
 def _result(part: Part) -> Iterator[Output]:
@@ -233,29 +236,21 @@ def cut_all(blocks: Iterable[Block], detail: Detail) -> Iterator[Block]:
 
 def cut(code: Code, detail: Detail) -> Code:
     """Return *code* within the limits of *detail*; ``left_out`` counts what is missing."""
-    text = code.text.rstrip("\n")
     limits = detail.diffs if code.language == "diff" else detail.limits
-    if limits is None:
-        return replace(code, text=text)
+    text = code.text.rstrip("\n")
+    lines = text[: limits.characters].split("\n", limits.lines)[: limits.lines]
+    more = len(text) - sum(map(len, lines)) - len(lines) + 1
 
-    kept = "\n".join(
-        text[: limits.characters].split("\n", limits.lines)[: limits.lines]
-    )
     left_out = ""
-    if lines := text.count("\n", len(kept)):
-        left_out = count(lines, "more line")
-    elif characters := len(text) - len(kept):
-        left_out = count(characters, "more character")
-    return replace(code, text=_narrowed(kept, limits), left_out=left_out)
+    if more:
+        more_lines = text.count("\n", -more)
+        left_out = count(more_lines, "more line")
+        if not more_lines:
+            left_out = count(more, "more character")
+    shown = "\n".join(_narrowed(line, limits.width) for line in lines)
+    return replace(code, text=shown, left_out=left_out)
 
 
-def _narrowed(text: str, limits: Limits) -> str:
-    width = limits.width
-    if width is None:
-        return text
-
-    lines = []
-    for line in text.split("\n"):
-        more = len(line) - width
-        lines.append(f"{line[:width]}… (+{more:,})" if more > 0 else line)
-    return "\n".join(lines)
+def _narrowed(line: str, width: int) -> str:
+    more = len(line) - width
+    return line if more <= 0 else f"{line[:width]}… (+{more:,})"

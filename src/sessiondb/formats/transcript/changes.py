@@ -1,4 +1,4 @@
-"""The changes a call made to files, as diffs: from the patch it kept, or old and new text.
+"""The changes a call made to files, as diffs: from a patch, or from old and new text.
 
 Agents name these things differently; shape counts, not the agent.
 """
@@ -6,13 +6,14 @@ Agents name these things differently; shape counts, not the agent.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
 from sessiondb.formats.transcript.blocks import Code
-from sessiondb.formats.transcript.shapes import below, first_text
+from sessiondb.formats.transcript.shapes import first_text, is_object, levels, texts
 
 PATHS = (
     "filePath",
@@ -35,11 +36,13 @@ _NEW = (
 )
 _CONTENTS = ("content", "file_text", "contents")
 _PATCHES = ("patch", "diff", "input", "patchText", "patch_text", "command")
-_BEGIN = "*** Begin Patch"
-_STARTS = ("diff --git ", "Index: ", "--- ")
-_HUNKS = ("@@ ", "+", "-")
-#: Characters at the beginning of a text that may precede a patch.
-_LOOK_AHEAD = 4000
+#: How a patch begins, and what it then contains.
+_SHAPES = (
+    (("diff --git ", "Index: ", "--- ", "*** Begin Patch"), re.compile(r"\n[+-]")),
+    (("@@ ", "+", "-"), re.compile(r"^@@", re.MULTILINE)),
+)
+_ADDED = re.compile(r"^\+(?!\+\+)", re.MULTILINE)
+_REMOVED = re.compile(r"^-(?!--)", re.MULTILINE)
 #: Above so many lines a difference is shown as all of the old and all of the new.
 _DIFF_LINES = 1500
 _DEPTH = 6
@@ -47,7 +50,7 @@ _DEPTH = 6
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a call changed; ``used`` names the arguments that ``codes`` shows already."""
+    """What a call changed; ``used`` names the arguments that ``codes`` already show."""
 
     codes: tuple[Code, ...] = ()
     used: frozenset[str] = frozenset()
@@ -55,90 +58,90 @@ class Changes:
     def __bool__(self) -> bool:
         return bool(self.codes)
 
+    def counted(self) -> str:
+        """Return how many lines the diffs add and remove, ``+3 −1``; empty if none is one."""
+        diffs = [code.text for code in self.codes if code.language == "diff"]
+        if not diffs:
+            return ""
+        text = "\n".join(diffs)
+        return f"+{len(_ADDED.findall(text))} −{len(_REMOVED.findall(text))}"
+
 
 def changes(arguments: Mapping[str, Any], data: Any) -> Changes:
     """Return the changes of a call with *arguments* that kept *data*; may be empty."""
     requested = _patch(arguments) or _replacements(arguments)
+    written = Changes() if requested else _written(arguments)
     kept = _kept(data)
 
     # A patch that was kept has line numbers, which the arguments have not. But a file
     # that was written completely is shown as itself, with the colours of its language.
-    if kept and (requested or arguments.keys().isdisjoint(_CONTENTS)):
+    if kept and not written:
         return Changes(kept, requested.used)
-    return requested or _written(arguments)
+    return requested or written
 
 
 def _patch(arguments: Mapping[str, Any]) -> Changes:
     for key in _PATCHES:
-        text = arguments.get(key)
-        if isinstance(text, list) and text[:1] == ["apply_patch"]:
-            text = text[-1]
-        if isinstance(text, str) and _is_patch(text):
+        text = _unpacked(arguments.get(key))
+        if isinstance(text, str) and is_diff(text):
             return Changes((Code(text, "diff"),), frozenset({key}))
     return Changes()
 
 
-def _is_patch(text: str) -> bool:
-    return text.lstrip().startswith(_BEGIN) or is_diff(text)
+def _unpacked(value: Any) -> Any:
+    """Return the patch in a command line ``["apply_patch", patch]``, else *value*."""
+    is_command = isinstance(value, list) and value[:1] == ["apply_patch"]
+    return value[-1] if is_command else value
 
 
 def _replacements(arguments: Mapping[str, Any]) -> Changes:
-    path = first_text(arguments, PATHS) or "file"
     edits = arguments.get("edits")
-    steps, names = [arguments], frozenset({*_OLD, *_NEW})
+    steps, names = [arguments], {*_OLD, *_NEW}
     if isinstance(edits, list):
-        steps, names = edits, frozenset({"edits"})
+        steps, names = edits, {"edits"}
 
-    codes = tuple(_replaced(path, steps))
-    return Changes(codes, names & arguments.keys()) if codes else Changes()
+    path = first_text(arguments, PATHS) or "file"
+    codes = tuple(_replaced(path, filter(is_object, steps)))
+    return Changes(codes, frozenset(names & arguments.keys())) if codes else Changes()
 
 
-def _replaced(path: str, steps: list[Any]) -> Iterator[Code]:
+def _replaced(path: str, steps: Iterable[Mapping[str, Any]]) -> Iterator[Code]:
     for step in steps:
-        if not isinstance(step, Mapping):
-            continue
+        name = first_text(step, PATHS) or path
         old, new = first_text(step, _OLD), first_text(step, _NEW)
         if old is not None and new is not None:
-            name = first_text(step, PATHS) or path
             yield Code(difference(name, old, new), "diff")
 
 
 def _written(arguments: Mapping[str, Any]) -> Changes:
     """Return the content of a file that was written completely, as code."""
-    path = first_text(arguments, PATHS)
-    for key in _CONTENTS:
-        text = arguments.get(key)
-        if path is not None and isinstance(text, str):
-            return Changes((Code(text, ending(path)),), frozenset({key}))
-    return Changes()
+    path, text = first_text(arguments, PATHS), first_text(arguments, _CONTENTS)
+    if path is None or text is None:
+        return Changes()
+    used = arguments.keys() & set(_CONTENTS)
+    return Changes((Code(text, ending(path)),), frozenset(used))
 
 
 def _kept(data: Any) -> tuple[Code, ...]:
     """Return the patches nearest to the top of *data*, each once."""
-    level = [data]
-    for _ in range(_DEPTH):
-        patches = [_patch_in(value) for value in level if isinstance(value, Mapping)]
-        found = dict.fromkeys(filter(None, patches))
+    for level in levels(data, _DEPTH):
+        found = dict.fromkeys(filter(None, map(_patch_in, level)))
         if found:
             return tuple(Code(text, "diff") for text in found)
-        level = below(level)
     return ()
 
 
 def _patch_in(record: Mapping[str, Any]) -> str | None:
-    for key in ("diff", "patch"):
-        text = record.get(key)
-        if isinstance(text, str) and is_diff(text):
-            return text
-    return None
+    return next(filter(is_diff, texts(record, ("diff", "patch"))), None)
 
 
 def is_diff(text: str) -> bool:
     """Return whether *text* looks like the patch of a file."""
-    start = text[:_LOOK_AHEAD].lstrip()
-    if start.startswith(_STARTS):
-        return "\n+" in text or "\n-" in text
-    return start.startswith(_HUNKS) and "\n" in text and "@@" in text
+    start = text[:4000].lstrip()
+    for beginnings, content in _SHAPES:
+        if start.startswith(beginnings):
+            return content.search(text) is not None
+    return False
 
 
 def difference(path: str, old: str, new: str) -> str:
@@ -148,23 +151,9 @@ def difference(path: str, old: str, new: str) -> str:
 
     # `difflib` takes quadratic time.
     if len(before) + len(after) > _DIFF_LINES:
-        removed = (f"-{line}" for line in before)
-        added = (f"+{line}" for line in after)
+        removed, added = map("-{}".format, before), map("+{}".format, after)
         return "\n".join([f"--- {name}", f"+++ {name}", *removed, *added])
     return "\n".join(difflib.unified_diff(before, after, name, name, lineterm=""))
-
-
-def counts(code: Code) -> tuple[int, int]:
-    """Return how many lines a diff adds and removes; 0 and 0 of other code."""
-    if code.language != "diff":
-        return 0, 0
-
-    added = removed = 0
-    for line in code.text.split("\n"):
-        if not line.startswith(("+++", "---")):
-            added += line.startswith("+")
-            removed += line.startswith("-")
-    return added, removed
 
 
 def ending(path: str) -> str | None:

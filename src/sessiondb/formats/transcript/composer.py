@@ -5,16 +5,18 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 
-from sessiondb.formats.content import error_text, file_of
+from sessiondb.formats.content import File, error_text, file_of
 from sessiondb.formats.transcript.blocks import Block, Code, Entry, Fold, Note, Prose
 from sessiondb.formats.transcript.calls import call, cut_all, language_of
 from sessiondb.formats.transcript.changes import ending
 from sessiondb.formats.transcript.detail import Detail
+from sessiondb.formats.transcript.facts import model
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.formats.transcript.shapes import as_json
 from sessiondb.model import Message, Part
-from sessiondb.words import excerpt, money, size, tokens
+from sessiondb.words import excerpt, price, size, tokens
 
 #: Parts and events that only the agent's bookkeeping needs.
 BOOKKEEPING = frozenset({"step-start", "step-finish", "snapshot", "patch"})
@@ -37,11 +39,15 @@ _ENDS = {"cancelled": "Cancelled", "failed": "Failed"}
 _SPEAKERS = {"user": "Prompt", "system": "System", "event": ""}
 _UNNAMED = {"tool": "Tool"}
 
+Blocks = Iterator[Block]
+#: It gets the message, the part, and the text of the part.
+PartBuilder = Callable[[Message, Part, str], Blocks]
+EventBuilder = Callable[[Message], Blocks]
 Children = Callable[[Part], tuple[Block, ...]]
 
 
 def no_children(part: Part) -> tuple[Block, ...]:
-    """Return the sessions that a call started where none are shown."""
+    """Return the sessions that a call started if none are shown."""
     del part
     return ()
 
@@ -49,7 +55,8 @@ def no_children(part: Part) -> tuple[Block, ...]:
 class Composer:
     """Composes the entries of one session; keeps which results are shown with their calls.
 
-    *children* returns the sessions that a call started, *anchor* begins the anchors.
+    *children* returns the sessions that a call started, *anchor* begins the anchors. The
+    detail chooses the builders of parts and events once, so that few of them check it.
     """
 
     def __init__(
@@ -62,7 +69,8 @@ class Composer:
         self._detail, self._album, self._children = detail, album, children
         self._anchor = anchor
         self._results: dict[str, int] = {}
-        self._parts: dict[str, Callable[[Message, Part], Iterator[Block]]] = {
+        self._other: PartBuilder = self._unknown
+        self._parts: dict[str, PartBuilder] = {
             "text": self._text,
             "reasoning": self._reasoning,
             "tool": self._call,
@@ -71,13 +79,19 @@ class Composer:
             "agent": self._agent,
             "compaction": self._compaction,
         }
-        if not detail.records:
-            self._parts |= dict.fromkeys(BOOKKEEPING, self._nothing)
-        self._events: dict[str, Callable[[Message, str], Iterator[Block]]] = {
-            **dict.fromkeys(_SUMMARIES, self._summary),
+        self._event: EventBuilder = self._named_event
+        self._events: dict[str | None, EventBuilder] = {
             **dict.fromkeys(_CHANGES, self._change),
             **dict.fromkeys(_ENDS, self._end),
         }
+        self._roles: dict[str, EventBuilder] = {"system": self._system}
+
+        if not detail.records:
+            self._parts |= dict.fromkeys(BOOKKEEPING, _nothing)
+        if not detail.asides:
+            self._other = self._parts["reasoning"] = _nothing
+            self._event = self._roles["system"] = _nothing
+            self._events |= dict.fromkeys(_CHANGES, _nothing)
 
     def entry(self, message: Message, labels: Iterable[str] = ()) -> Entry:
         """Return *message* as an entry; its blocks are empty if nothing is shown."""
@@ -85,163 +99,140 @@ class Composer:
         if self._detail.records:
             blocks += _kept(message)
 
-        answer = message.role == "assistant"
+        named = map("label: {}".format, labels)
         return Entry(
-            f"{self._anchor}m{message.seq}",
-            message.role,
-            _speaker(message),
-            message.time_created,
-            excerpt(message.model_id or "") if answer else "",
-            tuple(self._facts(message, labels)),
-            tuple(blocks),
+            anchor=f"{self._anchor}m{message.seq}",
+            role=message.role,
+            who=_speaker(message),
+            time=message.time_created,
+            model=_model(message),
+            facts=tuple(filter(None, [*named, *self._facts(message)])),
+            blocks=tuple(blocks),
             message=message,
         )
 
-    def _facts(self, message: Message, labels: Iterable[str]) -> Iterator[str]:
-        yield from (f"label: {label}" for label in labels)
+    def _facts(self, message: Message) -> Iterator[str]:
         if message.role != "assistant":
             return
         if self._detail.records:
-            if message.cost is not None:
-                yield money(message.cost)
-            if known := message.tokens:
-                yield f"{tokens(known.columns())} tokens"
+            yield price(message.cost)
+            yield _tokens(message)
         if not message.time_completed:
             yield "still open"
 
-    def _blocks(self, message: Message) -> Iterator[Block]:
-        kind = message.kind or "event"
-        if kind in _SUMMARIES:
-            return self._summary(message, kind)
-        if message.role == "event":
-            return self._events.get(kind, self._event)(message, kind)
-        if message.role == "system":
-            return self._system(message)
-        return self._said(message)
+    def _blocks(self, message: Message) -> Blocks:
+        if message.kind in _SUMMARIES:
+            return self._summary(message, _SUMMARIES[message.kind])
+        if message.role != "event":
+            return self._roles.get(message.role, self._said)(message)
 
-    def _said(self, message: Message) -> Iterator[Block]:
+        if message.kind in self._events:
+            return self._events[message.kind](message)
+        # The calls of a program itself, which no answer contains.
+        if "tool" in {part.type for part in message.parts}:
+            return self._said(message)
+        return self._event(message)
+
+    def _said(self, message: Message) -> Blocks:
         for part in message.parts:
-            yield from self._parts.get(part.type, self._other)(message, part)
+            build = self._parts.get(part.type, self._other)
+            yield from build(message, part, part.text or "")
 
-    def _system(self, message: Message) -> Iterator[Block]:
-        if self._detail.asides:
-            blocks = tuple(self._said(message))
-            yield Fold("system", "System text", excerpt(message.text), blocks=blocks)
+    def _system(self, message: Message) -> Blocks:
+        blocks = tuple(self._said(message))
+        yield Fold("system", "System text", excerpt(message.text), blocks=blocks)
 
     # Parts.
 
-    def _nothing(self, message: Message, part: Part) -> Iterator[Block]:
-        del message, part
-        return iter(())
-
-    def _text(self, message: Message, part: Part) -> Iterator[Block]:
-        text = part.text or ""
+    def _text(self, message: Message, part: Part, text: str) -> Blocks:
         if not text.strip():
             return
 
+        # An answer is not hidden, whatever its program calls it.
         added = part.data.get("synthetic") or part.data.get("ignored")
         if not added or message.role != "user":
             yield Prose(text)
         elif self._detail.asides:
-            yield self._note("Added by the program", excerpt(text), [Code(text)])
+            yield self._note("Added by the program", text, [Code(text)])
 
-    def _reasoning(self, message: Message, part: Part) -> Iterator[Block]:
-        del message
-        text = part.text or ""
-        if self._detail.asides and text.strip():
-            prose = (Prose(text),)
-            yield Fold("reasoning", "Reasoning", excerpt(text), blocks=prose)
+    def _reasoning(self, _: Message, __: Part, text: str) -> Blocks:
+        if text.strip():
+            yield Fold(
+                kind="reasoning",
+                label="Reasoning",
+                subject=excerpt(text),
+                blocks=(Prose(text),),
+            )
 
-    def _call(self, message: Message, part: Part) -> Iterator[Block]:
-        del message
+    def _call(self, _: Message, part: Part, __: str) -> Blocks:
         if part.call_id is not None:
             # The hash alone: what a long session holds of its results stays small.
             self._results[part.call_id] = hash(part.text)
         yield call(part, self._detail, self._album, self._children(part))
 
-    def _result(self, message: Message, part: Part) -> Iterator[Block]:
-        del message
-        text, call_id = part.text, part.call_id or ""
+    def _result(self, _: Message, part: Part, text: str) -> Blocks:
+        call_id = part.call_id or ""
         if text and self._results.get(call_id) != hash(text):
             yield self._note("Result", call_id, [Code(text, language_of(text))])
 
-    def _file(self, message: Message, part: Part) -> Iterator[Block]:
-        del message
+    def _file(self, _: Message, part: Part, __: str) -> Blocks:
         file = file_of(part)
-        address = file.url or ""
-        if address.startswith("data:"):
-            address = ""
-        # A file without a name is called by its address.
-        name = file.name or address or "file"
-        if name == address:
-            address = ""
+        name, address = _named(file)
         if file.mime.startswith("image/"):
             yield self._album.picture(excerpt(name), file.mime, file.data, address)
             return
 
-        raw = base64.b64decode(file.data) if file.data else b""
-        text = _text_of(raw)
-        facts = (file.mime, size(len(raw))) if raw else (file.mime,)
-        if text is None:
+        raw = base64.b64decode(file.data or "")
+        facts = (file.mime, size(len(raw)) if raw else "")
+        codes = []
+        try:
+            codes.append(Code(_text_of(raw), ending(name)))
+        except ValueError:
             self._album.losses.append(f"the file {excerpt(name)} ({', '.join(facts)})")
-        codes = [Code(text, ending(name))] if text else []
-        yield self._note("File", excerpt(name), codes, facts, address)
 
-    def _agent(self, message: Message, part: Part) -> Iterator[Block]:
+        yield self._note("File", name, codes, facts, address)
+
+    def _agent(self, message: Message, part: Part, text: str) -> Blocks:
         name = part.data.get("name")
         if isinstance(name, str):
-            yield Note(f"@{name}")
-        else:
-            yield from self._other(message, part)
+            return iter([Note(f"@{name}")])
+        return self._other(message, part, text)
 
-    def _compaction(self, message: Message, part: Part) -> Iterator[Block]:
-        del message
+    def _compaction(self, _: Message, part: Part, __: str) -> Blocks:
         automatic = " (automatic)" if part.data.get("auto") else ""
         yield Note(f"Context compaction{automatic}")
 
-    def _other(self, message: Message, part: Part) -> Iterator[Block]:
-        del message
-        if not self._detail.asides:
-            return
-
-        text = part.text or ""
-        codes = [Code(text)] if text else []
+    def _unknown(self, _: Message, part: Part, text: str) -> Blocks:
+        codes = [Code(text)]
         if part.data and (not text or self._detail.records):
             codes.append(Code(as_json(part.data), "json"))
-        yield self._note(name_of(part.type), excerpt(part.title or text), codes)
+        yield self._note(name_of(part.type), part.title or text, codes)
 
     # Events, and messages that summarise others.
 
-    def _summary(self, message: Message, kind: str) -> Iterator[Block]:
-        text = message.text
-        shown = self._detail.asides and text.strip()
-        yield Fold("note", _SUMMARIES[kind], blocks=(Prose(text),) if shown else ())
+    def _summary(self, message: Message, label: str) -> Blocks:
+        shown = self._detail.asides and message.text.strip()
+        blocks = (Prose(message.text),) if shown else ()
+        yield Fold("note", label, blocks=blocks)
 
-    def _change(self, message: Message, kind: str) -> Iterator[Block]:
+    def _change(self, message: Message) -> Blocks:
         value = excerpt(_setting(message))
-        if self._detail.asides and value:
-            yield Note(f"{_CHANGES[kind]}: {value}")
+        if value:
+            yield Note(f"{_CHANGES[message.kind or '']}: {value}")
 
-    def _end(self, message: Message, kind: str) -> Iterator[Block]:
-        del message
-        yield Note(_ENDS[kind], "error")
+    def _end(self, message: Message) -> Blocks:
+        yield Note(_ENDS[message.kind or ""], "error")
 
-    def _event(self, message: Message, kind: str) -> Iterator[Block]:
-        if any(part.type == "tool" for part in message.parts):
-            yield from self._said(message)
-        elif not self._detail.asides:
-            return
-        elif message.text.strip():
-            yield self._context(message, kind)
+    def _named_event(self, message: Message) -> Blocks:
+        kind = message.kind or "event"
+        if message.text.strip():
+            subject = message.data.get("name") or message.data.get("path")
+            if not isinstance(subject, str):
+                subject = message.text
+            yield self._note(name_of(kind), subject, [Code(message.text)])
         elif kind not in QUIET or self._detail.records:
             yield Note(name_of(kind))
             yield from self._said(message)
-
-    def _context(self, message: Message, kind: str) -> Fold:
-        subject = message.data.get("name") or message.data.get("path")
-        if not isinstance(subject, str):
-            subject = message.text
-        return self._note(name_of(kind), excerpt(subject), [Code(message.text)])
 
     def _note(
         self,
@@ -251,8 +242,26 @@ class Composer:
         facts: tuple[str, ...] = (),
         address: str = "",
     ) -> Fold:
-        blocks = tuple(cut_all(codes, self._detail)) if self._detail.bodies else ()
-        return Fold("note", label, subject, facts, blocks=blocks, address=address)
+        shown = filter(attrgetter("text"), codes if self._detail.bodies else [])
+        return Fold(
+            kind="note",
+            label=label,
+            subject=excerpt(subject),
+            details=facts,
+            blocks=tuple(cut_all(shown, self._detail)),
+            address=address,
+        )
+
+
+def _nothing(*_: object) -> Blocks:
+    return iter(())
+
+
+def _named(file: File) -> tuple[str, str]:
+    """Return the name of a file, and its address if that is another."""
+    url = file.url or ""
+    address = "" if url.startswith("data:") else url
+    return (file.name, address) if file.name else (address or "file", "")
 
 
 def name_of(kind: str) -> str:
@@ -264,6 +273,17 @@ def _speaker(message: Message) -> str:
     if message.role in _SPEAKERS:
         return _SPEAKERS[message.role]
     return message.agent or _UNNAMED.get(message.role, "Assistant")
+
+
+def _model(message: Message) -> str:
+    if message.role != "assistant":
+        return ""
+    return excerpt(message.model_id or "")
+
+
+def _tokens(message: Message) -> str:
+    known = message.tokens
+    return f"{tokens(known.columns())} tokens" if known else ""
 
 
 def _ending(message: Message) -> Iterator[Note]:
@@ -284,7 +304,7 @@ def _kept(message: Message) -> Iterator[Fold]:
 def _setting(message: Message) -> str:
     """Return the new value of what an event changed; empty if it is unknown."""
     if message.kind == "model_change":
-        return "/".join(filter(None, [message.provider_id, message.model_id]))
+        return model(message)
     if message.kind == "mode_change" and message.agent:
         return message.agent
 
@@ -296,9 +316,8 @@ def _setting(message: Message) -> str:
     return next(filter(None, texts), "")
 
 
-def _text_of(raw: bytes) -> str | None:
-    """Return the text of a file, or None if it is binary."""
-    try:
-        return None if b"\0" in raw else raw.decode()
-    except UnicodeDecodeError:
-        return None
+def _text_of(raw: bytes) -> str:
+    """Return the text of a file; raises ValueError if it is binary."""
+    if b"\0" in raw:
+        raise ValueError("a text has no NUL")
+    return raw.decode()

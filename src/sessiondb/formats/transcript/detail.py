@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: More lines or characters than any text has.
+_ALL = 1 << 60
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one text; ``width`` is that of a single line, None has no bound."""
+    """Bounds of one text; ``width`` is that of a single line, in characters."""
 
-    lines: int
-    characters: int
-    width: int | None = None
+    lines: int = _ALL
+    characters: int = _ALL
+    width: int = _ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +24,14 @@ class Detail:
     ``asides``: reasoning, system texts, what a program added, what happened between
     messages. ``bodies``: what a call was given and returned, the content of files.
     ``records``: bookkeeping and the raw data of each record. ``limits`` bound one text,
-    ``diffs`` one diff, which may be longer; None shows all of it.
+    ``diffs`` one diff, which may be longer; the default shows all of it.
     """
 
     asides: bool = True
     bodies: bool = True
     records: bool = False
-    limits: Limits | None = None
-    diffs: Limits | None = None
+    limits: Limits = Limits()
+    diffs: Limits = Limits()
 
 
 #: The levels of an export by name; the first is the default.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sessiondb.model import Export, Message, Session
-from sessiondb.words import count, duration, excerpt, moment, money, tokens
+from sessiondb.words import changed, count, duration, excerpt, moment, money, tokens
 
 #: So many models are listed.
 _MODELS = 12
@@ -29,10 +29,9 @@ class Tally:
         self.first = min(self.first, message.time_created)
         self.last = max(self.last, message.time_completed or message.time_created)
 
-        calls = [part for part in message.parts if part.type == "tool"]
-        self.calls += len(calls)
-        self.failed += sum(part.status == "error" for part in calls)
-
+        for part in message.parts:
+            self.calls += part.type == "tool"
+            self.failed += part.type == "tool" and part.status == "error"
         if message.role == "assistant" and message.model_id:
             self.models[model(message)] = None
 
@@ -112,24 +111,27 @@ def _cost(session: Session, subagents: list[float | None]) -> str:
     said = [money(session.cost)]
     if session.cost_inherited is not None:
         said.append(f"and {money(session.cost_inherited)} inherited")
-
-    known = [cost for cost in subagents if cost is not None]
-    if known:
-        least = "at least " if len(known) < len(subagents) else ""
-        said.append(f"and {least}{money(sum(known))} of subagents")
-    elif subagents:
-        said.append("and unknown of subagents")
+    if subagents:
+        said.append(f"and {_sum(subagents)} of subagents")
     return ", ".join(said)
 
 
+def _sum(costs: list[float | None]) -> str:
+    known = [cost for cost in costs if cost is not None]
+    if not known:
+        return money(None)
+    least = "at least " if None in costs else ""
+    return f"{least}{money(sum(known))}"
+
+
 def _changes(session: Session) -> str:
-    added, removed = session.summary_additions, session.summary_deletions
-    if added is None and removed is None:
+    lines = changed(session.summary_additions, session.summary_deletions)
+    if not lines:
         return ""
 
     files = session.summary_files
-    lines = f"+{added or 0:,} −{removed or 0:,} lines"
-    return lines if files is None else f"{lines} in {count(files, 'file')}"
+    place = "" if files is None else f" in {count(files, 'file')}"
+    return f"{lines} lines{place}"
 
 
 def _origin(session: Session, parent: Session | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sessiondb.formats.content import File, inline
 from sessiondb.formats.transcript.blocks import Picture
-from sessiondb.formats.transcript.shapes import below, first_text
+from sessiondb.formats.transcript.shapes import below, first_text, texts
 
 #: The kinds that run nothing, and how their content begins.
 KINDS = {
@@ -27,10 +27,13 @@ _ADDRESSES = ("url", "uri")
 
 
 class Album:
-    """The images of one file; ``losses`` collects which are left out, and why."""
+    """The images of one file; ``losses`` collects which are left out, and why.
+
+    One that *takes* none leaves all of them out.
+    """
 
     def __init__(self, *, takes: bool) -> None:
-        self._takes, self._left = takes, ALL
+        self._left = ALL if takes else -1
         self.losses: list[str] = []
 
     def picture(
@@ -39,7 +42,7 @@ class Album:
         """Return an image, without its content if it has to be left out."""
         raw = _decoded(data)
         kind = _kind(raw)
-        if self._takes and kind is not None and len(raw) <= min(EACH, self._left):
+        if kind is not None and len(raw) <= min(EACH, self._left):
             self._left -= len(raw)
             encoded = base64.b64encode(raw).decode()
             return Picture(name, kind, encoded, len(raw), address)
@@ -52,28 +55,28 @@ class Album:
         """Yield the images in the result of a call, wherever its agent keeps them."""
         level = [data]
         for _ in range(_DEPTH):
-            inner = []
+            rest = []
             for value in level:
-                image = _image(value) if isinstance(value, Mapping) else None
+                image = _image(value)
                 if image is None:
-                    inner.append(value)
+                    rest.append(value)
                 else:
                     yield self.picture(image.name or "image", image.mime, image.data)
-            level = below(inner)
+            level = below(rest)
 
 
 def _kind(raw: bytes) -> str | None:
-    for kind, magic in KINDS.items():
-        if raw.startswith(magic):
-            return kind
-    return None
+    kinds = (kind for kind, magic in KINDS.items() if raw.startswith(magic))
+    return next(kinds, None)
 
 
-def _image(value: Mapping[str, Any]) -> File | None:
-    """Return the image that a record of a result is, or None."""
+def _image(value: Any) -> File | None:
+    """Return the image that *value*, a record of a result, is; else None."""
+    if not isinstance(value, Mapping):
+        return None
     name = first_text(value, _NAMES)
-    mime = first_text(value, _MIMES) or ""
-    address = first_text(value, _ADDRESSES) or ""
+    mime = next(texts(value, _MIMES), "")
+    address = next(texts(value, _ADDRESSES), "")
     if address.startswith("data:image/"):
         declared = address.removeprefix("data:").partition(";")[0]
         return File(mime or declared, name, inline(address), None)

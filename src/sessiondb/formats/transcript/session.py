@@ -6,8 +6,9 @@ is shown. The facts of the head are counted on the way, so the head is known las
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import filterfalse
 
 from sessiondb.formats.transcript.blocks import (
     Block,
@@ -22,14 +23,14 @@ from sessiondb.formats.transcript.blocks import (
     Prose,
     Todos,
 )
-from sessiondb.formats.transcript.calls import cut
+from sessiondb.formats.transcript.calls import cut_all
 from sessiondb.formats.transcript.changes import difference
 from sessiondb.formats.transcript.composer import Composer
 from sessiondb.formats.transcript.detail import Detail
 from sessiondb.formats.transcript.facts import Tally, facts, title
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.model import Export, FileDiff, Loss, Message, Part, Session
-from sessiondb.words import count, excerpt
+from sessiondb.words import changed, count, excerpt
 
 #: From so many prompts on there is a table of them; it lists at most so many.
 MANY, MOST = 4, 1000
@@ -80,10 +81,7 @@ class Transcript:
             yield Entry(f"{self.anchor}-more", "event", "", last, blocks=blocks)
 
     def _messages(self) -> Iterator[Entry]:
-        labels: dict[int, tuple[str, ...]] = {}
-        for label in self.export.labels:
-            labels[label.seq] = (*labels.get(label.seq, ()), excerpt(label.label))
-
+        labels = _labels(self.export)
         inherited = False
         for message in self.export.messages:
             self._tally.add(message)
@@ -94,11 +92,10 @@ class Transcript:
 
             entry = self._composer.entry(message, labels.get(message.seq, ()))
             blocks = entry.blocks + self._started_in(message)
+            if message.role == "user" and blocks:
+                self._note_prompt(entry)
             if blocks:
-                entry = replace(entry, blocks=blocks)
-                if message.role == "user":
-                    self._note_prompt(entry)
-                yield entry
+                yield replace(entry, blocks=blocks)
 
     def _note_prompt(self, entry: Entry) -> None:
         self._tally.prompts += 1
@@ -144,22 +141,20 @@ class Transcript:
             yield Label("Todo list")
             yield Todos(tuple(todos))
 
-        # The diffs of seq 0 are those of all messages together.
-        complete = [diff for diff in self.export.diffs if diff.seq == 0]
-        diffs = complete or self.export.diffs
+        diffs = _diffs(self.export)
         if diffs and self.detail.bodies:
             yield Label("Changed files")
-            for diff in diffs:
-                yield self._changed(diff)
+            yield from map(self._changed, diffs)
 
     def _changed(self, diff: FileDiff) -> Fold:
-        details: tuple[str, ...] = ()
-        if diff.additions is not None or diff.deletions is not None:
-            details = (f"+{diff.additions or 0:,} −{diff.deletions or 0:,}",)
-
         patch = diff.patch or _difference(diff)
-        blocks = (cut(Code(patch, "diff"), self.detail),) if patch else ()
-        return Fold("change", excerpt(diff.path, 500), "", details, blocks=blocks)
+        codes = [Code(patch, "diff")] if patch else []
+        return Fold(
+            kind="change",
+            label=excerpt(diff.path, 500),
+            details=(changed(diff.additions, diff.deletions),),
+            blocks=tuple(cut_all(codes, self.detail)),
+        )
 
     def losses(self) -> Iterator[Loss]:
         """Yield what the transcript does not contain, after `entries`."""
@@ -172,8 +167,22 @@ class Transcript:
             yield from child.losses()
 
 
+def _labels(export: Export) -> dict[int, list[str]]:
+    labels: dict[int, list[str]] = {}
+    for label in export.labels:
+        labels.setdefault(label.seq, []).append(excerpt(label.label))
+    return labels
+
+
+def _diffs(export: Export) -> Sequence[FileDiff]:
+    # The diffs of seq 0 are those of all messages together.
+    complete = [diff for diff in export.diffs if diff.seq == 0]
+    return complete or export.diffs
+
+
 def _difference(diff: FileDiff) -> str | None:
-    if diff.before is None and diff.after is None:
+    """Return the difference of the contents that were kept; None if none or binary."""
+    if diff.before is diff.after is None:
         return None
     try:
         before, after = (diff.before or b"").decode(), (diff.after or b"").decode()
@@ -209,22 +218,27 @@ def _answers(entries: Iterator[Entry]) -> Iterator[Entry]:
         if entry.role != "user":
             turn.append(entry)
             continue
+
+        # A prompt ends the turn before it.
         yield from _answered(turn)
-        turn = []
+        turn.clear()
         yield entry
     yield from _answered(turn)
 
 
 def _answered(turn: list[Entry]) -> Iterator[Entry]:
     """Yield a turn without what was said before its last answer."""
-    answers = [
-        number
-        for number, entry in enumerate(turn)
-        if any(isinstance(block, Prose) for block in entry.blocks)
-    ]
-    for number, entry in enumerate(turn):
-        blocks = entry.blocks
-        if number not in answers[-1:]:
-            blocks = tuple(block for block in blocks if not isinstance(block, Prose))
-        if blocks:
+    answer = next(filter(_has_prose, reversed(turn)), None)
+    for entry in turn:
+        if entry is answer:
+            yield entry
+        elif blocks := tuple(filterfalse(_is_prose, entry.blocks)):
             yield replace(entry, blocks=blocks)
+
+
+def _has_prose(entry: Entry) -> bool:
+    return any(map(_is_prose, entry.blocks))
+
+
+def _is_prose(block: Block) -> bool:
+    return isinstance(block, Prose)

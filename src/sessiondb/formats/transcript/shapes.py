@@ -6,8 +6,9 @@ Shape counts, not the agent: a value is found by any of its usual names, at any 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, TypeGuard
 
 from sessiondb.words import count
 
@@ -15,23 +16,48 @@ from sessiondb.words import count
 _ONE_LINE = 80
 
 
+def is_text(value: Any) -> TypeGuard[str]:
+    """Return whether *value* is a string."""
+    return isinstance(value, str)
+
+
+def is_object(value: Any) -> TypeGuard[Mapping[str, Any]]:
+    """Return whether *value* is an object of JSON."""
+    return isinstance(value, Mapping)
+
+
+def is_list_of(value: Any, is_item: Callable[[Any], bool]) -> bool:
+    """Return whether *value* is a list, and each of its items passes *is_item*."""
+    return isinstance(value, list) and all(map(is_item, value))
+
+
+def texts(values: Mapping[str, Any], keys: Iterable[str]) -> Iterator[str]:
+    """Yield the strings among *keys* of *values*, in the order of *keys*."""
+    return filter(is_text, map(values.get, keys))
+
+
 def first_text(values: Mapping[str, Any], keys: Iterable[str]) -> str | None:
-    """Return the first string among *keys* of *values*, or None."""
-    for key in keys:
-        if isinstance(value := values.get(key), str):
-            return value
-    return None
+    """Return the first of `texts`, or None."""
+    return next(texts(values, keys), None)
+
+
+def levels(data: Any, depth: int) -> Iterator[list[Mapping[str, Any]]]:
+    """Yield the objects in *data*, a list for each of *depth* levels, the top first."""
+    level = [data]
+    for _ in range(depth):
+        yield list(filter(is_object, level))
+        level = below(level)
 
 
 def below(values: Iterable[Any]) -> list[Any]:
     """Return what the objects and lists among *values* contain: one level deeper."""
-    inner: list[Any] = []
-    for value in values:
-        if isinstance(value, Mapping):
-            inner += value.values()
-        elif isinstance(value, list | tuple):
-            inner += value
-    return inner
+    return list(chain.from_iterable(map(_items, values)))
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()
 
 
 def as_text(value: Any) -> str:
@@ -40,7 +66,7 @@ def as_text(value: Any) -> str:
 
 
 def as_json(value: Any) -> str:
-    """Return *value* as JSON, indented if it is long; Python's notation if JSON has none."""
+    """Return *value* as JSON, indented if it is long; else in Python's notation."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=_other)
         if len(text) <= _ONE_LINE:

@@ -8,7 +8,7 @@ passes `visible` here, so a line contains no control characters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from itertools import compress
 from typing import Any, NamedTuple
 
 from sessiondb.formats.transcript.blocks import (
@@ -23,15 +23,15 @@ from sessiondb.formats.transcript.blocks import (
     Prose,
     Todos,
 )
-from sessiondb.formats.transcript.composer import CUT_SHORT, Composer
+from sessiondb.formats.transcript.composer import Composer
 from sessiondb.formats.transcript.detail import Detail, Limits
 from sessiondb.formats.transcript.facts import model, parent_name, program
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.model import Message, Session
-from sessiondb.words import count, excerpt, moment, money, tokens, visible
+from sessiondb.words import count, excerpt, moment, price, tokens, visible
 
 #: Folded texts keep a few lines, and of each what some rows hold.
-FOLDED = Detail(limits=Limits(8, 1 << 30, 400), diffs=Limits(20, 1 << 30, 400))
+FOLDED = Detail(limits=Limits(8, width=400), diffs=Limits(20, width=400))
 UNFOLDED = Detail(records=True)
 #: One line for each message: no bodies.
 _PREVIEW = Detail(bodies=False)
@@ -39,7 +39,8 @@ _PREVIEW = Detail(bodies=False)
 PREVIEW = 200
 _TONES = {"ok": "good", "error": "bad"}
 _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
-_USUAL_ENDS = frozenset({None, "stop", "tool-calls", *CUT_SHORT})
+#: Ends that no note names, and that are not the usual ones.
+_ENDS: dict[str | None, str] = {"other": "ended otherwise"}
 _PLAIN_TODOS = ("completed", "pending")
 
 
@@ -50,20 +51,23 @@ class Span(NamedTuple):
     style: str = ""
 
 
-_MARGIN = Span("")
+_MARGIN, _SPACE = Span(""), Span(" ")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """A line: each of its rows begins with *indent*, those after the first with *hang*.
 
-    A text of several spans has no tabs.
+    Text of several spans contains no tabs.
     """
 
     spans: tuple[Span, ...] = ()
     indent: Span = _MARGIN
     hang: Span | None = None
     cut: bool = False
+
+
+#: A writer returns the lines of a block, each behind an indent.
+_Writer = Callable[[Any, str], list[Line]]
 
 
 class Terminal:
@@ -73,7 +77,7 @@ class Terminal:
         self._full = full
         self._album = Album(takes=False)
         self._composer = Composer(UNFOLDED if full else FOLDED, self._album)
-        self._writers: dict[type[Block], Callable[[Any, str], Iterator[Line]]] = {
+        self._writers: dict[type[Block], _Writer] = {
             Prose: _prose,
             Code: self._code,
             Command: self._command,
@@ -84,90 +88,87 @@ class Terminal:
             Todos: _todos,
             Fold: self._fold,
         }
-        self._folds: dict[str, Callable[[Fold, str], Iterator[Line]]] = {
+        self._folds: dict[str, _Writer] = {
             "call": self._call,
             "reasoning": _reasoning,
             # The line of the message says already that it is one.
             "system": lambda fold, indent: self._blocks(fold.blocks, indent),
         }
 
-    def head(self, session: Session) -> Iterator[Line]:
-        """Yield the facts that the columns of a session provide, and an empty line."""
-        yield Line((Span(_flat(session.title or "(no title)"), "strong"),))
-        for facts in _facts(session):
-            line = " · ".join(filter(None, facts))
-            if line:
-                yield Line((Span(_flat(line), "dim"),))
-        yield Line()
+    def head(self, session: Session) -> list[Line]:
+        """Return the facts that the columns of a session provide, and an empty line."""
+        title = _flat(session.title or "(no title)")
+        lines = (" · ".join(filter(None, facts)) for facts in _facts(session))
+        facts = [_line(_flat(line), "dim") for line in lines if line]
+        return [_line(title, "strong"), *facts, Line()]
 
-    def message(self, message: Message, labels: Iterable[str] = ()) -> Iterator[Line]:
-        """Yield one message and an empty line, its own line also if nothing is shown."""
+    def message(self, message: Message, labels: Iterable[str] = ()) -> list[Line]:
+        """Return one message and an empty line, its own line also if nothing is shown."""
         entry = self._composer.entry(message)
-        # What a look without pictures leaves out is not reported.
+        # Images are always left out here, which is not worth a report.
         self._album.losses.clear()
+        return [_by(message, labels), *self._blocks(entry.blocks, ""), Line()]
 
-        yield _by(message, labels)
-        yield from self._blocks(entry.blocks, "")
-        yield Line()
-
-    def _blocks(self, blocks: Iterable[Block], indent: str) -> Iterator[Line]:
+    def _blocks(self, blocks: Iterable[Block], indent: str) -> list[Line]:
+        lines: list[Line] = []
         for block in blocks:
-            yield from self._writers[type(block)](block, indent)
+            lines += self._writers[type(block)](block, indent)
+        return lines
 
-    def _fold(self, fold: Fold, indent: str) -> Iterator[Line]:
-        yield from self._folds.get(fold.kind, self._named_fold)(fold, indent)
+    def _fold(self, fold: Fold, indent: str) -> list[Line]:
+        return self._folds.get(fold.kind, self._named_fold)(fold, indent)
 
-    def _call(self, fold: Fold, indent: str) -> Iterator[Line]:
-        spans = [Span(f"{indent}▸ {_flat(fold.label)}", "strong")]
-        if fold.state:
-            spans += [Span(" "), Span(_flat(fold.state), _TONES.get(fold.tone, ""))]
-        spans += [Span(f" {_flat(fact)}") for fact in fold.details]
-        if not _is_repeated(fold):
-            spans.append(Span(f" {_flat(fold.subject)}".rstrip()))
-        yield Line(tuple(spans), cut=not self._full)
-        yield from self._blocks(fold.blocks, f"{indent}  ")
+    def _call(self, fold: Fold, indent: str) -> list[Line]:
+        name = Span(f"{indent}▸ {_flat(fold.label)}", "strong")
+        state = Span(_flat(fold.state), _TONES.get(fold.tone, ""))
+        rest = _flat(" ".join([*fold.details, _subject(fold)]))
+        pieces = [piece for piece in (name, state, Span(rest)) if piece.text]
+        spans = [span for piece in pieces for span in (_SPACE, piece)]
+        line = Line(tuple(spans[1:]), cut=not self._full)
+        return [line, *self._blocks(fold.blocks, f"{indent}  ")]
 
-    def _named_fold(self, fold: Fold, indent: str) -> Iterator[Line]:
-        subject = "" if _is_repeated(fold) else fold.subject
-        named = " ".join(filter(None, [fold.label, subject]))
-        yield from _bracketed(indent, [named, *fold.facts], fold.address)
+    def _named_fold(self, fold: Fold, indent: str) -> list[Line]:
+        named = f"{fold.label} {_subject(fold)}".rstrip()
+        lines = _bracketed(indent, named, *fold.facts, excerpt(fold.address))
         for block in fold.blocks:
             bar = indent if isinstance(block, Prose) else f"{indent}  │ "
-            yield from self._blocks([block], bar)
+            lines += self._blocks([block], bar)
+        return lines
 
-    def _code(self, code: Code, indent: str) -> Iterator[Line]:
-        label = f"{_flat(code.label)}:" if code.label else ""
-        if label and "\n" not in code.text:
-            yield from self._rows(code, indent, f"{label} ")
-            return
+    def _code(self, code: Code, indent: str) -> list[Line]:
+        label = f"{_flat(code.label)}:"
+        if not code.label:
+            return self._rows(code, indent)
+        if "\n" in code.text:
+            return [self._row(label, indent), *self._rows(code, f"{indent}  ")]
+        return self._rows(code, indent, f"{label} ")
 
-        if label:
-            yield self._row(label, indent)
-            indent += "  "
-        yield from self._rows(code, indent)
+    def _command(self, command: Command, indent: str) -> list[Line]:
+        return self._rows(command, indent, "$ ")
 
-    def _command(self, command: Command, indent: str) -> Iterator[Line]:
-        yield from self._rows(command, indent, "$ ")
+    def _output(self, output: Output, indent: str) -> list[Line]:
+        return self._rows(output, f"{indent}│ ")
 
-    def _output(self, output: Output, indent: str) -> Iterator[Line]:
-        yield from self._rows(output, f"{indent}│ ")
+    def _rows(self, code: Code, indent: str, before: str = "") -> list[Line]:
+        """Return the lines of *code*, the first after *before*, the others below it."""
+        lines = visible(code.text).split("\n")
+        if code.language == "diff":
+            rows = [self._row(line, indent, _diff_style(line)) for line in lines]
+        else:
+            below = " " * len(before)
+            rows = [self._row(before + lines[0], indent)]
+            rows += [self._row(below + line, indent) for line in lines[1:]]
 
-    def _rows(self, code: Code, indent: str, before: str = "") -> Iterator[Line]:
-        """Yield the lines of *code*, the first after *before*, the others below it."""
-        style_of = _diff_style if code.language == "diff" else _no_style
-        for line in visible(code.text).split("\n"):
-            yield self._row(before + line, indent, style_of(line))
-            before = " " * len(before)
         if code.left_out:
-            yield self._row(f"… {code.left_out} (--full)", indent)
+            rows.append(self._row(f"… {code.left_out} (--full)", indent))
+        return rows
 
     def _row(self, text: str, indent: str, style: str = "") -> Line:
-        return Line((Span(text, style),), Span(indent), cut=not self._full)
+        return Line((Span(text, style),), Span(indent), None, not self._full)
 
 
-def _no_style(line: str) -> str:
-    del line
-    return ""
+def _line(text: str, style: str = "", indent: str = "") -> Line:
+    return Line((Span(text, style),), Span(indent))
 
 
 def _diff_style(line: str) -> str:
@@ -181,16 +182,20 @@ def _facts(session: Session) -> Iterator[list[str]]:
     yield [session.directory]
     yield [program(session), session.agent or "", model(session)]
 
-    used = tokens(session.tokens.columns())
     yield [
         _origin(session),
         count(session.message_count, "message"),
-        f"tokens {used}" if used else "",
-        "" if session.cost is None else f"cost {money(session.cost)}",
+        _named("tokens", tokens(session.tokens.columns())),
+        _named("cost", price(session.cost)),
+    ]
+    yield [
+        f"{_clock(session.time_created)} to {_clock(session.time_updated)}",
+        *compress(["archived"], [session.time_archived]),
     ]
 
-    period = f"{_clock(session.time_created)} to {_clock(session.time_updated)}"
-    yield [period, "archived" if session.time_archived else ""]
+
+def _named(name: str, value: str) -> str:
+    return f"{name} {value}" if value else ""
 
 
 def _origin(session: Session) -> str:
@@ -203,71 +208,75 @@ def _origin(session: Session) -> str:
 def _by(message: Message, labels: Iterable[str]) -> Line:
     """Return the line of a message: its number, who speaks, and what is known about it."""
     who = " ".join(filter(None, [message.role, message.kind]))
+    flags = (message.time_completed is None, message.inherited)
     facts = [
         _clock(message.time_created),
         message.agent,
         message.model_id,
-        None if message.cost is None else money(message.cost),
-        None if message.finish in _USUAL_ENDS else message.finish,
-        "open" if message.time_completed is None else None,
-        "inherited" if message.inherited else None,
-        *(f"label: {label}" for label in labels),
+        price(message.cost),
+        _ENDS.get(message.finish),
+        *compress(("open", "inherited"), flags),
+        *map("label: {}".format, labels),
     ]
     name = Span(f"#{message.seq} {_flat(who)}", "name")
     rest = Span(f" · {_flat(' · '.join(filter(None, facts)))}", "dim")
     return Line((name, rest), Span("── "), Span("   ", "dim"))
 
 
-def _prose(prose: Prose, indent: str) -> Iterator[Line]:
-    yield from _paragraphs(prose.text.rstrip("\n"), Span(indent))
+def _prose(prose: Prose, indent: str) -> list[Line]:
+    return _paragraphs(prose.text.rstrip("\n"), Span(indent))
 
 
-def _reasoning(fold: Fold, indent: str) -> Iterator[Line]:
-    for block in fold.blocks:
-        if isinstance(block, Prose):
-            yield from _paragraphs(block.text, Span(f"{indent}│ ", "thought"))
+def _reasoning(fold: Fold, indent: str) -> list[Line]:
+    bar = Span(f"{indent}│ ", "thought")
+    texts = (block.text for block in fold.blocks if isinstance(block, Prose))
+    return [line for text in texts for line in _paragraphs(text, bar)]
 
 
-def _paragraphs(text: str, indent: Span) -> Iterator[Line]:
-    for line in visible(text).split("\n"):
-        yield Line((Span(line, indent.style),), indent)
+def _paragraphs(text: str, indent: Span) -> list[Line]:
+    lines = visible(text).split("\n")
+    return [Line((Span(line, indent.style),), indent) for line in lines]
 
 
-def _label(label: Label, indent: str) -> Iterator[Line]:
-    yield Line((Span(_flat(label.text), "strong"),), Span(indent))
+def _label(label: Label, indent: str) -> list[Line]:
+    return [_line(_flat(label.text), "strong", indent)]
 
 
-def _note(note: Note, indent: str) -> Iterator[Line]:
-    yield Line((Span(_flat(note.text), "bad" if note.tone else ""),), Span(indent))
+def _note(note: Note, indent: str) -> list[Line]:
+    return [_line(_flat(note.text), "bad" if note.tone else "", indent)]
 
 
-def _picture(picture: Picture, indent: str) -> Iterator[Line]:
-    named = f"Image {picture.name}"
-    yield from _bracketed(indent, [named, picture.facts], picture.address)
+def _picture(picture: Picture, indent: str) -> list[Line]:
+    return _bracketed(indent, f"Image {picture.name}", picture.facts, picture.address)
 
 
-def _todos(todos: Todos, indent: str) -> Iterator[Line]:
-    for status, text in todos.items:
-        mark = "x" if status == "completed" else " "
-        more = "" if status in _PLAIN_TODOS else f" ({status})"
-        yield Line((Span(_flat(f"[{mark}] {text}{more}")),), Span(indent))
+def _todos(todos: Todos, indent: str) -> list[Line]:
+    return [_todo(status, text, indent) for status, text in todos.items]
 
 
-def _bracketed(indent: str, facts: Iterable[str], address: str) -> Iterator[Line]:
-    """Yield a line for something that is not text itself."""
-    named = " · ".join(filter(None, [*facts, excerpt(address)]))
-    yield Line((Span(f"[{_flat(named)}]", "dim"),), Span(indent))
+def _todo(status: str, text: str, indent: str) -> Line:
+    mark = "x" if status == "completed" else " "
+    more = "" if status in _PLAIN_TODOS else f" ({status})"
+    return _line(_flat(f"[{mark}] {text}{more}"), indent=indent)
 
 
-def _is_repeated(fold: Fold) -> bool:
-    """Return whether the subject of *fold* begins its body, which is always open here."""
+def _bracketed(indent: str, *facts: str) -> list[Line]:
+    """Return a line for something that is not text itself."""
+    named = " · ".join(filter(None, facts))
+    return [_line(f"[{_flat(named)}]", "dim", indent)]
+
+
+def _subject(fold: Fold) -> str:
+    """Return the subject of *fold*, unless it begins the body, which is always open."""
     first = fold.blocks[0] if fold.blocks else None
     # The result of a call may begin like its subject by chance.
     if not isinstance(first, Prose | Code) or isinstance(first, Output):
-        return False
+        return fold.subject
+
     subject = fold.subject.removesuffix("…")
     body = excerpt(first.text).removesuffix("…")
-    return body.startswith(subject) or subject.startswith(body)
+    repeated = body.startswith(subject) or subject.startswith(body)
+    return "" if repeated else fold.subject
 
 
 def preview(message: Message) -> str:
