@@ -150,6 +150,35 @@ def text_of(message: Message, *, synthetic: bool = False) -> str:
     return "\n".join(part.text for part in said if part.text)
 
 
+class Call(NamedTuple):
+    """A tool call with everything that other programs need of one.
+
+    ``start`` is never unknown, ``end`` None while it runs; ``failure`` says why it
+    failed, if it did.
+    """
+
+    id: str
+    tool: str
+    arguments: dict[str, Any]
+    start: int
+    end: int | None
+    result: str
+    failure: str
+
+
+def call_of(part: Part) -> Call:
+    """Return the call of a tool part; what the part does not say is made up."""
+    return Call(
+        id=part.call_id or f"call_{part.id}",
+        tool=part.tool or UNKNOWN,
+        arguments=arguments(part),
+        start=part.time_started or part.time_created,
+        end=part.time_ended,
+        result=part.text or "",
+        failure=part.text or part.outcome or "failed",
+    )
+
+
 def arguments(part: Part) -> dict[str, Any]:
     """Return the arguments of a call as an object; anything else is put under ``value``."""
     given = part.input

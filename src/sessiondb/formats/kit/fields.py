@@ -28,6 +28,7 @@ Fields: TypeAlias = "Mapping[str, Rule | Fields]"
 Shape: TypeAlias = "Mapping[str, str | Shape]"
 
 _INT64 = 1 << 63
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
 #: The integers up to here are floats, too.
 _EXACT = 1 << 53
 
@@ -77,6 +78,11 @@ def amount(value: Any) -> TypeGuard[float]:
     return type(value) is int and abs(value) <= _EXACT
 
 
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    """An object."""
+    return type(value) is dict
+
+
 def structure(value: Any) -> bool:
     """An object or a list."""
     return type(value) in (dict, list)
@@ -100,16 +106,28 @@ def as_text(value: Any) -> str | None:
     return value if type(value) is str else None
 
 
+def fitting(value: Any, fits: Fits, default: Any = None) -> Any:
+    """Return *value* if it *fits*, else *default*."""
+    return value if fits(value) else default
+
+
 def within(record: Any, *path: str) -> Any:
     """Return the value at *path* in *record*; None where an object is missing."""
     for key in path:
-        record = as_object(record).get(key)
+        if type(record) is not dict:
+            return None
+        record = record.get(key)
     return record
 
 
 def without_none(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return *record* without the keys whose value is None."""
     return {key: value for key, value in record.items() if value is not None}
+
+
+def filled(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *record* without the keys whose value is None, or empty."""
+    return {k: v for k, v in record.items() if v not in _EMPTY}
 
 
 def without(keys: Collection[str], record: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,10 +144,14 @@ def nested(row: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for key, column in shape.items():
         if isinstance(column, str):
-            record[key] = row.get(column)
+            value = row.get(column)
+            known = value is not None
         else:
-            record[key] = nested(row, column) or None
-    return without_none(record)
+            value = nested(row, column)
+            known = bool(value)
+        if known:
+            record[key] = value
+    return record
 
 
 def columns_of(shape: Shape) -> Iterator[str]:
@@ -151,7 +173,8 @@ def readable(value: str) -> str:
         return shown
 
     # UTF-16 joins the two halves of a pair that was escaped apart.
-    clean = shown.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    raw = shown.encode("utf-16-le", "surrogatepass")
+    clean = raw.decode("utf-16-le", "replace")
     return shown if clean == shown else clean
 
 

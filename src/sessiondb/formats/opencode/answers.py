@@ -6,12 +6,20 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_list, as_object, within
+from sessiondb.formats.kit.fields import as_list, as_object, integer, within
 from sessiondb.model import Part, PartDraft, Tokens
 from sessiondb.model.draft import FINISHES, NO_INPUT
 
 #: The name of a call without one; a tool part must have one.
 NAMELESS = "unknown"
+#: The counts of an answer by their place in ``tokens``, in the order of `Tokens`.
+COUNTS = (
+    ("input",),
+    ("output",),
+    ("reasoning",),
+    ("cache", "read"),
+    ("cache", "write"),
+)
 
 #: Why an answer ended. "cancelled" is sessiondb's word for an answer that did not end
 #: by itself: where OpenCode writes that word, it stays in the record.
@@ -77,12 +85,8 @@ def children(part: dict[str, Any]) -> Iterator[str]:
 def counts_of(tokens: Tokens | None) -> dict[str, Any]:
     """Return *tokens* as both generations count them; what is unknown is 0."""
     known = tokens or Tokens()
-    return {
-        "input": known.input or 0,
-        "output": known.output or 0,
-        "reasoning": known.reasoning or 0,
-        "cache": {"read": known.cache_read or 0, "write": known.cache_write or 0},
-    }
+    counts = [count or 0 for count in known.columns()]
+    return _tokens(*counts)
 
 
 def sum_of(counts: list[dict[str, Any]]) -> dict[str, Any]:
@@ -90,11 +94,16 @@ def sum_of(counts: list[dict[str, Any]]) -> dict[str, Any]:
 
     def total(*path: str) -> int:
         found = (within(tokens, *path) for tokens in counts)
-        return sum(number for number in found if isinstance(number, int))
+        return sum(filter(integer, found))
 
+    return _tokens(*(total(*path) for path in COUNTS))
+
+
+def _tokens(input_: int, output: int, reasoning: int, *cache: int) -> dict[str, Any]:
+    read, write = cache
     return {
-        "input": total("input"),
-        "output": total("output"),
-        "reasoning": total("reasoning"),
-        "cache": {"read": total("cache", "read"), "write": total("cache", "write")},
+        "input": input_,
+        "output": output,
+        "reasoning": reasoning,
+        "cache": {"read": read, "write": write},
     }

@@ -16,11 +16,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.fields import fitting, integer
 from sessiondb.formats.kit.json import OddRecordError, load, usable_id
 from sessiondb.formats.kit.sqlite import ForeignDatabase, columns
 from sessiondb.formats.opencode.projects import facts_of, record_of
-from sessiondb.formats.opencode.raw import Head, Opened, SessionRecord, missing
+from sessiondb.formats.opencode.raw import (
+    Head,
+    Opened,
+    SessionRecord,
+    missing,
+    stamp_of,
+)
 from sessiondb.model import Problem
 
 
@@ -122,7 +128,9 @@ class Database:
         has_time = self.has(self.SESSIONS, "time_updated")
         time = "time_updated" if has_time else "NULL"
         rows = self.rows(f"SELECT id, {time} FROM {self.SESSIONS}")
-        return {name: _integer(used) for name, used in rows if usable_id(name)}
+        return {
+            name: fitting(used, integer, 0) for name, used in rows if usable_id(name)
+        }
 
     def row(self, session: str) -> dict[str, Any]:
         """Return the row of a session; raises `OddRecordError` if it is gone."""
@@ -145,7 +153,7 @@ class Database:
     @cached_property
     def _stamp(self) -> tuple[int | None, int | None]:
         """Size and modification time (ns) of the file."""
-        return stamp(self.path) or (None, None)
+        return stamp_of(self.path)
 
     def first_times(self) -> dict[str, int]:
         """When the first message of each session was created; the index answers it."""
@@ -162,7 +170,9 @@ class Database:
             f" ORDER BY {self.ORDER}",
             session,
         )
-        return [Opened(_integer(time), str(name)) for time, name in rows]
+        return [
+            Opened(time if type(time) is int else 0, str(name)) for time, name in rows
+        ]
 
     def message(self, session: str, message: str) -> bytes | None:
         """Read one message as stored."""
@@ -242,7 +252,3 @@ class Database:
 def _encoded(text: str) -> bytes:
     # Bytes that are not UTF-8 were read as surrogates.
     return text.encode("utf-8", "surrogateescape")
-
-
-def _integer(value: Any) -> int:
-    return value if type(value) is int else 0

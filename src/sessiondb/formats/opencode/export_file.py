@@ -16,8 +16,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.fields import amount, as_list, as_object, integer, within
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.fields import (
+    amount,
+    as_list,
+    as_object,
+    clean_name,
+    fitting,
+    integer,
+    within,
+)
 from sessiondb.formats.kit.json import (
     OddRecordError,
     Raw,
@@ -28,8 +35,15 @@ from sessiondb.formats.kit.json import (
     usable_id,
 )
 from sessiondb.formats.kit.sqlite import is_database
+from sessiondb.formats.opencode.answers import COUNTS
 from sessiondb.formats.opencode.forks import Fork
-from sessiondb.formats.opencode.raw import Head, Opened, RawPart, SessionRecord
+from sessiondb.formats.opencode.raw import (
+    Head,
+    Opened,
+    RawPart,
+    SessionRecord,
+    stamp_of,
+)
 from sessiondb.formats.opencode.v2.sqlite import Row
 from sessiondb.model import Problem, Tokens
 
@@ -37,14 +51,6 @@ from sessiondb.model import Problem, Tokens
 _HEAD = 256
 _BEGINNING = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"info"\s*:\s*\{')
 _SPACE = re.compile(r"\s*")
-#: The counts of a message by their place in the record.
-_COUNTS = (
-    ("input",),
-    ("output",),
-    ("reasoning",),
-    ("cache", "read"),
-    ("cache", "write"),
-)
 #: The id of a copy in a fork of version 2: it ends with the seq of its original.
 _COPY = re.compile(r".+_.+_\d+")
 
@@ -141,18 +147,19 @@ def _slice(start: int, end: int, value: Any) -> _Slice:
     record = as_object(within(value, "info")) or as_object(value)
     time = within(record, "time", "created")
     cost = record.get("cost")
+    counts = (within(record, "tokens", *path) for path in COUNTS)
     return _Slice(
         start,
         end,
         str(record.get("id")),
-        time if integer(time) else None,
-        cost if amount(cost) else 0.0,
-        tuple(_count(within(record, "tokens", *path)) for path in _COUNTS),
+        fitting(time, integer),
+        fitting(cost, amount, 0.0),
+        tuple(fitting(count, _exact_count, 0) for count in counts),
     )
 
 
-def _count(value: Any) -> int:
-    return int(value) if type(value) is int and amount(value) else 0
+def _exact_count(value: Any) -> bool:
+    return type(value) is int and amount(value)
 
 
 class ExportFileV1:
@@ -206,9 +213,8 @@ class ExportFileV1:
         """Read the session."""
         document = self.document
         info = deepcopy(document.info)  # its reader takes it apart
-        size, modified = stamp(self.path) or (None, None)
         facts: list[Any] = [document.digest]
-        record = SessionRecord(info, facts, self.path, size, modified)
+        record = SessionRecord(info, facts, self.path, *stamp_of(self.path))
         record.worktree = _worktree(info)
         return record
 
@@ -237,8 +243,8 @@ class ExportFileV1:
         if self._parts[0] != message:
             self.message(session, message)
         for part in self._parts[1]:
-            is_object = type(part) is dict
-            yield RawPart(str(within(part, "id")), part if is_object else None)
+            record = part if type(part) is dict else None
+            yield RawPart(str(within(part, "id")), record)
         self._parts = ("", [])
 
     def calls(self, session: str) -> Iterator[tuple[str, Any]]:  # noqa: ARG002 - as elsewhere
@@ -300,14 +306,13 @@ def _worktree(info: dict[str, Any]) -> str | None:
     None if it is not known. Only version 2 leaves the path out if it is empty.
     """
     is_second = type(info.get("location")) is dict
-    if is_second:
-        directory, below = info["location"].get("directory"), info.get("subpath")
-    else:
-        directory, below = info.get("directory"), info.get("path")
+    place = info["location"] if is_second else info
+    below = info.get("subpath" if is_second else "path")
+    directory = place.get("directory")
     if type(directory) is not str:
         return None
 
     tail = f"/{below}"
-    if below and type(below) is str and directory.endswith(tail):
+    if clean_name(below) and directory.endswith(tail):
         return directory.removesuffix(tail) or None
     return directory if is_second or below == "" else None

@@ -40,11 +40,9 @@ class Fork:
 
     def origin_of(self, message: str) -> tuple[tuple[str, str] | None, str]:
         """Return (session, id) of the original of *message*, and the id it had first."""
-        source = self.copies.get(message)
         root = self.roots.get(message, message)
-        if source is None or not usable_id(source):
-            return None, root
-        return (self.original, source), root
+        source = self.copies.get(message, "")
+        return (self.original, source) if usable_id(source) else None, root
 
 
 def origin_of(fork: Fork | None, message: str) -> tuple[tuple[str, str] | None, str]:
@@ -122,7 +120,8 @@ def _alike(records: Records, heads: Iterable[Head]) -> Iterator[list[Head]]:
 
 def _recognise_among(sessions: list[_Contents], forks: dict[str, Fork]) -> None:
     for index, session in enumerate(sessions):
-        if session.head.parent is not None or session.head.id in forks:
+        is_child = session.head.parent is not None
+        if is_child or session.head.id in forks:
             continue
         older = [other for other in sessions[:index] if other.is_older(session)]
         original, length = _original(session, older)
@@ -168,12 +167,18 @@ def _kinship(title: str, other: str) -> int:
         return 0
 
     base, number = match["title"], int(match["number"])
-    before = base if number == 1 else f"{base} (fork #{number - 1})"
-    if other == before:
+    if other == _forked(base, number - 1):
         return 2
-    other_match = _FORKED.fullmatch(other)
-    other_base = other_match["title"] if other_match else other
-    return int(other_base == base)
+    return int(_base_of(other) == base)
+
+
+def _forked(base: str, number: int) -> str:
+    return f"{base} (fork #{number})" if number else base
+
+
+def _base_of(title: str) -> str:
+    match = _FORKED.fullmatch(title)
+    return match["title"] if match else title
 
 
 def _fork(
@@ -184,6 +189,5 @@ def _fork(
 
     # The original may be a fork itself, recognised before: it is older.
     older = forks.get(original.head.id)
-    known = older.roots if older else {}
-    roots = {copy: known.get(source, source) for copy, source in copies.items()}
+    roots = {copy: origin_of(older, source)[1] for copy, source in copies.items()}
     return Fork(original.head.id, next(reversed(copies.values())), copies, roots)

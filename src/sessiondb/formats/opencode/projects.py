@@ -14,9 +14,12 @@ from typing import Any
 from sessiondb.formats.kit.fields import (
     Fields,
     Shape,
+    as_list,
     as_object,
     clean_name,
     clean_text,
+    filled,
+    fitting,
     nested,
     structure,
     take,
@@ -85,13 +88,13 @@ def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject 
     if not rest and permission is None:
         return None
 
-    boxes = rest.get("sandboxes")
-    usable = filter(clean_text, boxes) if type(boxes) is list else ()
+    # The record itself is kept complete.
     copy = {**rest, "time": dict(as_object(rest.get("time")))}
+    boxes = as_list(rest.get("sandboxes"))
     return SourceProject(
         **take(copy, _KNOWN),
-        permission=permission if structure(permission) else None,
-        sandboxes=tuple(usable),
+        permission=fitting(permission, structure),
+        sandboxes=tuple(filter(clean_text, boxes)),
         record=rest,
     )
 
@@ -109,13 +112,13 @@ def record_of(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def project_record(project: Project, source: str, name: str) -> dict[str, Any]:
     """Return a project as the file ``project/<name>.json`` of OpenCode 1.x."""
-    place = {"id": name, "worktree": project.worktree, "vcs": project.vcs or None}
+    place = filled({"id": name, "worktree": project.worktree, "vcs": project.vcs})
     own = project.metadata.get(source)
     if isinstance(own, Mapping):
-        return {**without_none(place), **without(_PLACE, own)}
+        return {**place, **without(_PLACE, own)}
 
     times = {
         "created": project.time_created,
         "initialized": project.time_initialized,
     }
-    return {**without_none(place), "time": without_none(times)}
+    return {**place, "time": without_none(times)}

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from sessiondb.errors import abridged
+from sessiondb.formats.kit.fields import fitting, integer, text
+from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import Raw, usable_id
 from sessiondb.model import Problem
 
@@ -31,9 +33,9 @@ class Head(NamedTuple):
         """Return the head of a session; a value of another type counts as unknown."""
         return cls(
             name,
-            parent if usable_id(parent) else None,
-            created if type(created) is int else 0,
-            title if type(title) is str else "",
+            fitting(parent, usable_id),
+            fitting(created, integer, 0),
+            fitting(title, text, ""),
         )
 
 
@@ -117,6 +119,11 @@ class Records(Protocol):
 
     def orphans(self) -> Iterator[Problem]:
         """Records that belong to nothing."""
+
+
+def stamp_of(path: Path) -> tuple[int | None, int | None]:
+    """Return size and modification time (ns) of a file; None and None without one."""
+    return stamp(path) or (None, None)
 
 
 def missing(path: Path, what: str, owner: str, name: Any) -> Problem:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import check_storable, clean_text
+from sessiondb.formats.kit.fields import check_storable, clean_text, fitting
 from sessiondb.formats.kit.json import OddRecordError, Raw, load_object, usable_id
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.opencode.answers import children
@@ -160,7 +160,7 @@ class _Reading:
         """Add where a session comes from: a fork its original, a child its call."""
         if fork is not None:
             found.update(relation="fork", parent_source_id=fork.original)
-            found["parent_message"] = fork.cut if usable_id(fork.cut) else None
+            found["parent_message"] = fitting(fork.cut, usable_id)
         elif head.parent is not None:
             calls = self._calls_of(head.parent)
             found["parent_message"], found["call_id"] = calls.get(head.id, (None, None))
@@ -187,13 +187,14 @@ def _note_calls(calls: dict[str, Called], message: str, raw: Raw) -> None:
     """Add the sessions that a call of *message* started; the first call counts."""
     with contextlib.suppress(OddRecordError):
         part = load_object(raw)
-        call = part.get("callID")
+        call = fitting(part.get("callID"), clean_text)
         for child in children(part):
-            calls.setdefault(child, (message, call if clean_text(call) else None))
+            calls.setdefault(child, (message, call))
 
 
 def _digest(record: SessionRecord, fork: Fork | None) -> str:
     lineage = [fork.original, fork.cut] if fork else []
+
     # A file that could not be read may be mended without a change of its size or time.
     problems = [problem.why for problem in record.problems]
     facts = json.dumps([record.facts, lineage, problems], sort_keys=True, default=repr)
@@ -212,14 +213,19 @@ def _put_place(found: dict[str, Any], record: SessionRecord, messages: Any) -> N
         found["directory"], root = messages.place()
         worktree = worktree or root
 
-    if clean_text(worktree) and worktree != _NOWHERE:
+    worktree = fitting(worktree, clean_text, _NOWHERE)
+    if worktree != _NOWHERE:
         found["worktree"] = worktree or None
         found["project"] = source_project(record.project, record.approved)
 
-    if clean_text(record.vcs):
-        found["vcs"] = record.vcs
-    if record.vcs == "git" and _COMMIT.fullmatch(str(record.root_commit)):
-        found["root_commit"] = record.root_commit
+    found["vcs"] = fitting(record.vcs, clean_text)
+    # The id of a project in a repository is its first commit.
+    if record.vcs == "git":
+        found["root_commit"] = fitting(record.root_commit, _is_commit)
+
+
+def _is_commit(value: Any) -> bool:
+    return _COMMIT.fullmatch(str(value)) is not None
 
 
 def _put_beside(found: dict[str, Any], record: SessionRecord) -> None:

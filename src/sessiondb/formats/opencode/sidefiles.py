@@ -35,7 +35,7 @@ def _read_json(path: Path, kind: type) -> Any:
 
     raw = read_file(path)
     value = None if raw is None else load(raw)
-    if value is not None and type(value) is not kind:
+    if type(value) not in (kind, type(None)):
         raise OddRecordError(f"holds no {kind.__name__}")
     return value
 

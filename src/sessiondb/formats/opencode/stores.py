@@ -57,10 +57,8 @@ def default_locations(env: Mapping[str, str]) -> list[Path]:
     if not named or named == ":memory:":
         return found
 
-    # An absolute path stays itself, whichever folder it is joined to.
-    is_absolute = Path(named).is_absolute()
-    bases = found or ([Path()] if is_absolute else [])
-    paths = dict.fromkeys(folder / named for folder in bases)
+    path = Path(named)
+    paths = [path] if path.is_absolute() else [folder / path for folder in found]
     return found + [path for path in paths if not _is_inside(path, found)]
 
 

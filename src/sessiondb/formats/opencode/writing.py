@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from sessiondb.formats.kit.conversion import Conversion, is_from
-from sessiondb.formats.kit.fields import as_object, without, without_none
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_object,
+    filled,
+    text,
+    without,
+    without_none,
+)
 from sessiondb.formats.opencode.generation import generation
 from sessiondb.formats.opencode.ids import SOURCE, OpenCodeNames
 from sessiondb.formats.opencode.keys import OUTPUT_FILE
@@ -27,13 +34,15 @@ class OpenCodeWriter(Conversion):
     """One session on its way to a generation of OpenCode."""
 
     GENERATION: ClassVar[int]
+    #: The fields of a revert.
+    REVERT: ClassVar[tuple[str, ...]]
 
     def __init__(
         self, export: Export, messages: list[Message], losses: list[Loss]
     ) -> None:
         names = OpenCodeNames(export.session, export.parent)
         super().__init__(export, messages, losses, names)
-        self._follow_parent = names.put
+        self._name_references = names.put
         #: Whether the messages are records of this generation, to be written as they were.
         self.is_exact = generation(self.session, messages) == self.GENERATION
 
@@ -55,27 +64,33 @@ class OpenCodeWriter(Conversion):
         self.called(part.call_id, part.text)
         if OUTPUT_FILE in part.data:
             self.lose(COMPLETE_OUTPUT, message)
-        if part.input is not None and not isinstance(part.input, dict):
-            self.lose(
-                f"that the input of call {part.call_id} is not an object", message
-            )
+        if not isinstance(part.input, dict | None):
+            why = f"that the input of call {part.call_id} is not an object"
+            self.lose(why, message)
 
     # -- the session ----------------------------------------------------------
 
-    @property
-    def is_exact_session(self) -> bool:
-        """Whether the session's own record is one of this generation."""
-        return self.is_exact and is_from(self.session, SOURCE)
+    def info(self, messages: list[Record]) -> Record:
+        """Return the session's own record: as it was, or made of these *messages*."""
+        is_exact = self.is_exact and is_from(self.session, SOURCE)
+        info = self.exact_info() if is_exact else self.new_info(messages)
+        self._name_references(info)
+        return info
 
-    def name_references(self, info: Record) -> None:
-        """Name the parent and the message of a revert in the session's record."""
-        self._follow_parent(info)
+    def exact_info(self) -> Record:
+        """Return the session's own record as this generation wrote it."""
+        raise NotImplementedError
+
+    def new_info(self, messages: list[Record]) -> Record:
+        """Return a record for a session of another program, or the other generation."""
+        raise NotImplementedError
 
     def project_id(self) -> str:
         """Return the id of the project: OpenCode's own, else the first commit's."""
-        project = self.export.project
-        root = project.root_commit if project else None
-        return self.session.data.get("projectID") or root or "global"
+        known = [self.session.data.get("projectID")]
+        if self.export.project is not None:
+            known.append(self.export.project.root_commit)
+        return next(filter(None, known), "global")
 
     def times(self) -> Record:
         """Return the times of the session."""
@@ -88,9 +103,22 @@ class OpenCodeWriter(Conversion):
             }
         )
 
-    def metadata(self) -> Record | None:
-        """Return the metadata of the session but the secret of a share; None if empty."""
-        return without({"share"}, self.session.metadata) or None
+    def common(self) -> Record:
+        """Return the fields that both generations name alike, without the empty ones."""
+        session = self.session
+        return filled(
+            {
+                "agent": session.agent,
+                "model": self.model(),
+                "metadata": without({"share"}, session.metadata),
+                "revert": self.revert(),
+            }
+        )
+
+    def model(self) -> Record | None:
+        """Return the model of the session; None if it is not known completely."""
+        model = {"id": self.session.model_id, "providerID": self.session.provider_id}
+        return model if all(model.values()) else None
 
     def rules(self, fields: Sequence[str]) -> list[Record] | None:
         """Return the permissions of the session as rules with these *fields*.
@@ -98,27 +126,26 @@ class OpenCodeWriter(Conversion):
         None if there are none, or if they are not OpenCode's: that is a loss.
         """
         permission = self.session.permission
-        given = permission if isinstance(permission, list) else [None]
-        rules = [_rule(rule) for rule in given]
-        if None in rules:
-            if permission:
-                self.lose("its permissions")
-            return None
-        return [dict(zip(fields, rule or (), strict=True)) for rule in rules]
+        if not permission:
+            return [] if permission == [] else None
 
-    def revert(self, *fields: str) -> Record | None:
-        """Return the revert of the session with these *fields*; None without a message."""
+        rules = list(map(_rule_values, as_list(permission)))
+        if not rules or [] in rules:
+            self.lose("its permissions")
+            return None
+        return [dict(zip(fields, rule, strict=True)) for rule in rules]
+
+    def revert(self) -> Record | None:
+        """Return the revert of the session; None without a message."""
         revert = as_object(self.session.revert)
-        if not isinstance(revert.get("messageID"), str):
-            return None
-        given = ((field, revert.get(field)) for field in fields)
-        return {field: value for field, value in given if isinstance(value, str)}
+        known = {key: revert[key] for key in self.REVERT if text(revert.get(key))}
+        return known if "messageID" in known else None
 
 
-def _rule(rule: Any) -> tuple[str, ...] | None:
-    """Return the values of a rule of either generation; None for anything else."""
+def _rule_values(rule: Any) -> list[Any]:
+    """Return the values of a rule of either generation; [] for anything else."""
     for fields in (RULE_V1, RULE_V2):
-        values = tuple(map(as_object(rule).get, fields))
-        if all(isinstance(value, str) for value in values):
-            return values  # type: ignore[return-value]
-    return None
+        values = list(map(as_object(rule).get, fields))
+        if all(map(text, values)):
+            return values
+    return []

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import as_object, clean_text, within
+from sessiondb.formats.kit.fields import as_object, clean_text, fitting, within
 from sessiondb.formats.kit.json import (
     OddRecordError,
     Raw,
@@ -52,8 +52,7 @@ class MessagesV1:
         paths = (as_object(info.get("path")) for info in self._first())
         for path in paths:
             if clean_text(path.get("cwd")):
-                root = path.get("root")
-                return path["cwd"], root if clean_text(root) else None
+                return path["cwd"], fitting(path.get("root"), clean_text)
         return "", None
 
     def _first(self) -> Iterator[dict[str, Any]]:

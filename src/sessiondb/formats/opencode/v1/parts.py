@@ -6,9 +6,15 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sessiondb.formats.content import file_of
-from sessiondb.formats.kit.conversion import arguments, is_json
-from sessiondb.formats.kit.fields import as_list, as_object, as_text, without_none
-from sessiondb.formats.opencode.answers import NAMELESS, counts_of
+from sessiondb.formats.kit.conversion import Call, call_of, is_json
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_object,
+    as_text,
+    filled,
+    without_none,
+)
+from sessiondb.formats.opencode.answers import counts_of
 from sessiondb.formats.opencode.generation import details_of
 from sessiondb.formats.opencode.v2.records import part_json
 from sessiondb.formats.opencode.writing import OpenCodeWriter, Record
@@ -102,16 +108,13 @@ def _file(to: OpenCodeWriter, message: Message, part: Part) -> Record | None:  #
 
 def _tool(to: OpenCodeWriter, message: Message, part: Part) -> Record:
     to.note_call(message, part)
-    return {
-        "tool": part.tool or NAMELESS,
-        "callID": part.call_id or f"call_{part.id}",
-        "state": _state(part),
-    }
+    call = call_of(part)
+    return {"tool": call.tool, "callID": call.id, "state": _state(part, call)}
 
 
-def _state(part: Part) -> Record:
+def _state(part: Part, call: Call) -> Record:
     status = part.status or "pending"
-    state: Record = {"status": status, "input": arguments(part)}
+    state: Record = {"status": status, "input": call.arguments}
     if status == "pending":
         return {**state, "raw": ""}
 
@@ -121,33 +124,27 @@ def _state(part: Part) -> Record:
     if isinstance(details, dict):
         state["metadata"] = details
 
-    start = part.time_started or part.time_created
-    state["time"] = {"start": start}
+    state["time"] = {"start": call.start}
     if status == "running":
         return state
 
-    state["time"]["end"] = part.time_ended or start
+    state["time"]["end"] = call.end or call.start
     if status == "error":
-        return {**state, "error": part.text or part.outcome or "failed"}
-    return {"metadata": {}, **state, **_result(part, source)}
+        return {**state, "error": call.failure}
+    result = {"output": call.result, "title": part.title or ""}
+    files = {"attachments": _attachments(source)}
+    return {"metadata": {}, **state, **result, **filled(files)}
 
 
-def _result(part: Part, source: Record) -> Record:
-    """Return the result of a call, with the files that it has in 2."""
+def _attachments(source: Record) -> list[Record]:
+    """Return the files in the result of a call of 2."""
     pieces = map(as_object, as_list(source.get("content")))
-    files = [_attachment(item) for item in pieces if item.get("type") == "file"]
-    result = {
-        "output": part.text or "",
-        "title": part.title or "",
-        "attachments": files or None,
-    }
-    return without_none(result)
+    return [_attachment(item) for item in pieces if item.get("type") == "file"]
 
 
 def _attachment(item: Record) -> Record:
     file = {"type": "file", "mime": item.get("mime"), "url": item.get("uri")}
-    name = as_text(item.get("name"))
-    return file if name is None else {**file, "filename": name}
+    return {**file, **without_none({"filename": as_text(item.get("name"))})}
 
 
 def _stepped(message: Message, parts: list[Record], snapshot: Record) -> list[Record]:

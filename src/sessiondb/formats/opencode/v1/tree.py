@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import within
+from sessiondb.formats.kit.fields import fitting, integer, within
 from sessiondb.formats.kit.files import entries, is_folder, read_file, stamp, unreadable
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
 from sessiondb.formats.opencode.ids import unwrapped
@@ -250,12 +250,13 @@ class Tree:
 
     def messages(self, session: str) -> list[Opened]:
         """Name the messages of a session in order; one without a time has that of its neighbour."""
+        files = _named_files(self._message_folder(session))
         found, time = [], 0
-        for file in _in_order(_named_files(self._message_folder(session))):
+        for name in unwrapped(sorted(files)):
             with contextlib.suppress(OddRecordError):
-                created = _created(load_object(read_file(file.path)))
+                created = _created(load_object(read_file(files[name].path)))
                 time = time if created is None else created
-            found.append(Opened(time, file.path.stem))
+            found.append(Opened(time, name))
         return sorted(found)
 
     def message(self, session: str, message: str) -> bytes | None:
@@ -313,8 +314,8 @@ def _names_in(folders: list[Path]) -> set[str] | None:
 
 
 def _created(info: dict[str, Any]) -> int | None:
-    time = within(info, "time", "created")
-    return time if type(time) is int else None
+    time: int | None = fitting(within(info, "time", "created"), integer)
+    return time
 
 
 def _in_order(files: dict[str, _File]) -> list[_File]:

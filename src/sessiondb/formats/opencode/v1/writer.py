@@ -18,7 +18,7 @@ from sessiondb.formats.kit.conversion import (
     is_native,
     text_of,
 )
-from sessiondb.formats.kit.fields import within, without_none
+from sessiondb.formats.kit.fields import as_list, filled, within, without_none
 from sessiondb.formats.opencode.answers import counts_of, finish_of, sum_of
 from sessiondb.formats.opencode.keys import ROW_REST
 from sessiondb.formats.opencode.v1 import records as exact
@@ -41,6 +41,7 @@ class WriterV1(OpenCodeWriter):
     """One session on its way to 1.x; ``losses`` say what 1.x cannot hold."""
 
     GENERATION = 1
+    REVERT = ("messageID", "partID", "snapshot", "diff")
 
     def __init__(
         self, export: Export, messages: list[Message], losses: list[Loss]
@@ -56,7 +57,17 @@ class WriterV1(OpenCodeWriter):
         """Return the session as ``opencode export`` prints it."""
         made = map(self._entries, range(len(self.messages)))
         entries = list(chain.from_iterable(made))
-        return {"info": self._info(entries), "messages": entries}
+        info = self.info([entry["info"] for entry in entries])
+        self._lose_facts()
+        return {"info": info, "messages": entries}
+
+    def _lose_facts(self) -> None:
+        """Note what the record of a session in 1.x has no place for."""
+        if self._has_unknown_costs:
+            self.lose("that costs or counts are unknown: they are written as 0")
+        if self.session.relation == "fork":
+            self.lose("that it is a fork, and of what")
+        self.lose_labels()
 
     # -- messages ------------------------------------------------------------
 
@@ -124,31 +135,33 @@ class WriterV1(OpenCodeWriter):
     def _answer(self, message: Message, index: int, suffix: str = "") -> Entry:
         agent, model = self.answerer(index)
         info = self._head(message, "assistant", suffix)
-        project = self.export.project
-        directory = self.session.directory
         info.update(
             parentID=self._turn_of(message) or info["id"],
             mode=agent,
             agent=agent,
             **model,
-            path={
-                "cwd": directory,
-                "root": project.worktree if project else directory,
-            },
+            path=self._path(),
             cost=message.cost or 0,
             tokens=counts_of(message.tokens),
         )
-        if message.cost is None or message.tokens is None:
+        if None in (message.cost, message.tokens):
             self._has_unknown_costs = True
 
         if message.time_completed is not None:
             info["time"]["completed"] = message.time_completed
+        if message.kind == "compaction":
+            info["summary"] = True
         end = {
-            "summary": True if message.kind == "compaction" else None,
             "finish": finish_of(message.finish),
             "error": _error_of(message, info["providerID"]),
         }
         return _entry({**info, **without_none(end)}, parts_of(self, message))
+
+    def _path(self) -> Record:
+        """Return where an answer was given, and the root of its project."""
+        directory, project = self.session.directory, self.export.project
+        root = project.worktree if project else directory
+        return {"cwd": directory, "root": root}
 
     def _turn_of(self, message: Message) -> str | None:
         """Return the prompt that a message answers, else the last one before it."""
@@ -181,21 +194,12 @@ class WriterV1(OpenCodeWriter):
 
     # -- the session ---------------------------------------------------------
 
-    def _info(self, entries: list[Entry]) -> Record:
-        if self.is_exact_session:
-            info = exact.session_info(self.session)
-        else:
-            info = self._new_info([entry["info"] for entry in entries])
-        self.name_references(info)
+    def exact_info(self) -> Record:
+        """Return the session's own record as 1.x wrote it."""
+        return exact.session_info(self.session)
 
-        if self._has_unknown_costs:
-            self.lose("that costs or counts are unknown: they are written as 0")
-        if self.session.relation == "fork":
-            self.lose("that it is a fork, and of what")
-        self.lose_labels()
-        return info
-
-    def _new_info(self, messages: list[Record]) -> Record:
+    def new_info(self, messages: list[Record]) -> Record:
+        """Return the record of a session that 1.x did not write."""
         session = self.session
         row = session.data.get(ROW_REST, {})
         answers = [info for info in messages if info["role"] == "assistant"]
@@ -207,23 +211,13 @@ class WriterV1(OpenCodeWriter):
             "title": session.title,
             "version": session.version or "0",
             "time": self.times(),
-            "agent": session.agent or None,
-            "model": self._model(),
-            "share": {"url": session.share_url} if session.share_url else None,
-            "metadata": self.metadata(),
-            "summary": self._summary(),
             "permission": self.rules(RULE_V1),
-            "revert": self.revert("messageID", "partID", "snapshot", "diff"),
+            "summary": self._summary(),
             "cost": sum(answer["cost"] for answer in answers),
             "tokens": sum_of([answer["tokens"] for answer in answers]),
         }
-        return without_none(info)
-
-    def _model(self) -> Record | None:
-        session = self.session
-        if not session.model_id or not session.provider_id:
-            return None
-        return {"id": session.model_id, "providerID": session.provider_id}
+        share = {"share": filled({"url": session.share_url})}
+        return {**without_none(info), **filled(share), **self.common()}
 
     def _summary(self) -> Record | None:
         session = self.session
@@ -250,7 +244,7 @@ def _entry(info: Record, parts: list[Record]) -> Entry:
     for index, part in enumerate(parts):
         name = _part_id(info["id"], index)
         numbered.append({"id": name, **ids, **part})
-        for place, file in enumerate(within(part, "state", "attachments") or ()):
+        for place, file in enumerate(as_list(within(part, "state", "attachments"))):
             file.update(id=f"{name}{place:04d}", **ids)
     return {"info": info, "parts": numbered}
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_object
+from sessiondb.formats.kit.fields import as_object, fitting
 from sessiondb.formats.kit.json import load_object, usable_id
 from sessiondb.formats.opencode.forks import Fork, recognise
 from sessiondb.formats.opencode.raw import Head, Records
@@ -33,8 +33,10 @@ def forks(records: SQLiteV2, heads: Collection[Head]) -> dict[str, Fork]:
 def _through(boundary: Any) -> str | None:
     """Return the last message that a fork copied, as its *boundary* says."""
     limit = as_object(boundary)
-    cut = limit.get("messageID")
-    return cut if limit.get("type") != "before" and usable_id(cut) else None
+    if limit.get("type") == "before":
+        return None
+    cut: str | None = fitting(limit.get("messageID"), usable_id)
+    return cut
 
 
 def _shared(records: Records, session: str, message: str) -> list[Any]:

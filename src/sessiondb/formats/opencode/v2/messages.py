@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import as_object, within
+from sessiondb.formats.kit.fields import as_object, fitting, within
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object
 from sessiondb.formats.opencode.forks import Fork, origin_of
 from sessiondb.formats.opencode.v1.messages import with_output
@@ -72,16 +72,13 @@ class MessagesV2:
 
     def _spent(self) -> Iterator[SourceMessage]:
         cost, counts = self._rows.unexplained(self._session, self._fork)
-        more = Tokens(*map(_positive, counts.columns()))
+        more = Tokens(*(fitting(count, _is_positive) for count in counts.columns()))
         if round(cost, _ROUND) <= 0 and not more.known:
             return
-        draft = MessageDraft(
-            "event",
-            id=f"{self._session}/usage",
-            kind="usage",
-            cost=round(cost, _ROUND + 3) if cost > 0 else None,
-            tokens=more,
-        )
+
+        spent = fitting(round(cost, _ROUND + 3), _is_positive)
+        name = f"{self._session}/usage"
+        draft = MessageDraft("event", id=name, kind="usage", cost=spent, tokens=more)
         yield SourceMessage(draft)
 
     def _message(self, row: Row) -> SourceMessage | Problem:
@@ -128,5 +125,5 @@ def _named(part: PartDraft) -> Any:
     return saved[1] if saved else details.get("outputPath")
 
 
-def _positive(count: int | None) -> int | None:
-    return count if count and count > 0 else None
+def _is_positive(value: Any) -> bool:
+    return value is not None and value > 0

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessiondb.formats.kit.conversion import arguments
-from sessiondb.formats.kit.fields import as_list, as_object, within, without_none
-from sessiondb.formats.opencode.answers import NAMELESS
+from sessiondb.formats.kit.conversion import Call, call_of
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_object,
+    filled,
+    fitting,
+    is_object,
+    text,
+    within,
+    without_none,
+)
 from sessiondb.formats.opencode.generation import details_of
 from sessiondb.formats.opencode.writing import OpenCodeWriter, Record
 from sessiondb.model import Message, Part
@@ -30,25 +38,21 @@ def content_of(to: OpenCodeWriter, message: Message) -> list[Record]:
 
 
 def _text(part: Part) -> Record:
-    is_reasoning = part.type == "reasoning"
-    piece = {
-        "type": part.type,
-        "text": part.text or "",
-        "state": _provider(part),
-        "time": _times(part) if is_reasoning else None,
-    }
+    piece = {"type": part.type, "text": part.text or "", "state": _provider(part)}
+    if part.type == "reasoning":
+        piece["time"] = _times(part)
     return without_none(piece)
 
 
 def _provider(part: Part) -> Record | None:
     """A provider's own values with a piece: ``metadata`` in 1.x."""
-    kept = part.data.get("metadata")
-    return kept if isinstance(kept, dict) else None
+    kept: Record | None = fitting(part.data.get("metadata"), is_object)
+    return kept
 
 
 def _times(part: Part) -> Record:
-    start = part.time_started or part.time_created
-    return without_none({"created": start, "completed": part.time_ended})
+    call = call_of(part)
+    return without_none({"created": call.start, "completed": call.end})
 
 
 def snapshot_of(message: Message) -> Record:
@@ -69,11 +73,11 @@ def snapshot_of(message: Message) -> Record:
     lists = map(as_list, _values(message, "patch", "files"))
     files = dict.fromkeys(file for named in lists for file in named)
     snapshot = {
-        "start": starts[0] if starts else None,
-        "end": ends[-1] if ends else None,
-        "files": list(files) or None,
+        "start": next(iter(starts), None),
+        "end": next(reversed(ends), None),
+        "files": list(files),
     }
-    return without_none(snapshot)
+    return filled(snapshot)
 
 
 def _values(message: Message, kind: str, key: str) -> list[Any]:
@@ -91,55 +95,59 @@ def _tool(to: OpenCodeWriter, message: Message, part: Part) -> Record:
         why = f"that call {part.call_id} is open: it is written as interrupted"
         to.lose(why, message)
 
+    call = call_of(part)
     piece = {
         "type": "tool",
-        "id": part.call_id or f"call_{part.id}",
-        "name": part.tool or NAMELESS,
+        "id": call.id,
+        "name": call.tool,
         "providerState": _provider(part),
-        "state": _state(part),
+        "state": _state(part, call),
         "time": _times(part),
     }
     return without_none(piece)
 
 
-def _state(part: Part) -> Record:
-    # A call of 1.x has its metadata in its state; other agents keep theirs in the data.
+def _state(part: Part, call: Call) -> Record:
     source = as_object(part.data.get("state"))
-    details = source.get("metadata")
-    if not isinstance(details, dict):
-        details = None if part.data.get("state") else details_of(part) or None
-
-    state: Record = {"status": "completed", "input": arguments(part)}
+    state: Record = {"status": "completed", "input": call.arguments}
+    details = _details(part, source)
     if details is not None:
         state["metadata"] = details
     if part.status == "completed":
-        return {**state, "content": _content(part, source)}
+        return {**state, "content": _content(call, source)}
 
     shown = within(details, "output")
-    if isinstance(shown, str):
+    if text(shown):
         state["content"] = [{"type": "text", "text": shown}]
-    return {**state, "status": "error", "error": _error(part)}
+    return {**state, "status": "error", "error": _error(part, call)}
 
 
-def _error(part: Part) -> Record:
+def _details(part: Part, source: Record) -> Record | None:
+    """Return the metadata of a call; other agents keep theirs in the data of the part."""
+    if part.data.get("state"):
+        known: Record | None = fitting(source.get("metadata"), is_object)
+        return known
+    return details_of(part) or None
+
+
+def _error(part: Part, call: Call) -> Record:
     if part.status != "error":
-        why = part.text or "Tool execution interrupted"
+        why = call.result or "Tool execution interrupted"
         return {"type": "tool.interrupted", "message": why}
-    is_denied = part.outcome == "denied"
-    kind = "permission.rejected" if is_denied else "tool.execution"
-    return {"type": kind, "message": part.text or part.outcome or "failed"}
+    if part.outcome == "denied":
+        return {"type": "permission.rejected", "message": call.failure}
+    return {"type": "tool.execution", "message": call.failure}
 
 
-def _content(part: Part, source: Record) -> list[Record]:
+def _content(call: Call, source: Record) -> list[Record]:
     if within(source, "time", "compacted") is not None:
         return [{"type": "text", "text": _CLEARED}]
 
     given = as_list(source.get("attachments"))
     files = [_attached(item) for item in given if isinstance(item, dict)]
-    return [{"type": "text", "text": part.text or ""}, *files]
+    return [{"type": "text", "text": call.result}, *files]
 
 
 def _attached(item: Record) -> Record:
     file = {"type": "file", "uri": item.get("url"), "mime": item.get("mime")}
-    name = item.get("filename")
-    return {**file, "name": name} if name else file
+    return {**file, **filled({"name": item.get("filename")})}

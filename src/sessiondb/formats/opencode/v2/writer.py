@@ -12,14 +12,21 @@ from typing import Any
 
 from sessiondb.formats.content import File, error_text, file_of
 from sessiondb.formats.kit.conversion import SAID_FOR_USER, SILENT, is_native, text_of
-from sessiondb.formats.kit.fields import as_object, as_text, within, without_none
+from sessiondb.formats.kit.fields import (
+    as_object,
+    as_text,
+    filled,
+    text,
+    within,
+    without_none,
+)
 from sessiondb.formats.opencode.answers import counts_of, sum_of
 from sessiondb.formats.opencode.ids import minted
 from sessiondb.formats.opencode.v2 import records as exact
 from sessiondb.formats.opencode.v2.fields import ENDS
 from sessiondb.formats.opencode.v2.parts import content_of, snapshot_of
 from sessiondb.formats.opencode.writing import RULE_V2, OpenCodeWriter, Record
-from sessiondb.model import Export, Loss, Message
+from sessiondb.model import Export, Loss, Message, Part
 
 _FINISHES = frozenset(
     {"stop", "length", "tool-calls", "content-filter", "error", "unknown"}
@@ -35,6 +42,8 @@ _ERRORS = {
     "APIError": "provider.error",
 }
 _OUTCOMES = {kind: outcome for outcome, kind in ENDS.items()}
+#: The parts of a prompt that 2 has, too.
+_OF_PROMPTS = frozenset({"text", "file", "agent"})
 _NOTHING_SAID = {"kind": "synthetic", "text": ""}
 #: How the parts that a summary keeps are introduced in its text.
 _INTRODUCED = {"text": "[Assistant]", "reasoning": "[Assistant reasoning]"}
@@ -44,6 +53,7 @@ class WriterV2(OpenCodeWriter):
     """One session on its way to 2; ``losses`` say what 2 cannot hold."""
 
     GENERATION = 2
+    REVERT = ("messageID", "partID", "snapshot")
 
     def __init__(
         self, export: Export, messages: list[Message], losses: list[Loss]
@@ -56,7 +66,17 @@ class WriterV2(OpenCodeWriter):
         """Return the session as ``opencode session export`` prints it."""
         made = chain.from_iterable(map(self._records, range(len(self.messages))))
         records = [record for record in made if self._is_settled(record)]
-        return {"info": self._info(records), "messages": records}
+        info = self.info(records)
+        self._lose_facts()
+        return {"info": info, "messages": records}
+
+    def _lose_facts(self) -> None:
+        """Note what the record of a session in 2 has no place for."""
+        if self.session.relation == "fork":
+            self.lose("that it is a fork: an import forgets it")
+        self.lose_labels()
+        if self.session.share_url:
+            self.lose("its share")
 
     def _is_settled(self, record: Record) -> bool:
         if exact.settled(record):
@@ -107,59 +127,59 @@ class WriterV2(OpenCodeWriter):
     # -- prompts and answers ---------------------------------------------------
 
     def _prompt(self, message: Message) -> Iterator[Record]:
-        compactions = (part for part in message.parts if part.type == "compaction")
-        asks = next(compactions, None)
-        if asks is not None:
-            self._ask_for_summary(message, asks.data)
+        kinds = _by_type(message)
+        if "compaction" in kinds:
+            self._ask_for_summary(message, kinds["compaction"][0].data)
             return
-
         for part in message.parts:
-            if part.type not in ("text", "file", "agent"):
+            if part.type not in _OF_PROMPTS:
                 self.lose(f"part {part.type}", message)
 
-        attached = [file_of(part) for part in message.parts if part.type == "file"]
-        absent = [_absent(file) for file in attached if file.data is None]
+        # A file without its content can only be named.
+        files = list(map(file_of, kinds.get("file", [])))
+        absent = [_absent(file) for file in files if file.data is None]
         if absent:
             self.lose("files that are not in the session", message)
-        named = (part.data for part in message.parts if part.type == "agent")
+        names = [part.data.get("name") for part in kinds.get("agent", [])]
         lists = {
-            "files": [_attached(file) for file in attached if file.data is not None],
-            "agents": [{"name": item["name"]} for item in named if _has_name(item)],
+            "files": [_attached(file) for file in files if file.data is not None],
+            "agents": [{"name": name} for name in filter(text, names)],
         }
-        kept = {key: found for key, found in lists.items() if found}
         said = "\n".join(filter(None, (text_of(message), *absent)))
+        yield from self._said(message, said, filled(lists))
 
-        # What a program put in is a record of its own; the user may have said nothing.
+    def _said(self, message: Message, said: str, lists: Record) -> Iterator[Record]:
+        """What a program put in is a record of its own; the user may have said nothing."""
         put_in = text_of(message, synthetic=True)
-        if put_in and not said and not kept:
-            yield self._head(message, "synthetic", text=put_in)
-            return
-        prompt = self._head(message, "user", text=said, **kept)
-        yield prompt
-        if put_in:
-            record = self._head(message, "synthetic", text=put_in)
+        synthetic = self._head(message, "synthetic", text=put_in)
+        if not put_in:
+            yield self._head(message, "user", text=said, **lists)
+        elif not said and not lists:
+            yield synthetic
+        else:
+            prompt = self._head(message, "user", text=said, **lists)
+            yield prompt
             facts = (message.time_created, message.seq, prompt["id"], "synthetic")
-            yield {**record, "id": minted("msg_", *facts)}
+            yield {**synthetic, "id": minted("msg_", *facts)}
 
     def _answer(self, message: Message, index: int) -> Record:
         agent, _ = self.answerer(index)
-        variant = message.data.get("variant")
-        record = self._head(
-            message, "assistant", agent=agent, model=self._model(index, variant)
-        )
+        model = self._model(index, message.data.get("variant"))
+        record = self._head(message, "assistant", agent=agent, model=model)
         if message.time_completed is not None:
             record["time"]["completed"] = message.time_completed
+        record["content"] = content_of(self, message)
         end = {
-            "content": content_of(self, message),
-            "snapshot": snapshot_of(message) or None,
+            "snapshot": snapshot_of(message),
             "finish": _finish_of(message),
             "error": _error_of(message),
         }
-        return {**record, **without_none(end), **_usage(message)}
+        return {**record, **filled(end), **_usage(message)}
 
     def _model(self, index: int, variant: Any = None) -> Record:
         model = self.model_of(index)
-        return _model(model.provider, model.id, variant)
+        named = {"id": model.id, "providerID": model.provider}
+        return {**named, "variant": _variant(variant)}
 
     # -- summaries -------------------------------------------------------------
 
@@ -200,48 +220,36 @@ class WriterV2(OpenCodeWriter):
 
     # -- the session ---------------------------------------------------------
 
-    def _info(self, records: list[Record]) -> Record:
-        if self.is_exact_session:
-            info = exact.session_info(self.session)
-        else:
-            info = self._new_info(records)
-        self.name_references(info)
+    def exact_info(self) -> Record:
+        """Return the session's own record as 2 wrote it."""
+        return exact.session_info(self.session)
 
-        if self.session.relation == "fork":
-            self.lose("that it is a fork: an import forgets it")
-        self.lose_labels()
-        if self.session.share_url:
-            self.lose("its share")
-        return info
-
-    def _new_info(self, records: list[Record]) -> Record:
+    def new_info(self, messages: list[Record]) -> Record:
+        """Return the record of a session that 2 did not write."""
         session = self.session
         info = {
             "id": self.names.session,
             "projectID": self.project_id(),
-            "cost": sum(record.get("cost", 0) for record in records),
-            "tokens": sum_of([record.get("tokens", {}) for record in records]),
+            "cost": sum(record.get("cost", 0) for record in messages),
+            "tokens": sum_of([record.get("tokens", {}) for record in messages]),
             "time": self.times(),
             "location": {"directory": session.directory},
-            "title": session.title or None,
-            "agent": session.agent or None,
-            "model": self._session_model(),
-            "metadata": self.metadata(),
-            "permissions": self.rules(RULE_V2) or None,
-            "revert": self.revert("messageID", "partID", "snapshot"),
         }
-        return without_none(info)
+        more = {"title": session.title, "permissions": self.rules(RULE_V2)}
+        return {**info, **filled(more), **self.common()}
 
-    def _session_model(self) -> Record | None:
-        session = self.session
-        if not session.model_id or not session.provider_id:
-            return None
-        variant = within(session.data.get("model"), "variant")
-        return _model(session.provider_id, session.model_id, variant)
+    def model(self) -> Record | None:
+        """Return the model of the session with its variant."""
+        model = super().model()
+        variant = within(self.session.data.get("model"), "variant")
+        return model and {**model, "variant": _variant(variant)}
 
 
-def _has_name(agent: Any) -> bool:
-    return isinstance(agent.get("name"), str)
+def _by_type(message: Message) -> dict[str, list[Part]]:
+    found: dict[str, list[Part]] = {}
+    for part in message.parts:
+        found.setdefault(part.type, []).append(part)
+    return found
 
 
 def _event_fields(message: Message) -> Record | None:
@@ -273,9 +281,8 @@ def _lines_of(message: Message) -> list[str]:
     return [f"{_INTRODUCED[part.type]}: {part.text}" for part in shown]
 
 
-def _model(provider: str, name: str, variant: Any) -> Record:
-    chosen = as_text(variant) or "default"
-    return {"id": name, "providerID": provider, "variant": chosen}
+def _variant(value: Any) -> str:
+    return as_text(value) or "default"
 
 
 def _usage(message: Message) -> Record:
