@@ -177,6 +177,6 @@ class Finish:
         usage: tuple[Any, ...],
     ) -> None:
         """Replace the usage *before* by that of now, and have search take the parts in."""
-        tx.to_index += [rid for (rid,) in tx.run(_RIDS, sid=state.id, at=seq)]
+        tx.to_index += tx.column(_RIDS, sid=state.id, at=seq)
         for sign, (cost, *tokens) in ((-1, before), (1, usage)):
             state.count(cost, tokens, sign)

@@ -50,8 +50,10 @@ def creation(
     """Return the effect that makes a session; raises `InvalidInputError` and `CodecError`."""
     if unknown := fields.keys() - SessionFields.__annotations__.keys():
         raise InvalidInputError(f"a session has no field {', '.join(sorted(unknown))}")
+
     own_id, time = fields.get("id"), bounds.time_ms(fields.get("time"))
     directory = fields.get("directory")
+    # Only the transaction knows where the parent is.
     inherits_place = directory is None and fields.get("parent") is not None
     texts = {name: encode.string(fields.get(name), name) for name in _TEXTS}
     return CreateSession(
@@ -69,30 +71,33 @@ def creation(
 
 
 def _metadata(given: Mapping[str, Any] | None) -> str:
-    text = encode.json_column({} if given is None else given, "metadata") or "{}"
-    if given is not None and SHARE in given:
+    if given is None:
+        return "{}"
+    text = encode.json_column(given, "metadata")
+    if SHARE in given:
         raise InvalidInputError(
             f"metadata: the key {SHARE} is reserved for the secret of a share",
             hint="set_share(session, url, secret=…) sets it",
         )
-    return text
+    return text or "{}"
 
 
 def _lineage(fields: SessionFields) -> dict[str, Any]:
-    parent, relation = fields.get("parent"), fields.get("relation")
-    message = fields.get("parent_message")
+    parent, message = fields.get("parent"), fields.get("parent_message")
+    relation = fields.get("relation")
     if parent is None:
         if relation or fields.get("call_id") or message is not None:
             raise InvalidInputError(
                 "relation, call_id and parent_message need a parent"
             )
         return {}
-    return {
+
+    lineage: dict[str, Any] = {
         "parent_id": session_key(parent, "parent"),
         "relation": encode.one_of(
             relation or "subagent", ("fork", "subagent"), "relation"
         ),
-        "parent_message": None
-        if message is None
-        else message_key(message, "parent_message"),
     }
+    if message is not None:
+        lineage["parent_message"] = message_key(message, "parent_message")
+    return lineage

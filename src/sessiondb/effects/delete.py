@@ -183,7 +183,7 @@ class Delete:
     def _check_revisions(self, tx: Transaction, revisions: Mapping[str, int]) -> None:
         for sid in below(tx, self.session_id, self.keep_forks)[0]:
             row = tx.one(_REVISION, sid=sid)
-            if row is not None and row[0] != revisions.get(sid):
+            if row is not None and row != (revisions.get(sid),):
                 raise ConflictError(
                     f"session {sid} changed after it was written to the bundle",
                     hint="run the command again with a new bundle; nothing was removed",
@@ -193,12 +193,10 @@ class Delete:
         self, tx: Transaction, root_id: str, going: list[str], detached: list[str]
     ) -> list[ownership.UsageClass]:
         """Return what was counted in what goes, and what a detached fork had from above."""
-        forks = as_list(sid for (sid,) in tx.run(_FORKS, root=root_id).fetchall())
-        rows = [
-            row
-            for sid in going
-            for row in tx.run(_SHARED, sid=sid, forks=forks).fetchall()
-        ]
+        forks = as_list(tx.column(_FORKS, root=root_id))
+        rows: list[Any] = []
+        for sid in going:
+            rows += tx.run(_SHARED, sid=sid, forks=forks).fetchall()
         for top in detached:
             for sid in below(tx, top, keep_forks=False)[0]:
                 rows += tx.run(_INHERITED, sid=sid).fetchall()
@@ -227,7 +225,7 @@ class Delete:
 
 def seen_in(tx: Transaction, session_id: str) -> str:
     """Return the digest of the ids of all messages of a session, as its log has it."""
-    return digest(sorted(name for (name,) in tx.run(_IDS, sid=session_id).fetchall()))
+    return digest(sorted(tx.column(_IDS, sid=session_id)))
 
 
 @dataclass(slots=True)
@@ -254,13 +252,12 @@ class DeleteLogged:
             return
 
         source, name, *_, imported = tx.one(_FACTS, sid=self.session_id)
-        below_it = [sid for sid, _ in tx.run(_CHILDREN, sid=self.session_id).fetchall()]
+        below_it = tx.column(_CHILDREN, sid=self.session_id)
         Delete(self.session_id).remove(tx, [self.session_id], below_it)
         # The same deletion on every side, or each would report its own to the others.
-        values = (source, self.session_id if imported is None else name, self.version.time,
-                  self.version.revision, seen)  # fmt: skip
-        sql = upsert_text(tombstone, TOMBSTONE)
-        tx.connection.execute(sql, values)
+        name = self.session_id if imported is None else name
+        values = (source, name, self.version.time, self.version.revision, seen)
+        tx.connection.execute(upsert_text(tombstone, TOMBSTONE), values)
         self.done = True
 
 
@@ -361,14 +358,14 @@ class Reap:
         self.more = row is not None
         if row is None:
             return
+        (session_id,) = row
         for find, drop in _STEPS:
-            if rows := tx.run(find, sid=row[0], rows=REAP_ROWS).fetchall():
-                rids = _bounded(tx, rows)
-                tx.run(drop, rids=as_list(rids))
+            if rows := tx.run(find, sid=session_id, rows=REAP_ROWS).fetchall():
+                tx.run(drop, rids=as_list(_bounded(tx, rows)))
                 tx.forget_rids()
                 return
-        tx.loose.update(h for (h,) in tx.run(_DATA, sid=row[0]).fetchall() if h)
-        tx.run(_DROP_SESSION, sid=row[0])
+        tx.release(*tx.column(_DATA, sid=session_id))
+        tx.run(_DROP_SESSION, sid=session_id)
 
 
 def _bounded(tx: Transaction, rows: Iterable[tuple[Any, ...]]) -> list[int]:
@@ -379,5 +376,5 @@ def _bounded(tx: Transaction, rows: Iterable[tuple[Any, ...]]) -> list[int]:
             break
         size += length
         rids.append(rid)
-        tx.loose.update(h for h in hashes if h)
+        tx.release(*hashes)
     return rids

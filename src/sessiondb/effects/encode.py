@@ -59,10 +59,12 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
     """Return the five counts in column order; raises `InvalidInputError`."""
     if tokens is None:
         return UNKNOWN_TOKENS
+
     if isinstance(tokens, Mapping):
-        for name in tokens.keys() - set(Tokens.__slots__):
+        unknown = tokens.keys() - set(Tokens.__slots__)
+        if unknown:
             raise InvalidInputError(
-                f"tokens are {', '.join(Tokens.__slots__)}, not {abridged(name)}"
+                f"tokens are {', '.join(Tokens.__slots__)}, not {abridged(unknown.pop())}"
             )
         tokens = Tokens(**tokens)
     if not isinstance(tokens, Tokens):
@@ -96,13 +98,12 @@ def text_columns(
         if changed:
             data = {**data, codec.EXACT: text}
         text = shown
-    # Characters bound the bytes from below: most texts are short and never encoded here.
-    long = text is not None and len(text) * 4 >= codec.BLOB_BYTES
-    text_blob = (
-        spill(text.encode(), codec.UTF8, blobs) if long and text is not None else None
-    )
     packed, data_blob = data_columns(data, blobs)
-    return (None if text_blob else text, text_blob, packed, data_blob)
+    # Characters bound the bytes from below: most texts are short and never encoded here.
+    if text is None or len(text) * 4 < codec.BLOB_BYTES:
+        return text, None, packed, data_blob
+    text_blob = spill(text.encode(), codec.UTF8, blobs)
+    return (None if text_blob else text), text_blob, packed, data_blob
 
 
 def data_columns(
@@ -113,11 +114,11 @@ def data_columns(
     The content of a file is a blob by itself, beside the rest. Where that is as
     large as a blob, too, one blob holds everything.
     """
-    rest, content = codec.split_content(data)
-    packed = codec.pack_data(rest)
-    if content is not None and packed is not None and len(packed) < codec.BLOB_BYTES:
-        return packed, spill(content, codec.BINARY, blobs)
+    beside, content = codec.split_content(data)
+    packed = codec.pack_data(beside)
     if content is not None:
+        if packed is not None and len(packed) < codec.BLOB_BYTES:
+            return packed, spill(content, codec.BINARY, blobs)
         packed = codec.pack_data(data)
     name = spill(packed, codec.MSGPACK, blobs)
     return (None if name else packed), name
@@ -179,13 +180,14 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
 
 def states_times(draft: PartDraft) -> bool:
     """Return whether a part states any of its `PART_TIMES`, which most do not."""
-    same = (
+    # One look for the usual case, in which all are the same None.
+    is_one = (
         draft.time_created
         is draft.time_updated
         is draft.time_started
         is draft.time_ended
     )
-    return not same or draft.time_created is not None
+    return not is_one or draft.time_created is not None
 
 
 def _part_times(draft: PartDraft) -> tuple[int | None, ...]:
@@ -256,6 +258,8 @@ def usage_key(
 
 def same_json(a: str | None, b: str | None) -> bool:
     """Return whether two JSON texts hold the same value."""
-    return a == b or (
-        a is not None and b is not None and json.loads(a) == json.loads(b)
-    )
+    if a == b:
+        return True
+    if a is None or b is None:
+        return False
+    return bool(json.loads(a) == json.loads(b))

@@ -6,27 +6,24 @@ when they are queued.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 from sessiondb import codec
 from sessiondb.effects import encode
 from sessiondb.errors import InvalidInputError, abridged
-from sessiondb.model import FileDiff, MessageDraft, PartDraft, Tokens, bounds
+from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
 from sessiondb.schema.rows import Blob
 
 _FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
-_ALLOWED = {
-    "turn_id",
-    "agent",
-    "cost",
-    "tokens",
-    "finish",
-    "error",
-    "response_id",
-    *_FIELDS,
-}
+#: The fields of a draft that other arguments of `append` state.
+_OTHERS = {"role", "parts", "id", "kind", "data", "time_completed"}
+_ALLOWED = (
+    {field.name for field in fields(MessageDraft)} - _OTHERS - {*_FIELDS.values()}
+)
+_ALLOWED |= _FIELDS.keys()
 
 
 def with_fields(draft: MessageDraft, fields: Mapping[str, Any]) -> MessageDraft:
@@ -96,30 +93,58 @@ def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
         raise InvalidInputError(
             f"a diff is a FileDiff with a path, not {abridged(diff)}"
         )
-    hashes: list[str | None] = []
-    for content in (diff.before, diff.after):
-        if content is None:
-            hashes.append(None)
-            continue
-        if not isinstance(content, bytes):
-            raise InvalidInputError(
-                f"the content of a file is bytes, not {abridged(content)}"
-            )
-        name = codec.digest(content)
-        blobs.append(Blob(name, len(content), codec.BINARY, content))
-        hashes.append(name)
-    path, patch = encode.string(diff.path, "path"), encode.string(diff.patch, "patch")
-    counts = (
+    before, after = _content_blob(diff.before, blobs), _content_blob(diff.after, blobs)
+    return (
+        bounds.integer(diff.seq, "seq", least=0),
+        encode.string(diff.path, "path"),
+        before,
+        after,
+        encode.string(diff.patch, "patch"),
         bounds.integer(diff.additions, "additions"),
         bounds.integer(diff.deletions, "deletions"),
     )
-    return (bounds.integer(diff.seq, "seq", least=0), path, *hashes, patch, *counts)
+
+
+def _content_blob(content: Any, blobs: list[Blob]) -> str | None:
+    if content is None:
+        return None
+    if not isinstance(content, bytes):
+        raise InvalidInputError(
+            f"the content of a file is bytes, not {abridged(content)}"
+        )
+    name = codec.digest(content)
+    blobs.append(Blob(name, len(content), codec.BINARY, content))
+    return name
+
+
+def todo_row(given: Todo | str) -> tuple[str | None, str, str, str | None]:
+    """Return (id, content, status, priority) of a todo; a string is a pending one."""
+    todo = Todo(given) if isinstance(given, str) else given
+    if not isinstance(todo, Todo):
+        raise InvalidInputError(f"todos are Todos or strings, not {abridged(todo)}")
+    return (
+        encode.string(todo.id, "a todo id"),
+        encode.string(todo.content, "content") or "",
+        encode.string(todo.status, "status") or "pending",
+        encode.string(todo.priority, "priority"),
+    )
 
 
 #: The value of a field that `Unit.update_session` leaves alone.
 KEEP: Any = ...
-_NAMES = ("version", "agent", "provider_id", "model_id")
-_COUNTS = ("summary_additions", "summary_deletions", "summary_files")
+_count = partial(bounds.integer, least=0)
+#: How each column that `Unit.update_session` can set is checked.
+_COLUMNS: Mapping[str, Callable[[Any, str], Any]] = {
+    "version": encode.string,
+    "agent": encode.string,
+    "provider_id": encode.string,
+    "model_id": encode.string,
+    "summary_additions": _count,
+    "summary_deletions": _count,
+    "summary_files": _count,
+    "summary_diffs": encode.json_column,
+    "time_compacting": bounds.time_ms,
+}
 
 
 def session_columns(**given: Any) -> dict[str, Any]:
@@ -128,14 +153,7 @@ def session_columns(**given: Any) -> dict[str, Any]:
     if not values:
         raise InvalidInputError("update_session needs a field to set")
     for name, value in values.items():
-        if name in _NAMES:
-            values[name] = encode.string(value, name)
-        elif name in _COUNTS:
-            values[name] = bounds.integer(value, name, least=0)
-        elif name == "summary_diffs":
-            values[name] = encode.json_column(value, name)
-        else:
-            values[name] = bounds.time_ms(value, name)
+        values[name] = _COLUMNS[name](value, name)
     if "model_id" in values:
         values["model_source"] = "derived" if values["model_id"] is None else "caller"
     return values

@@ -93,7 +93,7 @@ _AT = Statement(_at)
 
 def projects_at(tx: Transaction, worktree: str) -> list[str]:
     """Return the ids of the projects of a worktree, as it is stored; the oldest row first."""
-    return [str(pid) for (pid,) in tx.run(_AT, worktree=worktree).fetchall()]
+    return tx.column(_AT, worktree=worktree)
 
 
 def merge_projects(tx: Transaction, into: str, others: Iterable[str]) -> int:
@@ -126,7 +126,8 @@ def _move_sessions(tx: Transaction, other: str, into: str) -> int:
 def _merge_row(tx: Transaction, into: str, other: str) -> None:
     ours = dict(zip(_MERGED, tx.one(_PROJECT, pid=into), strict=True))
     theirs = dict(zip(_MERGED, tx.one(_PROJECT, pid=other), strict=True))
-    new = {name: theirs[name] if ours[name] is None else ours[name] for name in _MERGED}
+    stated = {name: value for name, value in ours.items() if value is not None}
+    new = {**theirs, **stated}
     new["metadata"] = json.dumps(
         {**json.loads(theirs["metadata"]), **json.loads(ours["metadata"])}
     )

@@ -42,18 +42,28 @@ class OpenSession:
     def apply(self, tx: Transaction) -> None:
         """Write it; raises `ConflictError` and `NotFoundError`."""
         new = self.create
-        row = tx.one(_NAMED, source=new.source, source_id=new.source_id)
-        if row is not None and row[1] is not None:
-            # Deleted, and its rows are still being removed: the name is free again.
-            tx.run(_FREE_NAME, sid=row[0])
-            row = None
-        found = new.id if row is None else row[0]
-        if row is None:
+        found = self._living(tx)
+        if found is None:
             tx.redirected(new).apply(tx)
         elif found != new.id:
             tx.opened[new.id] = found
-        created = row is None or (tx.retried and found == new.id)
-        tx.after_commit.append(lambda: self._update_handles(found, created))
+        is_own = found in (None, new.id)
+        created = found is None or (tx.retried and is_own)
+        tx.after_commit.append(lambda: self._update_handles(found or new.id, created))
+
+    def _living(self, tx: Transaction) -> str | None:
+        """Return the session that has the name, None if there is none.
+
+        A deleted one whose rows are still being removed gives the name up.
+        """
+        row = tx.one(_NAMED, source=self.create.source, source_id=self.create.source_id)
+        if row is None:
+            return None
+        found, time_deleted = row
+        if time_deleted is None:
+            return str(found)
+        tx.run(_FREE_NAME, sid=found)
+        return None
 
     def _update_handles(self, session_id: str, created: bool) -> None:
         self.handle.id, self.handle.created = session_id, created

@@ -37,6 +37,13 @@ class Copy:
     message_time: int
     born: int | None
 
+    @property
+    def usage_class(self) -> UsageClass:
+        """The key of its class."""
+        return UsageClass(
+            self.root_id, self.seq, self.id, self.message_time, self.usage_key
+        )
+
 
 _COLUMNS = (
     message.c.session_id,
@@ -128,9 +135,10 @@ def recount(tx: Transaction, session_ids: Iterable[str]) -> None:
         values = dict(zip(_COUNTERS, tx.one(_TOTAL, sid=session_id), strict=True))
         tx.run(_RECOUNT, sid=session_id, **values)
         state = tx.states.get(session_id)
+        if state is None:
+            continue
         for name, value in values.items():
-            if state is not None:
-                setattr(state, name, value)
+            setattr(state, name, value)
 
 
 _MODEL_SOURCE = Statement(
@@ -193,13 +201,15 @@ def subtract(
     gone: set[tuple[str, int]] = set()
     for inherited, (cost, *tokens) in removed:
         state.message_count -= 1
-        if not inherited:
-            state.count(cost, tokens, -1)
-            stated = zip(USAGE, (cost, *tokens), strict=True)
-            gone.update((name, 0) for name, value in stated if value is not None)
-        elif cost is not None:
+        if inherited and cost is not None:
             state.cost_inherited = (state.cost_inherited or 0.0) - cost
             gone.add(("cost", 1))
+        if inherited:
+            continue
+
+        state.count(cost, tokens, -1)
+        stated = zip(USAGE, (cost, *tokens), strict=True)
+        gone.update((name, 0) for name, value in stated if value is not None)
 
     # A sum is NULL, not 0, where no message is left that states the value.
     for name, inherited in gone:
@@ -211,24 +221,33 @@ def _ancestors(
     tx: Transaction, session_id: str, known: dict[str, list[str]]
 ) -> list[str]:
     if session_id not in known:
-        chain: list[str] = []
-        row = tx.one(_PARENTS, sid=session_id)
-        while row and row[0] and row[0] not in chain:
-            chain.append(row[0])
-            row = tx.one(_PARENTS, sid=row[0])
-        known[session_id] = chain
+        # Of a chain that is a circle in a damaged file, each id once.
+        chain: dict[str, None] = {}
+        above = _parent(tx, session_id)
+        while above is not None and above not in chain:
+            chain[above] = None
+            above = _parent(tx, above)
+        known[session_id] = list(chain)
     return known[session_id]
+
+
+def _parent(tx: Transaction, session_id: str) -> str | None:
+    row = tx.one(_PARENTS, sid=session_id)
+    return None if row is None else row[0]
 
 
 def owner_of(tx: Transaction, copies: list[Copy], known: dict[str, list[str]]) -> Copy:
     """Return the copy that is counted."""
     if len(copies) == 1:
         return copies[0]
+
     sessions = {copy.session_id for copy in copies}
-    first = [
-        c for c in copies if sessions.isdisjoint(_ancestors(tx, c.session_id, known))
+    topmost = [
+        copy
+        for copy in copies
+        if sessions.isdisjoint(_ancestors(tx, copy.session_id, known))
     ]
-    return min(first or copies, key=lambda c: (c.time_created, c.session_id, c.seq))
+    return min(topmost or copies, key=lambda c: (c.time_created, c.session_id, c.seq))
 
 
 class UsageClass(NamedTuple):
@@ -244,38 +263,37 @@ class UsageClass(NamedTuple):
 def copies_of(tx: Transaction, row: UsageClass) -> list[Copy]:
     """Return all live rows of one class: its copies, and the copies of those."""
     found: dict[tuple[str, int], Copy] = {}
-    asked: set[UsageClass | str | None] = {None}
+    queried: set[UsageClass | str | None] = {None}
     waiting = [row]
+    # Grows while it is walked: a copy may have copies under another key.
     for one in waiting:
         alike: list[Copy] = []
         key, place = one.usage_key, one._replace(usage_key=None)
-        if key not in asked:
+        if key not in queried:
             alike += (Copy(*r) for r in tx.run(_BY_KEY, key=key).fetchall())
-        if place not in asked:
+        if place not in queried:
             alike += _family(tx, place)
-        asked |= {key, place}
+        queried |= {key, place}
+
         for copy in alike:
             if (copy.session_id, copy.seq) not in found:
                 found[copy.session_id, copy.seq] = copy
-                times = copy.message_time, copy.usage_key
-                waiting.append(UsageClass(copy.root_id, copy.seq, copy.id, *times))
+                waiting.append(copy.usage_class)
     return list(found.values())
 
 
 def _family(tx: Transaction, row: UsageClass) -> list[Copy]:
-    where = {
-        "root": row.root_id,
-        "mid": row.id,
-        "seq": row.seq,
-        "time": row.time_created,
-    }
-    family = [Copy(*r) for r in tx.run(_BY_FAMILY, **where).fetchall()]
-    # The sessions between two forks may be removed: then each counts its copy by itself.
-    return family if any(c.inherited or c.born for c in family) else []
+    rows = tx.run(
+        _BY_FAMILY, root=row.root_id, mid=row.id, seq=row.seq, time=row.time_created
+    )
+    family = [Copy(*found) for found in rows.fetchall()]
+    # The sessions between two forks may be removed: each copy is counted by itself then.
+    is_copied = any(copy.inherited or copy.born for copy in family)
+    return family if is_copied else []
 
 
 def assign_owner(tx: Transaction, rows: Iterable[UsageClass]) -> set[str]:
-    """Give each class that one of *rows* belongs to exactly one owner.
+    """Give exactly one owner to each class that one of *rows* belongs to.
 
     The rows themselves may be gone. Returns the sessions whose counters must be
     made again; the caller calls `recount` for them.
@@ -302,4 +320,4 @@ def mark(tx: Transaction, session_id: str, seq: int, inherited: int) -> None:
         tx.run(_UNINDEX, sid=session_id, at=seq)
     tx.run(_SET_PARTS, sid=session_id, at=seq, inherited=inherited)
     if not inherited:
-        tx.to_index += [rid for (rid,) in tx.run(_PART_RIDS, sid=session_id, at=seq)]
+        tx.to_index += tx.column(_PART_RIDS, sid=session_id, at=seq)

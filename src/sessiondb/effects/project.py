@@ -148,13 +148,12 @@ def moved_project(worktrees: Iterable[tuple[str, str]], base: str | None) -> str
 
     None if there are several projects, or one of the worktrees still exists.
     """
-    pairs = list(worktrees)
-    found = {project_id for project_id, _ in pairs}
-    if len(found) != 1 or any(
-        os.path.exists(os.path.join(base or "", at)) for _, at in pairs
-    ):
-        return None
-    return found.pop()
+    found = set()
+    for project_id, at in worktrees:
+        if os.path.exists(os.path.join(base or "", at)):
+            return None
+        found.add(project_id)
+    return found.pop() if len(found) == 1 else None
 
 
 def _adopted(tx: Transaction, place: Place, root: str) -> str | None:

@@ -50,11 +50,11 @@ class Recover:
     holder: str | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; nothing open is nothing. Raises `LeaseHeldError` and `NotFoundError`."""
+        """Write it; a no-op if nothing is open. Raises `LeaseHeldError` and `NotFoundError`."""
         state = tx.peek(self.session_id)
         require_free(tx, state.id, self.holder)
         calls = tx.run(_CALLS, sid=state.id).fetchall()
-        seqs = [seq for (seq,) in tx.run(_MESSAGES, sid=state.id).fetchall()]
+        seqs = tx.column(_MESSAGES, sid=state.id)
         for rid, _, inherited in calls:
             tx.run(
                 _SETTLE,
@@ -71,9 +71,9 @@ class Recover:
             tx.run(
                 _FINISH, sid=state.id, at=seq, finish="cancelled", time_completed=tx.now
             )
-            tx.to_index += [
-                rid for (rid,) in tx.run(_RIDS, sid=state.id, at=seq).fetchall()
-            ]
-        if touched := [seq for _, seq, _ in calls] + seqs:
-            state.first_new_seq = min(touched)
+            tx.to_index += tx.column(_RIDS, sid=state.id, at=seq)
+
+        touched = [seq for _, seq, _ in calls] + seqs
+        if touched:
+            state.changed_at(min(touched))
             tx.used(state)

@@ -60,7 +60,7 @@ def check_chain(tx: Transaction, parent_id: str) -> None:
     """Refuse a parent below more than `MAX_CHAIN` ancestors; raises `InvalidInputError`."""
     above, depth = parent_id, 1
     while (row := tx.one(_PARENT, sid=above)) and row[0]:
-        above, depth = row[0], depth + 1
+        (above,), depth = row, depth + 1
         if depth > MAX_CHAIN:
             raise InvalidInputError(
                 f"session {parent_id} has {MAX_CHAIN} ancestors already"
@@ -93,28 +93,18 @@ class CreateSession:
         """Write it, or recognise it; raises `ConflictError` and `NotFoundError`."""
         if (self.own_id or tx.retried) and self._is_there(tx):
             return
+
         parent = None if self.parent_id is None else tx.session(self.parent_id)
-        parent_seq = None
-        if parent is not None:
-            check_chain(tx, parent.id)
-            parent_seq = parent.leaf_seq
-            if self.parent_message is not None:
-                parent_seq = seq_of(tx, parent.id, self.parent_message)
-        if self.place is None and parent is not None:
-            project_id, directory = parent.project_id, parent.directory
-        else:
-            assert self.place is not None
-            project_id = project_of(tx, self.place)
-            directory = stored(self.place.directory, tx.root)
-        created = tx.now if self.time is None else self.time
+        project_id, directory = self._home(tx, parent)
+        created = tx.at(self.time)
         values = {
             "id": self.id,
             "project_id": project_id,
             "parent_id": self.parent_id,
             "relation": self.relation,
-            "parent_seq": parent_seq,
+            "parent_seq": None if parent is None else self._parent_seq(tx, parent),
             "call_id": self.call_id,
-            "root_id": parent.root_id if parent else self.id,
+            "root_id": self.id if parent is None else parent.root_id,
             "slug": free_slug(tx, project_id, self.id),
             "title": self.title or "",
             "title_source": "derived" if self.title is None else "user",
@@ -132,6 +122,20 @@ class CreateSession:
         }
         tx.insert(session, SESSION, tuple(map(values.get, SESSION)))
         tx.session(self.id)
+
+    def _parent_seq(self, tx: Transaction, parent: SessionState) -> int | None:
+        check_chain(tx, parent.id)
+        if self.parent_message is None:
+            return parent.leaf_seq
+        return seq_of(tx, parent.id, self.parent_message)
+
+    def _home(self, tx: Transaction, parent: SessionState | None) -> tuple[str, str]:
+        """Return the project and the directory, as it is stored; those of the parent if none."""
+        if self.place is not None:
+            project_id = project_of(tx, self.place)
+            return project_id, stored(self.place.directory, tx.root)
+        assert parent is not None, "a session without a parent has a place"
+        return parent.project_id, parent.directory
 
     def _is_there(self, tx: Transaction) -> bool:
         row = tx.one(_EXISTING, sid=self.id)
@@ -297,7 +301,7 @@ class SetDiffs:
         """Write it; raises `NotFoundError`."""
         state = tx.session(self.session_id)
         for hashes in tx.run(_DIFF_BLOBS, sid=state.id).fetchall():
-            tx.loose.update(h for h in hashes if h)
+            tx.release(*hashes)
         tx.run(_CLEAR_DIFFS, sid=state.id)
         tx.insert_blobs(self.blobs)
         for row in self.rows:
@@ -355,11 +359,11 @@ class AddPrompt:
 
     def apply(self, tx: Transaction) -> None:
         """Write it, or recognise it by its id; raises `ConflictError`, `NotFoundError`."""
-        stored_text = tx.one(_PROMPT_IS, pid=self.id)
-        if stored_text is not None:
-            if stored_text[0] != self.text:
+        for (text,) in tx.run(_PROMPT_IS, pid=self.id).fetchall():
+            if text != self.text:
                 raise ConflictError(f"prompt {self.id} is there with another text")
             return
+
         project_id = directory = None
         if self.session_id is not None:
             state = tx.session(self.session_id)
@@ -367,7 +371,7 @@ class AddPrompt:
         if self.place is not None:
             project_id = project_of(tx, self.place)
             directory = stored(self.place.directory, tx.root)
-        created = tx.now if self.time is None else self.time
+        created = tx.at(self.time)
         row = (
             self.id,
             self.text,

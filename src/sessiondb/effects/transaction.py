@@ -217,6 +217,10 @@ class Transaction:
         """Return the first row, or None."""
         return self.connection.execute(*statement.bind(params)).fetchone()
 
+    def column(self, statement: Statement, **params: Any) -> list[Any]:
+        """Return the first column of all rows."""
+        return [first for first, *_ in self.run(statement, **params).fetchall()]
+
     def insert(
         self, table: Any, columns: tuple[str, ...], values: Sequence[Any]
     ) -> None:

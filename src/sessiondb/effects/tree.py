@@ -136,16 +136,16 @@ class Truncate:
             tx.run(_PART_BLOBS, **where).fetchall()
             + tx.run(_DIFF_BLOBS, **where).fetchall()
         )
-        tx.loose.update(h for row in hashes for h in row if h)
+        for row in hashes:
+            tx.release(*row)
 
         lost, counted, models = [], [], []
         for seq, message_id, created, key, data_blob, inherited, model, *usage in rows:
-            lost.append(
-                ownership.UsageClass(state.root_id, seq, message_id, created, key)
-            )
+            place = (state.root_id, seq, message_id, created, key)
+            lost.append(ownership.UsageClass(*place))
             counted.append((inherited, usage))
             models.append(model)
-            tx.loose.update([data_blob] if data_blob else ())
+            tx.release(data_blob)
 
         tx.run(_DROP_DIFFS, **where)
         tx.run(_DROP, **where)

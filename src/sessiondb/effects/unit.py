@@ -24,6 +24,7 @@ from sessiondb.effects.fields import (
     diff_row,
     part_within_bounds,
     session_columns,
+    todo_row,
     unreserved,
     usage,
     with_fields,
@@ -33,7 +34,7 @@ from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Place
 from sessiondb.effects.queue import Queue
 from sessiondb.effects.staged import Staged
-from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.errors import InvalidInputError
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
 from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES
 from sessiondb.model.handles import (
@@ -282,20 +283,8 @@ class Unit(Queue):
 
     def set_todos(self, session: SessionRef, todos: Iterable[Todo | str]) -> None:
         """Replace a session's todo list; a string is a pending todo."""
-        rows = []
-        for item in todos:
-            todo = Todo(item) if isinstance(item, str) else item
-            if not isinstance(todo, Todo):
-                raise InvalidInputError(
-                    f"todos are Todos or strings, not {abridged(todo)}"
-                )
-            content = encode.string(todo.content, "content") or ""
-            status = encode.string(todo.status, "status") or "pending"
-            known = encode.string(todo.id, "a todo id")
-            rows.append(
-                (known, content, status, encode.string(todo.priority, "priority"))
-            )
-        self.add(session_effects.SetTodos(self._live(session), tuple(rows)))
+        rows = tuple(map(todo_row, todos))
+        self.add(session_effects.SetTodos(self._live(session), rows))
 
     def set_diffs(self, session: SessionRef, diffs: Iterable[FileDiff]) -> None:
         """Replace what is known of the files a session changed."""

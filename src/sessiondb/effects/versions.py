@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import func, select
 
 from sessiondb import codec
+from sessiondb.effects.session import SHARE
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, upsert_text
 from sessiondb.model import versions
@@ -110,19 +111,22 @@ def values_of_row(
     """
     row = {**columns}
     for name in _JSON:
-        row[name] = None if row[name] is None else json.loads(row[name])
+        if row[name] is not None:
+            row[name] = json.loads(row[name])
+    metadata = dict(row["metadata"])
+    # The secret of a share stays in its database.
+    metadata.pop(SHARE, None)
     data = codec.unpack(row["data"]) if row["data"] else {}
+    data.pop(versions.UNKNOWN, None)
     return versions.values_of(
         title=(row["title"], row["title_source"]),
-        metadata={
-            key: value for key, value in row["metadata"].items() if key != "share"
-        },
+        metadata=metadata,
         labels=labels,
         todos=[list(found) for found in todos],
         diffs=sorted(map(_diff, diffs), key=repr),
         about=versions.about_of(row),
         summary=tuple(row[name] for name in versions.SUMMARY_FIELDS),
-        data={key: value for key, value in data.items() if key != versions.UNKNOWN},
+        data=data,
         archived=row["time_archived"],
         leaf=leaf,
         **{name: row[name] for name in versions.PLAIN},
@@ -130,18 +134,14 @@ def values_of_row(
 
 
 def _diff(row: Sequence[Any]) -> list[Any]:
-    message_id, path, patch, *rest = row
-    raw = None if patch is None else patch.encode("utf-8", "surrogatepass")
-    return [
-        message_id,
-        path,
-        None if raw is None else hashlib.sha256(raw).hexdigest(),
-        *rest,
-    ]
+    message_id, path, patch, *others = row
+    if patch is not None:
+        patch = hashlib.sha256(patch.encode("utf-8", "surrogatepass")).hexdigest()
+    return [message_id, path, patch, *others]
 
 
 def base_of(tx: Transaction, session_id: str) -> dict[str, Version]:
-    """Return the merge base of a session, empty if it never met a log."""
+    """Return the merge base of a session, empty if it was never merged with a log."""
     row = tx.one(_BASE, sid=session_id)
     return versions.decoded(row and row[0])
 
@@ -170,12 +170,11 @@ class NoteVersions:
 
     def apply(self, tx: Transaction) -> None:
         """Write it; a session that is gone is left alone."""
-        if tx.exists(self.session_id):
-            found = versions_in(tx, self.session_id, values_in(tx, self.session_id))
-            base = base_of(tx, self.session_id)
-            settled = (
-                {versions.SETTLED: base[versions.SETTLED]}
-                if versions.SETTLED in base
-                else {}
-            )
-            agree(tx, self.session_id, {**found, **settled})
+        if not tx.exists(self.session_id):
+            return
+        found = versions_in(tx, self.session_id, values_in(tx, self.session_id))
+        base = base_of(tx, self.session_id)
+        # Only a merge moves it: see `model.versions.SETTLED`.
+        if versions.SETTLED in base:
+            found[versions.SETTLED] = base[versions.SETTLED]
+        agree(tx, self.session_id, found)

@@ -23,6 +23,7 @@ COST_MOST = 1e9
 #: Tokens of one kind, for one message.
 TOKENS_MOST = 10**12
 
+_DAY = 86_400
 _INT64_MOST = (1 << 63) - 1
 
 
@@ -51,15 +52,13 @@ def seconds(value: Any, what: str, *, zero: bool = True) -> float:
 
     Raises `InvalidInputError` for anything else, NaN included.
     """
-    if (
-        type(value) not in (int, float)
-        or not 0 <= value <= 86_400
-        or not (value or zero)
-    ):
-        raise InvalidInputError(
-            f"{what} must be a number of seconds up to a day, not {abridged(value)}"
-        )
-    return float(value)
+    is_number = type(value) in (int, float)
+    # Comparisons refuse NaN, too.
+    if is_number and 0 <= value <= _DAY and (value or zero):
+        return float(value)
+    raise InvalidInputError(
+        f"{what} must be a number of seconds up to a day, not {abridged(value)}"
+    )
 
 
 def time_ms(value: Any, what: str = "time") -> int | None:

@@ -135,13 +135,21 @@ def tool(
     if output is not None and error is not None:
         raise InvalidInputError("a call ends with output or with error, not both")
     failed = error is not None or outcome is not None
-    if status is None:
-        status = "error" if failed else "pending" if output is None else "completed"
     if failed and outcome is None:
         outcome = "failed"
-    result = error if error is not None else output
+    if status is None:
+        status = "error" if failed else "pending" if output is None else "completed"
     return PartDraft(
-        "tool", result, name, call_id, status, outcome, title, input, data, id
+        type="tool",
+        text=output if error is None else error,
+        tool=name,
+        call_id=call_id,
+        status=status,
+        outcome=outcome,
+        title=title,
+        input=input,
+        data=data,
+        id=id,
     )
 
 

@@ -69,19 +69,19 @@ def order(name: str, value: Any, version: Version) -> tuple[Any, ...]:
 
     A title that the user gave is never replaced by one of an agent.
     """
-    rank = _RANK.get(value[1], 0) if name == TITLE and value else 0
+    rank = 0
+    if name == TITLE and value:
+        _, set_by = value
+        rank = _RANK.get(set_by, 0)
     return (rank, *version)
 
 
 def about_of(columns: Mapping[str, Any]) -> list[Any]:
     """Return the value of `ABOUT`: a model that is derived from the messages is not part of it."""
-    stated = columns.get("model_source") not in (None, "derived")
-    return [
-        columns.get(name)
-        if stated or ("model" not in name and "provider" not in name)
-        else None
-        for name in ABOUT_FIELDS
-    ]
+    found = {name: columns.get(name) for name in ABOUT_FIELDS}
+    if found["model_source"] in (None, "derived"):
+        found |= dict.fromkeys(("provider_id", "model_id", "model_source"))
+    return list(found.values())
 
 
 def values_of(
@@ -97,21 +97,18 @@ def values_of(
     **plain: Any,
 ) -> dict[str, Any]:
     """Return the fields that have a value; *plain* are `PLAIN`, ``archived`` and ``leaf``."""
-    found: dict[str, Any] = {
-        name: value for name, value in plain.items() if value is not None
-    }
+    found = {name: value for name, value in plain.items() if value is not None}
     if title != ("", "derived"):
         found[TITLE] = list(title)
     for name, values in ((ABOUT, about), (SUMMARY, summary)):
-        if any(value is not None for value in values):
+        if list(values) != [None] * len(values):
             found[name] = list(values)
-    found |= {
-        n: items for n, items in ((TODOS, todos), (DIFFS, diffs), (DATA, data)) if items
-    }
-    found |= {
-        METADATA + key: [value] for key, value in metadata.items()
-    }  # null is a value, too
-    return found | {LABEL + name: message_id for name, message_id in labels.items()}
+    several = {TODOS: todos, DIFFS: diffs, DATA: data}
+    found |= {name: items for name, items in several.items() if items}
+    # In a list: null is a value, too.
+    found |= {METADATA + key: [value] for key, value in metadata.items()}
+    found |= {LABEL + name: message_id for name, message_id in labels.items()}
+    return found
 
 
 def versions_of(
@@ -123,16 +120,18 @@ def versions_of(
     """
     found: dict[str, Version] = {}
     for name in (values.keys() | base.keys()) - {SETTLED}:
-        value = values.get(name)
-        what, known = digest(value), base.get(name)
+        value, known = values.get(name), base.get(name)
+        what = digest(value)
         if known is not None and known.digest == what:
             found[name] = known
             continue
+
         changed = revision if known is None else max(revision, known.revision + 1)
-        when = value if name == ARCHIVED and value is not None else time
-        if (
-            name == ABOUT
-        ):  # has no time; what a session was made with is older than any change
+        when = time
+        if name == ARCHIVED and value is not None:
+            when = value
+        if name == ABOUT:
+            # It has no time: what a session was made with is older than any change.
             changed, when = 0 if known is None else changed, 0
         found[name] = Version(changed, when, what)
     return found
