@@ -39,7 +39,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "list": ("listing", "Sessions of this project, newest first (-a: everywhere)."),
         "show": ("show", "One session as text (default: the last one here)."),
         "tail": ("following", "Follow a session while it is written."),
-        "search": ("search", "Find words in everything said and run."),
+        "search": ("search", "Find words in messages, tool calls and titles."),
         "prompts": ("listing", "Typed prompts, newest first."),
         "tree": ("family", "A session with its forks and subagents, drawn."),
         "diff": ("family", "Where two sessions diverge, and how they differ."),

@@ -13,7 +13,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli.consent import can_ask, typed_yes
-from sessiondb.cli.emptiness import unknown_names
+from sessiondb.cli.emptiness import no_sessions
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.progress import counted
 from sessiondb.cli.protocol import PROBLEMS_FOUND
@@ -55,15 +55,17 @@ HELD_CHARACTERS = 16_000_000
     "written",
     type=shared.PATH,
     metavar="FILE|DIR",
-    help="Default, and -: stdout.",
+    help="Where to write (default, and -: stdout).",
 )
 @click.option("--force", is_flag=True, help="Replace existing files.")
-@click.option("--with-children", is_flag=True, help="Their forks and subagents too.")
+@click.option(
+    "--with-children", is_flag=True, help="Include their forks and subagents."
+)
 @click.option(
     "--detail", metavar="D", help="Of markdown and html: brief, normal or full."
 )
 @click.option(
-    "--redact", is_flag=True, help="Without what looks like a key or a password."
+    "--redact", is_flag=True, help="Remove what looks like a key or a password."
 )
 @click.pass_obj
 def export_command(
@@ -83,7 +85,8 @@ def export_command(
     One session goes to stdout or FILE, several to DIR; in our own log (jsonl)
     several are one FILE as well, compressed if its name ends with .gz. Anything
     the format cannot represent, and each session that cannot be read (exit 4), is
-    reported on stderr. --redact knows shapes of secrets, not meanings.
+    reported on stderr. --redact recognises secrets by their shape, not by
+    their meaning.
     """
     from sessiondb.formats import exporter
 
@@ -121,8 +124,8 @@ def export_command(
 
 def _left_out(store: Store, filters: shared.Filters, taken: set[str]) -> Iterator[str]:
     """Yield a line on sessions that only ``--subagents`` and ``--archived`` would add."""
-    if not taken and (unknown := unknown_names(store, filters)):
-        yield unknown
+    if not taken:
+        yield no_sessions(store, filters)
     wider = replace(filters, archived=True, subagents=True)
     if wider == filters:
         return

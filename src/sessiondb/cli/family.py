@@ -29,9 +29,12 @@ if TYPE_CHECKING:
 @click.argument("ref", type=shared.REF)
 @click.option("--at", metavar="M", help="The last message to keep: id, seq or label.")
 @click.option("--before", metavar="M", help="The first message to leave out.")
-@click.option("--title", metavar="T", help="Its title.")
+@click.option("--title", metavar="T", help="The title of the fork.")
 @click.option(
-    "--directory", type=shared.PATH, metavar="DIR", help="The directory it works in."
+    "--directory",
+    type=shared.PATH,
+    metavar="DIR",
+    help="The directory that the fork works in.",
 )
 @shared.as_json
 @click.pass_obj

@@ -28,13 +28,13 @@ Option = Callable[[Any], Any]
 PATH = paths.PATH
 as_json = click.option("--json", "as_json", is_flag=True, help="One JSON document.")
 _as_jsonl = click.option(
-    "--jsonl", "as_jsonl", is_flag=True, help="One JSON object a line."
+    "--jsonl", "as_jsonl", is_flag=True, help="One JSON object per line."
 )
 _limit = click.option(
-    "--limit", type=click.IntRange(1, 10_000), metavar="N", help="At most N."
+    "--limit", type=click.IntRange(1, 10_000), metavar="N", help="Show at most N."
 )
 _cursor = click.option(
-    "--cursor", metavar="C", help="Continue after the page that named C."
+    "--cursor", metavar="C", help="Continue after the page that printed C."
 )
 
 
@@ -218,10 +218,10 @@ class Filters:
 
 _FILTERS: dict[str, Option] = {
     "everywhere": click.option(
-        "-a", "--all", "everywhere", is_flag=True, help="Every project."
+        "-a", "--all", "everywhere", is_flag=True, help="Sessions of every project."
     ),
     "project": click.option(
-        "--project", type=PATH, metavar="DIR", help="The project of DIR."
+        "--project", type=PATH, metavar="DIR", help="Sessions of the project of DIR."
     ),
     "source": click.option("--source", metavar="S", help="Sessions of this program."),
     "agent": click.option("--agent", metavar="A", help="Sessions of this agent."),
@@ -235,9 +235,13 @@ _FILTERS: dict[str, Option] = {
         type=Moment(end=True),
         help="Not after T; a day or month is included.",
     ),
-    "title": click.option("--title", metavar="TEXT", help="With TEXT in the title."),
-    "archived": click.option("--archived", is_flag=True, help="Archived ones too."),
-    "subagents": click.option("--subagents", is_flag=True, help="Subagents too."),
+    "title": click.option(
+        "--title", metavar="TEXT", help="Sessions with TEXT in the title."
+    ),
+    "archived": click.option(
+        "--archived", is_flag=True, help="Include archived sessions."
+    ),
+    "subagents": click.option("--subagents", is_flag=True, help="Include subagents."),
 }
 #: Adds FILTERS; the command gets them as ``filters``.
 filters = gathered("filters", Filters, _FILTERS)

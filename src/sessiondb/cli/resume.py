@@ -87,7 +87,7 @@ def resume_command(
 
     --in opencode takes any session to OpenCode, in the generation that it has
     there, else 1.x; --in opencode2 to OpenCode 2. It becomes a new session there,
-    and this one stays as it is. --json prints what --print does.
+    and this one stays as it is. --json prints the same as --print, as JSON.
     """
     with open_store(options) as store:
         session = find_default(store) if ref is None else find(store, ref)

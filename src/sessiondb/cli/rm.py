@@ -193,10 +193,14 @@ def _bundled(
 
 
 def _plan(removal: Removal) -> Iterator[str]:
-    sessions = count(len(removal.going), "session")
-    messages = count(removal.total("messages"), "message")
-    yield f"to remove: {sessions} with {messages}, {size(removal.bytes)}"
-    yield from _lines(removal.going.values())
+    going = removal.going.values()
+    if going:
+        sessions = count(len(going), "session")
+        messages = count(removal.total("messages"), "message")
+        yield f"to remove: {sessions} with {messages}, {size(removal.bytes)}"
+        yield from _lines(going)
+    else:
+        yield "nothing to remove"
 
     if removal.detached:
         yield f"to keep, without their parent: {count(len(removal.detached), 'fork')}"
@@ -206,7 +210,7 @@ def _plan(removal: Removal) -> Iterator[str]:
         yield f"to keep, for a session below them: {staying}"
         yield from _lines(removal.staying.values())
 
-    imported = sum(s.time_imported is not None for s in removal.going.values())
+    imported = sum(s.time_imported is not None for s in going)
     if imported:
         them = "it" if imported == 1 else "them"
         yield (

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 @click.option(
     "--role",
     type=click.Choice(["user", "assistant", "tool", "system", "event"]),
-    help="Said by this role.",
+    help="Only in messages of this role.",
 )
-@click.option("--tool", metavar="NAME", help="In the calls of this tool.")
+@click.option("--tool", metavar="NAME", help="Only in calls of this tool.")
 @click.option(
     "--order",
     type=click.Choice(["newest", "time", "rank"]),

@@ -56,7 +56,7 @@ def stats_command(
     Archived sessions and subagents are counted with --archived and --subagents;
     stderr reports what is left out. Messages that a fork copied are counted once. A
     cost that no source stated is estimated from --prices or config.toml, and shown
-    apart. In a pipe each line is, tab-separated: the keys, sessions, messages,
+    separately. In a pipe each line is, tab-separated: the keys, sessions, messages,
     cost, estimated cost, tokens (input, output, reasoning, cache read, cache
     write), tokens without a price.
     """

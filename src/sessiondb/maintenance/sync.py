@@ -75,8 +75,8 @@ def sync(store: Store) -> Synced:
     """
     if store.location.root is None:
         raise InvalidInputError(
-            "sync needs a database of the project's own",
-            hint=f"{command('init', '--local')} makes one",
+            "sync needs a project-local database",
+            hint=f"{command('init', '--local')} creates one",
         )
     root = Path(store.location.root)
     folder = root / FOLDER
