@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, get_args
 
-from sessiondb.engine import outputs
 from sessiondb.engine.disk import translated
 from sessiondb.errors import (
     InvalidInputError,
@@ -37,7 +36,7 @@ Where = str | os.PathLike[str]
 IGNORED = f"/{FILE}*"
 _SCHEMES = ("sqlite", "sqlite+aiosqlite", "sqlite+pysqlite")
 _EXPECTED = "give a path or sqlite:///PATH"
-_URL = re.compile(r"([A-Za-z][\w+.-]*)://(.*)", re.DOTALL)
+_URL = r"(?s)([A-Za-z][\w+.-]*)://(.*)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +185,7 @@ def _named(where: Where, kind: Kind, base: Path | None) -> Database:
 
 def _path_in(text: str) -> str | None:
     """Return the path that a path or URL names; None for ``:memory:``."""
-    if url := _URL.fullmatch(text):
+    if url := re.fullmatch(_URL, text):
         text = _path_of_url(url)
     if text == ":memory:":
         return None
@@ -295,5 +294,7 @@ def _ignore(path: Path) -> None:
 
     present = read_small(path)
     if IGNORED not in present.splitlines():
+        from sessiondb.engine import outputs
+
         separator = "\n" if present and not present.endswith("\n") else ""
         outputs.write_text(path, f"{present}{separator}{IGNORED}\n", replace=True)

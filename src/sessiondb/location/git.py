@@ -16,12 +16,13 @@ from pathlib import Path
 _MAX_BYTES = 1 << 20
 #: The files with the remotes, and those that change when the first commit may.
 _FACTS = ("config", "HEAD", "refs/heads", "packed-refs", "shallow")
-_SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
-_ENTRY = re.compile(r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)")
-_VALUE = re.compile(r'"((?:[^"\\]|\\.)*)"|[#;].*|((?:[^"\\#;]|\\.)+)')
-_ESCAPE = re.compile(r"\\(.)")
+# Patterns are compiled when they are first used; most commands use none.
+_SECTION = r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]'
+_ENTRY = r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)"
+_VALUE = r'"((?:[^"\\]|\\.)*)"|[#;].*|((?:[^"\\#;]|\\.)+)'
+_ESCAPE = r"\\(.)"
 # user@host:path. The host is more than a drive letter, and has no slash before the colon.
-_SCP = re.compile(r"(?:[^/]*@)?(\[[^\]/]+\]|[^:/\[\]]{2,}):(?!:)(.+)", re.DOTALL)
+_SCP = r"(?s)(?:[^/]*@)?(\[[^\]/]+\]|[^:/\[\]]{2,}):(?!:)(.+)"
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418}
 
 
@@ -80,7 +81,7 @@ def remote_of(root: str) -> str | None:
 def normalised(url: str) -> str | None:
     """Return ``host/path`` of a remote's URL; None for local paths and anything but a URL."""
     if "://" not in url:
-        match = _SCP.fullmatch(url)
+        match = re.fullmatch(_SCP, url)
         return _joined(match[1], match[2]) if match else None
 
     from urllib.parse import urlsplit
@@ -239,19 +240,19 @@ def _settings(common: Path) -> Iterator[tuple[str, str, str]]:
     section = ""
     for line in read_small(common / "config").split("\n"):
         rest = line
-        if match := _SECTION.match(line):
+        if match := re.match(_SECTION, line):
             section = _section(match)
             rest = line[match.end() :]
-        if match := _ENTRY.match(rest):
+        if match := re.match(_ENTRY, rest):
             yield section, match[1].lower(), _unquoted(match[2])
 
 
 def _section(match: re.Match[str]) -> str:
     name, part = match[1].lower(), match[2]
-    return name if part is None else name + "." + _ESCAPE.sub(r"\1", part)
+    return name if part is None else name + "." + re.sub(_ESCAPE, r"\1", part)
 
 
 def _unquoted(value: str) -> str:
     """Return a value without quotes, escapes and its comment."""
-    plain = (match[1] or match[2] or "" for match in _VALUE.finditer(value))
-    return _ESCAPE.sub(r"\1", "".join(plain)).strip()
+    plain = (match[1] or match[2] or "" for match in re.finditer(_VALUE, value))
+    return re.sub(_ESCAPE, r"\1", "".join(plain)).strip()

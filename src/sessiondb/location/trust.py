@@ -20,7 +20,6 @@ other's record.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import stat
@@ -28,7 +27,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from sessiondb.engine import outputs
 from sessiondb.engine.disk import make_folder, translated
 from sessiondb.errors import InvalidInputError, NotADatabaseError, NotFoundError
 from sessiondb.hints import command
@@ -138,6 +136,8 @@ def _mark(path: Path, is_kind: Callable[[int], bool], kind: str) -> list[int] | 
 
 
 def _record_path(path: Path) -> Path:
+    import hashlib  # loads OpenSSL; most projects have no database of their own
+
     key = hashlib.sha256(os.fsencode(os.path.realpath(path.parent))).hexdigest()
     return state_directory() / "trust" / f"{key}.json"
 
@@ -152,5 +152,7 @@ def _read(path: Path) -> _Record | None:
 def _write(path: Path) -> None:
     record, place = _seen(path), _record_path(path)
     if record is not None:
+        from sessiondb.engine import outputs  # few commands write, all come here
+
         make_folder(place.parent)
         outputs.write_text(place, json.dumps(asdict(record)), replace=True)
