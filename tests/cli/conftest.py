@@ -44,7 +44,8 @@ def database(project: Path) -> Path:
 
 @pytest.fixture
 def store(database: Path, empty: Path) -> Iterator[Store]:
-    shutil.copy(empty, database)
+    if not database.exists():  # a command may have made it before
+        shutil.copy(empty, database)
     with Store.open(database, durability="normal") as store:
         yield store
 
