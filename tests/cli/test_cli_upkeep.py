@@ -11,8 +11,8 @@ import pytest
 from command_line import SAMPLE, Run, Story
 
 from sessiondb import Store, assistant, user
+from sessiondb.engine.sqlite.space import bytes_by_table, estimated_by_table
 from sessiondb.maintenance import check
-from sessiondb.maintenance.sizes import _estimated, bytes_by_table
 
 pytestmark = pytest.mark.slow
 
@@ -225,7 +225,7 @@ def test_sizes_are_estimated_without_dbstat(
     database: Path,
 ) -> None:
     with closing(sqlite3.connect(database)) as connection:
-        exact, estimated = bytes_by_table(connection), _estimated(connection)
+        exact, estimated = bytes_by_table(connection), estimated_by_table(connection)
     assert estimated.keys() <= exact.keys() | {"sqlite_schema"}
     assert 0 < estimated["part"] <= exact["part"]
 

@@ -85,7 +85,7 @@ def sessions(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
 
 def _rows(ctx: click.Context, incomplete: str) -> Iterator[tuple[list[str], str]]:
     """Yield the names of sessions and their titles."""
-    from sessiondb.engine.sqlite.connection import connect
+    from sessiondb.engine.default import ENGINE
 
     path = _database(ctx)
     if path is None or not path.is_file():
@@ -97,7 +97,7 @@ def _rows(ctx: click.Context, incomplete: str) -> Iterator[tuple[list[str], str]
         begins = re.sub(r"([\\%_])", r"\\\1", incomplete) + "%"
         sql = _NAMED
         values["begins"] = begins
-    connection = connect(path, mode="ro", busy_timeout=PATIENCE)
+    connection = ENGINE.connect(path, mode="ro", busy_timeout=PATIENCE)
     with contextlib.closing(connection):
         for slug, session_id, source_id, title in connection.execute(sql, values):
             yield [slug, short_id(session_id), session_id, source_id or ""], title or ""

@@ -11,7 +11,7 @@ import errno
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -153,12 +153,11 @@ _EXPLAINED: tuple[tuple[Any, Callable[[Any, Options], Failure]], ...] = (
 
 
 def _translated(error: BaseException) -> BaseException:
-    """Return our error for an error of SQLite; any other unchanged."""
-    driver = sys.modules.get("sqlite3")
-    if driver is not None and isinstance(error, driver.Error):
-        from sessiondb.engine.sqlite.failures import translate
-
-        return translate(error)
+    """Return our error for one of the engine's driver; any other unchanged."""
+    # Not loaded for this: without an engine there are no errors of one.
+    module = sys.modules.get("sessiondb.engine.default")
+    if module is not None and isinstance(error, module.ENGINE.Error):
+        return cast("SessionDBError", module.ENGINE.translate(error))
     return error
 
 

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 @click.pass_obj
 def migrate_command(options: Options, *, dry_run: bool, as_json: bool) -> None:
     """Upgrade the database to the schema of this release; a backup is made first."""
-    from sessiondb.engine.sqlite import migrations
+    from sessiondb.engine.default import ENGINE
 
     path = existing(options)
-    steps = migrations.pending(path)
-    backup = migrations.upgrade(path) if steps and not dry_run else None
+    steps = ENGINE.upkeep.pending(path)
+    backup = ENGINE.upkeep.migrate(path) if steps and not dry_run else None
     if as_json:
         output.write_json(
             {

@@ -13,18 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from sqlalchemy import BigInteger, Text, bindparam
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql import ClauseElement
-from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TypeEngine
-
 from sessiondb.engine.disk import FileIdentity
 from sessiondb.errors import SessionDBError
 
 if TYPE_CHECKING:
     import sqlalchemy
     from sqlalchemy.ext.asyncio import AsyncConnection
+    from sqlalchemy.sql import ClauseElement
+
+    from sessiondb.engine.upkeep import Upkeep
 
 #: ``rw``, ``reader`` (queries only, in step with writers), ``ro`` (nothing is written, not
 #: even what readers and writers keep beside the data).
@@ -35,6 +32,10 @@ DURABILITIES = ("full", "normal")
 
 class Cursor(Protocol):
     """The result of a statement, as every DBAPI has it."""
+
+    @property
+    def description(self) -> Any:
+        """Tuples that begin with the name of each column; None for a result without."""
 
     @property
     def rowcount(self) -> int:
@@ -108,6 +109,8 @@ class SearchIndex(Protocol):
     #: SQL terms for rows of ``part`` named p, and of ``prompt``, that match ``:match``.
     part_matches: str
     prompt_matches: str
+    #: A subquery in parentheses for the ``rid`` of the parts that are in the index.
+    indexed: str
     #: SQL that joins to ``part`` named p what counts its words, the count (opaque bytes,
     #: see `words`), and a query for the arguments of `bytes_per_word`.
     words_of_part: str
@@ -163,40 +166,6 @@ class SearchIndex(Protocol):
         """Give back the space that removed text takes, and make queries fast again."""
 
 
-class ListParameter(FunctionElement[Any]):
-    """The rows of a parameter that holds a JSON array of integers or of texts.
-
-    One parameter whatever the length: the text of a statement stays the same, so it
-    is compiled and prepared once.
-    """
-
-    name = "list_parameter"
-    inherit_cache = True
-
-    def __init__(self, name: str, kind: type[BigInteger | Text]) -> None:
-        self.kind: TypeEngine[Any] = kind()
-        super().__init__(bindparam(name))
-
-
-@compiles(ListParameter)
-def _elements(element: ListParameter, compiler: Any, **options: Any) -> str:
-    """Write it with JSON functions that PostgreSQL has; an engine may have a shorter way."""
-    array = compiler.process(element.clauses, **options)
-    kind = compiler.process(element.kind, **options)
-    return (
-        f"(SELECT CAST(value AS {kind}) AS value "
-        f"FROM jsonb_array_elements_text(CAST({array} AS JSONB)) AS listed(value))"
-    )
-
-
-class OnConflictDoNothing(ClauseElement):
-    """The end of an INSERT … SELECT that leaves rows alone whose key is taken."""
-
-    __visit_name__ = "on_conflict_do_nothing"
-    # All that SQLAlchemy's compilers read: no particular constraint is meant.
-    constraint_target = inferred_target_elements = inferred_target_whereclause = None
-
-
 @dataclass(slots=True)
 class ReadableCopy:
     """The readable rows of a database, behind ``connection``; ``lost`` rows by table.
@@ -245,6 +214,10 @@ class Engine(Protocol):
     @property
     def search(self) -> SearchIndex:
         """Its search index."""
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """What looking after a database needs of it; loaded when it is used."""
 
     #: What the driver raises; `translate` makes one of our errors of it.
     Error: type[Exception]

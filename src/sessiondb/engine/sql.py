@@ -26,8 +26,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import ClauseElement, Insert
 
-from sessiondb.engine.base import Dialect, ListParameter, OnConflictDoNothing
-from sessiondb.engine.sqlite.dialect import DIALECT
+from sessiondb.engine.base import Dialect
+from sessiondb.engine.default import ENGINE
+from sessiondb.engine.elements import ListParameter, OnConflictDoNothing
 
 
 class Statement:
@@ -50,7 +51,7 @@ class Statement:
         return dialect.compile(self._build(), self._columns)
 
     def _compile(self) -> tuple[str, dict[str, Any]]:
-        self._compiled = self.compiled_for(DIALECT)
+        self._compiled = self.compiled_for(ENGINE.dialect)
         return self._compiled
 
     @property
@@ -94,7 +95,7 @@ def texts(name: str) -> Select[Any]:
 
 def list_text(name: str) -> str:
     """Return the list parameter *name* as SQL in parentheses, for ``column IN …``."""
-    return DIALECT.list_text(name)
+    return ENGINE.dialect.list_text(name)
 
 
 # -- inserts -----------------------------------------------------------------
@@ -103,7 +104,7 @@ def list_text(name: str) -> str:
 @cache
 def insert_text(table: Table, columns: Sequence[str]) -> str:
     """Return INSERT text with one ``?`` for each of *columns*, which are in table order."""
-    return DIALECT.placeholders(insert(table), columns)
+    return ENGINE.dialect.placeholders(insert(table), columns)
 
 
 @cache
@@ -136,4 +137,4 @@ def _key(table: Table) -> str:
 
 def by_index(table: Table, index: str) -> tuple[Table, str, str]:
     """Return the arguments of ``with_hint`` that have SQLite search *table* by *index*."""
-    return table, f"INDEXED BY {index}", DIALECT.name
+    return table, f"INDEXED BY {index}", ENGINE.dialect.name

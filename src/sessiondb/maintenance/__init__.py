@@ -5,12 +5,13 @@ own statements take for granted what is asked here; so the questions are SQL by
 hand, on connections of their own.
 """
 
+from sessiondb.engine.upkeep import Room
 from sessiondb.maintenance.backup import Backup, backup
 from sessiondb.maintenance.check import Finding, check
 from sessiondb.maintenance.doctor import diagnose
 from sessiondb.maintenance.removal import Removal, every, plan_prune
 from sessiondb.maintenance.repair import Repaired, repair
-from sessiondb.maintenance.vacuum import Room, Vacuumed, VacuumPlan, plan_vacuum, vacuum
+from sessiondb.maintenance.vacuum import Vacuumed, VacuumPlan, plan_vacuum, vacuum
 
 __all__ = [
     "Backup", "Finding", "Removal", "Repaired", "Room", "VacuumPlan", "Vacuumed", "backup", "check",

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sessiondb.arguments import HasPath, checked, file_of
-from sessiondb.engine import disk, outputs
-from sessiondb.engine.sqlite.connection import connect
-from sessiondb.engine.sqlite.copying import copied
-from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine import outputs
+from sessiondb.engine.default import ENGINE
 from sessiondb.errors import ConflictError, CorruptionError, InvalidInputError, abridged
 from sessiondb.hints import command
 
@@ -43,11 +40,10 @@ def backup(
     to = _path(to)
     outputs.check_name(to)
     # For a job that names a folder by the date, as private as the copy.
-    with disk.translated(to):
-        disk.make_folder(to.parent)
+    ENGINE.upkeep.make_place(to)
     if outputs.check_place(to):
         raise ConflictError(f"{to} already exists", hint="a backup needs a new file")
-    with copied(file_of(store), to, part=part) as copy:
+    with ENGINE.upkeep.copied(file_of(store), to, part=part) as copy:
         made = _verified(copy)
     return replace(made, path=to)
 
@@ -64,15 +60,14 @@ def _path(to: str | os.PathLike[str]) -> Path:
 
 
 def _verified(path: Path) -> Backup:
-    with closing(connect(path)) as connection:
+    with closing(ENGINE.connect(path)) as connection:
         try:
-            answers = [line for (line,) in connection.execute("PRAGMA integrity_check")]
-            if answers != ["ok"]:
+            if damage := ENGINE.upkeep.damage(connection):
                 raise CorruptionError(
-                    f"the copy is damaged: {answers[0]}",
+                    f"the copy is damaged: {damage[0]}",
                     hint=f"{command('check')} lists the damage",
                 )
             (sessions,) = connection.execute(_COUNT).fetchone()
-        except sqlite3.Error as error:
-            raise translate(error) from error
+        except ENGINE.Error as error:
+            raise ENGINE.translate(error) from error
     return Backup(path, path.stat().st_size, sessions)

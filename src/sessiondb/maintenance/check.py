@@ -1,15 +1,13 @@
 """Verify the database. Read-only: `sessiondb.maintenance.repair` repairs.
 
 All checks read one snapshot, so a concurrent writer cannot look like damage. Only
-the comparison of the search index with its content has to take the write lock
-(FTS5 offers it as a write), so it comes last.
+the comparison of the search index with its content takes the write lock, so it
+comes last.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -18,12 +16,10 @@ from typing import Any
 
 from sessiondb import codec
 from sessiondb.arguments import HasPath, checked, file_of
-from sessiondb.engine.sqlite.connection import connect
-from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.base import Connection
+from sessiondb.engine.default import ENGINE
 from sessiondb.errors import BusyError, CodecError
 from sessiondb.maintenance.questions import QUESTIONS
-
-SEARCHES = ("part_search", "session_search", "prompt_search")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +35,6 @@ class Finding:
     repair: str | None = None
 
 
-#: Lines of integrity_check about an index alone, which its table can make again.
-_OF_AN_INDEX = re.compile(
-    r"missing from index|wrong # of entries in index|non-unique entry in"
-)
-#: Lines of integrity_check about pages, and not about what is in them.
-PAGES = re.compile(r"\*\*\*|[Tt]ree \d+|[Pp]age \d+|[Ff]reelist|malformed|disk image")
 _ORPHANS = {
     ("session", "session"): "detach them",
     ("session", "project"): "make the project again",
@@ -53,7 +43,7 @@ _ORPHANS = {
 }
 _BLOBS = {"blobs whose size is wrong": "measure them again"}
 
-Check = Callable[[sqlite3.Connection], Iterator[Finding]]
+Check = Callable[[Connection], Iterator[Finding]]
 
 
 @checked
@@ -71,15 +61,15 @@ def check(store: HasPath) -> list[Finding]:
         "cycles": _cycles,
         **{name: _asker(name) for name in QUESTIONS},
     }
-    with closing(connect(file_of(store), mode="reader")) as connection:
-        connection.execute("BEGIN")
+    with closing(ENGINE.connect(file_of(store), mode="reader")) as connection:
+        connection.execute(ENGINE.begin_read)
         findings = [
             f for name, ask in checks.items() for f in _made(name, ask, connection)
         ]
-    with closing(connect(file_of(store))) as connection:
+    with closing(ENGINE.connect(file_of(store))) as connection:
         findings += _made("search index", _search_index, connection)
     if any(
-        finding.check == "integrity" and PAGES.search(finding.what)
+        finding.check == "integrity" and ENGINE.upkeep.is_of_pages(finding.what)
         for finding in findings
     ):
         # A repair writes, and what it would write next to is not known any more.
@@ -87,46 +77,29 @@ def check(store: HasPath) -> list[Finding]:
     return findings
 
 
-def _made(name: str, ask: Check, connection: sqlite3.Connection) -> list[Finding]:
+def _made(name: str, ask: Check, connection: Connection) -> list[Finding]:
     found: list[Finding] = []
     try:
         found.extend(ask(connection))
-    except sqlite3.Error as error:
-        why = translate(error)
+    except ENGINE.Error as error:
+        why = ENGINE.translate(error)
         if isinstance(why, BusyError):
             raise why from error
         found.append(Finding(name, str(error), 1))
     return found
 
 
-def _integrity(connection: sqlite3.Connection) -> Iterator[Finding]:
-    """The pages, the indexes and the constraints of the file, by SQLite itself."""
-    for line, number in Counter(integrity_lines(connection)).items():
-        action = "build the index again" if _OF_AN_INDEX.search(line) else None
+def _integrity(connection: Connection) -> Iterator[Finding]:
+    """The storage, the indexes and the constraints, by the engine itself."""
+    engine = ENGINE.upkeep
+    for line, number in Counter(engine.damage(connection)).items():
+        action = "build the index again" if engine.is_of_an_index(line) else None
         yield Finding("integrity", line, number, action)
 
 
-def integrity_lines(connection: sqlite3.Connection) -> list[str]:
-    """Return what SQLite finds wrong with the file; ``[]`` for nothing.
-
-    Some damage ends its check, and is the last line then. Raises `BusyError`.
-    """
-    lines: list[str] = []
-    try:
-        # It hands out what it found before it stumbles.
-        lines.extend(line for (line,) in connection.execute("PRAGMA integrity_check"))
-    except sqlite3.DatabaseError as error:
-        if isinstance(why := translate(error), BusyError):
-            raise why from error
-        lines.append(str(error))
-    return [line for line in lines if line != "ok"]
-
-
-def _references(connection: sqlite3.Connection) -> Iterator[Finding]:
+def _references(connection: Connection) -> Iterator[Finding]:
     """Rows that refer to what is not there, as a delete without foreign keys leaves them."""
-    broken: Counter[tuple[str, str]] = Counter()
-    for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
-        broken[table, parent] += 1
+    broken = Counter(ENGINE.upkeep.broken_references(connection))
     for (table, parent), number in broken.items():
         action = (
             None if parent == "blob" else _ORPHANS.get((table, parent), "remove them")
@@ -137,9 +110,9 @@ def _references(connection: sqlite3.Connection) -> Iterator[Finding]:
     yield from _lost_blobs(connection)
 
 
-def _lost_blobs(connection: sqlite3.Connection) -> Iterator[Finding]:
+def _lost_blobs(connection: Connection) -> Iterator[Finding]:
     """Name each session of which bytes are lost: nothing but a backup has them."""
-    for table, column in blob_columns(connection):
+    for table, column in ENGINE.upkeep.references_to(connection, "blob"):
         owner = "id" if table == "session" else "session_id"
         sql = (
             f"SELECT {owner}, count(*) FROM {table} WHERE {column} IS NOT NULL "
@@ -150,7 +123,7 @@ def _lost_blobs(connection: sqlite3.Connection) -> Iterator[Finding]:
             yield Finding("lost", what, number)
 
 
-def _cycles(connection: sqlite3.Connection) -> Iterator[Finding]:
+def _cycles(connection: Connection) -> Iterator[Finding]:
     """Parents that lead back to where they began: what walks up would never end."""
     if looped := session_cycles(connection):
         yield Finding(
@@ -162,7 +135,7 @@ def _cycles(connection: sqlite3.Connection) -> Iterator[Finding]:
         yield Finding("cycles", what, len(looped_messages), action)
 
 
-def session_cycles(connection: sqlite3.Connection) -> list[str]:
+def session_cycles(connection: Connection) -> list[str]:
     """Return one session of each circle of parents, the oldest."""
     rows = connection.execute(
         "SELECT id, parent_id, time_created FROM session WHERE parent_id IS NOT NULL"
@@ -172,7 +145,7 @@ def session_cycles(connection: sqlite3.Connection) -> list[str]:
     return [min(circle, key=age.__getitem__) for circle in circles(above)]
 
 
-def message_cycles(connection: sqlite3.Connection) -> list[tuple[str, int]]:
+def message_cycles(connection: Connection) -> list[tuple[str, int]]:
     """Return (session, seq) of one message of each circle of parents, the first."""
     found: list[tuple[str, int]] = []
     # A parent with a smaller seq cannot lead back.
@@ -205,7 +178,7 @@ def circles(above: dict[Any, Any]) -> list[list[Any]]:
     return found
 
 
-def _payload(connection: sqlite3.Connection) -> Iterator[Finding]:
+def _payload(connection: Connection) -> Iterator[Finding]:
     """Name each session with ``data`` that cannot be decoded; what is in a blob has a hash."""
     for table, owner in (
         ("session", "id"),
@@ -226,7 +199,7 @@ def _payload(connection: sqlite3.Connection) -> Iterator[Finding]:
             yield Finding("payload", what, number)
 
 
-def _blobs(connection: sqlite3.Connection) -> Iterator[Finding]:
+def _blobs(connection: Connection) -> Iterator[Finding]:
     wrong = Counter[str]()
     for name, size, data in connection.execute("SELECT hash, size, data FROM blob"):
         if hashlib.sha256(data).hexdigest() != name:
@@ -237,23 +210,15 @@ def _blobs(connection: sqlite3.Connection) -> Iterator[Finding]:
         yield Finding("blobs", what, number, _BLOBS.get(what))
     used = " UNION ALL ".join(
         f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
-        for table, column in blob_columns(connection)
+        for table, column in ENGINE.upkeep.references_to(connection, "blob")
     )
     sql = f"SELECT count(*) FROM blob WHERE hash NOT IN ({used})"
     if number := connection.execute(sql).fetchone()[0]:
         yield Finding("blobs", "blobs that nothing refers to", number, "remove them")
 
 
-def blob_columns(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Return the (table, column) that refer to blobs, as the file itself says."""
-    return connection.execute(
-        'SELECT m.name, f."from" FROM sqlite_schema AS m '
-        "JOIN pragma_foreign_key_list(m.name) AS f WHERE m.type = 'table' AND f.\"table\" = 'blob'"
-    ).fetchall()
-
-
 def _asker(name: str) -> Check:
-    def ask(connection: sqlite3.Connection) -> Iterator[Finding]:
+    def ask(connection: Connection) -> Iterator[Finding]:
         for what, sql, action in QUESTIONS[name]:
             if number := connection.execute(sql).fetchone()[0]:
                 yield Finding(name, what, number, action)
@@ -261,15 +226,7 @@ def _asker(name: str) -> Check:
     return ask
 
 
-def _search_index(connection: sqlite3.Connection) -> Iterator[Finding]:
-    for table in SEARCHES:
-        try:
-            # Rank 1: against the content, not only against itself.
-            connection.execute(
-                f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"
-            )
-        except sqlite3.DatabaseError as error:
-            if isinstance(translate(error), BusyError):
-                raise
-            what = f"{table} is not what its content says"
-            yield Finding("search index", what, 1, "rebuild it")
+def _search_index(connection: Connection) -> Iterator[Finding]:
+    for name in ENGINE.search.damaged(connection):
+        what = f"{name} is not what its content says"
+        yield Finding("search index", what, 1, "rebuild it")

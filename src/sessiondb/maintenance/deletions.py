@@ -16,7 +16,7 @@ from pathlib import Path
 
 from sessiondb.arguments import file_of
 from sessiondb.effects.delete import DeleteLogged
-from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.default import ENGINE
 from sessiondb.model import StoredSession
 from sessiondb.model.versions import Version
 from sessiondb.store import Store
@@ -39,7 +39,7 @@ class Logged:
 
 def tombstones(store: Store) -> dict[tuple[str, str], Version]:
     """Return the deletions made here, by source and id there; the digest is what was seen."""
-    with closing(connect(file_of(store), mode="reader")) as connection:
+    with closing(ENGINE.connect(file_of(store), mode="reader")) as connection:
         rows = connection.execute(_TOMBSTONES).fetchall()
     return {(row[0], row[1]): Version(*row[2:]) for row in rows}
 

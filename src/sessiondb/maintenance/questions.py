@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from sessiondb.engine.default import ENGINE
 from sessiondb.schema.sums import cost_sum, count_sum
 
 _LIVE = "time_deleted IS NULL AND time_importing IS NULL"
@@ -91,11 +92,12 @@ SELECT p.rid, p.session_id, m.inherited FROM part AS p
 """
 _PARTS_DIFFER = f"SELECT count(*) FROM ({UNLIKE_MESSAGES})"
 
-_NOT_FOUND = """
-SELECT count(*) FROM part WHERE indexed = 1 AND rid NOT IN (SELECT id FROM part_search_docsize)
+_NOT_FOUND = f"""
+SELECT count(*) FROM part WHERE indexed = 1 AND rid NOT IN {ENGINE.search.indexed}
 """
-_FOUND_IN_VAIN = """
-SELECT count(*) FROM part_search_docsize WHERE id NOT IN (SELECT rid FROM part WHERE indexed = 1)
+_FOUND_IN_VAIN = f"""
+SELECT count(*) FROM {ENGINE.search.indexed} AS i
+ WHERE i.rid NOT IN (SELECT rid FROM part WHERE indexed = 1)
 """
 _INDEXED_COPIES = "SELECT count(*) FROM part WHERE inherited = 1 AND indexed = 1"
 

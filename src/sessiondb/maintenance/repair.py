@@ -1,4 +1,4 @@
-"""Mend what `check` finds: rows that refer to nothing, counters, ownership, search.
+"""Repair what `check` finds: rows that refer to nothing, counters, ownership, search.
 
 The rows of the file are made to agree with each other again; nothing that was said
 is invented or guessed. A copy of the file comes first, page for page. All rows are
@@ -10,7 +10,6 @@ backup can replace (the bytes of a value, a damaged page of a table) stays a fin
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 import uuid
 from collections.abc import Callable
 from contextlib import closing
@@ -23,18 +22,14 @@ from sessiondb.arguments import HasPath, file_of
 from sessiondb.effects import ownership
 from sessiondb.effects.merge import merge_projects, projects_at
 from sessiondb.effects.transaction import Transaction
-from sessiondb.engine.sqlite.connection import connect
-from sessiondb.engine.sqlite.copying import copied
-from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.base import Connection
+from sessiondb.engine.default import ENGINE
+from sessiondb.engine.sql import insert_new_text
 from sessiondb.errors import CorruptionError
 from sessiondb.hints import command
 from sessiondb.maintenance.check import (
-    PAGES,
-    SEARCHES,
     Finding,
-    blob_columns,
     check,
-    integrity_lines,
     message_cycles,
     session_cycles,
 )
@@ -45,6 +40,7 @@ from sessiondb.maintenance.questions import (
     UNLIKE_MESSAGES,
     UNOWNED,
 )
+from sessiondb.schema import meta
 from sessiondb.schema.version import MIN_READER, MIN_WRITER
 
 #: Ownership of one class can decide that of another; more rounds were never needed.
@@ -86,27 +82,27 @@ def repair(
     now = datetime.now(UTC)
     path = file_of(store)
     backup = path.with_name(f"{path.name}.before-repair-{now:%Y%m%dT%H%M%S.%fZ}")
-    with copied(path, backup, exact=True):
+    with ENGINE.upkeep.copied(path, backup, exact=True):
         pass
     try:
-        with closing(connect(path, busy_timeout=busy_timeout)) as connection:
-            connection.execute("PRAGMA foreign_keys=OFF")
+        with closing(ENGINE.upkeep.connect_to_repair(path, busy_timeout)) as connection:
             _repair_indexes(connection)
             _repair_rows(connection)
-    except sqlite3.Error as error:
-        raise translate(error) from error
+    except ENGINE.Error as error:
+        raise ENGINE.translate(error) from error
 
     left = check(store)
     gone = {finding.what for finding in left}
     return Repaired(backup, [f for f in repairable(found) if f.what not in gone], left)
 
 
-def _repair_indexes(connection: sqlite3.Connection) -> None:
-    lines = integrity_lines(connection)
+def _repair_indexes(connection: Connection) -> None:
+    engine = ENGINE.upkeep
+    lines = engine.damage(connection)
     if lines:
-        _reindex(connection)
-        lines = integrity_lines(connection)
-    if any(PAGES.search(line) for line in lines):
+        engine.reindex(connection)
+        lines = engine.damage(connection)
+    if any(map(engine.is_of_pages, lines)):
         raise CorruptionError(
             f"pages of the file are damaged beyond repair: {lines[0].strip()}",
             hint=f"{command('export', '-a', '--to', 'jsonl', '-o', 'saved.jsonl')} "
@@ -114,17 +110,8 @@ def _repair_indexes(connection: sqlite3.Connection) -> None:
         )
 
 
-def _reindex(connection: sqlite3.Connection) -> None:
-    """Build every index again, as far as the tables can be read."""
-    try:
-        connection.execute("REINDEX")
-    except sqlite3.DatabaseError as error:
-        if not isinstance(translate(error), CorruptionError):
-            raise
-
-
-def _repair_rows(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
+def _repair_rows(connection: Connection) -> None:
+    connection.execute(ENGINE.begin_write)
     try:
         run = _Run(connection)
         for action in ACTIONS:
@@ -140,7 +127,7 @@ def _repair_rows(connection: sqlite3.Connection) -> None:
 class _Run:
     """One repair: the transaction, and the sessions whose rows it changed."""
 
-    connection: sqlite3.Connection
+    connection: Connection
     tx: Transaction = field(init=False)
     touched: set[str] = field(default_factory=set)
 
@@ -160,13 +147,8 @@ def _search(run: _Run) -> None:
 
     And after, because a value that was found again is text that is missing from the index.
     """
-    for table in SEARCHES:
-        try:
-            run.rows(
-                f"INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)"
-            )
-        except sqlite3.DatabaseError:
-            run.rows(f"INSERT INTO {table} ({table}) VALUES ('rebuild')")
+    damaged = list(ENGINE.search.damaged(run.connection))
+    ENGINE.search.rebuild(run.connection, damaged)
 
 
 def _meta(run: _Run) -> None:
@@ -177,7 +159,7 @@ def _meta(run: _Run) -> None:
         "change": "0",
     }
     for fact in facts.items():
-        run.rows("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", *fact)
+        run.rows(insert_new_text(meta, ("key", "value")), *fact)
     run.rows(
         f"UPDATE meta SET value = ({_NEWEST_CHANGE}) WHERE key = 'change' "
         f"AND CAST(value AS INTEGER) < ({_NEWEST_CHANGE})"
@@ -296,20 +278,28 @@ def _new_root(run: _Run, name: str) -> None:
 def _blobs(run: _Run) -> None:
     used = " UNION ALL ".join(
         f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
-        for table, column in blob_columns(run.connection)
+        for table, column in ENGINE.upkeep.references_to(run.connection, "blob")
     )
-    run.connection.create_function("digest", 1, _digest, deterministic=True)
-    # A name that was changed is known again by the content.
-    run.rows(
-        f"UPDATE OR IGNORE blob SET hash = digest(data) WHERE hash NOT IN ({used}) "
-        f"AND digest(data) IN ({used})"
-    )
+    _name_again(run, used)
     run.rows("UPDATE blob SET size = length(data) WHERE size <> length(data)")
     run.rows(f"DELETE FROM blob WHERE hash NOT IN ({used})")
 
 
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+def _name_again(run: _Run, used: str) -> None:
+    """Give blobs whose name was changed the one that their content has, if it is needed."""
+    lost = {
+        name
+        for (name,) in run.rows(f"SELECT * FROM ({used})")
+        if not run.rows("SELECT 1 FROM blob WHERE hash = ?", name)
+    }
+    if not lost:
+        return
+    for (name,) in run.rows(f"SELECT hash FROM blob WHERE hash NOT IN ({used})"):
+        ((data,),) = run.rows("SELECT data FROM blob WHERE hash = ?", name)
+        found = hashlib.sha256(data).hexdigest()
+        if found in lost:
+            lost.remove(found)
+            run.rows("UPDATE blob SET hash = ? WHERE hash = ?", found, name)
 
 
 def _tree(run: _Run) -> None:

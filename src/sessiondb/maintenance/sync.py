@@ -25,7 +25,7 @@ from typing import IO
 
 from sessiondb.effects.versions import NoteVersions
 from sessiondb.engine import outputs
-from sessiondb.engine.sqlite.connection import open_files
+from sessiondb.engine.default import ENGINE
 from sessiondb.errors import UNREADABLE, InvalidInputError
 from sessiondb.formats import find, jsonl
 from sessiondb.hints import command
@@ -108,7 +108,7 @@ def _noted(path: Path) -> Notes:
 
 def _seen(stat: os.stat_result) -> tuple[int, int]:
     # A hard link to an open database would cost its locks as soon as it is closed.
-    linked = stat.st_nlink > 1 and (stat.st_dev, stat.st_ino) in open_files()
+    linked = stat.st_nlink > 1 and (stat.st_dev, stat.st_ino) in ENGINE.open_files()
     return (
         (stat.st_size, stat.st_mtime_ns)
         if S_ISREG(stat.st_mode) and not linked

@@ -12,20 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
+from sessiondb.engine.upkeep import Pending
+
 Derived = tuple[str, ...]
-
-
-class Pending(NamedTuple):
-    """A migration that a file has not seen; an additive one is run when the file is opened."""
-
-    revision: str
-    description: str
-    additive: bool
 
 
 def folder() -> Path:

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.sqlite.base import SQLiteCompiler, SQLiteDialect
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql import ClauseElement
 
-from sessiondb.engine.base import ListParameter
+from sessiondb.engine.elements import ListParameter
 
 
 class _Compiler(SQLiteCompiler):

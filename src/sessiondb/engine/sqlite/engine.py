@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +14,16 @@ from sessiondb.engine.disk import FileIdentity
 from sessiondb.engine.sqlite import claims, files
 from sessiondb.engine.sqlite.blobs import insert_large
 from sessiondb.engine.sqlite.connection import SYNCHRONOUS, connect, open_files
-from sessiondb.engine.sqlite.dialect import DIALECT
 from sessiondb.engine.sqlite.failures import translate
-from sessiondb.engine.sqlite.opening import ensure
-from sessiondb.engine.sqlite.search import SearchIndex
-from sessiondb.engine.sqlite.version import check_newer
 from sessiondb.errors import SessionDBError
 
 if TYPE_CHECKING:
     import sqlalchemy
     from sqlalchemy.ext.asyncio import AsyncConnection
+
+    from sessiondb.engine.sqlite.dialect import SQLiteText
+    from sessiondb.engine.sqlite.search import SearchIndex
+    from sessiondb.engine.sqlite.upkeep import SQLiteUpkeep
 
 #: Pages of the -wal after which a commit moves it into the file. More than SQLite's own
 #: 1,000: the writer checkpoints by itself, before the file has grown that far.
@@ -33,12 +34,26 @@ class SQLite:
     """The engine of database files."""
 
     name = "sqlite"
-    dialect = DIALECT
-    search = SearchIndex()
     Error: type[Exception] = sqlite3.Error
     begin_read = "BEGIN"
     # A read that turns into a write could fail half-way.
     begin_write = "BEGIN IMMEDIATE"
+
+    # What loads SQLAlchemy is loaded when it is used: completion opens a file without it.
+
+    @cached_property
+    def dialect(self) -> SQLiteText:
+        """How SQLite writes SQL."""
+        from sessiondb.engine.sqlite.dialect import DIALECT
+
+        return DIALECT
+
+    @cached_property
+    def search(self) -> SearchIndex:
+        """The search index."""
+        from sessiondb.engine.sqlite.search import SearchIndex
+
+        return SearchIndex()
 
     def translate(self, error: Exception, path: Path | None = None) -> SessionDBError:
         """Return our error for one of SQLite's."""
@@ -85,6 +100,8 @@ class SQLite:
         self, connection: Any, path: Path, version: int, *, writing: bool
     ) -> None:
         """Refuse a newer schema that does not admit this release."""
+        from sessiondb.engine.sqlite.version import check_newer
+
         check_newer(connection, path, version, writing=writing)
 
     def insert_large_blob(
@@ -108,6 +125,14 @@ class SQLite:
         rows = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         return not rows[0][0]
 
+    @property
+    def upkeep(self) -> SQLiteUpkeep:
+        """What looking after a file needs."""
+        # Not at the top: no read or write of a program needs it.
+        from sessiondb.engine.sqlite.upkeep import SQLiteUpkeep
+
+        return SQLiteUpkeep()
+
     # -- places --------------------------------------------------------------
 
     def ensure(
@@ -120,6 +145,8 @@ class SQLite:
         root: Path | None = None,
     ) -> None:
         """Leave a current, checked file at *path*; see `opening.ensure`."""
+        from sessiondb.engine.sqlite.opening import ensure
+
         ensure(
             path,
             create=create,

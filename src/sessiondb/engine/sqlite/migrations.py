@@ -28,12 +28,13 @@ from sqlalchemy.pool import NullPool
 
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
-from sessiondb.engine.sqlite.chain import Chain, Pending, configuration
+from sessiondb.engine.sqlite.chain import Chain, configuration
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.migration_guard import MigrationGuard, recognise
 from sessiondb.engine.sqlite.revising import run_revision
 from sessiondb.engine.sqlite.version import check_newer, to_migrate
+from sessiondb.engine.upkeep import Pending
 from sessiondb.errors import (
     InvalidInputError,
     NotFoundError,

@@ -178,6 +178,9 @@ class SearchIndex:
         "rid IN (SELECT rowid FROM prompt_search WHERE prompt_search MATCH :match)"
     )
 
+    #: The rows of ``part`` that are in the index, as a table of ``rid``.
+    indexed = "(SELECT id AS rid FROM part_search_docsize)"
+
     # -- sizes ---------------------------------------------------------------
 
     #: What joins the words of a row of ``part`` named p, and counts them: see `words`.

@@ -1,0 +1,45 @@
+"""Parts of Core expressions that engines write in different ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import BigInteger, Text, bindparam
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeEngine
+
+
+class ListParameter(FunctionElement[Any]):
+    """The rows of a parameter that holds a JSON array of integers or of texts.
+
+    One parameter whatever the length: the text of a statement stays the same, so it
+    is compiled and prepared once.
+    """
+
+    name = "list_parameter"
+    inherit_cache = True
+
+    def __init__(self, name: str, kind: type[BigInteger | Text]) -> None:
+        self.kind: TypeEngine[Any] = kind()
+        super().__init__(bindparam(name))
+
+
+@compiles(ListParameter)
+def _elements(element: ListParameter, compiler: Any, **options: Any) -> str:
+    """Write it with JSON functions that PostgreSQL has; an engine may have a shorter way."""
+    array = compiler.process(element.clauses, **options)
+    kind = compiler.process(element.kind, **options)
+    return (
+        f"(SELECT CAST(value AS {kind}) AS value "
+        f"FROM jsonb_array_elements_text(CAST({array} AS JSONB)) AS listed(value))"
+    )
+
+
+class OnConflictDoNothing(ClauseElement):
+    """The end of an INSERT … SELECT that leaves rows alone whose key is taken."""
+
+    __visit_name__ = "on_conflict_do_nothing"
+    # All that SQLAlchemy's compilers read: no particular constraint is meant.
+    constraint_target = inferred_target_elements = inferred_target_whereclause = None

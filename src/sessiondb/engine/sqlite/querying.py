@@ -1,0 +1,89 @@
+"""SQL that users type, which may only read, whatever it says."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from sessiondb.engine.sqlite.connection import connect
+from sessiondb.engine.sqlite.failures import translate
+from sessiondb.errors import (
+    InvalidInputError,
+    NotFoundError,
+    ReadOnlyError,
+    SessionDBError,
+)
+
+#: Actions allowed to a statement; any other, as ATTACH or VACUUM INTO, writes somewhere.
+_ALLOWED = {
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_READ,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+}
+#: How a virtual table such as the search index is set up when it is first used.
+_DECLARED = (sqlite3.SQLITE_UPDATE, "sqlite_master")
+_PRAGMAS = frozenset(
+    "application_id collation_list compile_options data_version encoding foreign_key_check "
+    "foreign_key_list freelist_count function_list index_info index_list index_xinfo "
+    "integrity_check journal_mode page_count page_size pragma_list quick_check table_info "
+    "table_list table_xinfo user_version".split()
+)
+#: Pragmas that set something if they have a value; for others it names what to look at.
+_SETTINGS = frozenset(
+    ("application_id", "encoding", "journal_mode", "page_size", "user_version")
+)
+_VIEWS = (
+    "session_list, transcript, tool_call, usage_by_day, usage_by_model, session_tree"
+)
+
+
+@contextmanager
+def query(path: Path, sql: str) -> Iterator[sqlite3.Cursor]:
+    """Run one statement, for a ``with`` block that reads its rows.
+
+    Raises `ReadOnlyError` for a statement that writes, `InvalidInputError` for one that
+    is not SQL, and the errors of `translate`.
+    """
+    with closing(connect(path, mode="ro")) as connection:
+        connection.set_authorizer(_authorize)
+        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        try:
+            yield connection.execute(sql)
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise _explained(error) from error
+
+
+def shell(path: Path) -> list[str]:
+    """Return the command of the sqlite3 shell; raises `NotFoundError` without one."""
+    program = shutil.which("sqlite3")
+    if program is None:
+        raise NotFoundError("no sqlite3 on PATH", hint="install it, or give a QUERY")
+    return [program, "-readonly", str(path)]
+
+
+def _authorize(action: int, first: str | None, second: str | None, *_: object) -> int:
+    allowed = action in _ALLOWED or (action, first) == _DECLARED
+    if action == sqlite3.SQLITE_PRAGMA and first in _PRAGMAS:
+        allowed = not second or first not in _SETTINGS
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+def _explained(error: sqlite3.Error | sqlite3.Warning) -> SessionDBError:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY):
+        return ReadOnlyError(
+            f"sql only reads ({error})",
+            hint="write with other commands of sessiondb, "
+            "which keep the database consistent",
+        )
+    if code == sqlite3.SQLITE_ERROR:
+        return InvalidInputError(
+            f"SQL: {error}", hint=f"views made for reading: {_VIEWS}"
+        )
+    if isinstance(error, sqlite3.Warning):
+        return SessionDBError(str(error))
+    return translate(error)

@@ -1,0 +1,60 @@
+"""SQLite as an `engine.upkeep.Upkeep`: a face for the modules of this folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sessiondb.engine import disk
+from sessiondb.engine.sqlite import facts, integrity, querying
+from sessiondb.engine.sqlite import space as sizes
+from sessiondb.engine.sqlite.copying import copied
+from sessiondb.engine.upkeep import Pending
+
+
+class SQLiteUpkeep:
+    """The upkeep of database files."""
+
+    damage = staticmethod(integrity.damage)
+    broken_references = staticmethod(integrity.broken_references)
+    references_to = staticmethod(integrity.references_to)
+    connect_to_repair = staticmethod(integrity.connect_to_repair)
+    reindex = staticmethod(integrity.reindex)
+
+    space = staticmethod(sizes.space)
+    rewrite = staticmethod(sizes.rewrite)
+    bytes_by_table = staticmethod(sizes.bytes_by_table)
+    copied = staticmethod(copied)
+
+    versions = staticmethod(facts.versions)
+    place_facts = staticmethod(facts.place_facts)
+    settings = staticmethod(facts.settings)
+    advice = staticmethod(facts.advice)
+
+    query = staticmethod(querying.query)
+    shell = staticmethod(querying.shell)
+
+    def is_of_an_index(self, line: str) -> bool:
+        """Return whether a line of `damage` is of an index alone."""
+        return integrity.OF_AN_INDEX.search(line) is not None
+
+    def is_of_pages(self, line: str) -> bool:
+        """Return whether a line of `damage` is of pages, and not of what is in them."""
+        return integrity.OF_PAGES.search(line) is not None
+
+    def make_place(self, path: Path) -> None:
+        """Make the folder of *path*, with mode 0700."""
+        with disk.translated(path):
+            disk.make_folder(path.parent)
+
+    def pending(self, path: Path) -> list[Pending]:
+        """Return the pending migrations; see `migrations.pending`."""
+        # Not at the top: alembic takes as long to load as all the rest.
+        from sessiondb.engine.sqlite import migrations
+
+        return migrations.pending(path)
+
+    def migrate(self, path: Path) -> Path | None:
+        """Run the pending migrations; see `migrations.upgrade`."""
+        from sessiondb.engine.sqlite import migrations
+
+        return migrations.upgrade(path)
