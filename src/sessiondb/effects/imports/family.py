@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select, text, update
@@ -203,14 +204,16 @@ class LinkFamilies:
         found: dict[str, Waiting] = {}
         for waiting in self._waiting(tx, opened):
             found.setdefault(waiting.child, waiting)
+        moved: set[str] = set()
         for waiting in found.values():
             about = opened.get(waiting.child) or opened[waiting.parent]
-            why = self._refused(tx, waiting)
+            why = _refused(tx, waiting)
             if why is None:
-                self._link(tx, waiting, about)
+                moved |= _link(tx, waiting, about)
             else:
                 about.problems.append(f"{why}: not linked")
                 _read_again(tx, about.given.item.source, about.given.ledger)
+        _settle(tx, moved)
 
     def _waiting(self, tx: Transaction, opened: dict[str, Run]) -> Iterator[Waiting]:
         for sid, run in opened.items():
@@ -220,59 +223,66 @@ class LinkFamilies:
                 # The source may name a parent, and a relation, that it did not know before.
                 relation = run.given.item.relation
                 yield from (Waiting(*row)._replace(relation=relation) for row in rows)
-            yield from map(Waiting._make, tx.run(_BY_SOURCE, sid=sid).fetchall())
+            yield from starmap(Waiting, tx.run(_BY_SOURCE, sid=sid).fetchall())
 
         known = [sid for sid, run in opened.items() if run.policy.children_know_id]
         if known:
-            rows = tx.run(_BY_ID, ids=as_list(known)).fetchall()
-            yield from map(Waiting._make, rows)
+            yield from starmap(Waiting, tx.run(_BY_ID, ids=as_list(known)).fetchall())
 
-    def _refused(self, tx: Transaction, waiting: Waiting) -> str | None:
-        """Return why a link must be left out; None if it can be made."""
-        child, parent = waiting.child, waiting.parent
-        chain = above(tx, parent)
-        if child in (parent, *chain):
-            return f"session {child} is above its parent {parent}"
-        if len(chain) + len(below(tx, child)) >= MAX_CHAIN:
-            return (
-                f"session {child} would be part of a chain of more than "
-                f"{MAX_CHAIN} parents"
-            )
-        return None
 
-    def _link(self, tx: Transaction, waiting: Waiting, about: Run) -> None:
-        child, parent = waiting.child, waiting.parent
-        by_id = waiting.named == parent
-        kept = None if by_id else waiting.named
-        names = {"relation": waiting.relation, "parent_source_id": kept}
-        tx.run(_LINK, sid=child, parent_id=parent, **names)
-        about.changed = True
+def _refused(tx: Transaction, waiting: Waiting) -> str | None:
+    """Return why a link must be left out; None if it can be made."""
+    child, parent = waiting.child, waiting.parent
+    chain = above(tx, parent)
+    if child in (parent, *chain):
+        return f"session {child} is above its parent {parent}"
+    if len(chain) + len(below(tx, child)) >= MAX_CHAIN:
+        return (
+            f"session {child} would be part of a chain of more than {MAX_CHAIN} parents"
+        )
+    return None
 
-        self._move(tx, child, root_of(tx, parent))
-        if waiting.relation == "fork":
-            match_cut(tx, child)
-            self._mark_copies(tx, child, parent)
-        if waiting.follows and not about.policy.states_cuts:
-            # The source says where the child was cut: read it again next time.
-            _read_again(tx, waiting.source, f"#{waiting.source_id}")
 
-    def _move(self, tx: Transaction, child: str, root_id: str) -> None:
-        """Give a session and all below it another root, and settle their copies."""
-        lost: list[ownership.UsageClass] = []
-        for level in below(tx, child):
-            for sid in level:
-                tx.run(_ROOT, sid=sid, root_id=root_id)
-                if sid in tx.states:
-                    tx.states[sid].root_id = root_id
-                rows = tx.run(_ROWS, sid=sid).fetchall()
-                lost += (ownership.UsageClass(root_id, *row) for row in rows)
-        ownership.recount(tx, ownership.assign_owner(tx, lost))
+def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
+    """Put a child below its parent; return the sessions that have another root now."""
+    child, parent = waiting.child, waiting.parent
+    by_id = waiting.named == parent
+    kept = None if by_id else waiting.named
+    names = {"relation": waiting.relation, "parent_source_id": kept}
+    tx.run(_LINK, sid=child, parent_id=parent, **names)
+    about.changed = True
 
-    def _mark_copies(self, tx: Transaction, child: str, parent: str) -> None:
-        copied = tx.run(_COPIED, sid=child, parent=parent).fetchall()
-        for (seq,) in copied:
+    moved = {sid for level in below(tx, child) for sid in level}
+    root_id = root_of(tx, parent)
+    for sid in moved:
+        tx.run(_ROOT, sid=sid, root_id=root_id)
+        if sid in tx.states:
+            tx.states[sid].root_id = root_id
+
+    if waiting.relation == "fork":
+        match_cut(tx, child)
+        for (seq,) in tx.run(_COPIED, sid=child, parent=parent).fetchall():
             ownership.mark(tx, child, seq, 1)
-        ownership.recount(tx, [child] if copied else [])
+    if waiting.follows and not about.policy.states_cuts:
+        # The source says where the child was cut: read it again next time.
+        _read_again(tx, waiting.source, f"#{waiting.source_id}")
+    return moved
+
+
+def _settle(tx: Transaction, moved: set[str]) -> None:
+    """Decide which copies are counted in sessions that have other ancestors now.
+
+    Once for all of them: to do it for each link would read every copy again for each of
+    the forks that wait for one parent.
+    """
+    classes: dict[object, ownership.UsageClass] = {}
+    for sid in moved:
+        root_id = root_of(tx, sid)
+        for row in tx.run(_ROWS, sid=sid).fetchall():
+            found = ownership.UsageClass(root_id, *row)
+            classes[found.usage_key or found] = found
+    touched = ownership.assign_owner(tx, classes.values())
+    ownership.recount(tx, touched | moved)
 
 
 def _read_again(tx: Transaction, source: str, tail: str) -> None:
