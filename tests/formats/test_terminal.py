@@ -1,0 +1,166 @@
+"""The terminal look: what `show` and `tail` print, before it has a width and colours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice, repeat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from transcripts import nasty
+
+from sessiondb import Store, assistant, event, file, part, text, tool, user
+from sessiondb.cli.output import Screen
+from sessiondb.cli.paint import painted
+from sessiondb.cli.show import _lines as shown_lines
+from sessiondb.formats.transcript.terminal import Line, Span, Terminal, preview
+
+CONTROL = re.compile(
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(tmp_path / "sessions.db", durability="normal") as store:
+        yield store
+
+
+def lines(store: Store, session: str, *, full: bool = False) -> list[Line]:
+    look = Terminal(full=full)
+    found = look.head(store.session(session))
+    for message in store.messages(session):
+        found += look.message(message)
+    return found
+
+
+def said(found: list[Line]) -> str:
+    return "\n".join(
+        line.indent.text + "".join(span.text for span in line.spans) for line in found
+    )
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_no_line_contains_a_control_character(store: Store, full: bool) -> None:
+    for line in lines(store, nasty(store), full=full):
+        for span in line.spans:
+            assert not CONTROL.search(span.text), span
+            assert len(line.spans) == 1 or "\t" not in span.text
+
+
+def test_an_edit_is_a_coloured_diff_and_its_line_counts(store: Store) -> None:
+    session = store.create_session().id
+    edit = {"filePath": "lexer.py", "oldString": "a <= b", "newString": "a < b"}
+    store.append(session, assistant(tool("edit", edit, output="ok")))
+    found = lines(store, session)
+    assert "▸ edit completed +1 −1 lexer.py\n" in said(found)
+    styles = {span.text: span.style for line in found for span in line.spans}
+    assert styles["-a <= b"] == "bad"
+    assert styles["+a < b"] == "good"
+    assert styles["--- lexer.py"] == styles["@@ -1 +1 @@"] == "dim"
+
+
+def test_the_line_of_a_call_does_not_repeat_what_is_below_it(store: Store) -> None:
+    session = store.create_session().id
+    store.append(session, assistant(tool("bash", {"command": "ls"}, output="ls")))
+    store.append(session, assistant(tool("read", {"path": "ls"}, output="ls -l")))
+    out = said(lines(store, session))
+    assert "▸ bash completed\n  $ ls\n  │ ls\n" in out
+    assert "▸ read completed ls\n  │ ls -l\n" in out
+
+
+def test_long_texts_are_folded_and_full_shows_all_of_them(store: Store) -> None:
+    session = store.create_session().id
+    numbers = "\n".join(map(str, range(30)))
+    wide = "x" * 500
+    store.append(session, assistant(tool("seq", {"wide": wide}, output=numbers)))
+    folded, full = (said(lines(store, session, full=full)) for full in (False, True))
+    assert "  │ 7\n  │ … 22 more lines (--full)\n" in folded
+    assert f"  wide: {'x' * 400}… (+100)\n" in folded
+    assert "  │ 29\n" in full
+    assert wide in full
+
+
+def test_a_message_keeps_its_line_even_if_nothing_of_it_is_shown(store: Store) -> None:
+    session = store.create_session().id
+    store.append(session, user("go"))
+    store.append(session, event("idle"))
+    assert "── #2 event idle" in said(lines(store, session))
+
+
+def test_an_event_shows_its_parts_whatever_they_are(store: Store) -> None:
+    session = store.create_session().id
+    store.append(session, event("mode_change", part("mode", text="plan")))
+    store.append(session, event("checkpoint", part("commit", text="abc")))
+    out = said(lines(store, session))
+    assert "\nMode: plan\n" in out
+    assert "\nCheckpoint\n[Commit]\n  │ abc\n" in out
+
+
+def test_the_record_of_an_error_is_shown_in_full_alone(store: Store) -> None:
+    session = store.create_session().id
+    error = {"name": "Overloaded", "retry": 3}
+    store.append(session, assistant("oh"), error=error, finish="error")
+    folded, full = (said(lines(store, session, full=full)) for full in (False, True))
+    assert "Error: Overloaded" in folded
+    assert "retry" not in folded
+    assert '"retry": 3' in full
+
+
+def test_a_file_is_named_with_its_address(store: Store) -> None:
+    session = store.create_session().id
+    store.append(session, user(file("file:///a/b.py", filename="b.py")))
+    store.append(session, user(file("file:///c.png", mime="image/png")))
+    out = said(lines(store, session))
+    assert "[File b.py · application/octet-stream · file:///a/b.py]" in out
+    assert "[Image file:///c.png · image/png]" in out
+
+
+def test_a_preview_is_one_line(store: Store) -> None:
+    session = store.create_session().id
+    store.append(session, assistant(text("a\nb\x1b[2J")))
+    store.append(session, assistant(tool("bash", {"command": "ls"}, error="no")))
+    first, second = store.messages(session)
+    assert preview(first) == r"a b\x1b[2J"
+    assert preview(second) == "▸ bash ls [failed]"
+
+
+def test_a_session_is_shown_while_it_is_read(store: Store) -> None:
+    session = store.create_session(title="Endless")
+    store.append(session, user("again"))
+    endless = repeat(store.messages(session)[0])
+    found = shown_lines(store, store.session(session), endless, full=False)
+    shown = list(islice(found, 10_000))
+    assert said(shown).count("again") > 3_000
+
+
+SPANS = st.builds(
+    Span,
+    st.text(st.sampled_from("ab 解👩e\u0301-"), max_size=30),
+    st.sampled_from(["", "bad", "dim", "name"]),
+)
+
+
+@given(
+    st.lists(SPANS, min_size=1, max_size=4).map(tuple),
+    st.booleans(),
+    st.integers(16, 40),
+)
+def test_colours_change_no_character(
+    spans: tuple[Span, ...], cut: bool, width: int
+) -> None:
+    line = Line(spans, Span("── ", "dim"), Span("   "), cut)
+    plain, coloured = (
+        list(painted([line], Screen(True, color, width, 24))) for color in (False, True)
+    )
+    assert [re.sub("\x1b\\[[0-9;]*m", "", row) for row in coloured] == plain
+    assert all(cell_len(row) <= width for row in plain)
+    (piped,) = painted([line], Screen(False, False, width, 24))
+    assert piped == "── " + "".join(span.text for span in spans)
+    assert not cut or len(plain) == 1
+    if not cut:
+        assert "".join("".join(plain).split()) == "".join(piped.split())
