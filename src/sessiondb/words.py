@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, tzinfo
+from itertools import dropwhile
+from operator import not_
 
 #: What a terminal or a browser acts on besides C0: C1 controls, marks of direction,
 #: separators that break lines, and lone surrogates. A fragment of a regex class.
@@ -43,7 +45,7 @@ def escape(match: re.Match[str]) -> str:
 
 
 def excerpt(text: str, width: int = 120) -> str:
-    """Return *text* as one line of at most *width* characters; it is not made visible."""
+    """Return *text* as one line of at most *width* characters, not made visible."""
     line = " ".join(text[: width * 8].split())
     return line if len(line) <= width else f"{line[: width - 1].rstrip()}…"
 
@@ -64,14 +66,14 @@ def duration(ms: int) -> str:
     if ms < 9950:
         return f"{max(ms, 0) / 1000:.1f} s"
 
-    left, found = round(ms / 1000), []
+    left, words = round(ms / 1000), []
     for unit, seconds in _SPANS:
         number, left = divmod(left, seconds)
-        found.append((number, unit))
-    while not found[0][0]:
-        found.pop(0)
+        words.append(f"{number} {unit}" if number else "")
 
-    return " ".join(f"{number} {unit}" for number, unit in found[:2] if number)
+    # The largest unit and the one below it; a zero is not worth a word.
+    words = list(dropwhile(not_, words))
+    return " ".join(filter(None, words[:2]))
 
 
 def money(usd: float | None) -> str:

@@ -44,12 +44,13 @@ _STATES = frozenset({"session_renamed", "archived"})
 def tail_command(
     options: Options, *, ref: str | None, last: int, as_jsonl: bool
 ) -> None:
-    """Follow a session (default: the last one used here) until it is removed, or Ctrl-C.
+    """Follow a session (default: the last used here) until it is removed, or Ctrl-C.
 
     A message is shown when it is finished; --jsonl reports each step.
     """
     with open_store(options) as store:
         session = find_default(store) if ref is None else find(store, ref)
+
         for text in follow(store, session, last=last, as_jsonl=as_jsonl):
             output.write(text)
             sys.stdout.flush()
@@ -67,7 +68,7 @@ def follow(
 
     It begins with the *last* messages, fewer if there are not as many.
     """
-    ended = stop or threading.Event()
+    ended = threading.Event() if stop is None else stop
     # The feed begins before the first read: a change in between is seen twice, and
     # reported once, instead of being missed.
     since = store.newest_change()

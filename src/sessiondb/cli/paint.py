@@ -42,7 +42,7 @@ def _rows(line: Line, screen: Screen) -> Iterator[Sequence[Span]]:
         yield line.spans
         return
 
-    text = "".join(span.text for span in line.spans)
+    text = "".join([span.text for span in line.spans])
     room = max(screen.width - len(line.indent.text), MIN_COLUMN)
     if line.cut:
         yield _slice(line, 0, cut(text.expandtabs(TAB), room))

@@ -44,6 +44,7 @@ TAB = 4
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 #: Ages up to (ms), the length of their unit, its name; older than all is a date.
 _AGES = (
+    (MINUTE, MINUTE, "now"),
     (HOUR, MINUTE, "min"),
     (DAY, HOUR, "h"),
     (14 * DAY, DAY, "d"),
@@ -80,7 +81,7 @@ def _cell_escape(match: re.Match[str]) -> str:
 
 
 def escape_json(text: str) -> str:
-    r"""Return JSON text, characters unsafe on a terminal or in UTF-8 as ``\u`` escapes."""
+    r"""Return JSON text; what is unsafe on a terminal or in UTF-8 as ``\u`` escapes."""
     return re.sub(_JSON, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -99,12 +100,9 @@ def clock(ms: int | None) -> str:
 def ago(ms: int, now: int | None = None) -> str:
     """Return the age of Unix *ms*: ``5 min``, ``3 h``, ``4 d``, else the date."""
     passed = (now_ms() if now is None else now) - ms
-    if 0 <= passed < MINUTE:
-        return "now"
-
     for limit, unit, name in _AGES:
         if 0 <= passed < limit:
-            return f"{passed // unit} {name}"
+            return f"{passed // unit} {name}".removeprefix("0 ")
     return moment(ms, "%Y-%m-%d", None)
 
 
@@ -130,7 +128,7 @@ def cut(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """Yield a line in rows of at most *width* columns, broken between words if possible."""
+    """Yield a line in rows of at most *width* columns, broken at spaces if possible."""
     from rich.cells import cell_len, chop_cells
 
     text = text.expandtabs(TAB)

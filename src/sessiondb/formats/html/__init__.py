@@ -20,7 +20,7 @@ __all__ = ["EXPORTER"]
 def write(
     sessions: Iterable[Export], *, detail: str = "normal", together: bool = False
 ) -> Iterator[Document | Loss]:
-    """Yield a page for each session that is not nested, *together* one for all of them.
+    """Yield a page for each session that is not nested, *together* one for all.
 
     Raises `MissingExtraError` without the extra ``html``.
     """

@@ -46,7 +46,7 @@ def coloured(text: str, language: str | None) -> str:
 
 @lru_cache(64)
 def _lexer(language: str) -> Any:
-    """Return the lexer of a language, by its name or the ending of its files, or None."""
+    """Return the lexer of a language, named or by the ending of its files, or None."""
     finders = (
         (get_lexer_by_name, language),
         (get_lexer_for_filename, f"file.{language}"),

@@ -1,4 +1,4 @@
-"""The page: a header with the facts, a table of the prompts, a section for each turn."""
+"""The page: a header with the facts, a table of prompts, a section for each turn."""
 
 from __future__ import annotations
 
@@ -146,7 +146,8 @@ class Page:
         session = nested.transcript.export.session
         name = escaped(session.title or session.id)
         yield '<details class="fold nested"><summary class="line">'
-        yield f'<strong>Subagent</strong><span class="subject">{name}</span></summary>\n'
+        yield "<strong>Subagent</strong>"
+        yield f'<span class="subject">{name}</span></summary>\n'
         yield '<div class="inner">\n'
         yield from self.article(nested.transcript)
         yield "</div>\n</details>\n"
@@ -186,7 +187,7 @@ def _table(prompts: list[Line]) -> str:
 
 
 def _by(entry: Entry, level: int) -> str:
-    """Return the line that names who speaks; only a prompt is a heading, with its date."""
+    """Return the line that names who speaks; a prompt is a heading, with its date."""
     tag = f"h{level}" if entry.role == "user" else "strong"
     name = f"<{tag}>{escaped(entry.who)}</{tag}>"
     model = f"<span>{escaped(entry.model)}</span>" if entry.model else ""

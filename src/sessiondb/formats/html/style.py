@@ -7,7 +7,8 @@ STYLE = """\
   --prompt: #eef4fd; --accent: #1f5fbf; --bad: #b3261e; --good: #1a7441;
   --add: #e2f5e7; --add-ink: #11562c; --del: #fde8e7; --del-ink: #8c1d18;
   --c: #5f6b76; --k: #8a2e9e; --s: #1b6b3a; --n: #9a4a00; --f: #1f5fbf; --t: #0b6a78;
-  --mono: ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
+  --mono: ui-monospace, "SF Mono", "Cascadia Mono", Menlo, Consolas,
+    "DejaVu Sans Mono", monospace;
 }
 @media (prefers-color-scheme: dark) {
   :root {
@@ -21,16 +22,20 @@ STYLE = """\
 html { scroll-padding-top: 1rem; -webkit-text-size-adjust: 100%; }
 body {
   margin: 0; background: var(--paper); color: var(--ink); overflow-wrap: anywhere;
-  font: 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans",
+  font: 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans",
+    "DejaVu Sans",
     sans-serif;
 }
 main, footer { max-width: 54rem; margin: 0 auto; padding: 2.5rem 1.25rem 1rem; }
-footer { padding-top: 0; padding-bottom: 2.5rem; color: var(--dim); font-size: .8125rem; }
+footer { padding-top: 0; padding-bottom: 2.5rem; color: var(--dim);
+  font-size: .8125rem; }
 a { color: var(--accent); text-underline-offset: .15em; }
-:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: 3px; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px;
+  border-radius: 3px; }
 h1, h2, h3, h4, h5, h6 { line-height: 1.25; margin: 1.2em 0 .4em; font-size: 1rem; }
 h1 { font-size: 1.75rem; margin: 0 0 1rem; letter-spacing: -.01em; text-wrap: balance; }
-main > article + article { margin-top: 4rem; border-top: 2px solid var(--line); padding-top: 2rem; }
+main > article + article { margin-top: 4rem; border-top: 2px solid var(--line);
+  padding-top: 2rem; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr));
   gap: .6rem 1.5rem; margin: 0 0 1.5rem; padding: 1rem 0; border: solid var(--line);
   border-width: 1px 0; font-size: .875rem; }
@@ -40,12 +45,14 @@ nav { font-size: .9375rem; margin-bottom: 2rem; }
 nav ol { margin: 0; padding-left: 2rem; } nav a { text-decoration: none; }
 nav a:hover { text-decoration: underline; }
 nav li::marker { color: var(--dim); font-variant-numeric: tabular-nums; }
-.label { margin: .9rem 0 .3rem; color: var(--dim); font-size: .75rem; font-weight: 600; }
+.label { margin: .9rem 0 .3rem; color: var(--dim); font-size: .75rem;
+  font-weight: 600; }
 .turn { margin: 0 0 2.5rem; }
 .entry { margin: 0 0 .5rem; }
 .entry.user { background: var(--prompt); border-left: 3px solid var(--accent);
   border-radius: 0 8px 8px 0; padding: .75rem 1.1rem; margin-bottom: 1.25rem; }
-.by { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .75rem; margin: 0 0 .35rem;
+.by { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 .75rem;
+  margin: 0 0 .35rem;
   color: var(--dim); font-size: .8125rem; }
 .by h2, .by h3, .by h4, .by h5, .by h6, .by strong { margin: 0; font-size: .875rem;
   font-weight: 600; color: var(--ink); }
@@ -57,7 +64,8 @@ nav li::marker { color: var(--dim); font-variant-numeric: tabular-nums; }
 .said { margin: 0 0 .75rem; } .user > :last-child { margin-bottom: 0; }
 .said p, .said ul, .said ol { margin: 0 0 .75em; } .said li > p { margin-bottom: .3em; }
 .said ul, .said ol { padding-left: 1.6rem; }
-.said blockquote { margin: 0 0 .75em; padding-left: 1rem; border-left: 3px solid var(--line);
+.said blockquote { margin: 0 0 .75em; padding-left: 1rem;
+  border-left: 3px solid var(--line);
   color: var(--dim); }
 .said hr { border: 0; border-top: 1px solid var(--line); margin: 1.25rem 0; }
 .wide { overflow-x: auto; margin-bottom: .75em; }
@@ -74,13 +82,16 @@ pre.wrap { white-space: pre-wrap; overflow-wrap: anywhere; }
   border: 1px solid var(--line); border-radius: 6px; }
 summary { cursor: pointer; list-style: none; }
 summary::-webkit-details-marker { display: none; }
-summary::before { content: "›"; color: var(--dim); font-weight: 600; width: .6em; flex: none; }
+summary::before { content: "›"; color: var(--dim); font-weight: 600; width: .6em;
+  flex: none; }
 details[open] > summary::before { transform: rotate(90deg); }
 summary:hover { background: var(--soft); }
 .line strong { font-weight: 600; flex: none; max-width: 60%; }
-.subject { color: var(--dim); flex: 1 1 0; min-width: 0; overflow: hidden; white-space: nowrap;
+.subject { color: var(--dim); flex: 1 1 0; min-width: 0; overflow: hidden;
+  white-space: nowrap;
   text-overflow: ellipsis; }
-.fact { color: var(--dim); font-size: .75rem; flex: none; font-variant-numeric: tabular-nums; }
+.fact { color: var(--dim); font-size: .75rem; flex: none;
+  font-variant-numeric: tabular-nums; }
 .line > .fact:first-of-type { margin-left: auto; }
 .mark { flex: none; width: 1em; text-align: center; color: var(--dim); }
 .ok > .line .mark { color: var(--good); }
@@ -90,7 +101,8 @@ summary:hover { background: var(--soft); }
 .error > .line .mark, .error > .line .fact { color: var(--bad); }
 .reasoning > .line, .note > .line { border-style: dashed; }
 .reasoning .subject { font-family: inherit; font-style: italic; }
-.inner { margin: .4rem 0 1rem .55rem; padding-left: .9rem; border-left: 2px solid var(--line); }
+.inner { margin: .4rem 0 1rem .55rem; padding-left: .9rem;
+  border-left: 2px solid var(--line); }
 .reasoning > .inner { color: var(--dim); }
 .nested > .inner { padding-top: .5rem; }
 .nested h3 { font-size: 1.125rem; }
@@ -101,9 +113,11 @@ p.note.error { color: var(--bad); background: var(--del); border-radius: 6px;
 .entry.event > p.note { text-align: center; }
 .todos { list-style: none; margin: 0 0 .75rem; padding: 0; font-size: .9375rem; }
 .todos li { display: flex; gap: .5rem; }
-.todos .done { color: var(--dim); } .todos .done .mark + span { text-decoration: line-through; }
+.todos .done { color: var(--dim); }
+.todos .done .mark + span { text-decoration: line-through; }
 figure { margin: 0 0 .75rem; }
-img { max-width: 100%; max-height: 40rem; border: 1px solid var(--line); border-radius: 6px; }
+img { max-width: 100%; max-height: 40rem; border: 1px solid var(--line);
+  border-radius: 6px; }
 figcaption { color: var(--dim); font-size: .75rem; }
 .di, .dd { display: inline-block; min-width: 100%; }
 .di { background: var(--add); color: var(--add-ink); }

@@ -51,7 +51,7 @@ _PLAIN_TODOS = ("completed", "pending")
 def write(
     sessions: Iterable[Export], *, detail: str = "normal", together: bool = False
 ) -> Iterator[Document | Loss]:
-    """Yield a file for each session that is not nested, *together* one for all of them."""
+    """Yield a file for each session that is not nested, *together* one for all."""
     yield from documents(sessions, _Markdown(), detail, together)
 
 

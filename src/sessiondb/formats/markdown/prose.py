@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from sessiondb.words import visible
 
 _FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})([^\n]*)")
+#: One that opens code: after ticks there are no others.
+_OPENING = re.compile(r"( {0,3})(`{3,}(?=[^`\n]*$)|~{3,})([^\n]*)")
 _HEADING = re.compile(r"( {0,3})(#{1,6})(?=[ \t]|$)")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)[ \t]*")
@@ -40,44 +42,39 @@ def prose(text: str) -> str:
     lines = visible(text).strip("\n").split("\n")
     number, patience = 0, _PATIENCE
     while number < len(lines):
-        opening = _opening(lines[number])
-        found = _code(lines, number, opening) if opening and patience else None
-        if found is None:
-            patience -= opening is not None and patience > 0
-            plain.append(lines[number])
-            number += 1
+        opening = _OPENING.fullmatch(lines[number]) if patience else None
+        code = _code(lines, number, opening) if opening else []
+        if code:
+            out += [*_plain(plain), *code]
+            plain = []
+            number += len(code)
             continue
 
-        out += [*_plain(plain), *found]
-        plain = []
-        number += len(found)
+        # Each one that is none costs a search to the end.
+        patience -= opening is not None
+        plain.append(lines[number])
+        number += 1
     return "\n".join([*out, *_plain(plain)])
 
 
-def _opening(line: str) -> re.Match[str] | None:
-    match = _FENCE.fullmatch(line)
-    if match and match[2].startswith("`") and "`" in match[3]:
-        return None
-    return match
-
-
-def _code(lines: list[str], start: int, opening: re.Match[str]) -> list[str] | None:
-    """Return the fenced code that begins at a line, closed; None if that is uncertain.
+def _code(lines: list[str], start: int, opening: re.Match[str]) -> list[str]:
+    """Return the fenced code that begins at a line, closed; empty if it is uncertain.
 
     At the margin every reader sees a fence, also without an end. An indented one may
     belong to a list, and then ends with it: it must end itself, and never come nearer
     to the margin.
     """
     indent, mark = opening[1], opening[2]
+    nearer = re.compile(rf"(?!{indent})\s*\S")
     closing = re.compile(rf" {{0,3}}{re.escape(mark[0])}{{{len(mark)},}}[ \t]*")
+
     end = min(len(lines), start + _REACH) if indent else len(lines)
     for number in range(start + 1, end):
-        line = lines[number]
-        if line.strip() and not line.startswith(indent):
-            return None
-        if closing.fullmatch(line):
+        if nearer.match(lines[number]):
+            return []
+        if closing.fullmatch(lines[number]):
             return lines[start : number + 1]
-    return None if indent else [*lines[start:], mark]
+    return [] if indent else [*lines[start:], mark]
 
 
 def _plain(lines: list[str]) -> Iterator[str]:
@@ -100,7 +97,7 @@ def _plain(lines: list[str]) -> Iterator[str]:
 
 
 def _closing(runs: list[re.Match[str]]) -> list[int | None]:
-    """Return for each run of ticks the next one as long as it, from the end in one pass."""
+    """Return for each run of ticks the next one of its length, in one pass."""
     closing: list[int | None] = [None] * len(runs)
     after: dict[int, int] = {}
     for number in range(len(runs) - 1, -1, -1):
@@ -126,7 +123,7 @@ def _structure(line: str) -> str:
 def _is_uncertain_fence(line: str) -> bool:
     if not _FENCE.fullmatch(line):
         return False
-    return _opening(line) is not None or _UNSAFE.search(line) is not None
+    return bool(_OPENING.fullmatch(line) or _UNSAFE.search(line))
 
 
 def _lowered(heading: re.Match[str]) -> str:

@@ -30,7 +30,7 @@ class Prose:
 class Code:
     """Verbatim text. ``language`` is a name or the ending of a file.
 
-    ``label`` is a few words above it, ``left_out`` counts what was cut: ``3 more lines``.
+    ``label`` is a few words above it, ``left_out`` counts the cut: ``3 more lines``.
     """
 
     text: str
@@ -66,7 +66,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image: ``data`` in base64, None if it is left out; ``address`` may be empty."""
+    """An image: ``data`` in base64, None if left out; ``address`` may be empty."""
 
     name: str
     mime: str
@@ -96,12 +96,12 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Something folded: ``label``, ``subject`` and ``facts`` are visible, ``blocks`` inside.
+    """Something folded: ``label``, ``subject``, ``facts`` outside, ``blocks`` inside.
 
-    ``kind`` is ``call``, ``reasoning``, ``system``, ``change`` or ``note``. ``state`` is
-    that of a call, empty elsewhere. ``tone`` is ``ok``, ``odd`` (a command ended with an
-    error code), ``error``, ``open`` (no result yet) or empty. Without ``blocks`` there is
-    nothing to unfold. ``address`` is that of a file, if it has one.
+    ``kind`` is ``call``, ``reasoning``, ``system``, ``change`` or ``note``. ``state``
+    is that of a call, empty elsewhere. ``tone`` is ``ok``, ``odd`` (a command ended
+    with an error code), ``error``, ``open`` (no result yet) or empty. Without
+    ``blocks`` there is nothing to unfold. ``address`` is that of a file, or empty.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""A tool call as something folded: one line that reports how it went, the rest below it."""
+"""A tool call as something folded: a line that reports how it went, the rest below."""
 
 from __future__ import annotations
 
@@ -151,13 +151,13 @@ def _joined(value: Any) -> str:
 
 
 def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Block]:
-    """Return what a call was given and returned, without what *subject* says already."""
+    """Return what a call was given and returned, without what *subject* says."""
     shown = set(changed.used)
     todos = _todos(given)
     if todos:
         shown.add("todos")
     if subject:
-        # A command stays: it is shown completely, not as an excerpt.
+        # A command stays: a subject is an excerpt, and may end in the middle of it.
         named = (key for key in _SUBJECTS if given.fields.get(key) == subject)
         shown.update(set(named).difference(_COMMANDS))
 
@@ -235,7 +235,7 @@ def cut_all(blocks: Iterable[Block], detail: Detail) -> Iterator[Block]:
 
 
 def cut(code: Code, detail: Detail) -> Code:
-    """Return *code* within the limits of *detail*; ``left_out`` counts what is missing."""
+    """Return *code* within the limits of *detail*; ``left_out`` counts the rest."""
     limits = detail.diffs if code.language == "diff" else detail.limits
     text = code.text.rstrip("\n")
     lines = text[: limits.characters].split("\n", limits.lines)[: limits.lines]

@@ -59,7 +59,7 @@ class Changes:
         return bool(self.codes)
 
     def counted(self) -> str:
-        """Return how many lines the diffs add and remove, ``+3 −1``; empty if none is one."""
+        """Return how many lines the diffs add and remove, ``+3 −1``, or nothing."""
         diffs = [code.text for code in self.codes if code.language == "diff"]
         if not diffs:
             return ""

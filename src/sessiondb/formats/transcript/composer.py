@@ -1,4 +1,4 @@
-"""A message as an entry: which of its parts are shown, in which order, and what is folded."""
+"""A message as an entry: which parts are shown, in which order, what is folded."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ def no_children(part: Part) -> tuple[Block, ...]:
 
 
 class Composer:
-    """Composes the entries of one session; keeps which results are shown with their calls.
+    """Composes the entries of one session; remembers which results calls have shown.
 
-    *children* returns the sessions that a call started, *anchor* begins the anchors. The
-    detail chooses the builders of parts and events once, so that few of them check it.
+    *children* returns the sessions that a call started, *anchor* begins the anchors.
+    The detail chooses the builders of parts and events once, so that few check it.
     """
 
     def __init__(
@@ -139,8 +139,12 @@ class Composer:
             yield from build(message, part, part.text or "")
 
     def _system(self, message: Message) -> Blocks:
-        blocks = tuple(self._said(message))
-        yield Fold("system", "System text", excerpt(message.text), blocks=blocks)
+        yield Fold(
+            kind="system",
+            label="System text",
+            subject=excerpt(message.text),
+            blocks=tuple(self._said(message)),
+        )
 
     # Parts.
 

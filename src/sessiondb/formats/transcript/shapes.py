@@ -1,4 +1,4 @@
-"""Arguments and results of tools: JSON of any shape, which each agent names differently.
+"""Arguments and results of tools: JSON of any shape, named differently by each agent.
 
 Shape counts, not the agent: a value is found by any of its usual names, at any depth.
 """

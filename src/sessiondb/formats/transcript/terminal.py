@@ -71,7 +71,7 @@ _Writer = Callable[[Any, str], list[Line]]
 
 
 class Terminal:
-    """Makes the lines of one session; *full* folds nothing and shows the bookkeeping."""
+    """Makes the lines of one session; *full* folds nothing, and shows bookkeeping."""
 
     def __init__(self, *, full: bool = False) -> None:
         self._full = full
@@ -103,7 +103,7 @@ class Terminal:
         return [_line(title, "strong"), *facts, Line()]
 
     def message(self, message: Message, labels: Iterable[str] = ()) -> list[Line]:
-        """Return one message and an empty line, its own line also if nothing is shown."""
+        """Return one message and an empty line; at least a line if nothing is shown."""
         entry = self._composer.entry(message)
         # Images are always left out here, which is not worth a report.
         self._album.losses.clear()
@@ -206,7 +206,7 @@ def _origin(session: Session) -> str:
 
 
 def _by(message: Message, labels: Iterable[str]) -> Line:
-    """Return the line of a message: its number, who speaks, and what is known about it."""
+    """Return the line of a message: its number, who speaks, what is known about it."""
     who = " ".join(filter(None, [message.role, message.kind]))
     flags = (message.time_completed is None, message.inherited)
     facts = [
