@@ -102,7 +102,7 @@ STREAM_PATH = (
     "writer/service.py",
     "writer/thread.py",
     "effects/lease.py",
-    "streaming/renewal.py",
+    "streaming/lease.py",
     "streaming/stream.py",
     "streaming/parts.py",
     "database/leases.py",

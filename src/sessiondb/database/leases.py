@@ -11,7 +11,7 @@ from sessiondb.effects.queue import Effect
 from sessiondb.effects.unit import Unit
 from sessiondb.errors import StoreClosedError
 from sessiondb.model import bounds
-from sessiondb.streaming.renewal import Renewal
+from sessiondb.streaming.lease import Renewal
 from sessiondb.streaming.stream import Stream
 from sessiondb.writer.job import Job
 

@@ -15,6 +15,7 @@ from sessiondb import codec
 from sessiondb.effects import encode
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
+from sessiondb.model.draft import OUTCOMES
 from sessiondb.schema.rows import Blob
 
 _FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
@@ -157,3 +158,33 @@ def session_columns(**given: Any) -> dict[str, Any]:
     if "model_id" in values:
         values["model_source"] = "derived" if values["model_id"] is None else "caller"
     return values
+
+
+def call_result(
+    output: Any, error: Any, outcome: Any, title: Any, data: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the fields of a `Settle` by name; raises `InvalidInputError`."""
+    if output is not None and error is not None:
+        raise InvalidInputError("a call ends with output or with error, not both")
+    encode.one_of(outcome, OUTCOMES, "outcome")
+    status, ending = "completed", None
+    if error is not None or outcome is not None:
+        status, ending = "error", outcome or "failed"
+
+    blobs: list[Blob] = []
+    result = output if error is None else error
+    text, text_blob, _, _ = encode.text_columns(result, {}, blobs)
+    extra = dict(codec.guard(unreserved(data)))
+    if result is not None and codec.readable(result)[1]:
+        extra[codec.EXACT] = result
+    # Only to be refused here: the transaction packs it, laid over what is stored.
+    codec.pack_data(extra)
+    return {
+        "status": status,
+        "outcome": ending,
+        "text": text,
+        "text_blob": text_blob,
+        "title": encode.string(title, "title"),
+        "data": extra,
+        "blobs": tuple(item for item in blobs if item.hash == text_blob),
+    }

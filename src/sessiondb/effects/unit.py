@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
 
-from sessiondb import codec, ids
+from sessiondb import ids
 from sessiondb.arguments import checks_arguments
 from sessiondb.effects import calls, completion, encode, tree
 from sessiondb.effects import delete as delete_effect
@@ -21,11 +21,11 @@ from sessiondb.effects import session as session_effects
 from sessiondb.effects.creation import SessionFields, Time, creation, session_id
 from sessiondb.effects.fields import (
     KEEP,
+    call_result,
     diff_row,
     part_within_bounds,
     session_columns,
     todo_row,
-    unreserved,
     usage,
     with_fields,
 )
@@ -36,7 +36,7 @@ from sessiondb.effects.queue import Queue
 from sessiondb.effects.staged import Staged
 from sessiondb.errors import InvalidInputError
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
-from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES
+from sessiondb.model.draft import FINISHES, NO_INPUT
 from sessiondb.model.handles import (
     LEAF,
     MessageHandle,
@@ -62,7 +62,7 @@ class Unit(Queue):
     """Effects that commit together.
 
     *source* names the program that writes; *locate* turns a directory into a
-    `Place` (a file system question, so it is asked here and not in the transaction).
+    `Place` (a question to the file system, and so none for the transaction).
     """
 
     def __init__(self, source: str, locate: Callable[[str | None], Place]) -> None:
@@ -70,7 +70,7 @@ class Unit(Queue):
         self._source = source
         self._find_place = locate
         self._staged = Staged()
-        #: By the id of a session that is opened here: handles of what is written into it.
+        #: By the id of an opened session: the handles of what is written into it.
         self._followers: dict[str, list[MessageHandle | PartHandle]] = {}
 
     def _locate(self, directory: str | None) -> Place:
@@ -97,7 +97,7 @@ class Unit(Queue):
     ) -> SessionHandle:
         """Make an empty session.
 
-        With a *parent* it is its ``subagent`` unless *relation* says ``fork``;
+        With a *parent* it is its ``subagent`` unless *relation* is ``fork``;
         *parent_message* is the message whose call *call_id* started it (default:
         the parent's leaf), and *directory* defaults to the parent's, else to the
         current one. *version* is that of your program. Without *model* the session
@@ -120,7 +120,7 @@ class Unit(Queue):
         source: str | None = None,
         **fields: Unpack[SessionFields],
     ) -> OpenedSession:
-        """Return the session that your program knows as *source_id*; make it if there is none.
+        """Return the session that your program calls *source_id*, made if needed.
 
         The pair (*source*, *source_id*) is unique in the database; *source* defaults
         to that of the store, so two programs with one ``thread-1`` have two sessions.
@@ -164,21 +164,19 @@ class Unit(Queue):
             raise InvalidInputError(
                 "a fork is cut at a message or before one, not both"
             )
-        own_id = id is not None
         handle = SessionHandle(session_id(id))
-        self.add(
-            fork_effect.Fork(
-                self._live(session),
-                handle,
-                own_id,
-                self._source,
-                _key_of(at, "at"),
-                _key_of(before, "before"),
-                encode.string(title, "title"),
-                None if directory is None else self._locate(directory),
-                branches,
-            )
+        effect = fork_effect.Fork(
+            session_id=self._live(session),
+            handle=handle,
+            own_id=id is not None,
+            source=self._source,
+            at=_key_of(at, "at"),
+            before=_key_of(before, "before"),
+            title=encode.string(title, "title"),
+            place=None if directory is None else self._locate(directory),
+            branches=branches,
         )
+        self.add(effect)
         return handle
 
     def delete(
@@ -188,7 +186,7 @@ class Unit(Queue):
         keep_forks: bool = False,
         revisions: Mapping[str, int] | None = None,
     ) -> None:
-        """Remove a session with its subagents and forks; *keep_forks* detaches the forks.
+        """Remove a session with its subagents and forks, or detach the forks.
 
         *revisions*, by session id, makes it conditional: `ConflictError` when the
         block is left if another session would go too, or one has another revision.
@@ -200,7 +198,7 @@ class Unit(Queue):
         self.add(delete_effect.Delete(session_key(session), keep_forks, revisions))
 
     def set_title(self, session: SessionRef, title: str, *, by: str = "user") -> None:
-        """Name a session. A title set by the ``user`` is not replaced by one of an ``agent``."""
+        """Name a session; one of an ``agent`` never replaces one of the ``user``."""
         text = encode.string(title, "title")
         if not text:
             raise InvalidInputError("title must not be empty")
@@ -231,12 +229,12 @@ class Unit(Queue):
     def set_share(
         self, session: SessionRef, url: str | None, *, secret: str | None = None
     ) -> None:
-        """Note where a session is shared, and the secret that ends it; None ends it."""
+        """Record where a session is shared and the secret that ends it; None ends it."""
         address, key = encode.string(url, "url"), encode.string(secret, "secret")
         self.add(session_effects.SetShare(self._live(session), address, key))
 
     def set_revert(self, session: SessionRef, revert: Mapping[str, Any] | None) -> None:
-        """Note a revert: message_id, part_id, snapshot, diff; None clears it."""
+        """Record a revert: message_id, part_id, snapshot, diff; None clears it."""
         self._set("set_revert", session, revert=encode.json_column(revert, "revert"))
 
     def update_session(
@@ -253,12 +251,12 @@ class Unit(Queue):
         summary_diffs: Any = KEEP,
         time_compacting: Time | Any | None = KEEP,
     ) -> None:
-        """Replace what a session says of itself; what is not given stays, None clears it.
+        """Replace facts of a session; what is not given stays, None clears it.
 
         A *model* that is set here stays, whatever answers; None lets the session follow
         the model of its answers again. Additions and deletions are lines,
-        *summary_diffs* is any JSON value, *time_compacting* says since when a compaction
-        runs. Like a title, none of it is a use of the session.
+        *summary_diffs* is any JSON value, *time_compacting* is when a compaction
+        began. Like a title, none of it is a use of the session.
         """
         values = session_columns(
             version=version, agent=agent, provider_id=provider, model_id=model,
@@ -273,7 +271,7 @@ class Unit(Queue):
         self._set("archive", session, time_archived="now")
 
     def unarchive(self, session: SessionRef) -> None:
-        """Bring an archived session back."""
+        """Show an archived session in default lists again."""
         self._set("unarchive", session, time_archived=None)
 
     def _set(self, verb: str, session: SessionRef, **values: Any) -> None:
@@ -295,7 +293,7 @@ class Unit(Queue):
         self.add(session_effects.SetDiffs(self._live(session), rows, tuple(blobs)))
 
     def label(self, session: SessionRef, message: MessageRef, name: str | None) -> None:
-        """Name a message; a name moves to the message that got it last, None takes names away."""
+        """Name a message; a name moves to the last that gets it, None removes all."""
         text = None if name is None else ids.valid_id(name, "name (a label)")
         self.add(
             session_effects.SetLabel(self._live(session), message_key(message), text)
@@ -315,28 +313,29 @@ class Unit(Queue):
         if not shown:
             raise InvalidInputError("text must not be empty: it is the prompt")
         prompt_id = ids.new_part_id() if id is None else ids.valid_id(id, "a prompt id")
-        place = (
-            self._locate(directory)
-            if directory is not None or session is None
-            else None
+        # A prompt of a session is where the session is.
+        is_placed = directory is not None or session is None
+        effect = session_effects.AddPrompt(
+            id=prompt_id,
+            text=shown,
+            place=self._locate(directory) if is_placed else None,
+            session_id=None if session is None else session_key(session),
+            source=self._source,
+            time=bounds.time_ms(time),
         )
-        key = None if session is None else session_key(session)
-        when = bounds.time_ms(time)
-        self.add(
-            session_effects.AddPrompt(prompt_id, shown, place, key, self._source, when)
-        )
+        self.add(effect)
         return prompt_id
 
     def note_used(
         self, session: SessionRef, terminal: str, directory: str | None = None
     ) -> None:
-        """Note what a terminal used last, for ``@``; *directory* is where (default: here)."""
+        """Record what a terminal used last, for ``@``, in *directory* (default: here)."""
         name = ids.valid_id(terminal, "a terminal")
         where = self._find_place(directory).directory
         self.add(UseTerminal(self._live(session), name, where))
 
     def relink(self, old: str, new: str) -> Relink:
-        """Note that a folder is at *new* now; ``.moved`` counts its sessions after the commit."""
+        """Record that a folder moved; ``.moved`` counts its sessions after the commit."""
         effect = Relink(self._find_place(old).directory, self._locate(new))
         self.add(effect)
         return effect
@@ -359,8 +358,9 @@ class Unit(Queue):
 
         *open* leaves it unfinished, so that parts can be added. *expect_leaf*
         (a seq, or None for an empty session) and *expect_revision* refuse to
-        write onto something else than was read: `ConflictError`. Fields: ``turn_id agent provider
-        model cost tokens finish error time response_id``.
+        write onto something else than was read: `ConflictError`. *fields* are those of
+        `MessageDraft`: ``turn_id agent provider model cost tokens finish error time
+        response_id``.
         """
         blobs: list[Blob] = []
         draft = with_fields(message, fields)
@@ -406,6 +406,7 @@ class Unit(Queue):
         key = message_key(message)
         sid = session_key(session)
         self._staged.add_part(sid, key)
+        # Only then a caller can have written it before.
         own_id = isinstance(part, PartDraft) and part.id is not None
         self.add(completion.AddPart(sid, key, row, tuple(blobs), own_id))
         handle = PartHandle(sid, str(key), row.id)
@@ -427,12 +428,19 @@ class Unit(Queue):
     ) -> None:
         """Record that a call is running; *input* are its arguments, if they changed."""
         blobs: list[Blob] = []
-        text, blob = encode.input_columns(input, blobs)
-        sid, pid = self._live(session), part_key(part)
-        self._staged.start(sid, pid)
-        when = bounds.time_ms(time)
-        kept = input is NO_INPUT
-        self.add(calls.Start(sid, pid, text, blob, tuple(blobs), kept, time=when))
+        text, text_blob = encode.input_columns(input, blobs)
+        session_id, key = self._live(session), part_key(part)
+        effect = calls.Start(
+            session_id=session_id,
+            part=key,
+            input=text,
+            input_blob=text_blob,
+            blobs=tuple(blobs),
+            keep_input=input is NO_INPUT,
+            time=bounds.time_ms(time),
+        )
+        self._staged.start(session_id, key)
+        self.add(effect)
 
     def settle(
         self,
@@ -447,32 +455,15 @@ class Unit(Queue):
         time: Time | None = None,
         **data: Any,
     ) -> None:
-        """Write a call's result: *output*, or *error* and *outcome*; *time* is when it ended.
+        """Write a call's result: *output*, or *error* and *outcome*; *time* is its end.
 
         Keywords join ``data``.
         """
-        if output is not None and error is not None:
-            raise InvalidInputError("a call ends with output or with error, not both")
-        encode.one_of(outcome, OUTCOMES, "outcome")
-        failed = error is not None or outcome is not None
-        blobs: list[Blob] = []
-        result = error if error is not None else output
-        extra = dict(codec.guard(unreserved(data)))
-        text, blob, _, _ = encode.text_columns(result, {}, blobs)
-        if result is not None and codec.readable(result)[1]:
-            extra[codec.EXACT] = result
-        codec.pack_data(extra)
-        sid, pid, when = self._live(session), part_key(part), bounds.time_ms(time)
-        status = "error" if failed else "completed"
-        how = (outcome or "failed") if failed else None
-        named = encode.string(title, "title")
-        self._staged.settle(sid, pid)
-        text_blobs = tuple(b for b in blobs if b.hash == blob)
-        self.add(
-            calls.Settle(
-                sid, pid, status, how, text, blob, named, extra, text_blobs, time=when
-            )
-        )
+        result = call_result(output, error, outcome, title, data)
+        session_id, key = self._live(session), part_key(part)
+        when = bounds.time_ms(time)
+        self._staged.settle(session_id, key)
+        self.add(calls.Settle(session_id=session_id, part=key, time=when, **result))
 
     def finish(
         self,
@@ -486,21 +477,28 @@ class Unit(Queue):
         time: Time | None = None,
     ) -> None:
         """Complete an open message; *cost* in USD, *error* any JSON value."""
-        sid, key = self._live(session), message_key(message)
-        how = encode.one_of(finish, FINISHES, "finish")
-        if how is None:
+        session_id, key = self._live(session), message_key(message)
+        if encode.one_of(finish, FINISHES, "finish") is None:
             raise InvalidInputError("finish says how the message ended")
-        spent = usage(cost, tokens)
-        text, when = encode.json_column(error, "error"), bounds.time_ms(time)
-        self._staged.finish(sid, key)
-        self.add(completion.Finish(sid, key, how, *spent, text, when))
+        spent, counts = usage(cost, tokens)
+        effect = completion.Finish(
+            session_id=session_id,
+            message=key,
+            finish=finish,
+            cost=spent,
+            tokens=counts,
+            error=encode.json_column(error, "error"),
+            time=bounds.time_ms(time),
+        )
+        self._staged.finish(session_id, key)
+        self.add(effect)
 
     def set_leaf(self, session: SessionRef, message: MessageRef | None) -> None:
         """Continue from another message (None: from nothing); nothing is removed."""
         self.add(tree.SetLeaf(self._live(session), _key_of(message, "message")))
 
     def truncate(self, session: SessionRef, *, after: MessageRef | None) -> None:
-        """Remove what follows a message on every branch below it; None removes everything."""
+        """Remove all that follows a message, on every branch; None: everything."""
         self.add(tree.Truncate(self._live(session), _key_of(after, "after")))
 
     def _live(self, session: SessionRef) -> str:

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from sessiondb import codec
 from sessiondb.effects import encode
 from sessiondb.effects.calls import Settle, Start
+from sessiondb.effects.queue import Effect
+from sessiondb.effects.unit import Unit
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model.draft import NO_INPUT
 from sessiondb.model.handles import PartHandle, part_key
 from sessiondb.schema.rows import Blob
 
-if TYPE_CHECKING:
-    from sessiondb.effects.queue import Effect
-    from sessiondb.streaming.stream import Stream
+
+class Owner(Protocol):
+    """What a part needs of its stream."""
+
+    def check(self) -> None:
+        """Raise the error of the last failed write, once, and refuse a finished stream."""
+
+    def grown(self, size: int) -> None:
+        """Record that there is something to write."""
+
+    def checked(self, verb: Callable[[Unit], Any]) -> Callable[[], None]:
+        """Check a verb, and return what puts it in line."""
 
 
 class StreamPart:
     """A part that grows. ``add`` is in memory; ``id`` names the part."""
 
-    def __init__(self, stream: Stream, handle: PartHandle) -> None:
+    def __init__(self, stream: Owner, handle: PartHandle) -> None:
         self._stream, self._handle = stream, handle
-        # Only ever appended to: how far it was taken is the affair of the writing thread.
+        # Only ever appended to; the writing thread alone counts how far it was taken.
         self._pieces: list[str] = []
         self._taken = self._before = 0
         #: Characters that are in the file.
@@ -49,17 +61,19 @@ class StreamPart:
         """
         if not isinstance(delta, str):
             raise InvalidInputError(f"a delta is a string, not {abridged(delta)}")
-        failed: BaseException | None = None
         try:
             self._stream.check()
         except InvalidInputError:
             raise
-        except Exception as error:  # noqa: BLE001  raised below, when the piece is safe
-            failed = error
+        except Exception:
+            # Raised when the piece is safe.
+            self._take_in(delta)
+            raise
+        self._take_in(delta)
+
+    def _take_in(self, delta: str) -> None:
         self._pieces.append(delta)
         self._stream.grown(len(delta))
-        if failed is not None:
-            raise failed
 
     @property
     def content(self) -> str:
@@ -86,7 +100,7 @@ class StreamPart:
 class StreamCall(StreamPart):
     """A tool call that is being made: arguments first, then the result."""
 
-    def __init__(self, stream: Stream, handle: PartHandle) -> None:
+    def __init__(self, stream: Owner, handle: PartHandle) -> None:
         super().__init__(stream, handle)
         self.started = self.settled = False
 
@@ -112,7 +126,7 @@ class StreamCall(StreamPart):
         return value
 
     def start(self, input: Any = NO_INPUT) -> None:
-        """Note that the call is running, with *input* or with what was streamed."""
+        """Record that the call is running, with *input* or with what was streamed."""
         if self.started or self.settled:
             raise InvalidInputError(f"call {self.id} was started already")
         given = self.arguments() if input is NO_INPUT else input
@@ -136,55 +150,57 @@ class StreamCall(StreamPart):
             raise InvalidInputError(f"call {self.id} is settled already")
         if self._pieces and not self.started:
             self.start()
-        result: dict[str, Any] = {
-            "output": output,
-            "error": error,
-            "outcome": outcome,
-            "title": title,
-        }
         sid, handle = self._handle.session_id, self._handle
-        queue = self._stream.checked(
-            lambda unit: unit.settle(sid, handle, **result, **data)
-        )
+
+        def settle(unit: Unit) -> None:
+            unit.settle(
+                sid,
+                handle,
+                output=output,
+                error=error,
+                outcome=outcome,
+                title=title,
+                **data,
+            )
+
+        queue = self._stream.checked(settle)
         self.settled = True
         queue()
 
     def noted(self, *, partial: bool) -> list[Effect]:
         """Return the effect that writes the arguments of a call that has not started."""
-        given = (
-            NO_INPUT
-            if self.started or self.settled
-            else self.arguments(partial=partial)
-        )
+        if self.started or self.settled:
+            return []
+        given = self.arguments(partial=partial)
         if given is NO_INPUT:
             return []
+
         blobs: list[Blob] = []
-        columns = encode.input_columns(given, blobs)
-        return [
-            Start(
-                self._handle.session_id,
-                part_key(self._handle),
-                *columns,
-                tuple(blobs),
-                status="pending",
-            )
-        ]
+        text, text_blob = encode.input_columns(given, blobs)
+        note = Start(
+            session_id=self._handle.session_id,
+            part=part_key(self._handle),
+            input=text,
+            input_blob=text_blob,
+            blobs=tuple(blobs),
+            status="pending",
+        )
+        return [note]
 
     def interrupted(self) -> list[Effect]:
         """Return the effect that ends a call that was not settled."""
         if self.settled:
             return []
-        sid = self._handle.session_id
         end = Settle(
-            sid,
-            part_key(self._handle),
-            "error",
-            "interrupted",
-            None,
-            None,
-            None,
-            {},
-            (),
+            session_id=self._handle.session_id,
+            part=part_key(self._handle),
+            status="error",
+            outcome="interrupted",
+            text=None,
+            text_blob=None,
+            title=None,
+            data={},
+            blobs=(),
             if_open=True,
         )
         return [end]

@@ -102,7 +102,7 @@ class Stream:
         tokens: Tokens | dict[str, int] | None = None,
         error: Any = None,
     ) -> None:
-        """Say how the answer ended; it is written when the block is left."""
+        """State how the answer ended; it is written when the block is left."""
         self.check()
         end = {"finish": finish, "cost": cost, "tokens": tokens, "error": error}
         self._new_unit().finish(self.session_id, self._message_id, **end)
@@ -130,7 +130,7 @@ class Stream:
         return queue
 
     def grown(self, size: int) -> None:
-        """Note that there is something to write, and when."""
+        """Record that there is something to write, and have it written soon."""
         self._added += size
         if self._writing:  # after which the writing thread looks again
             return
@@ -202,6 +202,7 @@ class Stream:
         except Exception as error:  # noqa: BLE001  whoever waits must not wait for ever
             done(error)
             return
+
         if not taken.unit.effects:
             done(None)
             return
@@ -210,7 +211,7 @@ class Stream:
         def written(error: BaseException | None) -> None:
             self._written(error, taken)
             done(error)
-            self._go_on()
+            self._continue()
 
         self._commit(taken.unit.effects, written)
 
@@ -225,20 +226,23 @@ class Stream:
         for item, _ in taken.deltas:
             item.put_back()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         """Write for those who came during a write, or what was left, later."""
         waiting, self._waiting = self._waiting, []
         for done in waiting:
             self._write(done)
-        left = (
-            self._verbs or self._queued or any(item.unwritten for item in self._parts)
-        )
-        if not left or self._closed:
+        if self._closed or not self._has_more:
             return
         if self._full:
             self._write_if_full()
         else:
             self._write_soon()
+
+    @property
+    def _has_more(self) -> bool:
+        if self._verbs or self._queued:
+            return True
+        return any(item.unwritten for item in self._parts)
 
     @property
     def _message_id(self) -> str:
@@ -311,12 +315,12 @@ class Stream:
             unit.add(*item.noted(partial=True))
             if failure is not None:
                 unit.add(*item.interrupted())
-        end = self._end if failure is None else {**self._end, **_how(failure)}
+        end = self._end if failure is None else {**self._end, **_ending(failure)}
         unit.finish(self.session_id, self._message_id, **end)
         return [*unit.effects, drop]
 
 
-def _how(failure: BaseException) -> dict[str, Any]:
+def _ending(failure: BaseException) -> dict[str, Any]:
     if isinstance(failure, Exception):
         error = {"name": type(failure).__name__, "message": str(failure)}
         return {"finish": "error", "error": error}

@@ -56,6 +56,7 @@ class Job:
 
     def end(self) -> None:
         """Give out the outcome: failed if an error was noted, else committed."""
+        # Given out again after an interrupt, an outcome is what it was.
         if self.pending and self.error is not None:
             self.outcome = Outcome.FAILED
         elif self.pending:
@@ -95,9 +96,14 @@ class Batch:
         """
         for step in self.after:
             step()
-        for sink in list(sinks) if self.changes else ():
-            sink(self.serial, self.changes)
+        if self.changes:
+            for sink in list(sinks):
+                sink(self.serial, self.changes)
+
+        # Once for each loop, however many of its jobs ended: see `Inbox`.
+        wakes = set()
         for job in self.jobs:
             job.end()
-        for wake in {job.wake for job in self.jobs if job.wake is not None}:
+            wakes.add(job.wake)
+        for wake in filter(None, wakes):
             wake()
