@@ -8,6 +8,7 @@ that it compared, and a removal is carried out at exactly those.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,10 +34,7 @@ from sessiondb.model.draft import NO_INPUT
 if TYPE_CHECKING:
     from sessiondb.store import Store
 
-_FIELDS = (
-    "id role kind turn_id agent provider_id model_id response_id cost tokens finish error "
-    "time_created time_completed data"
-).split()
+_FIELDS = [of.name for of in fields(MessageDraft) if of.name != "parts"]
 _PART_FIELDS = (
     "id type text tool call_id status outcome title data time_created time_started time_ended"
 ).split()

@@ -5,6 +5,7 @@ Fields may be added, none changes its meaning. Text is exact.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from sessiondb.model.records import Hit, Message, Part, Session, Tokens
@@ -14,9 +15,20 @@ _SESSION_FIELDS = (
     "version agent provider_id model_id message_count cost cost_inherited".split()
 )
 _SESSION_TIMES = ("time_created", "time_updated", "time_archived")
-_MESSAGE_FIELDS = (
-    "seq id parent_seq turn_id role kind agent provider_id model_id cost".split()
-)
+#: What M does not have: its session is known, the others are bookkeeping.
+_HIDDEN = ("session_id", "response_id", "usage_key")
+
+
+def _message_fields() -> tuple[str, ...]:
+    """Return the fields of M in the order of `Message`; the token counts are one object."""
+    names = (of.name for of in fields(Message) if of.name not in _HIDDEN)
+    # A dict keeps the place of the first count.
+    return tuple(
+        dict.fromkeys("tokens" if n.startswith("tokens_") else n for n in names)
+    )
+
+
+_MESSAGE_FIELDS = _message_fields()
 _PART_FIELDS = "idx id type tool call_id status outcome title text".split()
 
 
@@ -49,12 +61,6 @@ def message_json(message: Message) -> dict[str, Any]:
     """Return a message as the contract's object M, parts included."""
     out: dict[str, Any] = {name: getattr(message, name) for name in _MESSAGE_FIELDS}
     out["tokens"] = _tokens(message.tokens)
-    out["finish"], out["error"] = message.finish, message.error
-    out["inherited"] = message.inherited
-    out["time_created"], out["time_completed"] = (
-        message.time_created,
-        message.time_completed,
-    )
     out["data"] = dict(message.data)
     out["parts"] = [part_json(p) for p in message.parts]
     return out

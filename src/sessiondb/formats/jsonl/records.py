@@ -8,10 +8,19 @@ creation, or when something ended.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
 from hashlib import sha256
 from typing import Any
 
-from sessiondb.model import Export, FileDiff, Message, Part, Session, versions
+from sessiondb.model import (
+    Export,
+    FileDiff,
+    Message,
+    MessageDraft,
+    Part,
+    Session,
+    versions,
+)
 from sessiondb.model.records import Tokens
 
 SCHEMA_VERSION = 1
@@ -41,10 +50,20 @@ STATE_TYPES = (
 HEAD_TYPES = ("session_meta", "forked", "spawned")
 PROMPT = "prompt"
 
-MESSAGE_FIELDS = (
-    "turn_id", "kind", "agent", "provider_id", "model_id", "response_id", "usage_key",
-)  # fmt: skip
+#: Known only when a message ends.
 END_FIELDS = ("cost", "finish", "error")
+#: Fields of a message that are in its record under other names, or in other records.
+_ELSEWHERE = ("role", "id", "tokens", "data", "parts", "time_created", "time_completed")
+
+
+def _message_fields() -> tuple[str, ...]:
+    """Return what the record of a message has: all that a caller can state, in order."""
+    stated = {of.name for of in fields(MessageDraft)}.difference(END_FIELDS, _ELSEWHERE)
+    names = (of.name for of in fields(Message))
+    return tuple(name for name in names if name in stated or name == "usage_key")
+
+
+MESSAGE_FIELDS = _message_fields()
 PART_FIELDS = ("tool", "call_id", "time_started")
 RESULT_FIELDS = ("status", "outcome", "title", "time_ended")
 META_FIELDS = ("source", "source_id", "slug", "version", "agent", "time_imported")
