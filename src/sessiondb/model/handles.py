@@ -55,7 +55,10 @@ class MessageHandle:
 
 @dataclass(slots=True)
 class PartHandle:
-    """A part that was or will be written; ``id`` is known at once."""
+    """A part that was or will be written; ``id``, unique in its session, is known at once.
+
+    Row numbers are never handed out: a stored part is (session id, seq, idx).
+    """
 
     session_id: str
     message_id: str

@@ -312,7 +312,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """Cost (USD) and tokens of one group. Inherited messages are never counted.
+    """Cost (USD) and tokens of one group, each answer counted once in its file.
 
     ``key`` maps each asked dimension to its value. ``cost`` is what sources
     stated (None: nothing stated), ``cost_estimated`` tokens times prices where

@@ -1,4 +1,8 @@
-"""Cost and tokens, grouped. Inherited messages are never counted, unknown cost is never 0."""
+"""Cost and tokens, grouped.
+
+Of the copies of an answer in one file, the one that is not inherited counts. An unknown
+cost is never 0.
+"""
 
 from __future__ import annotations
 
