@@ -8,33 +8,29 @@ may be used from any loop, and cancelling a caller never cancels a transaction.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Callable,
-    Coroutine,
     Generator,
     Iterable,
 )
 from contextlib import asynccontextmanager, suppress
 from functools import partial, wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-from sessiondb.arguments import checked, session_argument
+from sessiondb.arguments import checked, session_argument, with_arguments_of
 from sessiondb.database.connections import Readers, async_connection
 from sessiondb.database.core import Core
 from sessiondb.database.executor import SerialExecutor
 from sessiondb.database.exports import with_messages
+from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.feed import Watch
 from sessiondb.database.leases import Lease, new_stream
 from sessiondb.database.opening import HOW_TO_OPEN, Opening
 from sessiondb.database.queries import Queries
 from sessiondb.database.streams import AsyncStream
 from sessiondb.effects import Unit
-from sessiondb.effects.delete import Reap
-from sessiondb.effects.recovery import Recover
 from sessiondb.errors import BusyError, InvalidInputError, StoreClosedError
 from sessiondb.model import Change, Export, Imported, Problem, SourceSession
 from sessiondb.model.handles import session_key
@@ -49,26 +45,18 @@ if TYPE_CHECKING:
     from sessiondb.model import Message
     from sessiondb.model.handles import SessionRef
 
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
 
-
-def _read(
-    query: Callable[Concatenate[Queries, P], Read[R]],
-) -> Callable[Concatenate[AsyncStore, P], Coroutine[Any, Any, R]]:
+def _read(query: Callable[..., Read[Any]]) -> Callable[..., Any]:
     @wraps(query)
-    async def run(self: AsyncStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def run(self: AsyncStore, /, *args: Any, **kwargs: Any) -> Any:
         return await self._readers.read(query(self._queries, *args, **kwargs))
 
     return run
 
 
-def _write(
-    verb: Callable[Concatenate[Unit, P], R],
-) -> Callable[Concatenate[AsyncStore, P], Coroutine[Any, Any, R]]:
+def _write(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
-    async def run(self: AsyncStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def run(self: AsyncStore, /, *args: Any, **kwargs: Any) -> Any:
         unit = self._core.unit()
         result = verb(unit, *args, **kwargs)
         await self.commit(unit)
@@ -77,13 +65,9 @@ def _write(
     return run
 
 
-def _write_by_ref(
-    verb: Callable[Concatenate[Unit, P], R],
-) -> Callable[Concatenate[AsyncStore, P], Coroutine[Any, Any, R]]:
-    """A verb that people use: its session may be any REF, looked up before the unit."""
-
+def _write_by_ref(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
-    async def run(self: AsyncStore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def run(self: AsyncStore, /, *args: Any, **kwargs: Any) -> Any:
         ref, complete = session_argument(verb, args, kwargs)
         found = await self.session(ref)
         unit = self._core.unit()
@@ -94,7 +78,14 @@ def _write_by_ref(
     return run
 
 
-class AsyncStore:
+_METHODS: dict[Kind, Callable[[Any], Any]] = {
+    "read": _read,
+    "write": _write,
+    "by_ref": _write_by_ref,
+}
+
+
+class AsyncStore(Facade, methods=_METHODS):
     """One database of sessions, usable from any event loop.
 
     Open it with ``await AsyncStore.open()``; close it, or use ``async with``.
@@ -111,43 +102,14 @@ class AsyncStore:
         core.on_pause.append(self._readers.stop)
 
     @classmethod
-    @checked
-    def open(
-        cls,
-        where: str | os.PathLike[str] | None = None,
-        *,
-        scope: str = "auto",
-        source: str = "sessiondb",
-        create: bool = True,
-        read_only: bool = False,
-        durability: str = "full",
-        busy_timeout: float = 10.0,
-        cwd: str | os.PathLike[str] | None = None,
-    ) -> Opening[Self]:
+    @with_arguments_of(Core.__init__)
+    def open(cls, *args: Any, **kwargs: Any) -> Opening[Self]:
         """Open a database, creating it if it is new: see `Store.open`.
 
         Await the result, or use it in ``async with``. A caller who is cancelled
         during it leaves nothing open.
         """
-        make = partial(
-            Core, where, scope=scope, source=source, create=create, read_only=read_only,
-            durability=durability, busy_timeout=busy_timeout, cwd=cwd,
-        )  # fmt: skip
-        return Opening(cls, make)
-
-    @property
-    def path(self) -> Path | None:
-        """The database file; that of ``:memory:`` is a temporary one, removed by `close`.
-
-        None for a database that is not a file. No engine of this release has one: programs
-        that want the file check it, and others leave `path` alone.
-        """
-        return self._core.path
-
-    @property
-    def location(self) -> Any:
-        """Where the database is and how it was found: a `location.Database`."""
-        return self._core.location
+        return Opening(cls, partial(Core, *args, **kwargs))
 
     async def close(self) -> None:
         """Close the store; closing twice is fine. Use after it raises `StoreClosedError`.
@@ -169,11 +131,6 @@ class AsyncStore:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    def __del__(self) -> None:
-        core = getattr(self, "_core", None)
-        if core is not None:
-            core.abandon()
 
     # -- writing -------------------------------------------------------------
 
@@ -198,68 +155,21 @@ class AsyncStore:
         job = self._core.job(unit, durability, notify=notify, wake=box.wake)
         if not unit.effects:
             return
-        facts = self._core.facts
-        if facts.may_start_git(unit):
-            await asyncio.to_thread(facts.complete, unit)
+        worktrees = self._core.worktrees
+        if worktrees.may_start_git(unit):
+            await asyncio.to_thread(worktrees.complete, unit)
         else:
-            facts.complete(unit)
+            worktrees.complete(unit)
         self._core.service.queue(job)
         # Once everybody who runs in this turn of the loop has queued, for one commit of all.
         loop.call_soon(self._core.service.begin)
         await future
         self._core.committed(unit)
-        if facts.is_due(unit):
+        if worktrees.is_due(unit):
             # In the background: the unit is committed, whatever git takes.
             loop.run_in_executor(None, self._core.refresh_project)
 
-    create_session = _write(Unit.create_session)
-    open_session = _write(Unit.open_session)
-    update_session = _write(Unit.update_session)
-    append = _write(Unit.append)
-    add_part = _write(Unit.add_part)
-    start = _write(Unit.start)
-    settle = _write(Unit.settle)
-    finish = _write(Unit.finish)
-    set_leaf = _write(Unit.set_leaf)
-    truncate = _write(Unit.truncate)
-    set_title = _write(Unit.set_title)
-    set_directory = _write(Unit.set_directory)
-    set_metadata = _write(Unit.set_metadata)
-    set_permission = _write(Unit.set_permission)
-    set_share = _write(Unit.set_share)
-    set_revert = _write(Unit.set_revert)
-    set_todos = _write(Unit.set_todos)
-    set_diffs = _write(Unit.set_diffs)
-    label = _write(Unit.label)
-    archive = _write(Unit.archive)
-    unarchive = _write(Unit.unarchive)
-    add_prompt = _write(Unit.add_prompt)
-    note_used = _write(Unit.note_used)
-    relink = _write(Unit.relink)
-    fork = _write_by_ref(Unit.fork)
-    delete = _write_by_ref(Unit.delete)
-
     # -- reading -------------------------------------------------------------
-
-    session = _read(Queries.session)
-    sessions = _read(Queries.sessions)
-    messages = _read(Queries.messages)
-    message = _read(Queries.message)
-    blob = _read(Queries.blob)
-    tree = _read(Queries.tree)
-    compare = _read(Queries.compare)
-    plan_delete = _read(Queries.plan_delete)
-    freed_bytes = _read(Queries.freed_bytes)
-    context = _read(Queries.context)
-    usage = _read(Queries.usage)
-    search = _read(Queries.search)
-    prompts = _read(Queries.prompts)
-    todos = _read(Queries.todos)
-    diffs = _read(Queries.diffs)
-    labels = _read(Queries.labels)
-    projects = _read(Queries.projects)
-    unfinished = _read(Queries.unfinished)
-    newest_change = _read(Queries.newest_change)
 
     @checked
     async def walk(
@@ -283,7 +193,7 @@ class AsyncStore:
         Writers are not asynchronous, so let them run in a thread: it reads the
         messages while it iterates them.
         """
-        found = await self._readers.read(self._queries.hanging(ref))
+        found = await self._readers.read(self._queries.session_shell(ref))
         return with_messages(self._core, found, branches=branches, resolve=resolve)
 
     @checked
@@ -345,22 +255,13 @@ class AsyncStore:
             lease.given_back()
             await out.end(failure, lease)
 
-    async def recover(self, session: SessionRef) -> None:
-        """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""
-        unit = self._core.unit()
-        unit.add(Recover(session_key(session)))
-        await self.commit(unit)
-
     async def reap(self) -> int:
         """Remove the rows of deleted sessions now; return the number of transactions it took."""
-        steps = 0
-        while True:
-            unit, step = self._core.unit(), Reap()
-            unit.add(step)
+        steps = -1  # the last one finds nothing left
+        for unit in reaping(self._core):
             await self.commit(unit, durability="normal")
-            if not step.more:
-                return steps
             steps += 1
+        return steps
 
     # -- import --------------------------------------------------------------
 

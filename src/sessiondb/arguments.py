@@ -8,12 +8,13 @@ it is understood.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial, wraps
 from pathlib import Path
 from types import FunctionType, NoneType
-from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
 from sessiondb.errors import InvalidInputError, UnsupportedError, abridged
 
@@ -101,10 +102,35 @@ class _Rule(NamedTuple):
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Return *function*, raising `InvalidInputError` for an argument of another type."""
-    code = function.__code__
+    return _guarded(function, function)
+
+
+def with_arguments_of(
+    model: Callable[Concatenate[Any, P], object],
+) -> Callable[[Callable[..., R]], Callable[Concatenate[Any, P], R]]:
+    """Return a decorator that gives a method the arguments of *model*, checked as there."""
+    signature = inspect.signature(model)
+
+    def decorate(method: Callable[..., R]) -> Callable[Concatenate[Any, P], R]:
+        guarded = _guarded(method, inspect.unwrap(model))
+
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> R:
+            signature.bind(*args, **kwargs)
+            return guarded(*args, **kwargs)
+
+        call.__signature__ = signature  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def _guarded(function: Callable[P, R], model: Callable[..., Any]) -> Callable[P, R]:
+    """Return *function* behind the rules of the annotations of *model*."""
+    code = model.__code__
     positional = code.co_varnames[: code.co_argcount]
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    hints = function.__annotations__
+    hints = model.__annotations__
     rules = {name: rule for name in names if (rule := _rule(hints.get(name, "Any")))}
     # A parameter without a rule is not looked at: the session and the message of every append.
     places = [(at, name) for at, name in enumerate(positional) if name in rules]

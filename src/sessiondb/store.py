@@ -7,20 +7,18 @@ programs never call is imported when it is: the command line waits for this modu
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-from sessiondb.arguments import checked, session_argument
+from sessiondb.arguments import checked, session_argument, with_arguments_of
 from sessiondb.database.core import Core
 from sessiondb.database.exports import with_messages
+from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
-from sessiondb.effects.delete import Reap
 from sessiondb.engine.default import ENGINE
 from sessiondb.model import Change, Export, Imported, Problem, SourceSession
 from sessiondb.model.handles import session_key
@@ -33,29 +31,21 @@ if TYPE_CHECKING:
     from sessiondb.database.damage import PastDamage
     from sessiondb.database.leases import LeaseBlock
     from sessiondb.database.streams import StreamBlock
-    from sessiondb.engine.base import ReadableCopy
     from sessiondb.model import Message
     from sessiondb.model.handles import SessionRef
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-def _read(
-    query: Callable[Concatenate[Queries, P], Read[R]],
-) -> Callable[Concatenate[Store, P], R]:
+def _read(query: Callable[..., Read[Any]]) -> Callable[..., Any]:
     @wraps(query)
-    def call(self: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(self: Store, /, *args: Any, **kwargs: Any) -> Any:
         return self._core.read(query(self._queries, *args, **kwargs))
 
     return call
 
 
-def _write(
-    verb: Callable[Concatenate[Unit, P], R],
-) -> Callable[Concatenate[Store, P], R]:
+def _write(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
-    def call(self: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(self: Store, /, *args: Any, **kwargs: Any) -> Any:
         unit = self._core.unit()
         result = verb(unit, *args, **kwargs)
         self._core.commit(unit)
@@ -64,13 +54,9 @@ def _write(
     return call
 
 
-def _write_by_ref(
-    verb: Callable[Concatenate[Unit, P], R],
-) -> Callable[Concatenate[Store, P], R]:
-    """A verb that people use: its session may be any REF, looked up before the unit."""
-
+def _write_by_ref(verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
-    def call(self: Store, /, *args: P.args, **kwargs: P.kwargs) -> R:
+    def call(self: Store, /, *args: Any, **kwargs: Any) -> Any:
         ref, complete = session_argument(verb, args, kwargs)
         unit = self._core.unit()
         result = complete(unit, self.session(ref).id)
@@ -80,46 +66,29 @@ def _write_by_ref(
     return call
 
 
-class Store:
+_METHODS: dict[Kind, Callable[[Any], Any]] = {
+    "read": _read,
+    "write": _write,
+    "by_ref": _write_by_ref,
+}
+
+
+class Store(Facade, methods=_METHODS):
     """One database of sessions, usable from any thread.
 
     ``Store(...)`` is the same as `Store.open`; close it, or use it as a context manager.
     """
 
-    def __init__(
-        self,
-        where: str | os.PathLike[str] | None = None,
-        *,
-        scope: str = "auto",
-        source: str = "sessiondb",
-        create: bool = True,
-        read_only: bool = False,
-        durability: str = "full",
-        busy_timeout: float = 10.0,
-        cwd: str | os.PathLike[str] | None = None,
-    ) -> None:
+    @with_arguments_of(Core.__init__)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         # First of all known to `__del__`, so that an interrupt leaves nothing open.
-        self._core = Core(
-            where, scope=scope, source=source, create=create, read_only=read_only,
-            durability=durability, busy_timeout=busy_timeout, cwd=cwd,
-        )  # fmt: skip
+        self._core = Core(*args, **kwargs)
         self._core.start()
         self._queries = Queries(self._core)
 
     @classmethod
-    @checked
-    def open(
-        cls,
-        where: str | os.PathLike[str] | None = None,
-        *,
-        scope: str = "auto",
-        source: str = "sessiondb",
-        create: bool = True,
-        read_only: bool = False,
-        durability: str = "full",
-        busy_timeout: float = 10.0,
-        cwd: str | os.PathLike[str] | None = None,
-    ) -> Self:
+    @with_arguments_of(Core.__init__)
+    def open(cls, *args: Any, **kwargs: Any) -> Self:
         """Open a database, creating it if it is new.
 
         *where* is a path, an SQLite URL or ``:memory:``; without it see
@@ -131,24 +100,7 @@ class Store:
         Raises `NotFoundError` (not here and not *create*), `NotADatabaseError`,
         `SchemaVersionError`, `CorruptionError`, `BusyError`, `StorageError`.
         """
-        return cls(
-            where, scope=scope, source=source, create=create, read_only=read_only,
-            durability=durability, busy_timeout=busy_timeout, cwd=cwd,
-        )  # fmt: skip
-
-    @property
-    def path(self) -> Path | None:
-        """The database file; that of ``:memory:`` is a temporary one, removed by `close`.
-
-        None for a database that is not a file. No engine of this release has one: programs
-        that want the file check it, and others leave `path` alone.
-        """
-        return self._core.path
-
-    @property
-    def location(self) -> Any:
-        """Where the database is and how it was found: a `location.Database`."""
-        return self._core.location
+        return cls(*args, **kwargs)
 
     def close(self) -> None:
         """Close the store; closing twice is fine. Use after it raises `StoreClosedError`."""
@@ -159,11 +111,6 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        core = getattr(self, "_core", None)
-        if core is not None:
-            core.abandon()
 
     # -- writing -------------------------------------------------------------
 
@@ -180,70 +127,22 @@ class Store:
         """Commit a unit again that failed or whose outcome is unknown; what is there is skipped."""
         self._core.commit(unit, durability)
 
-    create_session = _write(Unit.create_session)
-    open_session = _write(Unit.open_session)
-    update_session = _write(Unit.update_session)
-    append = _write(Unit.append)
-    add_part = _write(Unit.add_part)
-    start = _write(Unit.start)
-    settle = _write(Unit.settle)
-    finish = _write(Unit.finish)
-    set_leaf = _write(Unit.set_leaf)
-    truncate = _write(Unit.truncate)
-    set_title = _write(Unit.set_title)
-    set_directory = _write(Unit.set_directory)
-    set_metadata = _write(Unit.set_metadata)
-    set_permission = _write(Unit.set_permission)
-    set_share = _write(Unit.set_share)
-    set_revert = _write(Unit.set_revert)
-    set_todos = _write(Unit.set_todos)
-    set_diffs = _write(Unit.set_diffs)
-    label = _write(Unit.label)
-    archive = _write(Unit.archive)
-    unarchive = _write(Unit.unarchive)
-    add_prompt = _write(Unit.add_prompt)
-    note_used = _write(Unit.note_used)
-    relink = _write(Unit.relink)
-    fork = _write_by_ref(Unit.fork)
-    delete = _write_by_ref(Unit.delete)
-
     # -- reading -------------------------------------------------------------
 
-    session = _read(Queries.session)
-    sessions = _read(Queries.sessions)
-    messages = _read(Queries.messages)
-    message = _read(Queries.message)
-    blob = _read(Queries.blob)
-    tree = _read(Queries.tree)
-    compare = _read(Queries.compare)
-    plan_delete = _read(Queries.plan_delete)
-    freed_bytes = _read(Queries.freed_bytes)
-    context = _read(Queries.context)
-    usage = _read(Queries.usage)
-    search = _read(Queries.search)
-    prompts = _read(Queries.prompts)
-    todos = _read(Queries.todos)
-    diffs = _read(Queries.diffs)
-    labels = _read(Queries.labels)
-    projects = _read(Queries.projects)
-    unfinished = _read(Queries.unfinished)
-    newest_change = _read(Queries.newest_change)
-
     @checked
-    def read_past_damage(self, report: Callable[[ReadableCopy], None]) -> PastDamage:
-        """From now on answer reads that encounter a damaged page from a copy of what can be read.
+    def read_past_damage(self, report: Callable[[str], None]) -> PastDamage:
+        """From now on have reads continue without what cannot be read of a damaged file.
 
-        *report* is called once, with the copy when it is made; a further call
-        changes nothing. Without this such reads raise `CorruptionError`. Nothing is
-        written to the damaged file.
+        *report* gets a line for each thing that is missing; a further call changes
+        nothing. Without this such reads raise `CorruptionError`. Nothing is written to
+        the damaged file.
         """
         from sessiondb.database.damage import PastDamage
 
         core = self._core
-        core.damage = core.damage or PastDamage(
-            core.path, report, read_only=core.read_only
-        )
-        return core.damage
+        if core.readers.past is None:
+            core.readers.past = PastDamage(core.path, report, read_only=core.read_only)
+        return core.readers.past
 
     @checked
     def walk(
@@ -269,7 +168,7 @@ class Store:
         *branches* every message in order of seq. Without *resolve* results stand
         where they are stored: with their call, and not in their own record.
         """
-        found = self._core.read(self._queries.hanging(ref))
+        found = self._core.read(self._queries.session_shell(ref))
         return with_messages(self._core, found, branches=branches, resolve=resolve)
 
     # -- writing over time ---------------------------------------------------
@@ -305,24 +204,13 @@ class Store:
         lease = Lease(self._core, session_key(session), ttl)
         return StreamBlock(self._core, lease, fields)
 
-    def recover(self, session: SessionRef) -> None:
-        """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""
-        from sessiondb.effects.recovery import Recover
-
-        unit = self._core.unit()
-        unit.add(Recover(session_key(session)))
-        self._core.commit(unit)
-
     def reap(self) -> int:
         """Remove the rows of deleted sessions now; return the number of transactions it took."""
-        steps = 0
-        while True:
-            unit, step = self._core.unit(), Reap()
-            unit.add(step)
+        steps = -1  # the last one finds nothing left
+        for unit in reaping(self._core):
             self._core.commit(unit, "normal")
-            if not step.more:
-                return steps
             steps += 1
+        return steps
 
     # -- import --------------------------------------------------------------
 

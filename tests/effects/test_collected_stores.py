@@ -17,7 +17,7 @@ from lines import COMMIT_PATH, Interrupter
 from processes import run, said
 
 from sessiondb import Store, user
-from sessiondb.database.core import close_collected
+from sessiondb.database.lifetime import close_collected
 
 pytestmark = pytest.mark.slow
 

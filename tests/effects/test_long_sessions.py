@@ -146,11 +146,11 @@ def test_the_family_of_a_session_costs_the_same_however_long_it_is(
     def work(path: Path) -> int:
         counted = [0]
         with Store.open(path) as store:
-            connection = store._core.checkout()
+            connection = store._core.readers.checkout()
             connection.set_progress_handler(
                 lambda: counted.__setitem__(0, counted[0] + 1), 10
             )
-            store._core.give_back(connection)
+            store._core.readers.give_back(connection)
             assert store.tree(SESSION).session.id == SESSION
             connection.set_progress_handler(None, 10)
         return counted[0]

@@ -21,9 +21,9 @@ SORTED_BY_HAND = "USE TEMP B-TREE FOR ORDER BY"
 @contextmanager
 def statements(store: Store) -> Iterator[list[str]]:
     """Note every statement that reads run, with its values."""
-    connection, noted = store._core.checkout(), []
+    connection, noted = store._core.readers.checkout(), []
     connection.set_trace_callback(noted.append)
-    store._core.give_back(connection)
+    store._core.readers.give_back(connection)
     yield noted
     connection.set_trace_callback(None)
 
@@ -183,14 +183,14 @@ def test_a_list_behind_many_subagents_costs_what_it_costs_without(
     listed: Store, order: str
 ) -> None:
     def work() -> int:
-        connection, steps = listed._core.checkout(), [0]
+        connection, steps = listed._core.readers.checkout(), [0]
 
         def count() -> int:
             steps[0] += 1
             return 0
 
         connection.set_progress_handler(count, 10)
-        listed._core.give_back(connection)
+        listed._core.readers.give_back(connection)
         assert len(listed.sessions(project=ALL, order=order, limit=50)) == 4
         assert len(listed.sessions(project=".", order=order, limit=50)) == 4
         connection.set_progress_handler(None, 10)
@@ -211,9 +211,9 @@ def test_the_last_messages_cost_the_same_in_a_session_of_any_length(
         with listed.effects() as fx:
             for _ in range(number):
                 fx.append(session, user("x"))
-        connection, steps = listed._core.checkout(), [0]
+        connection, steps = listed._core.readers.checkout(), [0]
         connection.set_progress_handler(lambda: steps.__setitem__(0, steps[0] + 1), 10)
-        listed._core.give_back(connection)
+        listed._core.readers.give_back(connection)
         assert len(listed.messages(session.id, last=20)) == 20
         connection.set_progress_handler(None, 10)
         return steps[0]
@@ -249,9 +249,9 @@ def test_searching_by_rank_costs_the_same_however_many_older_matches_there_are(
         with listed.effects() as fx:
             for _ in range(number):
                 fx.append(session, user("wombat"))
-        connection, steps = listed._core.checkout(), [0]
+        connection, steps = listed._core.readers.checkout(), [0]
         connection.set_progress_handler(lambda: steps.__setitem__(0, steps[0] + 1), 10)
-        listed._core.give_back(connection)
+        listed._core.readers.give_back(connection)
         assert len(listed.search("wombat", order="rank", all_hits=True)) == 20
         connection.set_progress_handler(None, 10)
         return steps[0]

@@ -225,7 +225,7 @@ class Readable:
             with damage.suspended():
                 return self._read_through(session)
         except CorruptionError:
-            if not damage.copy().is_complete(session.id):
+            if not damage.is_complete(session.id):
                 raise
         return self._read_through(session)
 

@@ -19,7 +19,6 @@ from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError
 from sessiondb.hints import command, with_database
 
 if TYPE_CHECKING:
-    from sessiondb.engine.base import ReadableCopy
     from sessiondb.location.database import Database, Scope
     from sessiondb.model import Message, Session
     from sessiondb.store import Store
@@ -166,14 +165,10 @@ def open_store(options: Options, *, writing: bool = False) -> Store:
     return store
 
 
-def _report_damage(options: Options, copy: ReadableCopy) -> None:
-    """Report what is missing from the output that follows; the exit code is 4 then."""
+def _report_damage(options: Options, missing: str) -> None:
+    """Report what is missing from the output; the command exits with 4 then."""
     options.damaged = True
-    lost = ", ".join(f"{number:,} of {table}" for table, number in copy.lost.items())
-    say(
-        "the file is damaged; rows that cannot be read: "
-        f"{lost or 'none, only its indexes'}"
-    )
+    say(f"the file is damaged; {missing}")
 
 
 def terminal() -> str | None:

@@ -13,8 +13,9 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from sessiondb.database.core import Core, read_on
+from sessiondb.database.core import Core
 from sessiondb.database.executor import SerialExecutor
+from sessiondb.database.reading import read_on
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import MissingExtraError

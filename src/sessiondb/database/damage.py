@@ -1,7 +1,9 @@
-"""Reads of a damaged file that continue on a copy of what can be read, where that is wanted.
+"""Reads of a damaged file that continue without what cannot be read, where that is wanted.
 
-A program gets `CorruptionError`. The command line takes the copy instead, says
-what is missing and exits with 4. It is made at the first statement that fails.
+A program gets `CorruptionError`. The command line continues instead, says what is missing
+and exits with 4. Behind a damaged page it reads a copy of the rows that can be read,
+which is made at the first statement that fails. A large value whose row was removed is
+left out where it was.
 """
 
 from __future__ import annotations
@@ -11,45 +13,70 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from sessiondb.database.reading import is_corrupt
 from sessiondb.engine.base import Connection, ReadableCopy, TemporaryPlace
 from sessiondb.engine.default import ENGINE
+from sessiondb.model.damage import GONE
 
 
 class PastDamage:
-    """The copy of one opened database, made when it is first needed; *report* is called with it."""
+    """What is known of the damage of one database; *report* gets a line for each thing missing."""
 
     def __init__(
-        self, path: Path, report: Callable[[ReadableCopy], None], *, read_only: bool
+        self, path: Path, report: Callable[[str], None], *, read_only: bool
     ) -> None:
         self._path, self._report, self._read_only = path, report, read_only
         self._lock = threading.Lock()
         self._temporary: TemporaryPlace | None = None
         self._copy: ReadableCopy | None = None
-        self.active = True
+        #: Sessions of which values are missing, and the names of those that were reported.
+        self._incomplete: set[str] = set()
+        self._reported: set[str] = set()
+        self._active = True
 
     @contextmanager
     def suspended(self) -> Iterator[None]:
         """Let reads raise `CorruptionError` again in a ``with`` block."""
-        self.active = False
+        self._active = False
         try:
             yield
         finally:
-            self.active = True
+            self._active = True
 
-    def copy(self) -> ReadableCopy:
-        """Return the copy; raises `CorruptionError` where nothing can be read."""
+    def helps(self, error: Exception) -> bool:
+        """Return whether a statement that ended with *error* is answered by the copy."""
+        return self._active and is_corrupt(error)
+
+    def leaves_out(self, session_id: str, what: str) -> bool:
+        """Return whether a read continues without a missing value, which is reported once."""
+        self._incomplete.add(session_id)
+        if self._active and what not in self._reported:
+            self._reported.add(what)
+            self._report(f"{what}: {GONE}")
+        return self._active
+
+    def is_complete(self, session_id: str) -> bool:
+        """Return whether all of a session can be read.
+
+        Raises `CorruptionError` where nothing can be read.
+        """
+        if session_id in self._incomplete:
+            return False
+        return self._made().is_complete(session_id)
+
+    def connection(self) -> Connection:
+        """Return the connection to the copy; raises `CorruptionError` where nothing can be read."""
+        return self._made().connection
+
+    def _made(self) -> ReadableCopy:
         with self._lock:
             if self._copy is None:
                 self._temporary = self._temporary or ENGINE.temporary()
                 self._copy = ENGINE.salvage(
                     self._path, self._temporary.path, read_only=self._read_only
                 )
-                self._report(self._copy)
+                self._report(_lost_rows(self._copy))
             return self._copy
-
-    def connection(self) -> Connection:
-        """Return the connection to the copy."""
-        return self.copy().connection
 
     def close(self) -> None:
         """Close and remove the copy, if one was made."""
@@ -57,3 +84,8 @@ class PastDamage:
             self._copy.close()
         if self._temporary is not None:
             self._temporary.remove()
+
+
+def _lost_rows(copy: ReadableCopy) -> str:
+    lost = ", ".join(f"{number:,} of {table}" for table, number in copy.lost.items())
+    return f"rows that cannot be read: {lost or 'none, only its indexes'}"

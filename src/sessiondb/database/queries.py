@@ -71,7 +71,9 @@ class Queries:
             return Filters(**named)
         if isinstance(project, Project):
             return Filters(project_id=project.id, **named)
-        found = yield from self._core.project_of(None if project is HERE else project)
+        found = yield from self._core.worktrees.project_of(
+            None if project is HERE else project
+        )
         return Filters(project_id=found or "", **named)
 
     def session(self, ref: SessionRef, *, terminal: str | None = None) -> Read[Session]:
@@ -361,7 +363,7 @@ class Queries:
         """Return every project that has or had a session here."""
         return (yield from lists.projects(self._base))
 
-    def hanging(self, ref: SessionRef) -> Read[Export]:
+    def session_shell(self, ref: SessionRef) -> Read[Export]:
         """Return a session with everything that belongs to it but its messages."""
         found = yield from self.session(ref)
         known = yield from lists.projects(self._base)

@@ -8,6 +8,7 @@ found twice. Nothing on the path is dropped: what is open is closed in the copy.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,12 +31,14 @@ from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.session import check_chain, free_slug
 from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.tree import links
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, as_list, numbers, p
 from sessiondb.errors import ConflictError
+from sessiondb.model.damage import GONE, damaged, diff_name, message_name, part_name
 from sessiondb.model.handles import LEAF, SessionHandle
 from sessiondb.model.paths import path_to
 from sessiondb.places import stored
-from sessiondb.schema import file_diff, label, message, part, session, todo
+from sessiondb.schema import blob, file_diff, label, message, part, session, todo
 from sessiondb.schema.rows import FILE_DIFF, LABEL, MESSAGE, TODO, columns
 
 _SUFFIX = re.compile(r"(?:^| )\(fork #(\d{1,9})\)$")
@@ -177,6 +180,46 @@ def fork_title(tx: Transaction, root_id: str, title: str) -> str:
     return f"{base} (fork #{max(numbers) + 1})".strip()
 
 
+def _without_value(table: Table, *place: Any) -> Statement:
+    """Return the query for the *place* of a session's first row of which a blob is missing."""
+
+    def build() -> Any:
+        gone = [
+            and_(column.is_not(None), ~exists().where(blob.c.hash == column))
+            for column in table.c
+            if column.name.endswith("_blob")
+        ]
+        ours = table.c.session_id == p("sid")
+        return select(*place).where(ours, or_(*gone)).order_by(*place).limit(1)
+
+    return Statement(build)
+
+
+_LOST_PART = _without_value(part, part.c.seq, part.c.idx)
+_LOST_MESSAGE = _without_value(message, message.c.seq)
+_LOST_DIFF = _without_value(file_diff, file_diff.c.path)
+
+
+def _check_values(tx: Transaction, session_id: str) -> None:
+    """Raise `CorruptionError` if a large value of a session is missing."""
+    if row := tx.one(_LOST_PART, sid=session_id):
+        raise damaged(part_name(session_id, *row), GONE)
+    if row := tx.one(_LOST_MESSAGE, sid=session_id):
+        raise damaged(message_name(session_id, *row), GONE)
+    if row := tx.one(_LOST_DIFF, sid=session_id):
+        raise damaged(diff_name(session_id, *row), GONE)
+
+
+def _copy_rows(tx: Transaction, where: Mapping[str, Any]) -> None:
+    """Copy what belongs to the path of a session."""
+    tx.run(_COPY_MESSAGES, **where, now=tx.now)
+    tx.run(_COPY_PARTS, **where, now=tx.now)
+    tx.forget_rids()
+    tx.run(_COPY_TODOS, sid=where["sid"], new=where["new"])
+    tx.run(_COPY_LABELS, **where)
+    tx.run(_COPY_DIFFS, **where)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Fork:
     """Copy a session up to a message into a new one."""
@@ -211,12 +254,12 @@ class Fork:
             "off": as_list(off),
         }
         self._session_row(tx, leaf)
-        tx.run(_COPY_MESSAGES, **where, now=tx.now)
-        tx.run(_COPY_PARTS, **where, now=tx.now)
-        tx.forget_rids()
-        tx.run(_COPY_TODOS, sid=parent.id, new=self.handle.id)
-        tx.run(_COPY_LABELS, **where)
-        tx.run(_COPY_DIFFS, **where)
+        try:
+            _copy_rows(tx, where)
+        except ENGINE.Error:
+            # Only now: before, it would cost as much as the copies.
+            _check_values(tx, parent.id)
+            raise
         del tx.states[parent.id]
         recount(tx, [self.handle.id])
         derive_model(tx, self.handle.id)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from sqlalchemy import select
 
 from sessiondb import location
-from sessiondb.database.core import read_on
+from sessiondb.database.reading import read_on
 from sessiondb.engine.sql import Statement, p
 from sessiondb.engine.sqlite.admission import open_copy
 from sessiondb.errors import UNREADABLE, CorruptionError, SessionDBError, SourceError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessiondb.database.core import answered
+from sessiondb.database.reading import answered
 from sessiondb.engine.base import Connection
 from sessiondb.repository.sizes import each
 

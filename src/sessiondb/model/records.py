@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from sessiondb.errors import CorruptionError
-from sessiondb.hints import command
+from sessiondb.model.damage import damaged
 
 T = TypeVar("T")
 
@@ -79,11 +78,7 @@ class Part:
         try:
             return None if self.input_json is None else json.loads(self.input_json)
         except (ValueError, RecursionError) as error:
-            why = f"the arguments of part {self.id} are damaged: {error}"
-            hint = (
-                f"{command('check')} lists what is damaged; a backup may have it intact"
-            )
-            raise CorruptionError(why, hint=hint) from error
+            raise damaged(f"the input of part {self.id}", error) from error
 
 
 @dataclass(frozen=True, slots=True)

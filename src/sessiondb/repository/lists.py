@@ -12,10 +12,16 @@ from sessiondb.clock import now_ms
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, p
 from sessiondb.model import FileDiff, Page, Project, Prompt, Session, Todo, Unfinished
+from sessiondb.model.damage import diff_name
 from sessiondb.model.versions import Version, decoded
 from sessiondb.places import absolute
 from sessiondb.repository import Read
-from sessiondb.repository.decode import SELECT_SESSION, listed
+from sessiondb.repository.decode import (
+    SELECT_SESSION,
+    listed,
+    missing_blob,
+    report_lost,
+)
 from sessiondb.repository.sessions import (
     VISIBLE,
     Filters,
@@ -57,6 +63,7 @@ _DIFFS = Statement(
         select(
             file_diff.c.path, file_diff.c.seq, file_diff.c.patch, file_diff.c.additions,
             file_diff.c.deletions, _before.c.data, _after.c.data,
+            missing_blob((file_diff.c.before_blob, _before), (file_diff.c.after_blob, _after)),
         )
         .outerjoin(_before, _before.c.hash == file_diff.c.before_blob)
         .outerjoin(_after, _after.c.hash == file_diff.c.after_blob)
@@ -87,7 +94,9 @@ def todos(session_id: str) -> Read[list[Todo]]:
 def diffs(session_id: str) -> Read[list[FileDiff]]:
     """Return what is known of the files a session changed; nothing is ``[]``."""
     rows = yield _DIFFS, {"sid": session_id}
-    return [FileDiff(*row) for row in rows]
+    names = [diff_name(session_id, path) for path, *_, gone in rows if gone]
+    yield from report_lost(session_id, names)
+    return [FileDiff(*row[:-1]) for row in rows]
 
 
 _BASE = Statement(

@@ -16,7 +16,7 @@ from sqlalchemy import and_, or_, select, text
 from sessiondb.engine.sql import Statement, as_list, by_index, p, texts
 from sessiondb.model import Message, Part
 from sessiondb.repository import Read, Rows
-from sessiondb.repository.decode import SELECT_PART, part_of
+from sessiondb.repository.decode import SELECT_PART, parts_by_seq, report_lost
 from sessiondb.schema import part
 
 _of_calls = and_(
@@ -92,6 +92,15 @@ def _is_bare(item: Part) -> bool:
     return item.type == "tool-result" and item.text is None and bool(item.call_id)
 
 
+def _parts_of(session_id: str, rows: Rows) -> Read[list[tuple[int, Part]]]:
+    """Return parts with the seqs of their messages, in order."""
+    lost: list[str] = []
+    parts = parts_by_seq(sorted(rows, key=itemgetter(0, 1)), session_id, lost)
+    if lost:
+        yield from report_lost(session_id, lost)
+    return [(seq, item) for seq, items in parts.items() for item in items]
+
+
 def with_results(
     session_id: str, messages: list[Message], path: Callable[[], Read[Sequence[int]]]
 ) -> Read[list[Message]]:
@@ -100,6 +109,7 @@ def with_results(
     found = yield _ANY_RESULT, {"sid": session_id}
     if not records and not found:
         return messages
+
     shown = _Shown()
     shown.note(messages)
     results: Rows = []
@@ -108,17 +118,15 @@ def with_results(
         results = yield _RESULTS, wanted
     if elsewhere := shown.bare.difference(shown.calls):
         where = {"sid": session_id, "calls": as_list(sorted(map(str, elsewhere)))}
-        for row in sorted((yield _CALLS, where), key=itemgetter(0, 1)):
-            item = part_of(row, session_id)
-            shown.calls.setdefault(item.call_id, []).append((row[0], item.text))
+        for seq, item in (yield from _parts_of(session_id, (yield _CALLS, where))):
+            shown.calls.setdefault(item.call_id, []).append((seq, item.text))
+
     if results:
         shown.places = {seq: place for place, seq in enumerate((yield from path()))}
-    for row in sorted(results, key=itemgetter(0, 1)):
-        if row[0] in shown.places:
-            item = part_of(row, session_id)
-            shown.results.setdefault(item.call_id, []).append(
-                (shown.places[row[0]], item.text)
-            )
+    live = [row for row in results if row[0] in shown.places]
+    for seq, item in (yield from _parts_of(session_id, live)):
+        place = shown.places[seq]
+        shown.results.setdefault(item.call_id, []).append((place, item.text))
     return [
         replace(m, parts=tuple(shown.part(m.seq, item) for item in m.parts))
         for m in messages

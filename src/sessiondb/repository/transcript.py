@@ -18,6 +18,7 @@ from sessiondb.engine.sql import Statement, as_list, numbers, p
 from sessiondb.errors import InvalidInputError, NotFoundError, abridged
 from sessiondb.hints import command
 from sessiondb.model import Message, bounds
+from sessiondb.model.damage import message_name
 from sessiondb.model.paths import path_to
 from sessiondb.repository import Read
 from sessiondb.repository.decode import (
@@ -25,6 +26,7 @@ from sessiondb.repository.decode import (
     SELECT_PART,
     message_of,
     parts_by_seq,
+    report_lost,
 )
 from sessiondb.repository.results import with_results
 from sessiondb.schema import blob, file_diff, label, message, part, session
@@ -224,12 +226,18 @@ def load(
     wanted = set(path)
     if len(rows) != len(wanted):
         part_rows = [row for row in part_rows if row[0] in wanted]
-    parts = parts_by_seq(part_rows, session_id)
-    found = {
-        row[1]: message_of(row, tuple(parts.get(row[1], ())))
-        for row in rows
-        if row[1] in wanted
-    }
+    lost: list[str] = []
+    parts = parts_by_seq(part_rows, session_id, lost)
+    found: dict[int, Message] = {}
+    for row in rows:
+        seq = row[1]
+        if seq in wanted:
+            found[seq] = message_of(row, tuple(parts.get(seq, ())))
+            if row[-1]:
+                lost.append(message_name(session_id, seq))
+    if lost:
+        yield from report_lost(session_id, lost)
+
     messages = [found[seq] for seq in path if seq in found]
     if resolve:
         whole = None if live is None else list(live)

@@ -1,4 +1,4 @@
-"""Git's facts about the worktrees that this process reads and writes from.
+"""The worktrees that a store is used from: where a directory belongs, and git's facts of it.
 
 A process of git is started only for a worktree whose first commit the database
 does not know, and again only after the files of its repository have changed.
@@ -6,19 +6,21 @@ does not know, and again only after the files of its repository have changed.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
 
 from sqlalchemy import select
 
-from sessiondb import location
+from sessiondb import codec, location
 from sessiondb.effects.project import SAME_REPOSITORY, Place, moved_project
 from sessiondb.effects.unit import Unit
 from sessiondb.engine.sql import Statement, p
-from sessiondb.errors import SessionDBError
-from sessiondb.places import stored
+from sessiondb.errors import InvalidInputError, SessionDBError, abridged
+from sessiondb.places import named, stored
 from sessiondb.repository import Read
+from sessiondb.repository.sessions import project_at
 from sessiondb.schema import project, project_directory
 
 #: Seconds after which a write looks again whether the current worktree has changed.
@@ -55,13 +57,52 @@ _WITH_REMOTE = Statement(
 _Facts = tuple[str | None, str | None]
 
 
-class Facts:
-    """Remote and first commit of worktrees, by root."""
+class Worktrees:
+    """The places of directories, and the remote and first commit of worktrees, by root.
 
-    def __init__(self, base: str | None, read: Callable[[Read[Any]], Any]) -> None:
-        self._base, self._read = base, read
+    *base* is the folder that a project-local database belongs to, *cwd* the directory
+    that counts as the current one (None: that of the process).
+    """
+
+    def __init__(
+        self,
+        base: str | None,
+        cwd: str | os.PathLike[str] | None,
+        read: Callable[[Read[Any]], Any],
+    ) -> None:
+        self._base, self._cwd, self._read = base, cwd, read
         self._of: dict[str, tuple[object, _Facts]] = {}
         self._look_again = 0.0
+
+    def locate(self, directory: str | None) -> Place:
+        """Return the place of a directory (default: the current one).
+
+        Raises `InvalidInputError` for what is not the path of one.
+        """
+        here = directory if directory is not None else (self._cwd or ".")
+        path = os.fspath(here) if isinstance(here, str | os.PathLike) else None
+        if not isinstance(path, str):
+            raise InvalidInputError(f"a directory is a path, not {abridged(here)}")
+        if codec.readable(path)[1]:
+            raise InvalidInputError(
+                f"a directory must be valid Unicode, without NUL: {abridged(path)}"
+            )
+        found = location.project_at(path)
+        # The current directory may have a name of any bytes.
+        return Place(
+            named(found.root), named(found.directory), named(found.checkout), found.kind,
+            found.vcs, complete=False,
+        )  # fmt: skip
+
+    def project_of(self, directory: Any) -> Read[str | None]:
+        """Return the id of the project of a directory; None if this database knows none.
+
+        A folder that moved shows the project that the next write from it adopts.
+        """
+        place = self.locate(directory)
+        roots = (place.root, place.checkout, place.directory)
+        found = yield from project_at(tuple(stored(root, self._base) for root in roots))
+        return found or (yield from self._moved_here(place))
 
     def is_due(self, unit: Unit) -> bool:
         """Return, once in `LOOK_AGAIN` seconds, whether to look after *unit* at the worktree.
@@ -75,18 +116,17 @@ class Facts:
         self._look_again = now + LOOK_AGAIN
         return True
 
-    def stale(self, locate: Callable[[None], Place]) -> Place | None:
+    def stale(self) -> Place | None:
         """Return the current worktree if what is known of its project may be out of date."""
         try:
-            place = locate(None)
-        except (
-            SessionDBError
-        ):  # the current directory is gone, or has no name in Unicode
+            place = self.locate(None)
+        except SessionDBError:
+            # The current directory is gone, or has no name in Unicode.
             return None
-        refresh = (
-            place.vcs is not None and not self._is_fresh(place) and self._known(place)
-        )
-        return place if refresh else None
+
+        if place.vcs is None or self._is_fresh(place) or not self._known(place):
+            return None
+        return place
 
     def complete(self, unit: Unit) -> None:
         """Fill in the facts of every place of a unit; before any lock is taken."""
@@ -101,18 +141,17 @@ class Facts:
             not place.complete and not self._is_fresh(place) for place in unit.places
         )
 
-    def moved_here(self, place: Place) -> Read[str | None]:
+    def _moved_here(self, place: Place) -> Read[str | None]:
         """Return the project that a write from *place* would adopt; None if it is known, or new."""
         if place.vcs is None:
             return None
         remote = location.remote_of(place.root)
         rows = yield _WITH_REMOTE, {"remote": remote}
-        commits = {commit for commit, _, _ in rows}
-        gone = {
-            c
-            for c in commits
-            if moved_project([r[1:] for r in rows if r[0] == c], self._base)
-        }
+        worktrees: dict[str, list[Any]] = {}
+        for commit, *worktree in rows:
+            worktrees.setdefault(commit, []).append(worktree)
+        gone = {c for c, of in worktrees.items() if moved_project(of, self._base)}
+
         # Only now is it worth a process.
         root_commit = location.root_commit_of(place.root) if gone else None
         if root_commit not in gone:
@@ -132,10 +171,10 @@ class Facts:
         stamp = location.stamp_of(place.root)
         known = self._of.get(place.root)
         if known is None or known[0] != stamp:
-            known = self._of[place.root] = (stamp, self._ask(place))
+            known = self._of[place.root] = (stamp, self._look(place))
         return known[1]
 
-    def _ask(self, place: Place) -> _Facts:
+    def _look(self, place: Place) -> _Facts:
         rows = self._known(place)
         known = bool(rows) and rows[0][0] is not None
         commit = None if known else location.root_commit_of(place.root)

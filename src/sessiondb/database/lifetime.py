@@ -1,0 +1,48 @@
+"""The databases that are open in this process: when they pause, and who closes them.
+
+A store that is never closed is closed at the end of the process, or soon after it was
+collected; before a fork(2) its idle connections are closed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING
+
+from sessiondb.writer.thread import in_worker
+
+if TYPE_CHECKING:
+    from sessiondb.database.core import Core
+
+OPEN: weakref.WeakSet[Core] = weakref.WeakSet()
+#: Those whose stores were collected, to be closed by `close_collected`.
+COLLECTED: deque[Core] = deque()
+
+
+def close_collected() -> None:
+    """Close the stores that were collected; where no lock is held.
+
+    Each of our threads closes its own store only: two that close each other's would
+    wait for each other. Any other thread waits for them, so that it finds none open.
+    """
+    for core in list(COLLECTED):
+        if core.service.running and in_worker():
+            continue
+        core.close_now()
+
+
+def _close_all() -> None:
+    for core in list(OPEN):
+        core.close()
+
+
+def _before_fork() -> None:
+    for core in list(OPEN):
+        core.pause()
+
+
+atexit.register(_close_all)
+os.register_at_fork(before=_before_fork, after_in_child=COLLECTED.clear)

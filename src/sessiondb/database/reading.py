@@ -1,0 +1,137 @@
+"""Reads, run in this thread: the statements of one see one snapshot.
+
+A read is a generator that yields statements and receives rows (see `repository`). Its
+connection belongs to it alone until it ends.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sessiondb.engine.base import Connection
+from sessiondb.engine.default import ENGINE
+from sessiondb.errors import CorruptionError, InvalidInputError
+from sessiondb.model.damage import GONE, damaged
+from sessiondb.repository import Read
+from sessiondb.repository.decode import LOST
+
+if TYPE_CHECKING:
+    from sessiondb.database.damage import PastDamage
+
+T = TypeVar("T")
+#: Reader connections that are kept for the next read of some thread.
+MAX_IDLE = 4
+
+
+def answered(
+    connection: Connection, query: Read[T], past: PastDamage | None = None
+) -> T:
+    """Run a read in the transaction that *connection* is in; raises `Engine.Error`.
+
+    With *past*, the statement that encounters a damaged page and all after it are
+    answered by the copy, and values that are missing are left out.
+    """
+    rows: Any = None
+    source = connection
+    while True:
+        try:
+            statement, params = query.send(rows)
+        except StopIteration as done:
+            value: T = done.value
+            return value
+        if statement is LOST:
+            rows = _without(past, **params)
+            continue
+
+        sql, bound = statement.bind(params)
+        try:
+            rows = source.execute(sql, bound).fetchall()
+        except ENGINE.Error as error:
+            if past is None or source is not connection or not past.helps(error):
+                raise
+            # For the rest of the read, too: its statements must agree on what there is.
+            source = past.connection()
+            rows = source.execute(sql, bound).fetchall()
+
+
+def _without(past: PastDamage | None, session_id: str, what: str) -> list[Any]:
+    """Return no rows where a read may continue without a value; raises `CorruptionError`."""
+    if past is None or not past.leaves_out(session_id, what):
+        raise damaged(what, GONE)
+    return []
+
+
+def read_on(
+    connection: Connection, query: Read[T], past: PastDamage | None = None
+) -> T:
+    """Run a read in one snapshot and return its value; raises the errors of `translate`."""
+    try:
+        connection.execute(ENGINE.begin_read)
+        return answered(connection, query, past)
+    except ENGINE.Error as error:
+        raise ENGINE.translate(error) from error
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise InvalidInputError(
+            f"not a value that can be stored here: {error}"
+        ) from error
+    finally:
+        # Not COMMIT, which fails once more on a damaged file.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+class IdleReaders:
+    """The reader connections of one store, lent to one read at a time.
+
+    *check* is called before each read, *connect* makes a connection where none is idle.
+    """
+
+    def __init__(
+        self, check: Callable[[], None], connect: Callable[[], Connection]
+    ) -> None:
+        self._check, self._connect = check, connect
+        self._idle: deque[Connection] = deque()
+        #: Where reads continue behind damage; None: they raise.
+        self.past: PastDamage | None = None
+        self.closed = False
+
+    def checkout(self) -> Connection:
+        """Return a reader for the caller alone; hand it to `give_back`."""
+        self._check()
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def give_back(self, connection: Connection) -> None:
+        """Keep a reader for the next caller."""
+        if len(self._idle) < MAX_IDLE:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        # After, not before: a thread that closes the store now would not see it.
+        if self.closed:
+            self.pause()
+
+    def read(self, query: Read[T]) -> T:
+        """Run a read in one snapshot and return its value."""
+        connection = self.checkout()
+        try:
+            return read_on(connection, query, self.past)
+        finally:
+            self.give_back(connection)
+
+    def pause(self) -> None:
+        """Close the idle readers; the next read opens one."""
+        while self._idle:
+            try:
+                self._idle.pop().close()
+            except IndexError:  # another thread was faster
+                return
+
+
+def is_corrupt(error: Exception) -> bool:
+    """Return whether an error of the driver says that the file is damaged."""
+    return isinstance(ENGINE.translate(error), CorruptionError)

@@ -1,0 +1,53 @@
+"""The callbacks of one store, each called for every commit of this process."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+from sessiondb.model import Change
+from sessiondb.writer.callbacks import Callback, Notifier, Subscription
+from sessiondb.writer.job import Sink
+
+#: Has a subscription called where its owner wants it; never waits.
+Deliver = Callable[[Subscription, int, list[Change]], None]
+
+
+class Subscriptions:
+    """What one store added to the sinks of its writer, to be taken out when it closes."""
+
+    def __init__(self, of_writer: list[Sink]) -> None:
+        self._of_writer = of_writer
+        self._own: list[Sink] = []
+        self._notifier = Notifier()
+
+    def add(
+        self, callback: Callback, deliver: Deliver | None = None
+    ) -> Callable[[], None]:
+        """Have *callback* called for every commit, by *deliver*; return what ends it.
+
+        The default is a thread of this store. Raises `BusyError` if that cannot be started.
+        """
+        if deliver is None:
+            self._notifier.check()
+        run = deliver or self._notifier.deliver
+        subscription = Subscription(callback)
+
+        def sink(serial: int, changes: list[Change]) -> None:
+            run(subscription, serial, changes)
+
+        self._own.append(sink)
+        self._of_writer.append(sink)
+        return lambda: self._remove(sink)
+
+    def _remove(self, sink: Sink) -> None:
+        """End a subscription; from any thread, and again without effect."""
+        for sinks in (self._own, self._of_writer):
+            with contextlib.suppress(ValueError):
+                sinks.remove(sink)
+
+    def end(self, *, wait: bool) -> None:
+        """End all; with *wait* once the last callback has returned."""
+        for sink in list(self._own):
+            self._remove(sink)
+        self._notifier.stop(wait=wait)

@@ -1,0 +1,37 @@
+"""Stored values that cannot be read: how an error names them, and what helps."""
+
+from __future__ import annotations
+
+from sessiondb.errors import CorruptionError, abridged
+from sessiondb.hints import command
+
+#: Why a value of 1 KB or more cannot be read: its row of ``blob`` was removed.
+GONE = "a large value of it is not in the file any more"
+
+
+def session_name(session_id: str) -> str:
+    """Return how an error names a session."""
+    return f"session {session_id}"
+
+
+def message_name(session_id: str, seq: int) -> str:
+    """Return how an error names a message."""
+    return f"message {seq} of session {session_id}"
+
+
+def part_name(session_id: str, seq: int, idx: int) -> str:
+    """Return how an error names a part."""
+    return f"part {idx} of message {seq} of session {session_id}"
+
+
+def diff_name(session_id: str, path: str) -> str:
+    """Return how an error names what is known of a changed file."""
+    return f"the diff of {abridged(path)} of session {session_id}"
+
+
+def damaged(what: str, why: object) -> CorruptionError:
+    """Return the error of *what* is stored and cannot be read."""
+    return CorruptionError(
+        f"{what} is damaged: {why}",
+        hint=f"{command('check')} lists what is damaged; a backup may have it intact",
+    )
