@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from opencode2_store import asked, session2, sqlite2_store
 from opencode_reading import read
 from opencode_store import (
     PROJECT,
@@ -172,6 +173,35 @@ def test_a_database_tells_of_its_projects_too(store: Store, tmp_path: Path) -> N
     assert (project.name, project.time_created) == ("The Shop", T0 - 5000)
     assert (project.time_initialized, project.permission) == (T0 - 4000, APPROVED)
     assert project.metadata["opencode"]["icon"] == {"color": "pink"}
+
+
+def test_approvals_of_version_2_belong_to_their_project(
+    store: Store, tmp_path: Path
+) -> None:
+    path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(1, "Hello")))
+    with closing(sqlite3.connect(path)) as db, db:
+        columns = "id text, project_id text, action text, resource text"
+        db.execute(f"CREATE TABLE permission ({columns})")
+        rows = [("2", PROJECT, "edit", "*"), ("1", PROJECT, "bash", "git *")]
+        db.executemany("INSERT INTO permission VALUES (?, ?, ?, ?)", rows)
+    brought_in(store, path)
+    (project,) = store.projects()
+    assert project.permission == [
+        {"action": "bash", "resource": "git *", "effect": "allow"},
+        {"action": "edit", "resource": "*", "effect": "allow"},
+    ]
+    (found,) = store.sessions(project=ALL)
+    into_folder(tmp_path / "out", store.export(found.id))
+    written = files(tmp_path / "out" / "storage")[f"permission/{PROJECT}.json"]
+    assert written[0] == {"permission": "bash", "pattern": "git *", "action": "allow"}
+
+
+@pytest.mark.parametrize("folder", ["share", "session_share"])
+def test_a_share_without_its_session_is_a_problem(tree: Path, folder: str) -> None:
+    put(tree / folder / "ses_0009.json", SHARE)
+    _, (problem,) = read(tree)
+    assert Path(problem.source) == tree / folder / "ses_0009.json"
+    assert problem.why == "a share of session 'ses_0009', which does not exist"
 
 
 def change(root: Path, name: str) -> Path:

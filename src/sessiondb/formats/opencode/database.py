@@ -205,12 +205,31 @@ class Database:
 
     @cached_property
     def _approved(self) -> dict[Any, Any]:
-        """The permissions given in each project, by its id; version 2 keeps them elsewhere."""
-        found: dict[Any, Any] = {}
+        """The permissions given in each project, by its id."""
         if self.has("permission", "project_id", "data"):
-            for name, data in self.rows("SELECT project_id, data FROM permission"):
-                with contextlib.suppress(OddRecordError):
-                    found[name] = load(_encoded(str(data)))
+            return self._approved_documents()
+        if self.has("permission", "project_id", "action", "resource"):
+            return self._approved_rows()
+        return {}
+
+    def _approved_documents(self) -> dict[Any, Any]:
+        """Version 1.x: the rules of a project are one document."""
+        found: dict[Any, Any] = {}
+        for name, data in self.rows("SELECT project_id, data FROM permission"):
+            with contextlib.suppress(OddRecordError):
+                found[name] = load(_encoded(str(data)))
+        return found
+
+    def _approved_rows(self) -> dict[Any, Any]:
+        """Version 2: a row for each approval that was given for always."""
+        found: dict[Any, Any] = {}
+        statement = (
+            "SELECT project_id, action, resource FROM permission"
+            " ORDER BY project_id, action, resource"
+        )
+        for name, action, resource in self.rows(statement):
+            rule = {"action": action, "resource": resource, "effect": "allow"}
+            found.setdefault(name, []).append(rule)
         return found
 
     # -- changes and damage ---------------------------------------------------

@@ -126,20 +126,24 @@ class OpenCodeWriter(Conversion):
         None if there are none, or if they are not OpenCode's: that is a loss.
         """
         permission = self.session.permission
-        if not permission:
-            return [] if permission == [] else None
-
-        rules = list(map(_rule_values, as_list(permission)))
-        if not rules or [] in rules:
+        rules = translated(permission, fields)
+        if rules is None and permission:
             self.lose("its permissions")
-            return None
-        return [dict(zip(fields, rule, strict=True)) for rule in rules]
+        return rules
 
     def revert(self) -> Record | None:
         """Return the revert of the session; None without a message."""
         revert = as_object(self.session.revert)
         known = {key: revert[key] for key in self.REVERT if text(revert.get(key))}
         return known if "messageID" in known else None
+
+
+def translated(permission: Any, fields: Sequence[str]) -> list[Record] | None:
+    """Return rules of either generation with these *fields*; None if they are not rules."""
+    rules = list(map(_rule_values, as_list(permission)))
+    if [] in rules or not isinstance(permission, list):
+        return None
+    return [dict(zip(fields, rule, strict=True)) for rule in rules]
 
 
 def _rule_values(rule: Any) -> list[Any]:

@@ -280,7 +280,7 @@ class Tree:
     # -- what belongs to nothing ----------------------------------------------
 
     def orphans(self) -> Iterator[Problem]:
-        """Messages without their session, parts without their message."""
+        """Messages and shares without their session, parts without their message."""
         known = len(self._problems)
         folders = self._folders(self.path / "message")
         for folder in folders:
@@ -288,6 +288,11 @@ class Tree:
                 yield missing(folder, "messages", "session", folder.name)
 
         yield from self._orphaned_parts(folders)
+        # What lost its session is read nowhere else, and a share holds a secret.
+        for kind in self._layout.shares:
+            for name, file in self._files(self.path / kind).items():
+                if name not in self._sessions:
+                    yield missing(file.path, "a share", "session", name)
         yield from self._problems[known:]
 
     def _orphaned_parts(self, message_folders: list[Path]) -> Iterator[Problem]:

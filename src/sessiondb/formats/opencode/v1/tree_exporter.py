@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sessiondb.formats.kit.conversion import json_text
+from sessiondb.formats.kit.fields import as_list, as_object
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.opencode.exporter import printable
 from sessiondb.formats.opencode.ids import SOURCE
@@ -15,7 +16,7 @@ from sessiondb.formats.opencode.sidefiles import SHARES
 from sessiondb.formats.opencode.v1.drafts import todo_record
 from sessiondb.formats.opencode.v1.records import session_diff
 from sessiondb.formats.opencode.v1.writer import WriterV1
-from sessiondb.formats.opencode.writing import COMPLETE_OUTPUT
+from sessiondb.formats.opencode.writing import COMPLETE_OUTPUT, RULE_V1, translated
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss, Message
 
@@ -59,8 +60,16 @@ def _project_files(
 
     record = project_record(export.project, SOURCE, info["projectID"])
     yield _file("project", name, value=record)
-    if export.project.permission is not None:
-        yield _file("permission", name, value=export.project.permission)
+    permission = export.project.permission
+    if permission is not None:
+        yield _file("permission", name, value=_rules_of_1x(permission))
+
+
+def _rules_of_1x(permission: Any) -> Any:
+    """Return permissions with the rules of 2 translated; others stay as they are."""
+    is_second = any("resource" in as_object(rule) for rule in as_list(permission))
+    rules = translated(permission, RULE_V1) if is_second else None
+    return permission if rules is None else rules
 
 
 def _session_files(document: dict[str, Any]) -> Iterator[Document]:
