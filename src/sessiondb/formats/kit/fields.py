@@ -43,7 +43,7 @@ def text(value: Any) -> TypeGuard[str]:
 
 def clean_text(value: Any) -> TypeGuard[str]:
     """A string that every column holds exactly: no NUL, no lone surrogate."""
-    return type(value) is str and readable(value) is value
+    return type(value) is str and readable(value) == value
 
 
 def clean_name(value: Any) -> TypeGuard[str]:
@@ -164,18 +164,14 @@ def columns_of(shape: Shape) -> Iterator[str]:
 
 
 def readable(value: str) -> str:
-    """Return *value* with NUL as U+2400 and lone surrogates as U+FFFD.
-
-    The same object is returned if it contains neither.
-    """
+    """Return *value* with NUL as U+2400 and lone surrogates as U+FFFD."""
+    # A look for a NUL is cheaper than a call that replaces none.
     shown = value.replace("\0", "\u2400") if "\0" in value else value
     if shown.isascii():
         return shown
-
     # UTF-16 joins the two halves of a pair that was escaped apart.
     raw = shown.encode("utf-16-le", "surrogatepass")
-    clean = raw.decode("utf-16-le", "replace")
-    return shown if clean == shown else clean
+    return raw.decode("utf-16-le", "replace")
 
 
 # -- tables ------------------------------------------------------------------

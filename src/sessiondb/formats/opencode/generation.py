@@ -9,7 +9,7 @@ from sessiondb.formats.kit.conversion import is_json, is_native
 from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.opencode.ids import SOURCE
 from sessiondb.formats.opencode.keys import GENERATION, OUTPUT_FILE
-from sessiondb.formats.opencode.v2.drafts import TYPES
+from sessiondb.formats.opencode.v2.fields import EVENTS
 from sessiondb.model import Message, Part, Session
 
 
@@ -25,19 +25,22 @@ def generation(session: Session, messages: Iterable[Message]) -> int:
 
 def _generation_of(message: Message) -> int:
     """Return which generation a message has the fields of; 0 if that is not certain."""
-    data = message.data
     if is_native(message.id):
         return 0
-    if message.role == "event":
-        return 2 if data.get("type") in TYPES else 0
+    data = message.data
+    if message.role == "event" and data.get("type") in EVENTS:
+        return 2
     if message.role != "assistant":
         return 0
 
-    if "cwd" in as_object(data.get("path")) and "mode" in data:
+    if "mode" in data and "cwd" in as_object(data.get("path")):
         return 1
-    was_streamed = "streamed" in as_object(data.get("time"))
-    has_snapshots = isinstance(data.get("snapshot"), dict)
-    return 2 if was_streamed or has_snapshots or "rawFinish" in data else 0
+    marks_of_2 = (
+        "streamed" in as_object(data.get("time")),
+        "rawFinish" in data,
+        isinstance(data.get("snapshot"), dict),
+    )
+    return 2 if any(marks_of_2) else 0
 
 
 def details_of(part: Part) -> dict[str, Any]:

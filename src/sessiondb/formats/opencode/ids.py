@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from sessiondb.formats.kit.conversion import Names, is_from, is_native
+from sessiondb.formats.kit.fields import as_object
 from sessiondb.model import Message, Session
 
 #: The name of the source.
@@ -48,16 +49,17 @@ def unwrapped(ids: list[str]) -> list[str]:
     if len(ids) < 2:
         return ids
     first, last = _clock(ids[0]), _clock(ids[-1])
-    if first is None or last is None or last - first < _HALF:
+    if first < 0 or last - first < _HALF:
         return ids
 
-    late = next(i for i, name in enumerate(ids) if (_clock(name) or 0) >= _HALF)
+    late = next(place for place, name in enumerate(ids) if _clock(name) >= _HALF)
     return ids[late:] + ids[:late]
 
 
-def _clock(name: str) -> int | None:
+def _clock(name: str) -> int:
+    """Return the clock of an id, -1 for an id of another make."""
     match = _CLOCK.match(name)
-    return None if match is None else int(match[1], 16)
+    return int(match[1], 16) if match else -1
 
 
 def own_id(session: Session) -> str:
@@ -79,9 +81,9 @@ class OpenCodeNames(Names):
     def choose(self, message: Message) -> str:
         """Return the message's own id if OpenCode can have it from no other session."""
         name = message.id
-        is_ours = is_native(name) and not message.inherited
-        is_theirs = self._is_theirs and name.startswith("msg_")
-        if is_ours or is_theirs:
+        if self._is_theirs and name.startswith("msg_"):
+            return name
+        if is_native(name) and not message.inherited:
             return name
         return minted("msg_", message.time_created, message.seq, self.session, name)
 
@@ -89,8 +91,8 @@ class OpenCodeNames(Names):
         """Name, in the record of the session, its parent and the message of a revert."""
         if self.parent is not None:
             info["parentID"] = self.parent
-        revert = info.get("revert")
-        if isinstance(revert, dict) and "messageID" in revert:
+        revert = as_object(info.get("revert"))
+        if "messageID" in revert:
             info["revert"] = {**revert, "messageID": self.of(revert["messageID"])}
 
 

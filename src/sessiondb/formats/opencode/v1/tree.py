@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import fitting, integer, within
+from sessiondb.formats.kit.fields import within
 from sessiondb.formats.kit.files import entries, is_folder, read_file, stamp, unreadable
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
 from sessiondb.formats.opencode.ids import unwrapped
@@ -319,8 +319,8 @@ def _names_in(folders: list[Path]) -> set[str] | None:
 
 
 def _created(info: dict[str, Any]) -> int | None:
-    time: int | None = fitting(within(info, "time", "created"), integer)
-    return time
+    time = within(info, "time", "created")
+    return time if type(time) is int else None
 
 
 def _in_order(files: dict[str, _File]) -> list[_File]:

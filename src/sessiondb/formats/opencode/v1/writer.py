@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 from sessiondb.formats.content import error_text
 from sessiondb.formats.kit.conversion import (
@@ -76,21 +76,29 @@ class WriterV1(OpenCodeWriter):
         entry = self._exact(message) if self.is_exact else None
         if entry is not None:
             return [entry]
-
-        if message.role == "assistant":
-            return [self._answer(message, index)]
-        if message.kind == "compaction":
+        if message.kind == "compaction" and message.role != "assistant":
             return self._compaction(message, index)
-        if message.role == "user":
-            return [self._prompt(message, index, parts_of(self, message))]
-        if message.role == "system" or message.kind in SAID_FOR_USER:
-            self.lose(f"role {message.role}: it became a synthetic prompt", message)
-            said = {"type": "text", "text": text_of(message), "synthetic": True}
-            return [self._prompt(message, index, [said])]
+        return self._BY_ROLE[message.role](self, message, index)
 
-        if message.role == "tool":
-            self.lose_results(message)
-        elif message.kind not in SILENT:
+    def _user(self, message: Message, index: int) -> list[Entry]:
+        return [self._prompt(message, index, parts_of(self, message))]
+
+    def _assistant(self, message: Message, index: int) -> list[Entry]:
+        return [self._answer(message, index)]
+
+    def _system(self, message: Message, index: int) -> list[Entry]:
+        self.lose(f"role {message.role}: it became a synthetic prompt", message)
+        said = {"type": "text", "text": text_of(message), "synthetic": True}
+        return [self._prompt(message, index, [said])]
+
+    def _tool(self, message: Message, _: int) -> list[Entry]:
+        self.lose_results(message)
+        return []
+
+    def _event(self, message: Message, index: int) -> list[Entry]:
+        if message.kind in SAID_FOR_USER:
+            return self._system(message, index)
+        if message.kind not in SILENT:
             self.lose(f"event {message.kind}", message)
         return []
 
@@ -191,6 +199,14 @@ class WriterV1(OpenCodeWriter):
             "role": role,
             "time": {"created": time},
         }
+
+    _BY_ROLE: ClassVar = {
+        "user": _user,
+        "assistant": _assistant,
+        "system": _system,
+        "tool": _tool,
+        "event": _event,
+    }
 
     # -- the session ---------------------------------------------------------
 

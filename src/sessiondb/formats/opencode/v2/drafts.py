@@ -18,6 +18,7 @@ from sessiondb.formats.kit.fields import (
     as_object,
     check_storable,
     clean_text,
+    is_object,
     take,
     text,
     time,
@@ -56,20 +57,15 @@ def message_draft(
 
     Raises `OddRecordError` for a record that cannot be stored.
     """
-    found: Found = {"role": "event", "kind": kind}
+    found: Found = {"id": message_id, "role": kind}
+    if kind not in fields.SPEECH:
+        found.update(role="event", kind=fields.KIND.get(kind, kind))
+        record["type"] = kind
+
     found.update(take(record, fields.MESSAGE.get(kind, fields.OTHER)))
     found.setdefault("time_created", time_created)
-    counts = take(record, fields.USAGE) if kind in fields.COUNTED else {}
-    if counts:
-        found["tokens"] = Tokens(**counts)
-
-    make = _MAKERS.get(kind)
-    parts = make(record, found) if make else []
-
-    if found["role"] == "event":
-        record["type"] = kind
-    if kind == "user":
-        found["turn_id"] = message_id
+    parts = _MAKERS.get(kind, _nothing)(record, found)
+    # Only answers, and what still runs, end later than they begin.
     if kind != "assistant" and record.get("status") != "running":
         found.setdefault("time_completed", found["time_created"])
 
@@ -78,7 +74,7 @@ def message_draft(
         check_storable(part["data"])
         part["id"] = part_id(message_id, index)
     drafts = tuple(PartDraft(**part) for part in parts)
-    return MessageDraft(**found, id=message_id, parts=drafts, data=record)
+    return MessageDraft(**found, parts=drafts, data=record)
 
 
 def part_id(message_id: str, index: int) -> str:
@@ -95,12 +91,12 @@ def part_id(message_id: str, index: int) -> str:
 
 
 def _user(record: dict[str, Any], found: Found) -> list[Found]:
-    found.update(role="user", kind=None)
-    parts = _text(record)
+    found["turn_id"] = found["id"]
+    parts = _said(record, found)
     for kind, key in fields.LISTS.items():
         items = as_list(record.get(key))
         # A list with anything odd in it stays in the record, complete.
-        if items and all(type(item) is dict for item in items):
+        if items and all(map(is_object, items)):
             del record[key]
             parts += [{"type": kind, "data": _attached(item)} for item in items]
     return parts
@@ -128,33 +124,38 @@ def _decoded(encoded: Any) -> bytes | None:
     return content if base64.b64encode(content).decode() == encoded else None
 
 
-def _system(record: dict[str, Any], found: Found) -> list[Found]:
-    found.update(role="system", kind=None)
-    return _text(record)
+def _said(record: dict[str, Any], found: Found) -> list[Found]:  # noqa: ARG001 - as the others
+    return _text(record, "text")
 
 
-def _said_for_user(record: dict[str, Any], found: Found) -> list[Found]:
-    found["kind"] = "custom_message"
-    return _text(record)
+def _nothing(record: dict[str, Any], found: Found) -> list[Found]:  # noqa: ARG001 - as the others
+    return []
 
 
-def _text(record: dict[str, Any], key: str = "text", **data: Any) -> list[Found]:
+def _text(record: dict[str, Any], key: str, **data: Any) -> list[Found]:
     if not text(record.get(key)):
         return []
     return [{"type": "text", "text": record.pop(key), "data": data}]
 
 
+def _take_counts(record: dict[str, Any], found: Found) -> None:
+    counts = take(record, fields.USAGE)
+    if counts:
+        found["tokens"] = Tokens(**counts)
+
+
 def _assistant(record: dict[str, Any], found: Found) -> list[Found]:
-    found.update(role="assistant", kind=None)
+    _take_counts(record, found)
     if within(found.get("error"), "type") == "aborted":
         found["finish"] = "cancelled"
     else:
         found["finish"] = take_finish(record)
 
+    # A list with anything odd in it stays in the record, complete.
     content = record.get("content")
     if type(content) is not list or not all(map(_is_piece, content)):
         return []
-    return [_piece(item) for item in record.pop("content")]
+    return list(map(_piece, record.pop("content")))
 
 
 def _is_piece(item: Any) -> bool:
@@ -212,7 +213,7 @@ def _take_error(state: dict[str, Any], found: Found) -> None:
 def _take_result(state: dict[str, Any], found: Found) -> None:
     """Join the texts of a result; if there are other pieces, their order is kept."""
     content = as_list(state.get("content"))
-    texts = [item["text"] for item in content if _is_text(item)]
+    texts = [item["text"] for item in filter(_is_text, content)]
     if not texts:
         return
 
@@ -251,15 +252,16 @@ def _shell(record: dict[str, Any], found: Found) -> list[Found]:
 
 
 def _compaction(record: dict[str, Any], found: Found) -> list[Found]:
+    _take_counts(record, found)
     status = record.get("status")
     if status != "completed":
         found["kind"] = "compaction_failed" if status == "failed" else "custom"
         return []
 
-    parts = _text(record, "summary")
-    if record.get("recent"):
-        parts += _text(record, "recent", **{RECENT: True})
-    return parts
+    summary = _text(record, "summary")
+    if not record.get("recent"):
+        return summary
+    return summary + _text(record, "recent", **{RECENT: True})
 
 
 def _idle(record: dict[str, Any], found: Found) -> list[Found]:
@@ -267,26 +269,14 @@ def _idle(record: dict[str, Any], found: Found) -> list[Found]:
     return []
 
 
-def _event(kind: str) -> Maker:
-    def make(_: dict[str, Any], found: Found) -> list[Found]:
-        found["kind"] = kind
-        return []
-
-    return make
-
-
 Maker = Callable[[dict[str, Any], Found], list[Found]]
 _MAKERS: dict[str, Maker] = {
     "user": _user,
     "assistant": _assistant,
-    "system": _system,
-    "synthetic": _said_for_user,
-    "skill": _said_for_user,
+    "system": _said,
+    "synthetic": _said,
+    "skill": _said,
     "shell": _shell,
     "compaction": _compaction,
-    "agent-switched": _event("mode_change"),
-    "model-switched": _event("model_change"),
     "idle": _idle,
 }
-#: The types of records that are events here.
-TYPES = frozenset(_MAKERS) - {"user", "assistant", "system"} | {"location-switched"}

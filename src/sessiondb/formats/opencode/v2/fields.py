@@ -64,9 +64,20 @@ MESSAGE: Mapping[str, Fields] = {
     "model-switched": {**_CREATED, **MODEL},
 }
 OTHER = _CREATED
-#: Types whose records count tokens.
-COUNTED = frozenset({"assistant", "compaction"})
+#: The columns of `Tokens`, of answers and summaries.
 USAGE = TOKENS
+
+#: Types of records that are speech; any other one is an event.
+SPEECH = frozenset({"user", "assistant", "system"})
+#: The kind of an event by the type of its record, if that is not its name.
+KIND = {
+    "synthetic": "custom_message",
+    "skill": "custom_message",
+    "agent-switched": "mode_change",
+    "model-switched": "model_change",
+}
+#: The types of events that OpenCode is known to write.
+EVENTS = frozenset({*KIND, "shell", "compaction", "idle", "location-switched"})
 
 #: Columns of a part by the type of a piece of content.
 PART: Mapping[str, Fields] = {

@@ -86,7 +86,7 @@ def message_json(message: Message | MessageDraft) -> dict[str, Any] | None:
 
     record: dict[str, Any] = {"id": message.id, "type": kind}
     put(record, fields.MESSAGE.get(kind, fields.OTHER), message)
-    if kind in fields.COUNTED and message.tokens is not None:
+    if message.tokens is not None:
         put(record, fields.USAGE, message.tokens)
 
     if kind == "assistant":

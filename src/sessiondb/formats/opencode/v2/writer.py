@@ -6,9 +6,9 @@ of them, everything else is made of what all sessions have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 from sessiondb.formats.content import File, error_text, file_of
 from sessiondb.formats.kit.conversion import SAID_FOR_USER, SILENT, is_native, text_of
@@ -87,46 +87,44 @@ class WriterV2(OpenCodeWriter):
 
     # -- messages ------------------------------------------------------------
 
-    def _records(self, index: int) -> Iterator[Record]:
+    def _records(self, index: int) -> Iterable[Record]:
         message = self.messages[index]
         if self.is_exact and not is_native(message.id):
-            yield from self._exact(message)
-        elif message.kind == "compaction":
-            yield from self._compaction(message, index)
-        elif message.role == "assistant":
-            yield self._answer(message, index)
-        elif message.role == "user":
-            yield from self._prompt(message)
-        elif message.role == "tool":
-            self.lose_results(message)
-        else:
-            yield from self._event(message)
+            return self._exact(message)
+        if message.kind == "compaction":
+            return self._compaction(message, index)
+        return self._BY_ROLE[message.role](self, message, index)
 
-    def _exact(self, message: Message) -> Iterator[Record]:
+    def _exact(self, message: Message) -> list[Record]:
         record = exact.message_json(message)
         if record is None:
-            yield from self._event(message)
-            return
+            return self._event(message)
         record["id"] = self.names.message(message)
         self.lose_output(message)
-        yield record
+        return [record]
 
     def _head(self, message: Message, kind: str, **fields: Any) -> Record:
         name = self.names.message(message)
         time = {"created": message.time_created}
         return {"id": name, "type": kind, "time": time, **fields}
 
-    def _event(self, message: Message) -> Iterator[Record]:
+    def _tool(self, message: Message, _: int = 0) -> list[Record]:
+        self.lose_results(message)
+        return []
+
+    def _event(self, message: Message, _: int = 0) -> list[Record]:
+        if message.kind in SILENT:
+            return []
         fields = _event_fields(message)
         if fields is None:
-            if message.kind not in SILENT:
-                self.lose(f"{message.role} {message.kind or ''}".strip(), message)
-        elif fields != _NOTHING_SAID:
-            yield self._head(message, **fields)
+            self.lose(f"{message.role} {message.kind or ''}".strip(), message)
+            return []
+        # A text that says nothing is not a loss.
+        return [] if fields == _NOTHING_SAID else [self._head(message, **fields)]
 
     # -- prompts and answers ---------------------------------------------------
 
-    def _prompt(self, message: Message) -> Iterator[Record]:
+    def _prompt(self, message: Message, _: int) -> Iterator[Record]:
         kinds = _by_type(message)
         if "compaction" in kinds:
             self._ask_for_summary(message, kinds["compaction"][0].data)
@@ -162,7 +160,7 @@ class WriterV2(OpenCodeWriter):
             facts = (message.time_created, message.seq, prompt["id"], "synthetic")
             yield {**synthetic, "id": minted("msg_", *facts)}
 
-    def _answer(self, message: Message, index: int) -> Record:
+    def _answer(self, message: Message, index: int) -> list[Record]:
         agent, _ = self.answerer(index)
         model = self._model(index, message.data.get("variant"))
         record = self._head(message, "assistant", agent=agent, model=model)
@@ -174,12 +172,20 @@ class WriterV2(OpenCodeWriter):
             "finish": _finish_of(message),
             "error": _error_of(message),
         }
-        return {**record, **filled(end), **_usage(message)}
+        return [{**record, **filled(end), **_usage(message)}]
 
     def _model(self, index: int, variant: Any = None) -> Record:
         model = self.model_of(index)
         named = {"id": model.id, "providerID": model.provider}
         return {**named, "variant": _variant(variant)}
+
+    _BY_ROLE: ClassVar = {
+        "user": _prompt,
+        "assistant": _answer,
+        "system": _event,
+        "tool": _tool,
+        "event": _event,
+    }
 
     # -- summaries -------------------------------------------------------------
 
