@@ -47,11 +47,17 @@ class Names:
         return name
 
     def choose(self, message: Message) -> str:
-        """Return an id for *message*; a format with rules for its ids overrides this."""
+        """Return an id for *message*.
+
+        A format with rules for its ids overrides this.
+        """
         return message.id
 
     def of(self, message_id: Any) -> Any:
-        """Return the written name of *message_id*; itself if no such message was written."""
+        """Return the written name of *message_id*.
+
+        Itself if no such message was written.
+        """
         if type(message_id) is not str:
             return message_id
         return self._written.get(message_id, message_id)
@@ -87,7 +93,7 @@ class Conversion:
         self._results[call_id] = result
 
     def lose_results(self, message: Message) -> None:
-        """Note the losses of a message of role ``tool``, for a format without that role.
+        """Note the losses of a message of role ``tool``, in a format without it.
 
         Its calls carry their results; one that says the same again is not a loss.
         """
@@ -122,7 +128,7 @@ class Conversion:
         return Model(provider, found.model_id or UNKNOWN)
 
     def _near(self, index: int) -> Iterator[Message]:
-        """Yield the message at *index*, those after it, and those before it backwards."""
+        """Yield the message at *index*, those after it, and those before, backwards."""
         for place in range(index, len(self.messages)):
             yield self.messages[place]
         for place in range(index - 1, -1, -1):
@@ -180,7 +186,10 @@ def call_of(part: Part) -> Call:
 
 
 def arguments(part: Part) -> dict[str, Any]:
-    """Return the arguments of a call as an object; anything else is put under ``value``."""
+    """Return the arguments of a call as an object.
+
+    Anything else is put under ``value``.
+    """
     given = part.input
     if given is None:
         return {}
@@ -209,7 +218,10 @@ def as_json(value: Any) -> Any:
 
 
 def json_text(value: Any) -> str:
-    """Return *value* as indented JSON with a final newline; lone surrogates are escaped."""
+    """Return *value* as indented JSON with a final newline.
+
+    Lone surrogates are escaped.
+    """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     try:
         text.encode()

@@ -138,8 +138,8 @@ def without(keys: Collection[str], record: Mapping[str, Any]) -> dict[str, Any]:
 def nested(row: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
     """Return the record that a flat *row* represents.
 
-    *shape* has the columns at the keys of the record. What is None is left out, and so
-    is an object of which nothing is known.
+    *shape* has the columns at the keys of the record. A column that is None is left
+    out, and so is an object of which nothing is known.
     """
     record: dict[str, Any] = {}
     for key, column in shape.items():
@@ -176,7 +176,7 @@ def readable(value: str) -> str:
 
 # -- tables ------------------------------------------------------------------
 
-#: What a column gets instead of a string that it cannot hold.
+#: Makes the text of a column from a string that it cannot hold.
 _REPAIRS: Mapping[Fits, Callable[[str], str]] = {
     clean_text: readable,
     clean_name: readable,

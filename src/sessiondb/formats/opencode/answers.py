@@ -54,9 +54,10 @@ def finish_of(finish: str | None) -> str | None:
 
 
 def outcome(error: str, details: Any) -> str:
-    """Return ``denied``, ``interrupted`` or ``failed`` for a call that ended with *error*.
+    """Return the outcome of a call that ended with *error*.
 
-    *details* are the metadata of its state.
+    It is ``denied``, ``interrupted`` or ``failed``; *details* are the metadata of the
+    call's state.
     """
     if _DENIED.match(error):
         return "denied"

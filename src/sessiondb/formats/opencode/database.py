@@ -65,7 +65,7 @@ class Database:
 
     def raw(self, column: str) -> str:
         """Return the expression for a text as it is stored; see `stored`."""
-        # Bytes spare a decoding, but those of a database in UTF-16 are not what is meant.
+        # Bytes spare a decoding; a database in UTF-16 has none in UTF-8.
         return f"CAST({column} AS BLOB)" if self._is_utf8 else column
 
     @cached_property
@@ -99,7 +99,10 @@ class Database:
     def decode(
         self, row: dict[str, Any], names: tuple[str, ...], problems: list[Problem]
     ) -> None:
-        """Decode the JSON columns *names* of a session's *row* in place; what is odd stays."""
+        """Decode the JSON columns *names* of a session's *row* in place.
+
+        Anything odd stays as it is.
+        """
         given = [name for name in names if row.get(name) is not None]
         for name in given:
             try:
@@ -143,7 +146,7 @@ class Database:
     def record(self, row: dict[str, Any], *beside: Any) -> SessionRecord:
         """Return the record of a session's *row*, still without its ``info``.
 
-        What lies *beside* the database counts as facts of the session.
+        Stamps of files *beside* the database count as facts of the session.
         """
         facts = [dict(row), self._changes_of(row["id"]), *beside]
         record = SessionRecord({}, facts, self.path, *self._stamp)
@@ -195,7 +198,7 @@ class Database:
         return {row["id"]: record_of(row) for row in rows}
 
     def _put_project(self, record: SessionRecord, row: Mapping[str, Any]) -> None:
-        """Add the project that the session of *row* belongs to, and what is known of it."""
+        """Add what is known of the project that the session of *row* belongs to."""
         project = self._projects.get(str(row.get("project_id")), {})
         record.project = project
         record.worktree, record.vcs = project.get("worktree"), project.get("vcs")
@@ -236,12 +239,12 @@ class Database:
 
     @cached_property
     def _changes(self) -> dict[str, list[Any]]:
-        """Stamps that change when a session does: for each, three numbers of each table."""
+        """Stamps that change when a session does: three numbers of each table."""
         found: dict[str, list[Any]] = {}
         for table in self.COUNTED:
             if not self.has(table, "time_updated"):
                 continue
-            # "+" keeps SQLite from fetching the rows one by one in the order of an index.
+            # "+" keeps SQLite from fetching rows one by one, in the order of an index.
             rows = self.rows(
                 "SELECT session_id, count(*), max(time_updated),"
                 " sum(time_updated & 16777215)"
@@ -252,7 +255,10 @@ class Database:
         return found
 
     def _changes_of(self, session: str) -> Any:
-        """Return what changes when *session* does; in a damaged table, something new."""
+        """Return what changes when *session* does.
+
+        In a damaged table, something new.
+        """
         try:
             return self._changes.get(session)
         except sqlite3.Error:

@@ -1,4 +1,6 @@
-"""Files that ``opencode export`` printed, of both generations: ``{"info", "messages"}``.
+"""Files that ``opencode export`` printed, of both generations.
+
+A document is {"info", "messages"}.
 
 One session in one document, which is cut into its messages once; each is then
 decoded when its turn comes, so that memory holds the text and one of them. A
@@ -56,7 +58,10 @@ _COPY = re.compile(r".+_.+_\d+")
 
 
 def is_export(path: Path) -> bool:
-    """Return whether the file at *path* begins like an export; a database is not opened."""
+    """Return whether the file at *path* begins like an export.
+
+    A database is not opened.
+    """
     if path.name.endswith(("-wal", "-shm", "-journal")) or is_database(path):
         return False
     try:
@@ -222,14 +227,14 @@ class ExportFileV1:
         """The original of a fork is in another file, so none is recognised."""
         return {}
 
-    def messages(self, session: str) -> list[Opened]:  # noqa: ARG002 - there is only one
+    def messages(self, session: str) -> list[Opened]:  # noqa: ARG002
         """Name the messages in order."""
         return [
             Opened(item.time or 0, name)
             for name, item in self.document.messages.items()
         ]
 
-    def message(self, session: str, message: str) -> Raw:  # noqa: ARG002 - there is only one
+    def message(self, session: str, message: str) -> Raw:  # noqa: ARG002
         """Read one message; raises `OddRecordError`."""
         element = load(self.document.stored(message))
         info = within(element, "info")
@@ -247,7 +252,7 @@ class ExportFileV1:
             yield RawPart(str(within(part, "id")), record)
         self._parts = ("", [])
 
-    def calls(self, session: str) -> Iterator[tuple[str, Any]]:  # noqa: ARG002 - as elsewhere
+    def calls(self, session: str) -> Iterator[tuple[str, Any]]:  # noqa: ARG002
         """A session's children are in files of their own."""
         return iter(())
 
@@ -274,7 +279,11 @@ class ExportFileV2(ExportFileV1):
             kind = str(element.pop("type", "unknown"))
             yield Row(name, kind, time, element)
 
-    def unexplained(self, session: str, fork: Fork | None) -> tuple[float, Tokens]:  # noqa: ARG002
+    def unexplained(
+        self,
+        session: str,  # noqa: ARG002
+        fork: Fork | None,
+    ) -> tuple[float, Tokens]:
         """The session's cost besides its messages; copies are known by their ids."""
         found = self.document.messages.values()
         own = [item for item in found if fork is None or not _COPY.fullmatch(item.id)]
@@ -301,9 +310,10 @@ class ExportFileV2(ExportFileV1):
 
 
 def _worktree(info: dict[str, Any]) -> str | None:
-    """Return the project's root: the directory without the path that leads there from it.
+    """Return the project's root; None if it is not known.
 
-    None if it is not known. Only version 2 leaves the path out if it is empty.
+    It is the directory without the path that leads there from the root. Only version
+    2 leaves the path out if it is empty.
     """
     is_second = type(info.get("location")) is dict
     place = info["location"] if is_second else info

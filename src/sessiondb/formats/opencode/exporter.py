@@ -1,4 +1,4 @@
-"""Sessions as ``opencode import`` takes them, one file each, in the generation they come from."""
+"""Sessions as ``opencode import`` takes them, one file each, in their generation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Make = Callable[[Export, list[Message], list[Loss]], dict[str, Any]]
 def write(
     sessions: Iterable[Export], *, detail: str = "full", together: bool = False
 ) -> Iterator[Document | Loss]:
-    """Yield a file for each session: of generation 2 if OpenCode 2 wrote it, else 1.x."""
+    """Yield a file for each session, of generation 2 if OpenCode 2 wrote it."""
     del detail, together  # a session is a file, and nothing can be left out of it
     return documents(sessions, as_it_was)
 
@@ -47,7 +47,7 @@ def documents(sessions: Iterable[Export], make: Make) -> Iterator[Document | Los
 
 
 def printable(document: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
-    """Return *document* with null for what JSON cannot express, which is a loss then."""
+    """Return *document* with null for what JSON cannot express: that is a loss."""
     if is_json(document):
         return document
     why = "what JSON cannot say: it is written as null"

@@ -39,7 +39,7 @@ class Fork:
     roots: dict[str, str]
 
     def origin_of(self, message: str) -> tuple[tuple[str, str] | None, str]:
-        """Return (session, id) of the original of *message*, and the id it had first."""
+        """Return (session, id) of a message's original, and the id it had first."""
         root = self.roots.get(message, message)
         source = self.copies.get(message, "")
         return (self.original, source) if usable_id(source) else None, root
@@ -50,7 +50,7 @@ def origin_of(fork: Fork | None, message: str) -> tuple[tuple[str, str] | None, 
     return (None, message) if fork is None else fork.origin_of(message)
 
 
-#: What a copy of a message has in common with it: (records, session id, message id).
+#: Returns the common content of a message and its copies: (records, session id, id).
 #: Raises `OddRecordError`.
 Shared: TypeAlias = "Callable[[Records, str, str], list[Any]]"
 
@@ -69,7 +69,10 @@ class _Contents:
         return self._records.messages(self.head.id)
 
     def digest(self, index: int) -> bytes | None:
-        """Return what a copy has in common with message *index*; None if that is unknown."""
+        """Return what a copy has in common with message *index*.
+
+        None if that is unknown.
+        """
         if index >= len(self.messages):
             return None
         while len(self._digests) <= index:
@@ -132,7 +135,7 @@ def _recognise_among(sessions: list[_Contents], forks: dict[str, Fork]) -> None:
 def _original(
     session: _Contents, older: list[_Contents]
 ) -> tuple[_Contents | None, int]:
-    """Return the session that *session* begins like, and how many messages they share."""
+    """Return the session that *session* begins like, and the number of its copies."""
     best: tuple[int, int] = (0, 0)
     original = None
     for other in older:

@@ -25,9 +25,10 @@ _HALF = 1 << 47
 
 
 def minted(prefix: str, time: int, step: int, *facts: Any) -> str:
-    """Return an id as OpenCode makes them: 48 bits of time (ms * 4096 + step), 14 characters.
+    """Return an id as OpenCode makes them: 48 bits of time, and 14 characters.
 
-    OpenCode's characters are random; these are a hash of *facts*.
+    The time is ``ms * 4096 + step``. OpenCode's characters are random; these are a
+    hash of *facts*.
     """
     text = "\0".join(map(str, facts)).encode("utf-8", "surrogatepass")
     number = int.from_bytes(hashlib.sha256(text).digest())
@@ -63,7 +64,7 @@ def _clock(name: str) -> int:
 
 
 def own_id(session: Session) -> str:
-    """Return the id of *session* in OpenCode: its id there, else the one it has here."""
+    """Return the id of *session* in OpenCode: the one it has there, else here."""
     if is_from(session, SOURCE):
         return session.source_id or session.id
     return session.id
@@ -88,7 +89,7 @@ class OpenCodeNames(Names):
         return minted("msg_", message.time_created, message.seq, self.session, name)
 
     def put(self, info: dict[str, Any]) -> None:
-        """Name, in the record of the session, its parent and the message of a revert."""
+        """Name the parent and the message of a revert in the session's record."""
         if self.parent is not None:
             info["parentID"] = self.parent
         revert = as_object(info.get("revert"))

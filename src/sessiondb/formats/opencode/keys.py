@@ -29,5 +29,5 @@ OUTPUT_FILE = "output_file"
 NO_RAN = "unsaid"
 #: That a text is what a compaction kept beside its summary.
 RECENT = "recent"
-#: In the state of a call: lengths of the texts that its result is made of, and other pieces.
+#: In the state of a call: the lengths of its result's texts, and other pieces.
 PIECES = "content"

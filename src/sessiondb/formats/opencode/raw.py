@@ -57,12 +57,12 @@ class RawPart(NamedTuple):
 
 @dataclass(slots=True)
 class SessionRecord:
-    """A session's own record (``info``, as OpenCode exports it) and what lies beside it.
+    """A session's own record, and what lies beside it.
 
-    ``facts`` change whenever anything of the session changed. ``project`` is the
-    record of its project, ``approved`` the permissions given there. ``todo``, ``diff``
-    and ``share`` are None if there are none, ``columns`` are fields of a
-    `SourceSession` that the record does not have.
+    ``info`` is the record as OpenCode exports it. ``facts`` change whenever anything of
+    the session changed. ``project`` is the record of its project, ``approved`` the
+    permissions given there. ``todo``, ``diff`` and ``share`` are None if there are
+    none, ``columns`` are fields of a `SourceSession` that the record does not have.
     """
 
     info: dict[str, Any]
@@ -103,7 +103,7 @@ class Records(Protocol):
         """Read one session; raises `OddRecordError`."""
 
     def first_times(self) -> dict[str, int]:
-        """When the first message of each session was created, without reading the others."""
+        """When the first message of each session was created."""
 
     def messages(self, session: str) -> list[Opened]:
         """Name the messages of a session in order."""
@@ -115,7 +115,7 @@ class Records(Protocol):
         """Read the parts of a message as stored, in order."""
 
     def calls(self, session: str) -> Iterator[tuple[Any, ...]]:
-        """Message id and stored form of the parts that may name a child session, first first."""
+        """Message id and stored form of the parts that may name a child session."""
 
     def orphans(self) -> Iterator[Problem]:
         """Records that belong to nothing."""

@@ -64,7 +64,7 @@ V2 = Generation(v2_drafts.session_fields, MessagesV2, v2_forks.forks)
 def read(
     records: Records, generation: Generation = V1, *, without: Collection[str] = ()
 ) -> Iterator[SourceSession | Problem]:
-    """Yield the sessions of a store and what is wrong with it, originals and parents first.
+    """Yield the sessions of a store and its problems, originals and parents first.
 
     Sessions named in *without* are left out. Raises `SourceError`.
     """
@@ -172,7 +172,7 @@ class _Reading:
     # -- calls that started sessions ------------------------------------------
 
     def _calls_of(self, parent: str) -> dict[str, Called]:
-        """Return message and call of *parent* by the child session that they started."""
+        """Return message and call of *parent* by the child session they started."""
         if parent not in self._calls:
             calls = self._calls[parent] = {}
             # A part that cannot be read is reported when its message is.

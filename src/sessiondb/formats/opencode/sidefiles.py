@@ -17,7 +17,7 @@ _OUTPUTS = frozenset({"tool-output", "shell"})
 
 
 def read_json(path: Path, kind: type, problems: list[Problem]) -> Any:
-    """Return the content of a side file, which is of type *kind*; None if it does not exist.
+    """Return the content of a side file, of type *kind*; None if it does not exist.
 
     A file that cannot be read, or holds anything else, is added to *problems* and None.
     """

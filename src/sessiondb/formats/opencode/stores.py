@@ -146,7 +146,7 @@ def _ids(records: Database | Tree) -> set[str]:
 
 
 def _newer_beside(path: Path, file: ForeignDatabase) -> set[str]:
-    """Name the sessions that another channel's database has too, used later than this one.
+    """Name the sessions that another channel's database has too, and used later.
 
     People copy a database to the name that their next build of OpenCode looks for.
     """
@@ -163,7 +163,7 @@ def _newer_beside(path: Path, file: ForeignDatabase) -> set[str]:
 def _beside(
     folder: Path, path: Path | None = None
 ) -> Iterator[tuple[Path, dict[str, int]]]:
-    """Yield the databases in *folder* but that at *path*, each with its sessions' last uses."""
+    """Yield the databases in *folder* but *path*, with their sessions' last uses."""
     others = (other for other in sorted(folder.glob("*.db")) if other != path)
     for other in filter(is_store, others):
         file = ForeignDatabase(other)
@@ -173,7 +173,10 @@ def _beside(
 
 
 def _times(path: Path, file: ForeignDatabase) -> dict[str, int]:
-    """Return when each session of a database was last used; the newer generation counts."""
+    """Return when each session of a database was last used.
+
+    The newer generation counts.
+    """
     found: dict[str, int] = {}
     for records, _ in _in_file(path, file):
         found = {**records.last_used(), **found}

@@ -1,4 +1,4 @@
-"""What both generations need of a session that neither of them wrote."""
+"""The common part of both writers: sessions that OpenCode did not write."""
 
 from __future__ import annotations
 
@@ -43,13 +43,16 @@ class OpenCodeWriter(Conversion):
         names = OpenCodeNames(export.session, export.parent)
         super().__init__(export, messages, losses, names)
         self._name_references = names.put
-        #: Whether the messages are records of this generation, to be written as they were.
+        #: Whether the messages are records of this generation, written as they were.
         self.is_exact = generation(self.session, messages) == self.GENERATION
 
     # -- messages -------------------------------------------------------------
 
     def answerer(self, index: int) -> tuple[str, Record]:
-        """Return agent and model of the message at *index*; see `Conversion.agent_of`."""
+        """Return agent and model of the message at *index*.
+
+        See `Conversion.agent_of`.
+        """
         model = self.model_of(index)
         named = {"providerID": model.provider, "modelID": model.id}
         return self.agent_of(index) or AGENT, named
@@ -104,7 +107,7 @@ class OpenCodeWriter(Conversion):
         )
 
     def common(self) -> Record:
-        """Return the fields that both generations name alike, without the empty ones."""
+        """Return the fields that both generations name alike, but the empty ones."""
         session = self.session
         return filled(
             {
@@ -139,7 +142,10 @@ class OpenCodeWriter(Conversion):
 
 
 def translated(permission: Any, fields: Sequence[str]) -> list[Record] | None:
-    """Return rules of either generation with these *fields*; None if they are not rules."""
+    """Return rules of either generation with these *fields*.
+
+    None if they are not rules.
+    """
     rules = list(map(_rule_values, as_list(permission)))
     if [] in rules or not isinstance(permission, list):
         return None

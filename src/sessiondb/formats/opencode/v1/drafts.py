@@ -31,7 +31,7 @@ _TODO = ("content", "status", "priority", "id")
 
 
 def session_fields(info: dict[str, Any], session_id: str) -> dict[str, Any]:
-    """Return the fields of a `SourceSession` that its record *info* holds, with ``data``."""
+    """Return the fields of a `SourceSession` in its record *info*, with ``data``."""
     drop_id(info, "id", session_id)
     found = take(info, fields.SESSION)
     if "parent_source_id" in found:
@@ -154,8 +154,8 @@ def _take_state(record: dict[str, Any], found: dict[str, Any]) -> None:
 def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
     """Return the diffs of a ``session_diff`` list, and what is left of it for ``data``.
 
-    What is left names the files in order. An item that is not the first diff of a
-    file is kept verbatim, in a list of one.
+    The rest names the files in order. An item that is not the first diff of a file is
+    kept verbatim, in a list of one.
     """
     diffs: dict[str, FileDiff] = {}
     rest: list[Any] = []
@@ -177,7 +177,7 @@ def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
 
 
 def todos(items: list[Any]) -> tuple[tuple[Todo, ...], list[Any] | None]:
-    """Return the lines of a todo list, and the list itself if they do not say all of it."""
+    """Return the lines of a todo list, and the list if they do not say all of it."""
     records = (_todo_fields(as_object(item)) for item in items)
     lines = tuple(Todo(**known) for known in records if "content" in known)
     is_complete = [todo_record(line) for line in lines] == items

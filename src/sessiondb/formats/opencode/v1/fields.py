@@ -28,7 +28,7 @@ _COUNTS = frozenset({"file", "path", "additions", "deletions", "status"})
 
 
 def metadata(value: Any) -> bool:
-    """An object that is not empty, and without ``share``: that is where a secret goes."""
+    """An object that is not empty, and without ``share``: the key of a secret."""
     return bool(as_object(value)) and "share" not in value
 
 

@@ -22,7 +22,10 @@ def forks(records: Records, heads: Collection[Head]) -> dict[str, Fork]:
 
 
 def _shared(records: Records, session: str, message: str) -> list[Any]:
-    """Return what a copy of a message has in common with it; raises `OddRecordError`."""
+    """Return what a copy of a message has in common with it.
+
+    Raises `OddRecordError`.
+    """
     info = load_object(records.message(session, message))
     parts = records.parts(session, message)
     contents = [_content(load_object(part.raw)) for part in parts]

@@ -1,4 +1,4 @@
-"""The messages of one session of OpenCode 1.x, read when they are needed, one at a time."""
+"""The messages of one session of OpenCode 1.x, read on demand, one at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _FIRST = 20
 
 
 class MessagesV1:
-    """An iterable over one session's messages and their problems; read again each time."""
+    """An iterable over one session's messages and their problems.
+
+    Read again each time.
+    """
 
     def __init__(self, records: Records, session: str, fork: Fork | None) -> None:
         self._records = records
@@ -48,7 +51,10 @@ class MessagesV1:
                 yield self._problem(f"its other messages cannot be read: {error}")
 
     def place(self) -> tuple[str, str | None]:
-        """Return directory and worktree root as the first answer says; "" and None are unknown."""
+        """Return directory and worktree root as the first answer says.
+
+        "" and None are unknown.
+        """
         paths = (as_object(info.get("path")) for info in self._first())
         for path in paths:
             if clean_text(path.get("cwd")):
@@ -83,7 +89,7 @@ class MessagesV1:
         yield made.pop()
 
     def _parts(self, message: str, parts: list[PartDraft]) -> Iterator[Problem]:
-        """Add the parts of a message to *parts*, and yield what is wrong with the others."""
+        """Add the parts of a message to *parts*, and yield the problems."""
         names: set[str] = set()
         try:
             for given in self._records.parts(self._session, message):
@@ -103,7 +109,10 @@ class MessagesV1:
             yield self._problem(why, message)
 
     def _part(self, part: RawPart, raw: list[Raw], message: str) -> PartDraft:
-        """Return a part; its stored form is taken out of *raw*, so that it can be freed."""
+        """Return a part.
+
+        Its stored form is taken out of *raw*, so that it can be freed.
+        """
         check_id(part.id)
         record = load_object(raw.pop())
         named = within(record, "state", "metadata", "outputPath")
@@ -128,7 +137,7 @@ def _check_new(part: str, names: set[str]) -> None:
 
 
 def with_output(draft: PartDraft, home: Path, named: Any) -> PartDraft:
-    """Return a part with the file that its cut output *named*, if that exists in *home*."""
+    """Return a part with the file that its cut output *named*, if it is in *home*."""
     output = None if named is None else cut_output(home, named)
     if output is None:
         return draft

@@ -50,13 +50,13 @@ def parts_of(to: OpenCodeWriter, message: Message) -> list[Record]:
 # Each function returns the fields of a part besides its type; None is a loss.
 
 
-def _text(to: OpenCodeWriter, message: Message, part: Part) -> Record:  # noqa: ARG001 - as the others
+def _text(_: OpenCodeWriter, __: Message, part: Part) -> Record:
     kept = ("synthetic", "ignored")
     flags = {key: True for key in kept if part.data.get(key) is True}
     return {"text": part.text or "", **flags, **_time(part)}
 
 
-def _reasoning(to: OpenCodeWriter, message: Message, part: Part) -> Record:  # noqa: ARG001
+def _reasoning(_: OpenCodeWriter, message: Message, part: Part) -> Record:
     time = _time(part) or {"time": {"start": message.time_created}}
     return {"text": part.text or "", **time}
 
@@ -81,7 +81,7 @@ def _step_finish(
     return {"reason": reason, "cost": cost, "tokens": tokens}
 
 
-def _same(to: OpenCodeWriter, message: Message, part: Part) -> Record | None:  # noqa: ARG001
+def _same(_: OpenCodeWriter, __: Message, part: Part) -> Record | None:
     needed = _SAME.get(part.type)
     if needed is None:
         return None
@@ -93,7 +93,7 @@ def _fits(value: Any) -> bool:
     return isinstance(value, str | list) and is_json(value)
 
 
-def _file(to: OpenCodeWriter, message: Message, part: Part) -> Record | None:  # noqa: ARG001
+def _file(_: OpenCodeWriter, __: Message, part: Part) -> Record | None:
     file = file_of(part)
     url = file.url
     if file.data is not None:

@@ -59,7 +59,10 @@ def export_json(
 def entry_json(
     message: Message | MessageDraft, session_id: str
 ) -> dict[str, Any] | None:
-    """Return a message with its parts; None for a role that OpenCode 1.x does not have."""
+    """Return a message with its parts.
+
+    None for a role that OpenCode 1.x does not have.
+    """
     info = message_info(message, session_id)
     if info is None:
         return None
@@ -74,7 +77,7 @@ def session_info(session: Session | SourceSession) -> dict[str, Any]:
         info.update(slug=session.slug, projectID=session.project_id)
     put(info, fields.SESSION, as_recorded(session))
 
-    # The secret of a share, and an address that only its file has, are not in the record.
+    # Not in the record: the secret of a share, and an address that only its file has.
     if session.data.get(SHARE_REST, {}).get("alone") and _is_shared_at(session):
         del info["share"]
     info["metadata"] = without(_SECRET, session.metadata)
@@ -93,7 +96,10 @@ def _is_shared_at(session: Session | SourceSession) -> bool:
 def message_info(
     message: Message | MessageDraft, session_id: str
 ) -> dict[str, Any] | None:
-    """Return a message's own record; None for a role that OpenCode 1.x does not have."""
+    """Return a message's own record.
+
+    None for a role that OpenCode 1.x does not have.
+    """
     role = message.role
     info: dict[str, Any] = {"id": message.id, "sessionID": session_id}
     if role in fields.MESSAGE:
@@ -147,7 +153,7 @@ def _state(part: Part | PartDraft) -> dict[str, Any]:
 
 
 def session_diff(diffs: Iterable[FileDiff], data: Mapping[str, Any]) -> list[Any]:
-    """Return the list of ``storage/session_diff``: *diffs* and *data* are the session's."""
+    """Return the list of ``session_diff``, from a session's *diffs* and *data*."""
     known = {diff.path: diff for diff in diffs if diff.seq == 0}
     items = []
 

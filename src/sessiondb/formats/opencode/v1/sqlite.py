@@ -1,4 +1,4 @@
-"""The SQLite store of OpenCode 1.2 and later: one file, tables ``session message part``.
+"""The SQLite store of OpenCode 1.2 and later: tables ``session message part``.
 
 Message and part records are JSON text; a session's record is made from its row as
 OpenCode makes it. Everything is read in one read transaction.
@@ -123,7 +123,7 @@ class SQLiteV1(Database):
         )
         return next(rows, None)
 
-    def parts(self, session: str, message: str) -> Iterator[RawPart]:  # noqa: ARG002 - the tree's key
+    def parts(self, session: str, message: str) -> Iterator[RawPart]:  # noqa: ARG002
         """Read the parts of a message as stored, by id."""
         rows = self.rows(
             f"SELECT id, {self.raw('data')}, time_created, time_updated FROM part"
@@ -154,7 +154,7 @@ class SQLiteV1(Database):
 
 
 def _info_of(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a session's record as OpenCode makes it from a *row*, whose JSON is decoded."""
+    """Return a session's record as OpenCode makes it from a *row* with JSON decoded."""
     info = nested(row, _RECORD)
     # Written even if all of its times are unknown.
     info.setdefault("time", {})

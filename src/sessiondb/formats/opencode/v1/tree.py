@@ -145,7 +145,7 @@ class Tree:
         found: dict[str, _File] = {}
         for place in (folder, *projects):
             for name, file in self._files(place).items():
-                # A session that moved to another project may have left its old file behind.
+                # A session that moved to another project may have left its old file.
                 if name not in found or file.mtime_ns > found[name].mtime_ns:
                     found[name] = file
         return found
@@ -186,7 +186,7 @@ class Tree:
         return record
 
     def _put_project(self, record: SessionRecord, folder: Path) -> None:
-        # Versions before 0.6 did not write it down, and the migrations that moved them did not.
+        # Versions before 0.6 did not record it, nor did the migrations after them.
         if folder != self.path / self._layout.sessions:
             record.info.setdefault("projectID", folder.name)
             name = folder.name
@@ -237,7 +237,7 @@ class Tree:
         return _in_order(_named_files(self._part_folder(session, message)))
 
     def first_times(self) -> dict[str, int]:
-        """When the first message of each session was created, by the order of their names."""
+        """When the first message of each session was created, first by its name."""
         found = {}
         for session in self._sessions:
             with contextlib.suppress(OddRecordError):
@@ -249,7 +249,10 @@ class Tree:
         return found
 
     def messages(self, session: str) -> list[Opened]:
-        """Name the messages of a session in order; one without a time has that of its neighbour."""
+        """Name the messages of a session in order.
+
+        One without a time has that of its neighbour.
+        """
         files = _named_files(self._message_folder(session))
         found, time = [], 0
         for name in unwrapped(sorted(files)):
@@ -288,7 +291,7 @@ class Tree:
                 yield missing(folder, "messages", "session", folder.name)
 
         yield from self._orphaned_parts(folders)
-        # What lost its session is read nowhere else, and a share holds a secret.
+        # A share holds a secret: it must not be passed over without a word.
         for kind in self._layout.shares:
             for name, file in self._files(self.path / kind).items():
                 if name not in self._sessions:

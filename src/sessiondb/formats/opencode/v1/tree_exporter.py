@@ -1,4 +1,4 @@
-"""Sessions as the JSON tree of OpenCode 1.x before 1.2: a data directory with ``storage/``."""
+"""Sessions as the JSON tree of OpenCode 1.0 and 1.1: a folder with ``storage/``."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class WriterV1(OpenCodeWriter):
         return asked or self._turns.get("")
 
     def _compaction(self, message: Message, index: int) -> list[Entry]:
-        """A summary is an answer to a prompt that asks for it."""
+        """A summary is an answer to a prompt that requests it."""
         auto = message.data.get("reason") != "manual"
         prompt = self._prompt(message, index, [{"type": "compaction", "auto": auto}])
         answer = self._answer(message, index, "s")

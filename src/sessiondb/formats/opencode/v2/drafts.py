@@ -38,7 +38,7 @@ Found = dict[str, Any]
 
 
 def session_fields(info: dict[str, Any], session_id: str) -> Found:
-    """Return the fields of a `SourceSession` that its record *info* holds, with ``data``."""
+    """Return the fields of a `SourceSession` in its record *info*, with ``data``."""
     drop_id(info, "id", session_id)
     found = take(info, fields.SESSION)
     if "parent_source_id" in found:
@@ -78,7 +78,7 @@ def message_draft(
 
 
 def part_id(message_id: str, index: int) -> str:
-    """Return an id for the part at *index*, unique where the message's is, and in its order."""
+    """Return an id for the part at *index*, as unique as the message's id."""
     name = message_id.removeprefix("msg_")
     if len(name.encode()) > _LONGEST_NAME:
         name = hashlib.sha256(name.encode()).hexdigest()
@@ -87,7 +87,7 @@ def part_id(message_id: str, index: int) -> str:
 
 # -- messages by the type of their record ----------------------------------------
 #
-# Each function adds columns to *found* and returns the parts, as fields of a `PartDraft`.
+# Each function adds columns to *found* and returns the fields of the parts.
 
 
 def _user(record: dict[str, Any], found: Found) -> list[Found]:
@@ -124,11 +124,11 @@ def _decoded(encoded: Any) -> bytes | None:
     return content if base64.b64encode(content).decode() == encoded else None
 
 
-def _said(record: dict[str, Any], found: Found) -> list[Found]:  # noqa: ARG001 - as the others
+def _said(record: dict[str, Any], found: Found) -> list[Found]:  # noqa: ARG001
     return _text(record, "text")
 
 
-def _nothing(record: dict[str, Any], found: Found) -> list[Found]:  # noqa: ARG001 - as the others
+def _nothing(record: dict[str, Any], found: Found) -> list[Found]:  # noqa: ARG001
     return []
 
 

@@ -1,4 +1,4 @@
-"""Sessions as ``opencode session import`` of version 2 takes them, whoever wrote them."""
+"""Sessions as ``opencode session import`` of version 2 takes them."""
 
 from __future__ import annotations
 

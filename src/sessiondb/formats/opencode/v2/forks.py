@@ -1,4 +1,4 @@
-"""The forks in a store of OpenCode 2: marked by their session, or made by 1.x and only alike."""
+"""The forks in a store of OpenCode 2: marked, or made by 1.x and only alike."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ def _through(boundary: Any) -> str | None:
 
 
 def _shared(records: Records, session: str, message: str) -> list[Any]:
-    """Return what a copy of a message has in common with it; raises `OddRecordError`."""
+    """Return what a copy of a message has in common with it.
+
+    Raises `OddRecordError`.
+    """
     record = load_object(records.message(session, message))
     # The upgrade from 1.x takes it from the row, which a copy of 1.x wrote again.
     as_object(record.get("time")).pop("completed", None)

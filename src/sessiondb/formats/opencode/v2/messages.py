@@ -1,4 +1,4 @@
-"""The messages of one session of OpenCode 2, read when they are needed, one at a time."""
+"""The messages of one session of OpenCode 2, read on demand, one at a time."""
 
 from __future__ import annotations
 
@@ -106,7 +106,10 @@ class MessagesV2:
         return with_output(part, self._rows.home, named)
 
     def _named_by_shell(self, part: PartDraft, message: MessageDraft) -> str | None:
-        """Return the file with the complete output of a user's command; None if uncut."""
+        """Return the file with the complete output of a user's command.
+
+        None if uncut.
+        """
         if within(message.data.get("output"), "truncated") is not True:
             return None
         return f"shell/{self._rows.project(self._session)}/{part.call_id}.out"

@@ -123,7 +123,10 @@ def _state(part: Part, call: Call) -> Record:
 
 
 def _details(part: Part, source: Record) -> Record | None:
-    """Return the metadata of a call; other agents keep theirs in the data of the part."""
+    """Return the metadata of a call.
+
+    Other agents keep theirs in the data of the part.
+    """
     if part.data.get("state"):
         known: Record | None = fitting(source.get("metadata"), is_object)
         return known

@@ -1,4 +1,4 @@
-"""Sessions of OpenCode 2 to the records that its ``session export`` prints, as they were.
+"""Sessions of OpenCode 2 to the records that its ``session export`` prints.
 
 Works on the drafts of the reader and on the records of the database, like `v1.records`.
 """
@@ -49,7 +49,7 @@ _STATUS = {ours: theirs for theirs, ours in fields.STATUS.items()}
 def export_json(
     session: Session | SourceSession, messages: Iterable[Message | MessageDraft]
 ) -> dict[str, Any]:
-    """Return the JSON that ``opencode session export`` prints for a session of OpenCode 2."""
+    """Return the JSON that ``opencode session export`` prints for a session of 2."""
     records = (message_json(message) for message in messages)
     return {
         "info": session_info(session),
@@ -173,7 +173,10 @@ def _state(part: Part | PartDraft) -> dict[str, Any]:
 
 
 def _pieces(text: str, pieces: list[Any]) -> list[Any]:
-    """Cut a result into the texts that it was joined of; uncut if the lengths do not fit."""
+    """Cut a result into the texts that it was joined of.
+
+    Uncut if the lengths do not fit.
+    """
     lengths = [item for item in pieces if isinstance(item, int)]
     if not lengths or sum(lengths) + len(lengths) - 1 != len(text):
         return [{"type": "text", "text": text}]

@@ -1,4 +1,4 @@
-"""The SQLite store of OpenCode 2: ``session_v2`` and one row per message, ordered by ``seq``.
+"""The SQLite store of OpenCode 2: ``session_v2`` and a row per message, by ``seq``.
 
 It may share a file with the tables of generation 1, which then are stale: a session in
 both is read here. A fork is marked, and keeps the seqs of what it copied.
@@ -75,7 +75,7 @@ _BESIDE: Mapping[str, Fits] = {
     "summary_diffs": structure,
     "time_compacting": time,
 }
-#: The cost of a message by its place in the record, and the column of the session's sum.
+#: The cost of a message by its place in the record, and the column of the sum.
 _SPENT = {
     "cost": "cost",
     "tokens.input": "tokens_input",
@@ -100,7 +100,7 @@ _WAITING = {
     INBOX: ("session_inbox", "enqueued_seq"),
     PENDING: ("session_pending", "admitted_seq"),
 }
-#: An instruction of this many characters and more stays behind its hash: OpenCode's own texts.
+#: An instruction of this many characters is one of OpenCode's own: its hash is kept.
 _LONG = 1024
 
 
@@ -158,7 +158,7 @@ class SQLiteV2(Database):
             )
 
     def _instructions(self, session: str) -> dict[str, Any]:
-        """The session's instructions: its epoch by hashes, short values and its own entries."""
+        """The instructions of a session: hashes, short values and its own entries."""
         found: dict[str, Any] = {}
         for table in ("instruction_state", "instruction_entry"):
             if self.has(table, "session_id"):
@@ -194,7 +194,7 @@ class SQLiteV2(Database):
         for name, kind, created, raw in rows:
             yield Row(str(name), str(kind), known_time(created), self.stored(raw))
 
-    def parts(self, session: str, message: str) -> list[RawPart]:  # noqa: ARG002 - as of 1.x
+    def parts(self, session: str, message: str) -> list[RawPart]:  # noqa: ARG002
         """A message has no parts of its own: they are in its record."""
         return []
 
@@ -249,7 +249,7 @@ class SQLiteV2(Database):
     ) -> list[tuple[str, str]]:
         """Name the messages that a fork copied, and their originals, in order.
 
-        If the original lost its boundary, copies are known by ids that end with their seq.
+        If the original lost its boundary, copies have ids that end with their seq.
         """
         last = self._last_copied(original, boundary)
         rows = self.rows(
@@ -286,7 +286,10 @@ class SQLiteV2(Database):
 
 
 def calls_in(raw: Raw) -> Iterator[dict[str, Any]]:
-    """Yield the calls in the record of an answer, named as in 1.x; nothing for an odd one."""
+    """Yield the calls in the record of an answer, named as in 1.x.
+
+    Nothing for an odd one.
+    """
     try:
         content = as_list(load_object(raw).get("content"))
     except OddRecordError:
@@ -298,7 +301,7 @@ def calls_in(raw: Raw) -> Iterator[dict[str, Any]]:
 
 
 def _info_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a session's record as OpenCode makes it from a *row*, whose JSON is decoded."""
+    """Return a session's record as OpenCode makes it from a *row* with JSON decoded."""
     info = nested(row, _RECORD)
     info.setdefault("time", {})
     if not row.get("time_archived"):

@@ -147,7 +147,10 @@ class WriterV2(OpenCodeWriter):
         yield from self._said(message, said, filled(lists))
 
     def _said(self, message: Message, said: str, lists: Record) -> Iterator[Record]:
-        """What a program put in is a record of its own; the user may have said nothing."""
+        """Yield the records of a prompt: what a program added has one of its own.
+
+        The user may have said nothing.
+        """
         put_in = text_of(message, synthetic=True)
         synthetic = self._head(message, "synthetic", text=put_in)
         if not put_in:
@@ -190,7 +193,7 @@ class WriterV2(OpenCodeWriter):
     # -- summaries -------------------------------------------------------------
 
     def _ask_for_summary(self, message: Message, asked: Any) -> None:
-        """Keep a prompt of 1.x that asks for a summary: 2 has one record for both."""
+        """Keep a prompt of 1.x that requests a summary: 2 has one record for both."""
         reason = "auto" if asked.get("auto") else "manual"
         recent = self._recent(asked.get("tail_start_id"), message)
         self._asked[message.id] = self._summary_head(message, reason, recent)
