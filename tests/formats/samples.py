@@ -36,7 +36,7 @@ from opencode_store import (
 
 from sessiondb import Store
 from sessiondb.errors import SourceError
-from sessiondb.formats import find, jsonl
+from sessiondb.formats import ForeignStore, find, jsonl
 from sessiondb.model import Document, Imported, Problem
 from sessiondb.repository.sessions import ALL
 
@@ -54,10 +54,25 @@ OWN = "sessions.db"
 
 @dataclass(frozen=True)
 class Sample:
-    """A layout of a format; *write* makes it in a folder."""
+    """A layout of a format.
+
+    *write* makes a store of three sessions in a folder; *large*, of at least one
+    layout of each format, makes one session of more than `LARGE` bytes in many messages.
+    """
 
     format: str
     write: Callable[[Path], Any]
+    large: Callable[[Path], Any] | None = None
+
+
+#: Bytes of a large store, and of each of its messages.
+LARGE, PIECE = 40 << 20, 64 << 10
+
+
+def large_session() -> dict[str, Any]:
+    """Return an OpenCode session that is larger than `LARGE`."""
+    pieces = range(10, 10 + LARGE // PIECE + 1)
+    return session(1, *(user(n, f"{n} ".ljust(PIECE, "x")) for n in pieces))
 
 
 def _sessions(*, lists: bool = True) -> list[dict[str, Any]]:
@@ -133,6 +148,26 @@ def _temporary() -> Any:
     return tempfile.TemporaryDirectory()
 
 
+def _large_log(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    with Store.open(folder.parent / "large.db", durability="normal") as store:
+        tree_store(folder / "source", large_session())
+        (result,) = read_into(store, folder / "source")
+        assert isinstance(result, Imported)
+        shutil.rmtree(folder / "source")
+        export = store.export(result.id, **jsonl.READ)
+        with (folder / "large.jsonl").open("w") as file:
+            file.writelines(jsonl.lines(export))
+
+
+def _large_own(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    with Store.open(folder / OWN, durability="normal") as store:
+        tree_store(folder / "source", large_session())
+        read_into(store, folder / "source")
+    shutil.rmtree(folder / "source")
+
+
 def _log(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "bundle.jsonl").write_bytes(log())
@@ -156,22 +191,36 @@ SAMPLES = {
     "opencode 0.5, a tree": Sample(
         "opencode", lambda f: old_tree_store(f, *_sessions(lists=False))
     ),
-    "opencode 1.1, a tree": Sample("opencode", lambda f: tree_store(f, *_sessions())),
+    "opencode 1.1, a tree": Sample(
+        "opencode",
+        lambda f: tree_store(f, *_sessions()),
+        large=lambda f: tree_store(f, large_session()),
+    ),
     "opencode 1.2, a database": Sample("opencode", _table("1.2")),
-    "opencode 1.18, a database": Sample("opencode", _table("1.18")),
+    "opencode 1.18, a database": Sample(
+        "opencode",
+        _table("1.18"),
+        large=lambda f: sqlite_store(f / "opencode.db", large_session()),
+    ),
     "opencode 2, a database": Sample("opencode", _second),
     "opencode, exports": Sample("opencode", _exports),
-    "jsonl": Sample("jsonl", _log),
+    "jsonl": Sample("jsonl", _log, large=_large_log),
     "jsonl, packed": Sample("jsonl", _packed),
-    "sessiondb, a database": Sample("sessiondb", _own),
+    "sessiondb, a database": Sample("sessiondb", _own, large=_large_own),
 }
+
+
+def stores_in(folder: Path) -> Iterator[ForeignStore]:
+    """Yield every store in a folder, those too that are imported only if they are named."""
+    named = [path for path in folder.rglob(OWN) if folder.is_dir()]
+    for path in (folder, *named):
+        yield from find(path)
 
 
 def read_into(store: Store, folder: Path) -> list[Imported | Problem]:
     """Import everything at *folder*; a store that cannot be opened is a problem."""
     results: list[Imported | Problem] = []
-    named = [path for path in folder.rglob(OWN) if folder.is_dir()]
-    for found in (item for path in (folder, *named) for item in find(path)):
+    for found in stores_in(folder):
         try:
             results += store.ingest(found.read())
         except SourceError as error:

@@ -356,16 +356,18 @@ _PLACE = ("session_id", "seq", "id", "parent_seq", "inherited")
 
 def _weight(
     columns: Mapping[str, Any], parts: Sequence[PartRow]
-) -> tuple[int, int, bytes]:
+) -> tuple[bool, int, int, int, bytes]:
     """Return by what one state of a message goes before another, on either side of a merge.
 
     The more finished state wins, then the one changed last; the rest is only an order.
     """
     completed: int | None = columns["time_completed"]
-    open_ends = int(completed is None)
-    open_ends += sum(row.status in ("pending", "running") for row in parts)
+    finished = completed is not None
+    # A log that breaks off in a message has fewer of its parts, and of its open calls.
+    grown = 0 if finished else len(parts)
+    running = sum(row.status in ("pending", "running") for row in parts)
     last = max(completed or 0, 0, *(row.time_updated or 0 for row in parts))
     compared = sorted(item for item in columns.items() if item[0] not in _PLACE)
     content = repr((compared, _shown(parts)))
     raw = content.encode("utf-8", "surrogatepass")
-    return -open_ends, last, hashlib.sha256(raw).digest()
+    return finished, grown, -running, last, hashlib.sha256(raw).digest()
