@@ -104,7 +104,9 @@ class Snapshot:
 
         One that cannot be read is a problem, and the next one is read.
         """
-        parents: dict[str, str | None] = dict(self._read(_families()))
+        rows = self._read(_families())
+        # A damaged page gives rows without an id.
+        parents = {name: parent for name, parent in rows if isinstance(name, str)}
         for name, _ in parents_first(parents, parents.get):
             try:
                 yield from self._session(name)

@@ -44,6 +44,11 @@ def may_read(path: Path) -> bool:
     return os.access(path, os.R_OK, effective_ids=_EFFECTIVE)
 
 
+def may_write(path: Path) -> bool:
+    """Return whether this process may write to *path*, or add files to a folder."""
+    return os.access(path, os.W_OK, effective_ids=_EFFECTIVE)
+
+
 def may_search(folder: Path) -> bool:
     """Return whether this process may look at what is in *folder*."""
     return os.access(folder, os.X_OK, effective_ids=_EFFECTIVE)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.files import is_file
+from sessiondb.formats.kit.files import is_file, may_write
 
 #: How long to wait for a writer, in seconds.
 BUSY_SECONDS = 10.0
@@ -165,6 +165,8 @@ class ForeignDatabase:
             return self._connect(self.path, _AS_IT_LIES)
 
         if not os.path.lexists(_beside(self.path, "-wal")):
+            if _may_add_beside_only(self.path):
+                return self._connect(self._copy([self.path]), "mode=rw")
             self._after.callback(self._tidy)
         try:
             return self._connect(self.path, "mode=ro")
@@ -225,9 +227,9 @@ class ForeignDatabase:
             return
         with contextlib.suppress(sqlite3.Error):
             uri = f"{self.path.absolute().as_uri()}?mode=rw"
-            last = sqlite3.connect(uri, uri=True, timeout=0)
+            last = sqlite3.connect(uri, uri=True, timeout=0, factory=_Connection)
             with contextlib.closing(last):
-                last.execute("SELECT count(*) FROM sqlite_master")
+                last.execute("PRAGMA schema_version")
 
     def _close(self) -> None:
         self._connection = None
@@ -253,6 +255,11 @@ def columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
         return frozenset()
     rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
     return frozenset(name for (name,) in rows)
+
+
+def _may_add_beside_only(path: Path) -> bool:
+    """Return whether a ``-wal`` could be made beside a file, and then not be tidied up."""
+    return may_write(path.parent) and not may_write(path)
 
 
 def _text(raw: bytes) -> str:
