@@ -17,9 +17,14 @@ from later_releases import LAST, NEXT
 
 from sessiondb import ALL, Store
 from sessiondb.engine.sqlite import migrations
-from sessiondb.engine.sqlite.ddl import APPLICATION_ID
 from sessiondb.location import state_directory
-from sessiondb.schema.version import HEAD, MIN_READER, MIN_WRITER, VERSION
+from sessiondb.schema.version import (
+    APPLICATION_ID,
+    HEAD,
+    MIN_READER,
+    MIN_WRITER,
+    VERSION,
+)
 
 pytestmark = pytest.mark.slow
 

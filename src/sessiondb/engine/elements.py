@@ -30,7 +30,7 @@ class ListParameter(FunctionElement[Any]):
 def _elements(element: ListParameter, compiler: Any, **options: Any) -> str:
     """Write it with JSON functions that PostgreSQL has; an engine may have a shorter way."""
     array = compiler.process(element.clauses, **options)
-    kind = compiler.process(element.kind, **options)
+    kind = compiler.dialect.type_compiler_instance.process(element.kind)
     return (
         f"(SELECT CAST(value AS {kind}) AS value "
         f"FROM jsonb_array_elements_text(CAST({array} AS JSONB)) AS listed(value))"

@@ -98,6 +98,12 @@ class Upkeep(Protocol):
         *exact*: as it is, also if it is damaged. Raises the errors of `outputs.writing`.
         """
 
+    def open_copy(self, copy: Path, original: Path) -> Connection:
+        """Open a *copy* of the database *original*, which errors name, for reading.
+
+        Raises `SchemaVersionError`, `UntrustedDatabaseError` and `CorruptionError`.
+        """
+
     def make_place(self, path: Path) -> None:
         """Make the folder of a new database at *path*, as private as the database."""
 

@@ -26,7 +26,7 @@ def at(path: Path) -> Iterator[ForeignStore]:
 
 
 def _is_ours(path: Path) -> bool:
-    from sessiondb.engine.sqlite.ddl import APPLICATION_ID
+    from sessiondb.schema.version import APPLICATION_ID
 
     file = ForeignDatabase(path, glance=True, schema=False)
     try:

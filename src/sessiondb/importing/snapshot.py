@@ -19,8 +19,8 @@ from sqlalchemy import select
 
 from sessiondb import location
 from sessiondb.database.reading import read_on
+from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, p
-from sessiondb.engine.sqlite.admission import open_copy
 from sessiondb.errors import UNREADABLE, CorruptionError, SessionDBError, SourceError
 from sessiondb.formats.jsonl import relayed
 from sessiondb.formats.kit.order import parents_first
@@ -59,7 +59,7 @@ def snapshot_of(path: Path) -> Iterator[Snapshot]:
         copy = Path(folder, "sessions.db")
         try:
             _copy(path, copy)
-            connection = open_copy(copy, path)
+            connection = ENGINE.upkeep.open_copy(copy, path)
         except SessionDBError as error:
             raise _unusable(path, copy, error) from error
         with contextlib.closing(connection):

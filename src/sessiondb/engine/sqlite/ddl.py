@@ -16,8 +16,6 @@ from sessiondb.engine.sqlite import search
 from sessiondb.schema import views
 from sessiondb.schema.tables import metadata
 
-#: ``PRAGMA application_id``: "SDB1" in ASCII.
-APPLICATION_ID = 0x53444231
 #: Records what a shell deletes, cascades included, whether foreign keys are on or off. No
 #: transaction of the library removes a session that is not marked: it hands out numbers of
 #: its own, which a trigger cannot see.

@@ -22,7 +22,7 @@ from alembic.runtime.migration import RevisionStep
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite.chain import Chain, Derived
 from sessiondb.engine.sqlite.copying import copied
-from sessiondb.engine.sqlite.ddl import APPLICATION_ID, tidy
+from sessiondb.engine.sqlite.ddl import tidy
 from sessiondb.engine.sqlite.fingerprint import check_schema
 from sessiondb.engine.sqlite.version import identity_of, stamp
 from sessiondb.errors import (
@@ -32,7 +32,7 @@ from sessiondb.errors import (
     SchemaVersionError,
     UntrustedDatabaseError,
 )
-from sessiondb.schema.version import VERSION
+from sessiondb.schema.version import APPLICATION_ID, VERSION
 
 _CREATE = re.compile(r"CREATE (?:VIRTUAL )?(VIEW|TABLE|TRIGGER) (\w+)")
 _SEARCH = "CREATE VIRTUAL TABLE"

@@ -16,7 +16,7 @@ from pathlib import Path
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
 from sessiondb.engine.sqlite.connection import connect
-from sessiondb.engine.sqlite.ddl import APPLICATION_ID, statements
+from sessiondb.engine.sqlite.ddl import statements
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.fingerprint import check_schema
 from sessiondb.engine.sqlite.version import check_newer, identity_of, refuse, stamp
@@ -26,7 +26,7 @@ from sessiondb.errors import (
     NotFoundError,
 )
 from sessiondb.hints import command
-from sessiondb.schema.version import HEAD, VERSION
+from sessiondb.schema.version import APPLICATION_ID, HEAD, VERSION
 
 #: Seconds that the look at a file waits before it is repeated under the lock.
 _FIRST_LOOK = 1.0

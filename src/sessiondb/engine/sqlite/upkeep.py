@@ -7,6 +7,7 @@ from pathlib import Path
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import facts, integrity, querying
 from sessiondb.engine.sqlite import space as sizes
+from sessiondb.engine.sqlite.admission import open_copy
 from sessiondb.engine.sqlite.copying import copied
 from sessiondb.engine.upkeep import Pending
 
@@ -24,6 +25,7 @@ class SQLiteUpkeep:
     rewrite = staticmethod(sizes.rewrite)
     bytes_by_table = staticmethod(sizes.bytes_by_table)
     copied = staticmethod(copied)
+    open_copy = staticmethod(open_copy)
 
     versions = staticmethod(facts.versions)
     place_facts = staticmethod(facts.place_facts)

@@ -7,10 +7,9 @@ import uuid
 from pathlib import Path
 
 from sessiondb import __version__
-from sessiondb.engine.sqlite.ddl import APPLICATION_ID
 from sessiondb.errors import SchemaVersionError
 from sessiondb.hints import command
-from sessiondb.schema.version import MIN_READER, MIN_WRITER, VERSION
+from sessiondb.schema.version import APPLICATION_ID, MIN_READER, MIN_WRITER, VERSION
 
 
 def identity_of(connection: sqlite3.Connection) -> tuple[int, int]:

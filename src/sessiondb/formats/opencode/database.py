@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -18,7 +17,7 @@ from typing import Any, ClassVar
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import fitting, integer
 from sessiondb.formats.kit.json import OddRecordError, load, usable_id
-from sessiondb.formats.kit.sqlite import ForeignDatabase, columns
+from sessiondb.formats.kit.sqlite import Cursor, Error, ForeignDatabase, columns
 from sessiondb.formats.opencode.projects import facts_of, record_of
 from sessiondb.formats.opencode.raw import (
     Head,
@@ -76,7 +75,7 @@ class Database:
         """Return the bytes, in UTF-8, of what was selected by `raw`."""
         return _encoded(raw) if isinstance(raw, str) else raw
 
-    def rows(self, statement: str, *values: Any) -> sqlite3.Cursor:
+    def rows(self, statement: str, *values: Any) -> Cursor:
         """Run a statement."""
         return self.file.connection.execute(statement, values)
 
@@ -261,7 +260,7 @@ class Database:
         """
         try:
             return self._changes.get(session)
-        except sqlite3.Error:
+        except Error:
             return os.urandom(8).hex()
 
     def lost(self, table: str, key: str, owner: str) -> Iterator[Problem]:

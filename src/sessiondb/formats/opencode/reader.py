@@ -10,7 +10,6 @@ import contextlib
 import hashlib
 import json
 import re
-import sqlite3
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import check_storable, clean_text, fitting
 from sessiondb.formats.kit.json import OddRecordError, Raw, load_object, usable_id
 from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.opencode.answers import children
 from sessiondb.formats.opencode.forks import Fork
 from sessiondb.formats.opencode.ids import SOURCE
@@ -35,7 +35,7 @@ from sessiondb.formats.opencode.v2.messages import MessagesV2
 from sessiondb.model import Problem, SourceSession
 
 #: Errors of a record, or a page of a database, that cannot be read.
-UNREADABLE = (sqlite3.Error, OddRecordError)
+UNREADABLE = (Error, OddRecordError)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 #: The worktree of OpenCode's project "global": that of everything outside a repository.
 _NOWHERE = "/"

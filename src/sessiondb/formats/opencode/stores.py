@@ -8,14 +8,13 @@ counts; an older one adds only what is missing from the newer ones.
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.files import is_file
-from sessiondb.formats.kit.sqlite import ForeignDatabase
+from sessiondb.formats.kit.sqlite import Error, ForeignDatabase
 from sessiondb.formats.opencode.database import Database
 from sessiondb.formats.opencode.export_file import ExportFileV1, ExportFileV2, is_export
 from sessiondb.formats.opencode.ids import SOURCE
@@ -86,7 +85,7 @@ def is_store(path: Path) -> bool:
     try:
         with file.reading():
             return any(_in_file(path, file))
-    except (SourceError, sqlite3.Error):
+    except (SourceError, Error):
         return path.name.startswith("opencode") and path.suffix == ".db"
 
 
@@ -106,12 +105,12 @@ def _read_sqlite(path: Path) -> Iterator[SourceSession | Problem]:
     file = ForeignDatabase(path)
     with file.reading():
         newer: set[str] = set()
-        with contextlib.suppress(sqlite3.Error):  # reported when the sessions are read
+        with contextlib.suppress(Error):  # reported when the sessions are read
             newer = _newer_beside(path, file)
 
         for records, generation in _in_file(path, file):
             yield from read(records, generation, without=newer)
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(Error):
                 newer |= _ids(records)
 
 
@@ -168,7 +167,7 @@ def _beside(
     for other in filter(is_store, others):
         file = ForeignDatabase(other)
         # A damaged one is reported when it is read itself; it must not hide the others.
-        with contextlib.suppress(SourceError, sqlite3.Error), file.reading():
+        with contextlib.suppress(SourceError, Error), file.reading():
             yield other, _times(other, file)
 
 

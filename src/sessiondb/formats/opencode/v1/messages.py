@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -19,6 +18,7 @@ from sessiondb.formats.kit.json import (
     known_time,
     load_object,
 )
+from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.opencode.forks import Fork, origin_of
 from sessiondb.formats.opencode.keys import OUTPUT_FILE
 from sessiondb.formats.opencode.raw import Opened, RawPart, Records
@@ -47,7 +47,7 @@ class MessagesV1:
             try:
                 for opened in self._records.messages(self._session):
                     yield from self._message(opened)
-            except (sqlite3.Error, OddRecordError) as error:
+            except (Error, OddRecordError) as error:
                 yield self._problem(f"its other messages cannot be read: {error}")
 
     def place(self) -> tuple[str, str | None]:
@@ -63,7 +63,7 @@ class MessagesV1:
 
     def _first(self) -> Iterator[dict[str, Any]]:
         """Yield the records of the first messages, those that can be read."""
-        with contextlib.suppress(sqlite3.Error, OddRecordError):
+        with contextlib.suppress(Error, OddRecordError):
             for opened in islice(self._records.messages(self._session), _FIRST):
                 with contextlib.suppress(OddRecordError):
                     yield load_object(self._records.message(self._session, opened.id))

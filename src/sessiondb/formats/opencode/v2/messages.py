@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Protocol
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import as_object, fitting, within
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object
+from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.opencode.forks import Fork, origin_of
 from sessiondb.formats.opencode.v1.messages import with_output
 from sessiondb.formats.opencode.v2.drafts import message_draft
@@ -63,7 +63,7 @@ class MessagesV2:
                 yield from self._spent()
                 for row in self._rows.each(self._session):
                     yield self._message(row)
-            except (sqlite3.Error, OddRecordError) as error:
+            except (Error, OddRecordError) as error:
                 yield self._problem(f"its other messages cannot be read: {error}")
 
     def place(self) -> tuple[str, str | None]:
