@@ -85,6 +85,7 @@ def add_data(
     """Return the columns of a stored row's data with *more* laid over it; a new blob is stored."""
     if not more:
         return data, data_blob
+
     blobs: list[Blob] = []
     columns = data_columns({**data_of(tx, data, data_blob), **more}, blobs)
     tx.insert_blobs(blobs)
@@ -122,6 +123,7 @@ def _call(tx: Transaction, session_id: str, key: PartKey) -> _Call:
         row = tx.one(_BY_CALL_ID, sid=session_id, pid=key.name)
     if row is None:
         raise NotFoundError(f"there is no tool call {key.name} in session {session_id}")
+
     return _Call(*row)
 
 
@@ -154,6 +156,7 @@ class Start:
         tx.insert_blobs(self.blobs)
         if call.input_blob and not is_same:
             tx.loose.add(call.input_blob)
+
         kept = call if self.keep_input else self
         when = tx.at(self.time)
         tx.run(
@@ -198,6 +201,7 @@ class Settle:
         call = _call(tx, state.id, self.part)
         if call.settled and self.if_open:
             return
+
         if call.settled:
             there = (call.status, call.outcome, call.text, call.text_blob)
             if there == (self.status, self.outcome, self.text, self.text_blob):
@@ -227,5 +231,6 @@ class Settle:
         )
         if not call.inherited:
             tx.to_index.append(call.rid)
+
         state.changed_at(call.seq)
         tx.used(state, self.time)

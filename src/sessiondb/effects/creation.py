@@ -73,12 +73,14 @@ def creation(
 def _metadata(given: Mapping[str, Any] | None) -> str:
     if given is None:
         return "{}"
+
     text = encode.json_column(given, "metadata")
     if SHARE in given:
         raise InvalidInputError(
             f"metadata: the key {SHARE} is reserved for the secret of a share",
             hint="set_share(session, url, secret=…) sets it",
         )
+
     return text or "{}"
 
 
@@ -100,4 +102,5 @@ def _lineage(fields: SessionFields) -> dict[str, Any]:
     }
     if message is not None:
         lineage["parent_message"] = message_key(message, "parent_message")
+
     return lineage

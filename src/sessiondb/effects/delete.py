@@ -143,6 +143,7 @@ def below(
                 detached.append(child)
             elif child not in going:
                 going.append(child)
+
     return going, detached
 
 
@@ -177,6 +178,7 @@ class Delete:
         ownership.recount(tx, ownership.assign_owner(tx, lost).difference(going))
         for sid in detached:
             self._note_detached(tx, sid)
+
         for sid in going:
             self._bury(tx, sid)
 
@@ -197,9 +199,11 @@ class Delete:
         rows: list[Any] = []
         for sid in going:
             rows += tx.run(_SHARED, sid=sid, forks=forks).fetchall()
+
         for top in detached:
             for sid in below(tx, top, keep_forks=False)[0]:
                 rows += tx.run(_INHERITED, sid=sid).fetchall()
+
         return [ownership.UsageClass(root_id, *row) for row in dict.fromkeys(rows)]
 
     def _note_detached(self, tx: Transaction, session_id: str) -> None:
@@ -246,6 +250,7 @@ class DeleteLogged:
         self.done = False
         if not tx.exists(self.session_id):
             return
+
         state = tx.peek(self.session_id)
         seen = seen_in(tx, self.session_id)
         if state.revision >= self.version.revision or seen != self.version.digest:
@@ -358,12 +363,14 @@ class Reap:
         self.more = row is not None
         if row is None:
             return
+
         (session_id,) = row
         for find, drop in _STEPS:
             if rows := tx.run(find, sid=session_id, rows=REAP_ROWS).fetchall():
                 tx.run(drop, rids=as_list(_bounded(tx, rows)))
                 tx.forget_rids()
                 return
+
         tx.release(*tx.column(_DATA, sid=session_id))
         tx.run(_DROP_SESSION, sid=session_id)
 
@@ -377,4 +384,5 @@ def _bounded(tx: Transaction, rows: Iterable[tuple[Any, ...]]) -> list[int]:
         size += length
         rids.append(rid)
         tx.release(*hashes)
+
     return rids

@@ -66,11 +66,14 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
             raise InvalidInputError(
                 f"tokens are {', '.join(Tokens.__slots__)}, not {abridged(unknown.pop())}"
             )
+
         tokens = Tokens(**tokens)
+
     if not isinstance(tokens, Tokens):
         raise InvalidInputError(
             f"tokens must be Tokens or a mapping, not {abridged(tokens)}"
         )
+
     named = zip(_TOKENS, tokens.columns(), strict=True)
     return tuple([bounds.tokens(count, name) for name, count in named])
 
@@ -90,6 +93,7 @@ def text_columns(
     """Return (text, text_blob, data, data_blob) of a text and the data beside it."""
     if not isinstance(data, Mapping):
         raise InvalidInputError(f"data must be a mapping, not {abridged(data)}")
+
     data = codec.guard(data)
     if text is not None:
         if not isinstance(text, str):
@@ -98,10 +102,12 @@ def text_columns(
         if changed:
             data = {**data, codec.EXACT: text}
         text = shown
+
     packed, data_blob = data_columns(data, blobs)
     # Characters bound the bytes from below: most texts are short and never encoded here.
     if text is None or len(text) * 4 < codec.BLOB_BYTES:
         return text, None, packed, data_blob
+
     text_blob = spill(text.encode(), codec.UTF8, blobs)
     return (None if text_blob else text), text_blob, packed, data_blob
 
@@ -120,6 +126,7 @@ def data_columns(
         if packed is not None and len(packed) < codec.BLOB_BYTES:
             return packed, spill(content, codec.BINARY, blobs)
         packed = codec.pack_data(data)
+
     name = spill(packed, codec.MSGPACK, blobs)
     return (None if name else packed), name
 
@@ -144,18 +151,22 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
         raise InvalidInputError(
             f"a part is a string or made by text(), tool(), …, not {abridged(draft)}"
         )
+
     text, text_blob, data, data_blob = text_columns(draft.text, draft.data, blobs)
     input_text, input_blob = input_columns(draft.input, blobs)
     if draft.type == "tool" and not draft.tool:
         raise InvalidInputError("a tool part needs the name of its tool")
+
     status = one_of(draft.status, STATUSES, "status")
     if draft.type == "tool" and status is None:
         status = "pending"
+
     part_id = draft.id
     if part_id is None:
         part_id = ids.new_part_id()
     else:
         ids.valid_id(part_id, "id (of a part)")
+
     created, updated, started, ended = _part_times(draft)
     return PartRow(
         id=part_id,
@@ -207,9 +218,11 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
         raise InvalidInputError(
             f"a message is made by user(), assistant(), …, not {abridged(draft)}"
         )
+
     one_of(draft.role, ROLES, "role")
     if draft.role is None or (draft.role == "event" and not draft.kind):
         raise InvalidInputError("a message needs a role, and an event a kind")
+
     data = codec.pack_data(draft.data)
     data_blob = spill(data, codec.MSGPACK, blobs)
     message_id = draft.id
@@ -217,8 +230,10 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
         message_id = ids.new_message_id()
     else:
         ids.valid_id(message_id, "id (of a message)")
+
     if draft.turn_id is not None:
         ids.valid_id(draft.turn_id, "turn_id")
+
     return MessageRow(
         id=message_id,
         turn_id=draft.turn_id,

@@ -33,9 +33,11 @@ def with_fields(draft: MessageDraft, fields: Mapping[str, Any]) -> MessageDraft:
         raise InvalidInputError(
             f"a message is made by user(), assistant(), …, not {abridged(draft)}"
         )
+
     unknown = fields.keys() - _ALLOWED
     if unknown:
         raise InvalidInputError(f"append has no field {', '.join(sorted(unknown))}")
+
     named = {_FIELDS.get(name, name): value for name, value in fields.items()}
     return within_bounds(replace(draft, **named) if named else draft)
 
@@ -45,6 +47,7 @@ def within_bounds(draft: MessageDraft) -> MessageDraft:
     bounds.usd(draft.cost)
     if draft.time_created is draft.time_completed is None:
         return draft
+
     dated: MessageDraft = _dated(
         draft, time_created="time", time_completed="time_completed"
     )
@@ -55,9 +58,11 @@ def part_within_bounds(draft: PartDraft | str) -> PartDraft | str:
     """Return a part with its times in Unix ms; raises `InvalidInputError` out of bounds."""
     if not isinstance(draft, PartDraft):
         return draft
+
     unreserved(draft.data)
     if not encode.states_times(draft):
         return draft
+
     dated: PartDraft = _dated(draft, **{name: name for name in encode.PART_TIMES})
     return dated
 
@@ -94,6 +99,7 @@ def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
         raise InvalidInputError(
             f"a diff is a FileDiff with a path, not {abridged(diff)}"
         )
+
     before, after = _content_blob(diff.before, blobs), _content_blob(diff.after, blobs)
     return (
         bounds.integer(diff.seq, "seq", least=0),
@@ -113,6 +119,7 @@ def _content_blob(content: Any, blobs: list[Blob]) -> str | None:
         raise InvalidInputError(
             f"the content of a file is bytes, not {abridged(content)}"
         )
+
     name = codec.digest(content)
     blobs.append(Blob(name, len(content), codec.BINARY, content))
     return name
@@ -123,6 +130,7 @@ def todo_row(given: Todo | str) -> tuple[str | None, str, str, str | None]:
     todo = Todo(given) if isinstance(given, str) else given
     if not isinstance(todo, Todo):
         raise InvalidInputError(f"todos are Todos or strings, not {abridged(todo)}")
+
     return (
         encode.string(todo.id, "a todo id"),
         encode.string(todo.content, "content") or "",
@@ -153,10 +161,13 @@ def session_columns(**given: Any) -> dict[str, Any]:
     values = {name: value for name, value in given.items() if value is not KEEP}
     if not values:
         raise InvalidInputError("update_session needs a field to set")
+
     for name, value in values.items():
         values[name] = _COLUMNS[name](value, name)
+
     if "model_id" in values:
         values["model_source"] = "derived" if values["model_id"] is None else "caller"
+
     return values
 
 
@@ -166,6 +177,7 @@ def call_result(
     """Return the fields of a `Settle` by name; raises `InvalidInputError`."""
     if output is not None and error is not None:
         raise InvalidInputError("a call ends with output or with error, not both")
+
     encode.one_of(outcome, OUTCOMES, "outcome")
     status, ending = "completed", None
     if error is not None or outcome is not None:
@@ -177,6 +189,7 @@ def call_result(
     extra = dict(codec.guard(unreserved(data)))
     if result is not None and codec.readable(result)[1]:
         extra[codec.EXACT] = result
+
     # Only to be refused here: the transaction packs it, laid over what is stored.
     codec.pack_data(extra)
     return {

@@ -177,6 +177,7 @@ def fork_title(tx: Transaction, root_id: str, title: str) -> str:
         match = _SUFFIX.search(found)
         if match and _SUFFIX.sub("", found) == base:
             numbers.append(int(match[1]))
+
     return f"{base} (fork #{max(numbers) + 1})".strip()
 
 
@@ -239,6 +240,7 @@ class Fork:
         """Write it, or recognise it by its id; raises `ConflictError` and `NotFoundError`."""
         if (self.own_id or tx.retried) and self._is_there(tx):
             return
+
         tx.flush()
         parent = tx.session(self.session_id)
         check_chain(tx, parent.id)
@@ -260,6 +262,7 @@ class Fork:
             # Only now: before, it would cost as much as the copies.
             _check_values(tx, parent.id)
             raise
+
         del tx.states[parent.id]
         recount(tx, [self.handle.id])
         derive_model(tx, self.handle.id)
@@ -278,6 +281,7 @@ class Fork:
         if self.place is not None:
             project_id = project_of(tx, self.place)
             directory = stored(self.place.directory, tx.root)
+
         title = self.title or fork_title(tx, parent.root_id, parent.title)
         tx.run(
             _COPY_SESSION,
@@ -298,14 +302,17 @@ class Fork:
         row = tx.one(_FORK, sid=self.handle.id)
         if row is None:
             return False
+
         parent, relation, cut, deleted = row
         if deleted is not None:
             raise ConflictError(
                 f"session {self.handle.id} was deleted and is still being removed"
             )
+
         asked = cut
         if self.at is not LEAF or self.before is not None:
             asked = self._cut(tx, links(tx, self.session_id))
         if (parent, relation, cut) != (self.session_id, "fork", asked):
             raise ConflictError(f"session {self.handle.id} exists and is another fork")
+
         return True

@@ -73,6 +73,7 @@ class OpenPart:
             raise NotFoundError(
                 f"part {self.part_id} is not in session {self.session_id}"
             )
+
         return found
 
     def check_open(self, time_completed: int | None) -> None:
@@ -103,11 +104,13 @@ class AppendText:
         rid, seq, completed, length, *_ = self.part.row(tx)
         if length == self.at + len(self.delta):
             return
+
         self.part.check_open(completed)
         if length != self.at:
             raise ConflictError(
                 f"part {self.part.part_id} was changed by another writer"
             )
+
         tx.run(_APPEND, row=rid, delta=self.delta, now=tx.now)
         self.part.touch(tx, state, seq)
 

@@ -54,6 +54,7 @@ class TakeLease:
         """Write it; raises `LeaseHeldError` and `NotFoundError`."""
         if not self.renew:
             tx.peek(self.session_id)
+
         require_free(tx, self.session_id, self.holder)
         sql = upsert_text(lease, LEASE)
         values = (self.session_id, self.holder, self.ttl_ms, tx.now + self.ttl_ms)

@@ -111,6 +111,7 @@ def merge_projects(tx: Transaction, into: str, others: Iterable[str]) -> int:
         _merge_row(tx, into, other)
         # Deleting cascades to whatever refers to the row: nothing may by now.
         tx.run(_DROP_PROJECT, pid=other)
+
     return moved
 
 
@@ -120,6 +121,7 @@ def _move_sessions(tx: Transaction, other: str, into: str) -> int:
         taken = slug_holder(tx, into, slug) is not None
         kept = free_slug(tx, into, sid) if taken else slug
         tx.run(_MOVE_SESSION, sid=sid, project_id=into, slug=kept)
+
     return len(rows)
 
 
@@ -135,4 +137,5 @@ def _merge_row(tx: Transaction, into: str, other: str) -> None:
     for name in ("time_initialized", "time_created"):
         known = [row[name] for row in (ours, theirs) if row[name] is not None]
         new[name] = min(known, default=None)
+
     tx.run(_SET_PROJECT, pid=into, time_updated=tx.now, **new)

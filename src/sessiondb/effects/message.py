@@ -86,8 +86,10 @@ def seq_of(tx: Transaction, session_id: str, key: str | int) -> int:
         row = tx.one(_SEQ_IS, sid=session_id, at=key)
     else:
         row = tx.one(_SEQ_OF, sid=session_id, mid=key)
+
     if row is None:
         raise NotFoundError(f"message {key} is not in session {session_id}")
+
     return int(row[0])
 
 
@@ -137,9 +139,11 @@ def insert_part(
     created = made if row.time_created is None else row.time_created
     if created is None:
         created = tx.now
+
     updated = row.time_updated
     if updated is None:
         updated = created
+
     values = row.values(
         rid=rid,
         session_id=session_id,
@@ -179,6 +183,7 @@ def same_part(
     is_growing = is_open and row.status is None and not row.text and not row.text_blob
     if is_growing:
         return _same_call(stored, row, is_open)
+
     return (
         _same_text(tx, session_id, stored, row)
         and _same_call(stored, row, is_open)
@@ -191,6 +196,7 @@ def _same_text(
 ) -> bool:
     if (stored.text, stored.text_blob) == (row.text, row.text_blob):
         return True
+
     is_empty = stored.text is None and stored.text_blob is None
     return (
         is_empty and stored.type == "tool-result" and filled_call(tx, session_id, row)
@@ -250,10 +256,12 @@ class Append:
         state.count(self.row.cost, self.row.tokens)
         if self.row.role == "assistant":
             state.answered(self.row.provider_id, self.row.model_id)
+
         self._name(tx, state)
         # Last: it writes the session row, with all that is counted above.
         if key is not None:
             count_once(tx, state, seq, self.row.id, key)
+
         tx.after_commit.append(lambda: setattr(self.handle, "seq", seq))
 
     def _write(
@@ -292,6 +300,7 @@ class Append:
             insert_part(
                 tx, state.id, seq, idx, item, complete=not self.open, made=created
             )
+
         return key
 
     def _is_there(self, tx: Transaction, state: SessionState) -> bool:
@@ -307,6 +316,7 @@ class Append:
         if state.leaf_before is not None:
             # The set_leaf before this was done then, too: what came after it stays.
             (state.leaf_seq,) = state.leaf_before
+
         part_ids = dict(tx.aliases)
         tx.after_commit.append(lambda: self._update_handles(seq, part_ids))
         return True
@@ -332,6 +342,7 @@ class Append:
             is_complete = len(parts) >= len(self.parts)
         else:
             is_complete = len(parts) == len(self.parts) and completed is not None
+
         pairs = zip(parts, self.parts, strict=False)
         return is_complete and all(
             same_part(tx, session_id, here, given, self.open) for here, given in pairs
@@ -369,6 +380,7 @@ class Append:
             return None
         if state.leaf_turn and state.leaf_turn[0] == parent:
             return state.leaf_turn[1]
+
         row = tx.one(_TURN, sid=state.id, at=parent)
         return row[0] if row else None
 
@@ -390,6 +402,7 @@ class Append:
             data = next(item.data for item in self.blobs if item.hash == row.text_blob)
             # A character has four bytes at most.
             words = data[: TITLE_LENGTH * 16].decode(errors="ignore")
+
         return " ".join(words[: TITLE_LENGTH * 4].split())
 
 

@@ -47,6 +47,7 @@ class OpenSession:
             tx.redirected(new).apply(tx)
         elif found != new.id:
             tx.opened[new.id] = found
+
         is_own = found in (None, new.id)
         created = found is None or (tx.retried and is_own)
         tx.after_commit.append(lambda: self._update_handles(found or new.id, created))
@@ -59,9 +60,11 @@ class OpenSession:
         row = tx.one(_NAMED, source=self.create.source, source_id=self.create.source_id)
         if row is None:
             return None
+
         found, time_deleted = row
         if time_deleted is None:
             return str(found)
+
         tx.run(_FREE_NAME, sid=found)
         return None
 

@@ -166,6 +166,7 @@ def derive_model(tx: Transaction, session_id: str) -> None:
     """
     if tx.one(_MODEL_SOURCE, sid=session_id)[0] != "derived":
         return
+
     provider_id, model_id = tx.one(_LAST_ANSWER, sid=session_id) or (None, None)
     tx.run(_SET_MODEL, sid=session_id, provider_id=provider_id, model_id=model_id)
     if session_id in tx.states:
@@ -204,6 +205,7 @@ def subtract(
         if inherited and cost is not None:
             state.cost_inherited = (state.cost_inherited or 0.0) - cost
             gone.add(("cost", 1))
+
         if inherited:
             continue
 
@@ -227,6 +229,7 @@ def _ancestors(
         while above is not None and above not in chain:
             chain[above] = None
             above = _parent(tx, above)
+
         known[session_id] = list(chain)
     return known[session_id]
 
@@ -279,6 +282,7 @@ def copies_of(tx: Transaction, row: UsageClass) -> list[Copy]:
             if (copy.session_id, copy.seq) not in found:
                 found[copy.session_id, copy.seq] = copy
                 waiting.append(copy.usage_class)
+
     return list(found.values())
 
 
@@ -310,6 +314,7 @@ def assign_owner(tx: Transaction, rows: Iterable[UsageClass]) -> set[str]:
             if copy.inherited != inherited:
                 mark(tx, copy.session_id, copy.seq, inherited)
                 touched.add(copy.session_id)
+
     return touched
 
 
@@ -318,6 +323,7 @@ def mark(tx: Transaction, session_id: str, seq: int, inherited: int) -> None:
     tx.run(_SET_MESSAGE, sid=session_id, at=seq, inherited=inherited)
     if inherited:
         tx.run(_UNINDEX, sid=session_id, at=seq)
+
     tx.run(_SET_PARTS, sid=session_id, at=seq, inherited=inherited)
     if not inherited:
         tx.to_index += tx.column(_PART_RIDS, sid=session_id, at=seq)

@@ -47,6 +47,7 @@ def nearest(
     """Return the first of *seqs* on the way from *leaf* to the root; None if none is there."""
     if leaf is None or not seqs:
         return None
+
     least = min(seqs) if is_ordered(tx, session_id) else 0
     where = {
         "sid": session_id,

@@ -98,6 +98,7 @@ class Relink:
                 project_id=there,
                 slug=slug,
             )
+
         self.moved = len(rows)
 
     def _project(
@@ -118,6 +119,7 @@ class Relink:
         add_directory(tx, project_id, there, "worktree")
         if not here:
             return project_id
+
         merge_projects(tx, here[0], [project_id, *here[1:]])
         return here[0]
 

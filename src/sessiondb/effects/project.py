@@ -102,6 +102,7 @@ def project_of(tx: Transaction, place: Place) -> str:
     directory = stored(place.checkout, tx.root)
     if place.kind == "sandbox" and tx.one(_BY_DIRECTORY, directory=directory) is None:
         add_directory(tx, project_id, directory, "sandbox")
+
     return project_id
 
 
@@ -153,17 +154,20 @@ def moved_project(worktrees: Iterable[tuple[str, str]], base: str | None) -> str
         if os.path.exists(os.path.join(base or "", at)):
             return None
         found.add(project_id)
+
     return found.pop() if len(found) == 1 else None
 
 
 def _adopted(tx: Transaction, place: Place, root: str) -> str | None:
     if place.root_commit is None or not place.here:
         return None
+
     facts = {"root_commit": place.root_commit, "remote": place.remote}
     moved = moved_project(tx.run(SAME_REPOSITORY, **facts).fetchall(), tx.root)
     if moved is not None:
         add_directory(tx, moved, root, "worktree")
         tx.run(_SET_WORKTREE, pid=moved, worktree=root, time_updated=tx.now)
+
     return moved
 
 
@@ -177,6 +181,7 @@ def _made(tx: Transaction, place: Place, root: str) -> str:
     while tx.one(_BY_ID, pid=project_id) is not None:
         salt += 1
         project_id = _hash(root.encode("utf-8", "surrogatepass") + b"\0%d" % salt)
+
     name = os.path.basename(place.root) or place.root
     facts = (
         project_id,

@@ -67,6 +67,7 @@ class Recover:
             )
             if not inherited:
                 tx.to_index.append(rid)
+
         for seq in seqs:
             tx.run(
                 _FINISH, sid=state.id, at=seq, finish="cancelled", time_completed=tx.now

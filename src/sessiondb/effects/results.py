@@ -80,6 +80,7 @@ def fill_call(
     call = _nearest(tx, state.id, leaf, row.call_id)
     if call is None:
         return row
+
     without_text = row._replace(text=None, text_blob=None)
     if call.status not in ("pending", "running") and not again:
         is_same = (call.text, call.text_blob) == (row.text, row.text_blob)
@@ -89,6 +90,7 @@ def fill_call(
     status, outcome = "completed", None
     if row.outcome is not None or row.status == "error":
         status, outcome = "error", row.outcome or "failed"
+
     data, data_blob = _with_exact_text(tx, call, row)
     tx.run(
         _FILL,
@@ -105,6 +107,7 @@ def fill_call(
     )
     if not inherited:
         tx.to_index.append(call.rid)
+
     state.changed_at(call.seq)
     return without_text
 

@@ -149,9 +149,11 @@ class CreateSession:
             )
         if (parent_id, relation) != (self.parent_id, self.relation):
             raise ConflictError(f"session {self.id} exists with another parent")
+
         named = (self.source, self.source_id)
         if self.source_id is not None and (source, source_id) != named:
             raise ConflictError(f"session {self.id} exists with another source id")
+
         return True
 
 
@@ -187,9 +189,11 @@ class SetColumns:
             values["time_archived"] = tx.now
         if "metadata" in values:
             values["metadata"] = _still_shared(tx, state.id, values["metadata"])
+
         tx.run(_setter(*values), sid=state.id, **values)
         for name in values.keys() & {"provider_id", "model_id", "model_source"}:
             setattr(state, name, values[name])
+
         if values.get("model_source") == "derived":
             derive_model(tx, state.id)
 
@@ -206,6 +210,7 @@ def _still_shared(tx: Transaction, session_id: str, metadata: str) -> str:
             f"metadata: the key {SHARE} is reserved for the secret of a share",
             hint="set_share(session, url, secret=…) sets it, set_share(session, None) removes it",
         )
+
     return metadata if share is None else json.dumps({**given, SHARE: share})
 
 
@@ -223,6 +228,7 @@ class SetTitle:
         state = tx.session(self.session_id)
         if _TITLE_RANK[self.by] < _TITLE_RANK[state.title_source]:
             return
+
         state.title, state.title_source = self.title, self.by
         setter = _setter("title", "title_source")
         tx.run(setter, sid=state.id, title=self.title, title_source=self.by)
@@ -302,6 +308,7 @@ class SetDiffs:
         state = tx.session(self.session_id)
         for hashes in tx.run(_DIFF_BLOBS, sid=state.id).fetchall():
             tx.release(*hashes)
+
         tx.run(_CLEAR_DIFFS, sid=state.id)
         tx.insert_blobs(self.blobs)
         for row in self.rows:
@@ -368,9 +375,11 @@ class AddPrompt:
         if self.session_id is not None:
             state = tx.session(self.session_id)
             project_id, directory = state.project_id, state.directory
+
         if self.place is not None:
             project_id = project_of(tx, self.place)
             directory = stored(self.place.directory, tx.root)
+
         created = tx.at(self.time)
         row = (
             self.id,
@@ -399,9 +408,11 @@ class SetShare:
         row = tx.one(_METADATA, sid=state.id)
         if row is None:
             raise NotFoundError(f"session {self.session_id} does not exist")
+
         metadata = json.loads(row[0])
         metadata.pop(SHARE, None)
         if self.secret is not None:
             metadata[SHARE] = {"secret": self.secret}
+
         setter = _setter("share_url", "metadata")
         tx.run(setter, sid=state.id, share_url=self.url, metadata=json.dumps(metadata))

@@ -258,6 +258,7 @@ class Transaction:
         """Return *effect* addressed to the sessions that `open_session` found."""
         if not self.opened:
             return effect
+
         found = {
             name: self.opened[queued]
             for name in ("session_id", "parent_id")
@@ -296,8 +297,10 @@ class Transaction:
                     f"session {session_id} does not exist",
                     hint="list the sessions that do",
                 )
+
             state = self.states[session_id] = SessionState(*row)
             state.revision -= session_id in self._kept
+
         return state
 
     def exists(self, session_id: str) -> bool:
@@ -387,6 +390,7 @@ class Transaction:
         since = first_new - 1 if first_new else last_seq
         if before is not None:
             since = min(since, before.since_seq)
+
         self.changes[session_id] = Change(
             cursor_of(self._database, change),
             session_id,
@@ -400,9 +404,11 @@ class Transaction:
         """Do the steps that are done once: the number of the last change, search, then blobs."""
         if self._change is not None and self._change != self._change_in_file:
             self.run(_SET_CHANGE, value=str(self._change))
+
         if self.to_index:
             marked = self.run(_MARK, rids=as_list(self.to_index)).fetchall()
             rids = as_list(sorted(rid for (rid,) in marked))
             ENGINE.search.put(self.connection, rids)
+
         if self.loose:
             self.run(_FREE, hashes=as_list(sorted(self.loose)))

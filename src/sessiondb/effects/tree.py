@@ -115,9 +115,11 @@ class Truncate:
     def _below(above: dict[int, int | None], after: int | None) -> set[int]:
         if after is None:
             return set(above)
+
         below: dict[int | None, list[int]] = {}
         for seq, parent in above.items():
             below.setdefault(parent, []).append(seq)
+
         going: set[int] = set()
         stack = list(below.get(after, ()))
         while stack:
@@ -125,6 +127,7 @@ class Truncate:
             if seq not in going:
                 going.add(seq)
                 stack += below.get(seq, ())
+
         return going
 
     def _remove(self, tx: Transaction, going: set[int]) -> None:

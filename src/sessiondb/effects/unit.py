@@ -164,6 +164,7 @@ class Unit(Queue):
             raise InvalidInputError(
                 "a fork is cut at a message or before one, not both"
             )
+
         handle = SessionHandle(session_id(id))
         effect = fork_effect.Fork(
             session_id=self._live(session),
@@ -312,6 +313,7 @@ class Unit(Queue):
         shown = encode.string(text, "text")
         if not shown:
             raise InvalidInputError("text must not be empty: it is the prompt")
+
         prompt_id = ids.new_part_id() if id is None else ids.valid_id(id, "a prompt id")
         # A prompt of a session is where the session is.
         is_placed = directory is not None or session is None
@@ -374,12 +376,14 @@ class Unit(Queue):
             if part.id in parts:
                 raise InvalidInputError("two parts of one message have the same id")
             parts[part.id] = part
+
         handle.parts = tuple(
             [PartHandle(handle.session_id, row.id, part_id) for part_id in parts]
         )
 
         if expect_leaf is not ...:
             expect_leaf = _key_of(expect_leaf, "expect_leaf")
+
         effect = message_effects.Append(
             session_id=handle.session_id,
             row=row,
@@ -480,6 +484,7 @@ class Unit(Queue):
         session_id, key = self._live(session), message_key(message)
         if encode.one_of(finish, FINISHES, "finish") is None:
             raise InvalidInputError("finish says how the message ended")
+
         spent, counts = usage(cost, tokens)
         effect = completion.Finish(
             session_id=session_id,

@@ -113,6 +113,7 @@ def values_of_row(
     for name in _JSON:
         if row[name] is not None:
             row[name] = json.loads(row[name])
+
     metadata = dict(row["metadata"])
     # The secret of a share stays in its database.
     metadata.pop(SHARE, None)
@@ -172,9 +173,11 @@ class NoteVersions:
         """Write it; a session that is gone is left alone."""
         if not tx.exists(self.session_id):
             return
+
         found = versions_in(tx, self.session_id, values_in(tx, self.session_id))
         base = base_of(tx, self.session_id)
         # Only a merge moves it: see `model.versions.SETTLED`.
         if versions.SETTLED in base:
             found[versions.SETTLED] = base[versions.SETTLED]
+
         agree(tx, self.session_id, found)

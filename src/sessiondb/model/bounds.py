@@ -44,6 +44,7 @@ def integer(
         raise InvalidInputError(
             f"{what} must be from {least} to {most}, not {_shown(value)}"
         )
+
     return value
 
 
@@ -56,6 +57,7 @@ def seconds(value: Any, what: str, *, zero: bool = True) -> float:
     # Comparisons refuse NaN, too.
     if is_number and 0 <= value <= _DAY and (value or zero):
         return float(value)
+
     raise InvalidInputError(
         f"{what} must be a number of seconds up to a day, not {abridged(value)}"
     )
@@ -68,6 +70,7 @@ def time_ms(value: Any, what: str = "time") -> int | None:
     """
     if value is None:
         return None
+
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise InvalidInputError(
@@ -75,6 +78,7 @@ def time_ms(value: Any, what: str = "time") -> int | None:
                 hint="pass an aware datetime",
             )
         value = round(value.timestamp() * 1000)
+
     if type(value) is not int:
         raise InvalidInputError(
             f"{what} must be Unix milliseconds or a datetime, not {type(value).__name__}"
@@ -85,6 +89,7 @@ def time_ms(value: Any, what: str = "time") -> int | None:
             f"not {_shown(value)}",
             hint="times are in milliseconds (ms): int(time.time() * 1000)",
         )
+
     return value
 
 
@@ -104,6 +109,7 @@ def usd(value: Any, what: str = "cost") -> float | None:
         raise InvalidInputError(
             f"{what} must be from 0 to {COST_MOST:.0f} USD, not {_shown(value)}"
         )
+
     return float(value)
 
 

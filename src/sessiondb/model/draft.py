@@ -134,11 +134,13 @@ def tool(
     """
     if output is not None and error is not None:
         raise InvalidInputError("a call ends with output or with error, not both")
+
     failed = error is not None or outcome is not None
     if failed and outcome is None:
         outcome = "failed"
     if status is None:
         status = "error" if failed else "pending" if output is None else "completed"
+
     return PartDraft(
         type="tool",
         text=output if error is None else error,

@@ -96,12 +96,14 @@ def message_key(message: MessageRef, what: str = "message") -> str | int:
     """
     if isinstance(message, MessageHandle | Message):
         return message.id
+
     if isinstance(message, int) and not isinstance(message, bool):
         if not 1 <= message < 1 << 63:
             raise InvalidInputError(
                 f"{what} (a seq) must be 1 or more, in 64 bits, not {abridged(message)}"
             )
         return message
+
     return valid_id(message, f"{what} (a message id)")
 
 

@@ -11,4 +11,5 @@ def path_to(above: dict[int, int | None], leaf: int | None) -> list[int]:
         seen.add(leaf)
         path.append(leaf)
         leaf = above[leaf]
+
     return path[::-1]

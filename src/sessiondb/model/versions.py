@@ -100,9 +100,11 @@ def values_of(
     found = {name: value for name, value in plain.items() if value is not None}
     if title != ("", "derived"):
         found[TITLE] = list(title)
+
     for name, values in ((ABOUT, about), (SUMMARY, summary)):
         if list(values) != [None] * len(values):
             found[name] = list(values)
+
     several = {TODOS: todos, DIFFS: diffs, DATA: data}
     found |= {name: items for name, items in several.items() if items}
     # In a list: null is a value, too.
@@ -133,7 +135,9 @@ def versions_of(
         if name == ABOUT:
             # It has no time: what a session was made with is older than any change.
             changed, when = 0 if known is None else changed, 0
+
         found[name] = Version(changed, when, what)
+
     return found
 
 

@@ -61,6 +61,7 @@ class StreamPart:
         """
         if not isinstance(delta, str):
             raise InvalidInputError(f"a delta is a string, not {abridged(delta)}")
+
         try:
             self._stream.check()
         except InvalidInputError:
@@ -69,6 +70,7 @@ class StreamPart:
             # Raised when the piece is safe.
             self._take_in(delta)
             raise
+
         self._take_in(delta)
 
     def _take_in(self, delta: str) -> None:
@@ -118,17 +120,20 @@ class StreamCall(StreamPart):
         content = self.content
         if not content:
             return NO_INPUT
+
         try:
             value = json.loads(content)
             codec.json_text(value, "input")
         except (ValueError, RecursionError):
             return content if partial else NO_INPUT
+
         return value
 
     def start(self, input: Any = NO_INPUT) -> None:
         """Record that the call is running, with *input* or with what was streamed."""
         if self.started or self.settled:
             raise InvalidInputError(f"call {self.id} was started already")
+
         given = self.arguments() if input is NO_INPUT else input
         sid, handle = self._handle.session_id, self._handle
         queue = self._stream.checked(lambda unit: unit.start(sid, handle, input=given))
@@ -150,6 +155,7 @@ class StreamCall(StreamPart):
             raise InvalidInputError(f"call {self.id} is settled already")
         if self._pieces and not self.started:
             self.start()
+
         sid, handle = self._handle.session_id, self._handle
 
         def settle(unit: Unit) -> None:
@@ -171,6 +177,7 @@ class StreamCall(StreamPart):
         """Return the effect that writes the arguments of a call that has not started."""
         if self.started or self.settled:
             return []
+
         given = self.arguments(partial=partial)
         if given is NO_INPUT:
             return []
@@ -191,6 +198,7 @@ class StreamCall(StreamPart):
         """Return the effect that ends a call that was not settled."""
         if self.settled:
             return []
+
         end = Settle(
             session_id=self._handle.session_id,
             part=part_key(self._handle),

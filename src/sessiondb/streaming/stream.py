@@ -134,6 +134,7 @@ class Stream:
         self._added += size
         if self._writing:  # after which the writing thread looks again
             return
+
         if self._full:
             self._service.post(self._write_if_full)
         elif not self._scheduled:
@@ -197,6 +198,7 @@ class Stream:
         if self._writing:
             self._waiting.append(done)
             return
+
         try:
             taken = self._staged()
         except Exception as error:  # noqa: BLE001  whoever waits must not wait for ever
@@ -206,6 +208,7 @@ class Stream:
         if not taken.unit.effects:
             done(None)
             return
+
         self._writing = True
 
         def written(error: BaseException | None) -> None:
@@ -221,6 +224,7 @@ class Stream:
             for item, length in taken.deltas:
                 item.written += length
             return
+
         self._error = error
         self._verbs = taken.verbs + self._verbs
         for item, _ in taken.deltas:
@@ -231,8 +235,10 @@ class Stream:
         waiting, self._waiting = self._waiting, []
         for done in waiting:
             self._write(done)
+
         if self._closed or not self._has_more:
             return
+
         if self._full:
             self._write_if_full()
         else:
@@ -278,24 +284,29 @@ class Stream:
         verbs, self._verbs = self._verbs, []
         while self._queued:
             verbs.append(self._queued.popleft())
+
         taken = _Write(self._new_unit(), verbs, [])
         for verb in verbs:
             verb(taken.unit)
+
         self._sent = self._added
         for item in parts:
             delta = item.take()
             if delta:
                 taken.deltas.append((item, len(delta)))
                 taken.unit.add(*self._growth(item, delta))
+
         return taken
 
     def _growth(self, item: StreamPart, delta: str) -> list[Effect]:
         if isinstance(item, StreamCall):
             return item.noted(partial=False)
+
         shown, changed = codec.readable(delta)
         item.inexact = item.inexact or changed
         if item.inexact:
             return [self._completed(item, ended=False)]
+
         return [AppendText(self._open_part(item), shown, item.written)]
 
     def _open_part(self, item: StreamPart) -> OpenPart:
@@ -312,9 +323,11 @@ class Stream:
             if not isinstance(item, StreamCall):
                 unit.add(self._completed(item, ended=True))
                 continue
+
             unit.add(*item.noted(partial=True))
             if failure is not None:
                 unit.add(*item.interrupted())
+
         end = self._end if failure is None else {**self._end, **_ending(failure)}
         unit.finish(self.session_id, self._message_id, **end)
         return [*unit.effects, drop]

@@ -34,7 +34,9 @@ def apply_guarded(tx: Transaction, jobs: list[Job]) -> bool:
         else:
             tx.undo_unit(mark)
             tx.connection.execute("ROLLBACK TO unit")
+
         tx.connection.execute("RELEASE unit")
+
     return any_good
 
 
@@ -58,6 +60,7 @@ def apply_unit(tx: Transaction, job: Job) -> bool:
             raise own from own.__cause__
         job.unit.tried, job.error = tried, own
         return False
+
     return True
 
 

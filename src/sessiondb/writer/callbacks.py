@@ -31,6 +31,7 @@ class Subscription:
         """Call the callback unless it was; None if it raised, which is logged."""
         if serial <= self._seen:
             return None
+
         self._seen = serial
         try:
             return self._callback(changes)

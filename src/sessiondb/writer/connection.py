@@ -42,12 +42,14 @@ class WriterConnection:
         if not self._is_in_place():
             # Empties the log, which the new file would otherwise take for its own.
             self.disconnect()
+
         self.check_in_place()
         connection = self.inner or self._connect()
         if durability != self.durability:
             self.durability = _UNKNOWN_DURABILITY
             ENGINE.set_durability(connection, durability)
             self.durability = durability
+
         self._wait_up_to(connection, busy_timeout)
         return connection
 
@@ -60,6 +62,7 @@ class WriterConnection:
             return
         if version > VERSION:
             ENGINE.check_newer(connection, self.path, version, writing=True)
+
         self._version = version
 
     def roll_back(self) -> None:
@@ -67,6 +70,7 @@ class WriterConnection:
         connection = self.inner
         if connection is None or not connection.in_transaction:
             return
+
         try:
             connection.execute("ROLLBACK")
         except ENGINE.Error:
@@ -92,6 +96,7 @@ class WriterConnection:
         connection = self.inner
         if connection is None:
             return
+
         try:
             self._wait_up_to(connection, CHECKPOINT_PATIENCE)
             ENGINE.checkpoint(connection)
@@ -107,6 +112,7 @@ class WriterConnection:
         if not self._is_in_place():
             # Else the log of a file that was replaced is left for the new file to find.
             self.checkpoint()
+
         self.inner = None
         connection.close()
 

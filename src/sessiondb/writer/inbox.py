@@ -37,6 +37,7 @@ class Inbox:
         loop = self._loop()
         if loop is None or self._called:
             return
+
         try:
             self._called = True
             loop.call_soon_threadsafe(self._empty)

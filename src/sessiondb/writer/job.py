@@ -96,6 +96,7 @@ class Batch:
         """
         for step in self.after:
             step()
+
         if self.changes:
             for sink in list(sinks):
                 sink(self.serial, self.changes)
@@ -105,5 +106,6 @@ class Batch:
         for job in self.jobs:
             job.end()
             wakes.add(job.wake)
+
         for wake in filter(None, wakes):
             wake()

@@ -28,6 +28,7 @@ def acquire(path: Path, user: object) -> Writer:
     identity = disk.identity(path)
     if identity is None:
         raise DatabaseReplacedError(f"{path} does not exist any more")
+
     try:
         with _lock:
             writer = _writers.get(identity)

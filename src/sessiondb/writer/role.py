@@ -175,12 +175,15 @@ class Writer:
         """Return whether a job is not to be begun; notes the error of one that failed."""
         if not job.pending:
             return True
+
         if job.unit.committed:
             job.error = None
             return True
+
         if job.abandoned or job.tries >= TRIES:
             job.error = BusyError("the thread that wrote it was interrupted; try again")
             return True
+
         return False
 
     # -- one transaction -----------------------------------------------------

@@ -39,11 +39,13 @@ class Service(Worker):
         if done is not None:
             self._sent[job] = done
             job.notify = self._hand_over
+
         try:
             self.queue(job)
         except BaseException:
             self._sent.pop(job, None)
             raise
+
         self.begin()
 
     def queue(self, job: Job) -> None:
@@ -99,6 +101,7 @@ class Service(Worker):
         if seen != self._seen:
             self.call_later(IDLE_SECONDS, self._look)
             return
+
         self._watching = False
         if self._writer.serial != seen:
             self._watch()

@@ -74,11 +74,13 @@ class Worker:
         """Start the thread unless it runs; False if the system refuses, or once stopped."""
         if self._consuming.locked():
             return True
+
         thread = self._thread
         if thread is not None and thread.is_alive():
             return True
         if self._stopped:
             return False
+
         thread = threading.Thread(target=self._run, name=self._name, daemon=True)
         self._thread = thread
         try:
@@ -87,6 +89,7 @@ class Worker:
             # The limit of processes is reached, or the interpreter is ending.
             _log.debug("%s could not be started", self._name, exc_info=True)
             return False
+
         return True
 
     def stop(self, *, wait: bool = True) -> None:
@@ -98,11 +101,13 @@ class Worker:
             return
         if thread is not None and thread.is_alive():
             thread.join()
+
         self._consume_here()
 
     def _run(self) -> None:
         if not self._consuming.acquire(blocking=False):
             return
+
         _here.working = True
         try:
             while self._next_steps():
@@ -111,6 +116,7 @@ class Worker:
             # In this order: whoever posts from now on finds no thread to rely on.
             self._thread = None
             self._consuming.release()
+
         self._consume_here()
 
     def _next_steps(self) -> bool:
@@ -132,6 +138,7 @@ class Worker:
                 seconds = self._timers[0][0] - time.monotonic()
                 if seconds <= 0:
                     return heapq.heappop(self._timers)[2]
+
             try:
                 return self._inbox.get(timeout=seconds)
             except queue.Empty:
