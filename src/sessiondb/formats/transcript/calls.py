@@ -48,12 +48,13 @@ _SUBJECTS = (
     "prompt",
 )
 _COMMANDS = ("command", "cmd", "script")
-_EXITS = frozenset({"exit", "exit_code", "exitCode"})
+_EXITS = ("exit", "exit_code", "exitCode")
 _EXIT_DEPTH = 3
 _JSON_STARTS = ("{", "[{", "[\n")
 _STATES: dict[str | None, str | None] = {"error": "failed", None: ""}
 _TONES: dict[str | None, str] = {"completed": "ok", "error": "error"}
-#: Characters of an argument that fits on a line with its name.
+_RESULTS: dict[str | None, str] = {"error": "Error"}
+#: Characters of an argument and its name that fit on a line.
 _SHORT = 200
 #: Milliseconds from which on a duration is worth a word.
 _NOTICEABLE = 100
@@ -131,10 +132,10 @@ def _details(part: Part, changed: Changes) -> tuple[str, ...]:
 def exit_codes(data: Any) -> Iterator[int]:
     """Yield the codes with which a command ended, if its program kept them."""
     for record in chain.from_iterable(levels(data, _EXIT_DEPTH)):
-        for key in _EXITS & record.keys():
+        for code in map(record.get, _EXITS):
             # Not True, which is an int too.
-            if type(record[key]) is int:
-                yield record[key]
+            if type(code) is int:
+                yield code
 
 
 def _time(part: Part) -> str:
@@ -153,9 +154,6 @@ def _joined(value: Any) -> str:
 def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Block]:
     """Return what a call was given and returned, without what *subject* says."""
     shown = set(changed.used)
-    todos = _todos(given)
-    if todos:
-        shown.add("todos")
     if subject:
         # A command stays: a subject is an excerpt, and may end in the middle of it.
         named = (key for key in _SUBJECTS if given.fields.get(key) == subject)
@@ -163,6 +161,7 @@ def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Bloc
 
     rest = {key: value for key, value in given.fields.items() if key not in shown}
     bare = [] if given.bare is None or shown else [Code(as_text(given.bare))]
+    todos = list(_todos(rest))
     return [
         *bare,
         *_command(rest),
@@ -173,11 +172,12 @@ def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Bloc
     ]
 
 
-def _todos(given: Given) -> list[Todos]:
-    items = given.fields.get("todos")
-    if not items or not is_list_of(items, _is_todo):
-        return []
-    return [Todos(tuple(map(_todo, items)))]
+def _todos(rest: dict[str, Any]) -> Iterator[Todos]:
+    """Yield the todo list among the arguments, and take it out of them."""
+    items = rest.get("todos")
+    if items and is_list_of(items, _is_todo):
+        del rest["todos"]
+        yield Todos(tuple(map(_todo, items)))
 
 
 def _is_todo(item: Any) -> bool:
@@ -200,25 +200,32 @@ def _command(rest: dict[str, Any]) -> Iterator[Command]:
 
 def _arguments(rest: Mapping[str, Any]) -> Iterator[Code]:
     """Yield the arguments; short ones share a block above the long ones."""
-    short, long = [], []
-    for key, value in rest.items():
-        text = as_text(value)
-        if "\n" not in text and len(text) <= _SHORT:
-            short.append(f"{key}: {text}")
-        else:
-            language = None if isinstance(value, str) else "json"
-            long.append(Code(text, language, key))
-
+    texts = {key: as_text(value) for key, value in rest.items()}
+    short = list(filter(_is_short, map("{}: {}".format, texts, texts.values())))
     if short:
         yield Code("\n".join(short))
-    yield from long
+
+    for key, text in texts.items():
+        if not _is_short(f"{key}: {text}"):
+            yield Code(
+                text=text,
+                language=None if is_text(rest[key]) else "json",
+                label=key,
+            )
+
+
+def _is_short(line: str) -> bool:
+    return "\n" not in line and len(line) <= _SHORT
 
 
 def _result(part: Part) -> Iterator[Output]:
     text = (part.text or "").rstrip("\n")
     if text:
-        label = "Error" if part.status == "error" else "Result"
-        yield Output(text, language_of(text), label)
+        yield Output(
+            text=text,
+            language=language_of(text),
+            label=_RESULTS.get(part.status, "Result"),
+        )
 
 
 def language_of(text: str) -> str | None:
@@ -236,19 +243,26 @@ def cut_all(blocks: Iterable[Block], detail: Detail) -> Iterator[Block]:
 
 def cut(code: Code, detail: Detail) -> Code:
     """Return *code* within the limits of *detail*; ``left_out`` counts the rest."""
-    limits = detail.diffs if code.language == "diff" else detail.limits
     text = code.text.rstrip("\n")
+    limits = detail.diffs if code.language == "diff" else detail.limits
+
     lines = text[: limits.characters].split("\n", limits.lines)[: limits.lines]
     more = len(text) - sum(map(len, lines)) - len(lines) + 1
 
-    left_out = ""
-    if more:
-        more_lines = text.count("\n", -more)
-        left_out = count(more_lines, "more line")
-        if not more_lines:
-            left_out = count(more, "more character")
-    shown = "\n".join(_narrowed(line, limits.width) for line in lines)
-    return replace(code, text=shown, left_out=left_out)
+    shown = (_narrowed(line, limits.width) for line in lines)
+    return replace(
+        code,
+        text="\n".join(shown),
+        left_out=_counted(text[len(text) - more :]),
+    )
+
+
+def _counted(rest: str) -> str:
+    """Return how much *rest* is, in lines or else in characters; nothing if empty."""
+    if not rest:
+        return ""
+    lines = rest.count("\n")
+    return count(lines, "more line") if lines else count(len(rest), "more character")
 
 
 def _narrowed(line: str, width: int) -> str:

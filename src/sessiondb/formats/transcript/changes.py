@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
@@ -53,7 +54,7 @@ class Changes:
     """What a call changed; ``used`` names the arguments that ``codes`` already show."""
 
     codes: tuple[Code, ...] = ()
-    used: frozenset[str] = frozenset()
+    used: AbstractSet[str] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.codes)
@@ -84,7 +85,10 @@ def _patch(arguments: Mapping[str, Any]) -> Changes:
     for key in _PATCHES:
         text = _unpacked(arguments.get(key))
         if isinstance(text, str) and is_diff(text):
-            return Changes((Code(text, "diff"),), frozenset({key}))
+            return Changes(
+                codes=(Code(text, "diff"),),
+                used={key},
+            )
     return Changes()
 
 
@@ -102,7 +106,12 @@ def _replacements(arguments: Mapping[str, Any]) -> Changes:
 
     path = first_text(arguments, PATHS) or "file"
     codes = tuple(_replaced(path, filter(is_object, steps)))
-    return Changes(codes, frozenset(names & arguments.keys())) if codes else Changes()
+    if not codes:
+        return Changes()
+    return Changes(
+        codes=codes,
+        used=names & arguments.keys(),
+    )
 
 
 def _replaced(path: str, steps: Iterable[Mapping[str, Any]]) -> Iterator[Code]:
@@ -118,8 +127,10 @@ def _written(arguments: Mapping[str, Any]) -> Changes:
     path, text = first_text(arguments, PATHS), first_text(arguments, _CONTENTS)
     if path is None or text is None:
         return Changes()
-    used = arguments.keys() & set(_CONTENTS)
-    return Changes((Code(text, ending(path)),), frozenset(used))
+    return Changes(
+        codes=(Code(text, ending(path)),),
+        used=arguments.keys() & frozenset(_CONTENTS),
+    )
 
 
 def _kept(data: Any) -> tuple[Code, ...]:

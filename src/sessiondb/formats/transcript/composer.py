@@ -14,7 +14,7 @@ from sessiondb.formats.transcript.changes import ending
 from sessiondb.formats.transcript.detail import Detail
 from sessiondb.formats.transcript.facts import model
 from sessiondb.formats.transcript.pictures import Album
-from sessiondb.formats.transcript.shapes import as_json
+from sessiondb.formats.transcript.shapes import as_json, is_text
 from sessiondb.model import Message, Part
 from sessiondb.words import excerpt, price, size, tokens
 
@@ -84,7 +84,10 @@ class Composer:
             **dict.fromkeys(_CHANGES, self._change),
             **dict.fromkeys(_ENDS, self._end),
         }
-        self._roles: dict[str, EventBuilder] = {"system": self._system}
+        self._roles: dict[str, EventBuilder] = {
+            "event": self._occurrence,
+            "system": self._system,
+        }
 
         if not detail.records:
             self._parts |= dict.fromkeys(BOOKKEEPING, _nothing)
@@ -123,9 +126,9 @@ class Composer:
     def _blocks(self, message: Message) -> Blocks:
         if message.kind in _SUMMARIES:
             return self._summary(message, _SUMMARIES[message.kind])
-        if message.role != "event":
-            return self._roles.get(message.role, self._said)(message)
+        return self._roles.get(message.role, self._said)(message)
 
+    def _occurrence(self, message: Message) -> Blocks:
         if message.kind in self._events:
             return self._events[message.kind](message)
         # The calls of a program itself, which no answer contains.
@@ -228,14 +231,14 @@ class Composer:
         yield Note(_ENDS[message.kind or ""], "error")
 
     def _named_event(self, message: Message) -> Blocks:
-        kind = message.kind or "event"
-        if message.text.strip():
-            subject = message.data.get("name") or message.data.get("path")
-            if not isinstance(subject, str):
-                subject = message.text
-            yield self._note(name_of(kind), subject, [Code(message.text)])
-        elif kind not in QUIET or self._detail.records:
-            yield Note(name_of(kind))
+        name = name_of(message.kind or "event")
+        data, text = message.data, message.text
+        if text.strip():
+            subjects = filter(is_text, [data.get("name"), data.get("path"), text])
+            subject = next(filter(None, subjects))
+            yield self._note(name, subject, [Code(text)])
+        elif message.kind not in QUIET or self._detail.records:
+            yield Note(name)
             yield from self._said(message)
 
     def _note(
@@ -265,7 +268,8 @@ def _named(file: File) -> tuple[str, str]:
     """Return the name of a file, and its address if that is another."""
     url = file.url or ""
     address = "" if url.startswith("data:") else url
-    return (file.name, address) if file.name else (address or "file", "")
+    known = [*filter(None, [file.name, address]), "file"]
+    return known[0], "".join(known[1:-1])
 
 
 def name_of(kind: str) -> str:
@@ -274,15 +278,14 @@ def name_of(kind: str) -> str:
 
 
 def _speaker(message: Message) -> str:
-    if message.role in _SPEAKERS:
-        return _SPEAKERS[message.role]
-    return message.agent or _UNNAMED.get(message.role, "Assistant")
+    named = message.agent or _UNNAMED.get(message.role, "Assistant")
+    return _SPEAKERS.get(message.role, named)
 
 
 def _model(message: Message) -> str:
-    if message.role != "assistant":
-        return ""
-    return excerpt(message.model_id or "")
+    """Return the model of an answer; other messages only record what was chosen."""
+    models = {"assistant": message.model_id}
+    return excerpt(models.get(message.role) or "")
 
 
 def _tokens(message: Message) -> str:
@@ -307,17 +310,28 @@ def _kept(message: Message) -> Iterator[Fold]:
 
 def _setting(message: Message) -> str:
     """Return the new value of what an event changed; empty if it is unknown."""
-    if message.kind == "model_change":
-        return model(message)
-    if message.kind == "mode_change" and message.agent:
-        return message.agent
+    settings = [
+        message.data.get(key) for key in ("level", "thinkingLevel", "mode", "to")
+    ]
+    values = [
+        _COLUMNS.get(message.kind, _no_column)(message),
+        *filter(is_text, settings),
+        message.text,
+        *(part.text for part in message.parts),
+    ]
+    return next(filter(None, values), "")
 
-    for key in ("level", "thinkingLevel", "mode", "to"):
-        value = message.data.get(key)
-        if isinstance(value, str):
-            return value
-    texts = [message.text, *(part.text for part in message.parts)]
-    return next(filter(None, texts), "")
+
+def _no_column(message: Message) -> str:
+    del message
+    return ""
+
+
+#: The events whose new value has a column.
+_COLUMNS: dict[str | None, Callable[[Message], str | None]] = {
+    "model_change": model,
+    "mode_change": attrgetter("agent"),
+}
 
 
 def _text_of(raw: bytes) -> str:

@@ -29,9 +29,10 @@ class Tally:
         self.first = min(self.first, message.time_created)
         self.last = max(self.last, message.time_completed or message.time_created)
 
-        for part in message.parts:
-            self.calls += part.type == "tool"
-            self.failed += part.type == "tool" and part.status == "error"
+        calls = [part.status for part in message.parts if part.type == "tool"]
+        self.calls += len(calls)
+        self.failed += calls.count("error")
+
         if message.role == "assistant" and message.model_id:
             self.models[model(message)] = None
 
@@ -141,6 +142,7 @@ def _origin(session: Session, parent: Session | None) -> str:
     name = parent_name(session)
     if parent is not None and parent.title:
         name = f"“{excerpt(parent.title, 80)}” ({name})"
+
     seq = session.parent_seq
     place = "" if seq is None else f", at message {seq}"
     return f"{session.relation} of {name}{place}"

@@ -195,7 +195,8 @@ def _first_words(blocks: tuple[Block, ...]) -> str:
     """Return the first text of *blocks*, else the subject of the first fold."""
     texts = [block.text for block in blocks if isinstance(block, Prose | Note)]
     subjects = [block.subject for block in blocks if isinstance(block, Fold)]
-    return next(filter(None, texts[:1] + subjects[:1]), "")
+    found = [*texts[:1], *subjects[:1], ""]
+    return next(filter(None, found), "")
 
 
 def _joined(entries: Iterator[Entry]) -> Iterator[Entry]:
