@@ -47,6 +47,8 @@ _REMOVED = re.compile(r"^-(?!--)", re.MULTILINE)
 #: Above so many lines a difference is shown as all of the old and all of the new.
 _DIFF_LINES = 1500
 _DEPTH = 6
+#: Characters at the start of a text that may precede a patch.
+_LOOK_AHEAD = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Changes:
         diffs = [code.text for code in self.codes if code.language == "diff"]
         if not diffs:
             return ""
+
         text = "\n".join(diffs)
         return f"+{len(_ADDED.findall(text))} −{len(_REMOVED.findall(text))}"
 
@@ -82,6 +85,7 @@ def changes(arguments: Mapping[str, Any], data: Any) -> Changes:
 
 
 def _patch(arguments: Mapping[str, Any]) -> Changes:
+    # The first one alone: what follows would repeat it.
     for key in _PATCHES:
         text = _unpacked(arguments.get(key))
         if isinstance(text, str) and is_diff(text):
@@ -118,6 +122,7 @@ def _replaced(path: str, steps: Iterable[Mapping[str, Any]]) -> Iterator[Code]:
     for step in steps:
         name = first_text(step, PATHS) or path
         old, new = first_text(step, _OLD), first_text(step, _NEW)
+
         if old is not None and new is not None:
             yield Code(difference(name, old, new), "diff")
 
@@ -148,7 +153,8 @@ def _patch_in(record: Mapping[str, Any]) -> str | None:
 
 def is_diff(text: str) -> bool:
     """Return whether *text* looks like the patch of a file."""
-    start = text[:4000].lstrip()
+    start = text[:_LOOK_AHEAD].lstrip()
+
     for beginnings, content in _SHAPES:
         if start.startswith(beginnings):
             return content.search(text) is not None

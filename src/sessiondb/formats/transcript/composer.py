@@ -69,6 +69,7 @@ class Composer:
         self._detail, self._album, self._children = detail, album, children
         self._anchor = anchor
         self._results: dict[str, int] = {}
+
         self._other: PartBuilder = self._unknown
         self._parts: dict[str, PartBuilder] = {
             "text": self._text,
@@ -79,6 +80,7 @@ class Composer:
             "agent": self._agent,
             "compaction": self._compaction,
         }
+
         self._event: EventBuilder = self._named_event
         self._events: dict[str | None, EventBuilder] = {
             **dict.fromkeys(_CHANGES, self._change),
@@ -185,6 +187,7 @@ class Composer:
     def _file(self, _: Message, part: Part, __: str) -> Blocks:
         file = file_of(part)
         name, address = _named(file)
+
         if file.mime.startswith("image/"):
             yield self._album.picture(excerpt(name), file.mime, file.data, address)
             return
@@ -211,6 +214,8 @@ class Composer:
 
     def _unknown(self, _: Message, part: Part, text: str) -> Blocks:
         codes = [Code(text)]
+
+        # The record says more than its text only to whoever wants all of it.
         if part.data and (not text or self._detail.records):
             codes.append(Code(as_json(part.data), "json"))
         yield self._note(name_of(part.type), part.title or text, codes)
@@ -231,12 +236,13 @@ class Composer:
         yield Note(_ENDS[message.kind or ""], "error")
 
     def _named_event(self, message: Message) -> Blocks:
-        name = name_of(message.kind or "event")
-        data, text = message.data, message.text
+        name, text = name_of(message.kind or "event"), message.text
+        known = [message.data.get("name"), message.data.get("path"), text]
+
         if text.strip():
-            subjects = filter(is_text, [data.get("name"), data.get("path"), text])
-            subject = next(filter(None, subjects))
+            subject = next(filter(None, filter(is_text, known)))
             yield self._note(name, subject, [Code(text)])
+
         elif message.kind not in QUIET or self._detail.records:
             yield Note(name)
             yield from self._said(message)

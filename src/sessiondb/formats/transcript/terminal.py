@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sessiondb.formats.transcript.blocks import (
@@ -121,15 +122,20 @@ class Terminal:
     def _call(self, fold: Fold, indent: str) -> list[Line]:
         name = Span(f"{indent}▸ {_flat(fold.label)}", "strong")
         state = Span(_flat(fold.state), _TONES.get(fold.tone, ""))
-        rest = _flat(" ".join([*fold.details, _subject(fold)]))
-        pieces = [piece for piece in (name, state, Span(rest)) if piece.text]
+        rest = Span(_flat(" ".join([*fold.details, _subject(fold)])))
+
+        # The spaces between them have no style.
+        pieces = filter(attrgetter("text"), (name, state, rest))
         spans = [span for piece in pieces for span in (_SPACE, piece)]
         line = Line(tuple(spans[1:]), cut=not self._full)
+
         return [line, *self._blocks(fold.blocks, f"{indent}  ")]
 
     def _named_fold(self, fold: Fold, indent: str) -> list[Line]:
         named = f"{fold.label} {_subject(fold)}".rstrip()
         lines = _bracketed(indent, named, *fold.facts, excerpt(fold.address))
+
+        # Prose stays what it is; anything else is marked as something quoted.
         for block in fold.blocks:
             bar = indent if isinstance(block, Prose) else f"{indent}  │ "
             lines += self._blocks([block], bar)
@@ -137,6 +143,7 @@ class Terminal:
 
     def _code(self, code: Code, indent: str) -> list[Line]:
         label = f"{_flat(code.label)}:"
+
         if not code.label:
             return self._rows(code, indent)
         if "\n" in code.text:
@@ -152,6 +159,7 @@ class Terminal:
     def _rows(self, code: Code, indent: str, before: str = "") -> list[Line]:
         """Return the lines of *code*, the first after *before*, the others below it."""
         lines = visible(code.text).split("\n")
+
         if code.language == "diff":
             rows = [self._row(line, indent, _diff_style(line)) for line in lines]
         else:
@@ -209,6 +217,7 @@ def _by(message: Message, labels: Iterable[str]) -> Line:
     """Return the line of a message: its number, who speaks, what is known about it."""
     who = " ".join(filter(None, [message.role, message.kind]))
     flags = (message.time_completed is None, message.inherited)
+
     facts = [
         _clock(message.time_created),
         message.agent,
@@ -218,6 +227,7 @@ def _by(message: Message, labels: Iterable[str]) -> Line:
         *compress(("open", "inherited"), flags),
         *map("label: {}".format, labels),
     ]
+
     name = Span(f"#{message.seq} {_flat(who)}", "name")
     rest = Span(f" · {_flat(' · '.join(filter(None, facts)))}", "dim")
     return Line((name, rest), Span("── "), Span("   ", "dim"))
