@@ -123,7 +123,10 @@ def test_a_session_without_an_agent_does_not_count_as_one(
 def test_a_planned_format_is_not_supported_yet(sessiondb: Run, database: Path) -> None:
     ran = sessiondb("import", "--from", "claude")
     assert (ran.code, ran.out) == (2, "")
-    assert "Claude Code is not supported yet; known are opencode, jsonl" in ran.err
+    assert (
+        "Claude Code is not supported yet; known are opencode, sessiondb, jsonl"
+        in ran.err
+    )
     assert not database.exists()
 
 

@@ -35,12 +35,12 @@ def test_a_new_laptop_has_everything(
     sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sessiondb("import", str(SAMPLE))
-    taking, bringing = recipe("Take everything to a new laptop.")
-    assert sessiondb(*taking).code == 0
+    export, importing, *_ = recipe("Take everything to a new laptop.")
+    assert sessiondb(*export).code == 0
     every = ("list", "-a", "--archived", "--subagents", "--json")
     before = sessiondb(*every).json
     monkeypatch.setenv("SESSIONDB_PATH", str(project / "laptop.db"))
-    assert sessiondb(*bringing).code == 0
+    assert sessiondb(*importing).code == 0
     assert sessiondb(*every).json == before
     assert len(before["sessions"]) == 4
     assert sessiondb("check").code == 0

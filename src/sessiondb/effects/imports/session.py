@@ -82,7 +82,9 @@ class OpenImport:
             "time_importing": tx.now,
             **run.policy.new_row(tx, run, project_id),
         }
-        tx.insert(session, SESSION, tuple(row[name] for name in SESSION))
+        # A column that no source states has the default of its table.
+        columns = tuple(name for name in SESSION if name in row)
+        tx.insert(session, columns, tuple(row[name] for name in columns))
         run.session_id = row["id"]
         run.changed = True
 
