@@ -151,6 +151,7 @@ def nested(row: Mapping[str, Any], shape: Shape) -> dict[str, Any]:
             known = bool(value)
         if known:
             record[key] = value
+
     return record
 
 
@@ -238,6 +239,7 @@ def overlay(record: dict[str, Any], rest: Mapping[str, Any]) -> dict[str, Any]:
             overlay(present, value)
         else:
             record[key] = value
+
     return record
 
 

@@ -232,6 +232,7 @@ class Database:
         for name, action, resource in self.rows(statement):
             rule = {"action": action, "resource": resource, "effect": "allow"}
             found.setdefault(name, []).append(rule)
+
         return found
 
     # -- changes and damage ---------------------------------------------------
@@ -251,6 +252,7 @@ class Database:
             )
             for name, *numbers in rows:
                 found.setdefault(name, []).append([table, *numbers])
+
         return found
 
     def _changes_of(self, session: str) -> Any:

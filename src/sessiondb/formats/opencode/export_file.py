@@ -97,6 +97,7 @@ class _Document:
         self.info: dict[str, Any] = {}
         self.messages: dict[str, _Slice] = {}
         self.why: str | None = None
+
         try:
             self._scan()
         except (ValueError, RecursionError, IndexError):
@@ -127,6 +128,7 @@ class _Document:
                 name = f"{name}/{len(self.messages)}"
             self.messages[name] = found
             at = self._skip(end, ",")
+
         return at + 1
 
     def _skip(self, at: int, mark: str) -> int:
@@ -186,6 +188,7 @@ class ExportFileV1:
         """Keep the text; raises `SourceError`."""
         self._loaded = self._loaded or _Document(self.path)
         self._readers += 1
+
         try:
             yield
         finally:
@@ -211,6 +214,7 @@ class ExportFileV1:
         if not usable_id(name):
             yield Problem(str(self.path), "the session has no usable id")
             return
+
         created = within(info, "time", "created")
         yield Head.of(str(name), info.get("parentID"), created, info.get("title"))
 

@@ -108,6 +108,7 @@ def recognise(
             beginnings.setdefault(session.digest(0), []).append(session)
         for sessions in beginnings.values():
             _recognise_among(sessions, forks)
+
     return forks
 
 
@@ -138,6 +139,7 @@ def _original(
     """Return the session that *session* begins like, and the number of its copies."""
     best: tuple[int, int] = (0, 0)
     original = None
+
     for other in older:
         limit = _same_times(session, other)
         # Its contents cannot agree further than its times.
@@ -147,6 +149,7 @@ def _original(
         rank = (length, _kinship(session.head.title, other.head.title))
         if length and rank > best:
             best, original = rank, other
+
     return original, best[0]
 
 

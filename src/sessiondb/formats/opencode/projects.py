@@ -107,6 +107,7 @@ def record_of(row: Mapping[str, Any]) -> dict[str, Any]:
         with contextlib.suppress(OddRecordError):
             text = str(record.get(name, ""))
             record[name] = load(text.encode("utf-8", "surrogateescape"))
+
     return record
 
 

@@ -98,6 +98,7 @@ class _Reading:
             yield Problem(self._path, why)
 
         by_age = sorted(self._heads.values(), key=lambda h: (h.time_created, h.id))
+
         for name, cut in parents_first((head.id for head in by_age), self._above):
             head = self._heads[name]
             if cut:
@@ -180,6 +181,7 @@ class _Reading:
                 for message, raw in self._records.calls(parent):
                     if usable_id(message):
                         _note_calls(calls, message, raw)
+
         return self._calls[parent]
 
 

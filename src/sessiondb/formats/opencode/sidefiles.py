@@ -52,10 +52,12 @@ def cut_output(home: Path, named: Any) -> dict[str, Any] | None:
         return None
 
     path = home
+
     for step in tail:
         path /= step
         if is_link(path):
             return None
+
     content = read_small(path)
     return None if content is None else {"name": "/".join(tail), "content": content}
 

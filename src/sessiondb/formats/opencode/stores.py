@@ -151,11 +151,13 @@ def _newer_beside(path: Path, file: ForeignDatabase) -> set[str]:
     """
     mine = _times(path, file)
     found: set[str] = set()
+
     for other, times in _beside(path.parent, path):
         for name in mine.keys() & times.keys():
             # Of two equal copies the name decides, so that one of them is read.
             if (times[name], other.name) > (mine[name], path.name):
                 found.add(name)
+
     return found
 
 

@@ -59,6 +59,7 @@ def message_draft(
 
     found = take(info, fields.MESSAGE.get(role, fields.EVENT))
     found.setdefault("time_created", time_created)
+
     if role == "user":
         # A prompt opens a turn, and is complete as soon as it is sent.
         found.update(turn_id=message_id, time_completed=found["time_created"])
@@ -89,6 +90,7 @@ def _take_answer(info: dict[str, Any], found: dict[str, Any]) -> None:
         found["agent"] = mode
 
     was_aborted = within(found.get("error"), "name") == "MessageAbortedError"
+
     if was_aborted and info.get("finish") is None:
         found["finish"] = "cancelled"
     else:

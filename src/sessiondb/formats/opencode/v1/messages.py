@@ -147,7 +147,7 @@ def with_output(draft: PartDraft, home: Path, named: Any) -> PartDraft:
 def _summarised(kind: str | None, name: str) -> str | None:
     """Return the id here of the message that a summary was exported from.
 
-    One of our summaries is two messages in OpenCode 1.x, a prompt that asks for it and an
+    A summary here is two messages in OpenCode 1.x, a prompt that requests it and an
     answer; our exporter names the answer by the id and an "s".
     """
     if kind == "compaction" and name.endswith("s"):

@@ -153,6 +153,7 @@ def _stepped(message: Message, parts: list[Record], snapshot: Record) -> list[Re
     first = without_none({"type": "step-start", "snapshot": start})
 
     last: list[Record] = []
+
     if end is not None and message.tokens is not None:
         step: Record = {
             "type": "step-finish",
@@ -162,6 +163,7 @@ def _stepped(message: Message, parts: list[Record], snapshot: Record) -> list[Re
             "tokens": counts_of(message.tokens),
         }
         last.append(step)
+
     files = snapshot.get("files")
     if files and start is not None:
         last.append({"type": "patch", "hash": start, "files": files})

@@ -102,6 +102,7 @@ def message_info(
     """
     role = message.role
     info: dict[str, Any] = {"id": message.id, "sessionID": session_id}
+
     if role in fields.MESSAGE:
         put(info, fields.MESSAGE[role], message)
         info["role"] = role
@@ -138,10 +139,12 @@ def part_json(
     put(record, fields.PART.get(part.type, {}), part)
 
     state = _state(part) if part.type == "tool" else {}
+
     if state:
         overlay(record, {"state": state})
     elif part.text is not None:
         record["text"] = part.text
+
     return overlay(record, without(_NOT_OF_PART, part.data))
 
 
@@ -164,6 +167,7 @@ def session_diff(diffs: Iterable[FileDiff], data: Mapping[str, Any]) -> list[Any
             items.append(item[0])
         elif item["file"] in known:
             items.append(_diff(known.pop(item["file"]), item))
+
     return items + [_diff(diff, {"file": path}) for path, diff in known.items()]
 
 

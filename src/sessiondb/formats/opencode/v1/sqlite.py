@@ -166,8 +166,10 @@ def _info_of(row: dict[str, Any]) -> dict[str, Any]:
 
     # One known number makes a summary, and the others 0.
     summary = nested(row, _SUMMARY)
+
     if summary:
         info["summary"] = {**dict.fromkeys(_SUMMARY, 0), **summary}
         if row.get("summary_diffs") is not None:
             info["summary"]["diffs"] = row["summary_diffs"]
+
     return info

@@ -143,11 +143,13 @@ class Tree:
         folder = self.path / self._layout.sessions
         projects = self._folders(folder) if self._layout.has_projects else []
         found: dict[str, _File] = {}
+
         for place in (folder, *projects):
             for name, file in self._files(place).items():
                 # A session that moved to another project may have left its old file.
                 if name not in found or file.mtime_ns > found[name].mtime_ns:
                     found[name] = file
+
         return found
 
     def heads(self) -> Iterator[Head | Problem]:
@@ -160,6 +162,7 @@ class Tree:
                 yield Problem(str(file.path), f"session {abridged(name)} {error}")
                 continue
             yield Head.of(name, info.get("parentID"), _created(info), info.get("title"))
+
         yield from self._problems
 
     def session(self, head: Head) -> SessionRecord:
@@ -176,6 +179,7 @@ class Tree:
 
         record.todo = read_json(beside["todo"], list, record.problems)
         record.diff = read_json(beside["session_diff"], list, record.problems)
+
         for folder in self._layout.shares:
             if record.share is None:
                 record.share = read_json(beside[folder], dict, record.problems)
@@ -192,6 +196,7 @@ class Tree:
             name = folder.name
         else:
             name = record.info.get("projectID", "")
+
         if not usable_id(name):
             return
 
@@ -214,6 +219,7 @@ class Tree:
             messages = _named_files(self._message_folder(session))
         except OddRecordError as error:
             return str(error)
+
         return [
             [name, file[1:], self._part_stamps(session, name)]
             for name, file in sorted(messages.items())
@@ -246,6 +252,7 @@ class Tree:
                     time = _created(load_object(read_file(file.path)))
                     if time is not None:
                         found[session] = time
+
         return found
 
     def messages(self, session: str) -> list[Opened]:
@@ -255,11 +262,13 @@ class Tree:
         """
         files = _named_files(self._message_folder(session))
         found, time = [], 0
+
         for name in unwrapped(sorted(files)):
             with contextlib.suppress(OddRecordError):
                 created = _created(load_object(read_file(files[name].path)))
                 time = time if created is None else created
             found.append(Opened(time, name))
+
         return sorted(found)
 
     def message(self, session: str, message: str) -> bytes | None:
@@ -291,11 +300,13 @@ class Tree:
                 yield missing(folder, "messages", "session", folder.name)
 
         yield from self._orphaned_parts(folders)
+
         # A share holds a secret: it must not be passed over without a word.
         for kind in self._layout.shares:
             for name, file in self._files(self.path / kind).items():
                 if name not in self._sessions:
                     yield missing(file.path, "a share", "session", name)
+
         yield from self._problems[known:]
 
     def _orphaned_parts(self, message_folders: list[Path]) -> Iterator[Problem]:
@@ -318,6 +329,7 @@ def _names_in(folders: list[Path]) -> set[str] | None:
             names.update(_files(folder))
     except OddRecordError:  # reported with its session
         return None
+
     return names
 
 
@@ -349,6 +361,7 @@ def _files(folder: Path) -> dict[str, _File]:
             raise unreadable(error) from None
         path = Path(entry)
         found[path.stem] = _File(path, stat.st_size, stat.st_mtime_ns)
+
     return found
 
 

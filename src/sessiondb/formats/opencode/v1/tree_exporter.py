@@ -27,6 +27,7 @@ def write(
     """Yield the files of each session, and each project once."""
     del detail, together  # nothing can be left out of a tree
     projects: set[str] = set()
+
     for export in sessions:
         losses: list[Loss] = []
         messages = list(export.messages)
@@ -75,6 +76,7 @@ def _rules_of_1x(permission: Any) -> Any:
 def _session_files(document: dict[str, Any]) -> Iterator[Document]:
     info = document["info"]
     yield _file("session", str(info["projectID"]), info["id"], value=info)
+
     for entry in document["messages"]:
         message = entry["info"]
         yield _file("message", info["id"], message["id"], value=message)
@@ -92,6 +94,7 @@ def _beside(export: Export, session: str) -> Iterator[Document]:
     yield _file("session_diff", session, value=session_diff(export.diffs, data))
 
     share = export.session.metadata.get("share")
+
     if isinstance(share, dict):
         kept = data.get(SHARE_REST, {}).get("folder")
         folder = kept if kept in SHARES else SHARES[0]

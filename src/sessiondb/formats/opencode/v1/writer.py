@@ -111,10 +111,12 @@ class WriterV1(OpenCodeWriter):
         name = self.names.message(message)
         session = self.names.session
         parts = [exact.part_json(part, name, session) for part in message.parts]
+
         if name != message.id:
             info["id"] = name
             for place, part in enumerate(parts):
                 part["id"] = _part_id(name, place)
+
         for record in (info, *parts):
             self._follow(record)
 
@@ -257,11 +259,13 @@ def _entry(info: Record, parts: list[Record]) -> Entry:
     """Return a message with ids for its *parts*, and for the files in their results."""
     ids = {"messageID": info["id"], "sessionID": info["sessionID"]}
     numbered = []
+
     for index, part in enumerate(parts):
         name = _part_id(info["id"], index)
         numbered.append({"id": name, **ids, **part})
         for place, file in enumerate(as_list(within(part, "state", "attachments"))):
             file.update(id=f"{name}{place:04d}", **ids)
+
     return {"info": info, "parts": numbered}
 
 
@@ -286,6 +290,7 @@ def _error(error: Any, provider: str) -> Record:
     kind = str(within(error, "type"))
     name = _ERRORS.get(kind, "UnknownError")
     data: Record = {"message": error_text(error)}
+
     if name == "ProviderAuthError":
         data["providerID"] = provider
     elif name == "UnknownError" and kind.startswith("provider."):
@@ -294,4 +299,5 @@ def _error(error: Any, provider: str) -> Record:
         status = error.get("status")
         if isinstance(status, int):
             data["statusCode"] = status
+
     return {"name": name, "data": data}

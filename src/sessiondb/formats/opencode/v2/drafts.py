@@ -73,6 +73,7 @@ def message_draft(
     for index, part in enumerate(parts):
         check_storable(part["data"])
         part["id"] = part_id(message_id, index)
+
     drafts = tuple(PartDraft(**part) for part in parts)
     return MessageDraft(**found, parts=drafts, data=record)
 
@@ -93,12 +94,14 @@ def part_id(message_id: str, index: int) -> str:
 def _user(record: dict[str, Any], found: Found) -> list[Found]:
     found["turn_id"] = found["id"]
     parts = _said(record, found)
+
     for kind, key in fields.LISTS.items():
         items = as_list(record.get(key))
         # A list with anything odd in it stays in the record, complete.
         if items and all(map(is_object, items)):
             del record[key]
             parts += [{"type": kind, "data": _attached(item)} for item in items]
+
     return parts
 
 
@@ -166,10 +169,12 @@ def _piece(item: dict[str, Any]) -> Found:
     """Return a piece of the content of an answer as a part."""
     kind = item.pop("type")
     found = take(item, fields.PART.get(kind, {}))
+
     if kind == "tool":
         found.setdefault("tool", NAMELESS)
         _take_start(item, found)
         _take_state(item, found)
+
     return {**found, "type": kind, "data": item}
 
 
@@ -189,6 +194,7 @@ def _take_state(item: dict[str, Any], found: Found) -> None:
     if state.get("input") is not None:
         found["input"] = state.pop("input")
     status = state.get("status")
+
     if type(status) is str and status in fields.STATUS:
         del state["status"]
         found["status"] = fields.STATUS[status]
@@ -239,6 +245,7 @@ def _shell(record: dict[str, Any], found: Found) -> list[Found]:
         part["input"] = {"command": record.pop("command")}
 
     status = record.get("status")
+
     if status in ("timeout", "killed"):
         part.update(status="error", outcome="interrupted")
     else:

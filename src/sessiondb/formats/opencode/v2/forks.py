@@ -61,4 +61,5 @@ def _roots(session: str, forks: dict[str, Fork]) -> dict[str, str]:
                 break
             place, name = fork.original, fork.copies[name]
         roots[copy] = name
+
     return roots

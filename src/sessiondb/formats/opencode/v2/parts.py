@@ -34,6 +34,7 @@ def content_of(to: OpenCodeWriter, message: Message) -> list[Record]:
             content.append(_text(part))
         elif part.type not in _FOLDED:
             to.lose(f"part {part.type}", message)
+
     return content
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 from sessiondb.formats.kit.fields import (
     as_list,
+    as_object,
+    filled,
     overlay,
     put,
     within,
@@ -42,7 +44,6 @@ from sessiondb.model import (
 
 _NOT_OF_SESSION = frozenset({GENERATION, ROW_REST, INBOX, PENDING, INSTRUCTIONS})
 _NOT_OF_PART = frozenset({NO_RAN, OUTPUT_FILE})
-_NOT_OF_STATE = frozenset({PIECES})
 _STATUS = {ours: theirs for theirs, ours in fields.STATUS.items()}
 
 
@@ -95,6 +96,7 @@ def message_json(message: Message | MessageDraft) -> dict[str, Any] | None:
         _put_shell(record, message.parts)
     else:
         _put_parts(record, kind, message.parts)
+
     return overlay(record, rest)
 
 
@@ -139,37 +141,25 @@ def part_json(part: Part | PartDraft) -> dict[str, Any]:
     """Return a piece of the content of an answer."""
     record: dict[str, Any] = {"type": part.type}
     put(record, fields.PART.get(part.type, {}), part)
-    if part.type != "tool":
-        return overlay(record, without(_NOT_OF_PART, part.data))
-
-    if part.data.get(NO_RAN):
-        del record["time"]["ran"]
-    state = _state(part)
-    if state:
-        record["state"] = state
-
     rest = without(_NOT_OF_PART, part.data)
-    if _has_content(part) and isinstance(rest.get("state"), dict):
-        rest["state"] = without(_NOT_OF_STATE, rest["state"])
-    return overlay(record, rest)
+    if part.type != "tool":
+        return overlay(record, rest)
 
-
-def _has_content(part: Part | PartDraft) -> bool:
-    """Return whether the result of a call is in the content of its state."""
-    return part.text is not None and part.status != "error"
-
-
-def _state(part: Part | PartDraft) -> dict[str, Any]:
-    """Return the state of a call as far as columns say it."""
-    state: dict[str, Any] = {"input": input_of(part)}
-    if part.status is not None:
-        state["status"] = _STATUS.get(part.status, part.status)
-    if _has_content(part):
-        pieces = as_list(within(part.data.get("state"), PIECES))
-        state["content"] = _pieces(part.text or "", pieces)
-    elif part.text is not None:
+    if NO_RAN in part.data:
+        del record["time"]["ran"]
+    status = _STATUS.get(part.status or "", part.status)
+    known = {"status": status, "input": input_of(part)}
+    state = without_none(known)
+    if part.text is not None and status == "error":
         state["error"] = {"message": part.text}
-    return without_none(state)
+    record.update(filled({"state": state}))
+    overlay(record, rest)
+
+    # The rest has the lengths of the texts in the place of the content.
+    if part.text is not None and status != "error":
+        state = as_object(record.setdefault("state", {}))
+        state["content"] = _pieces(part.text, as_list(state.get(PIECES)))
+    return record
 
 
 def _pieces(text: str, pieces: list[Any]) -> list[Any]:
@@ -182,10 +172,12 @@ def _pieces(text: str, pieces: list[Any]) -> list[Any]:
         return [{"type": "text", "text": text}]
 
     content, start = [], 0
+
     for item in pieces:
         if isinstance(item, int):
             content.append({"type": "text", "text": text[start : start + item]})
             start += item + 1
         else:
             content.append(item)
+
     return content

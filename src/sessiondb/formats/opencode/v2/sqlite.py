@@ -175,6 +175,7 @@ class SQLiteV2(Database):
                 _LONG,
             )
             found["instruction_blob"] = dict(values)
+
         return found
 
     def project(self, session: str) -> str:

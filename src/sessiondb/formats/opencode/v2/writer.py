@@ -6,7 +6,7 @@ of them, everything else is made of what all sessions have.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -119,6 +119,7 @@ class WriterV2(OpenCodeWriter):
         if fields is None:
             self.lose(f"{message.role} {message.kind or ''}".strip(), message)
             return []
+
         # A text that says nothing is not a loss.
         return [] if fields == _NOTHING_SAID else [self._head(message, **fields)]
 
@@ -129,6 +130,7 @@ class WriterV2(OpenCodeWriter):
         if "compaction" in kinds:
             self._ask_for_summary(message, kinds["compaction"][0].data)
             return
+
         for part in message.parts:
             if part.type not in _OF_PROMPTS:
                 self.lose(f"part {part.type}", message)
@@ -153,6 +155,7 @@ class WriterV2(OpenCodeWriter):
         """
         put_in = text_of(message, synthetic=True)
         synthetic = self._head(message, "synthetic", text=put_in)
+
         if not put_in:
             yield self._head(message, "user", text=said, **lists)
         elif not said and not lists:
@@ -192,32 +195,35 @@ class WriterV2(OpenCodeWriter):
 
     # -- summaries -------------------------------------------------------------
 
-    def _ask_for_summary(self, message: Message, asked: Any) -> None:
+    def _ask_for_summary(self, message: Message, asked: Mapping[str, Any]) -> None:
         """Keep a prompt of 1.x that requests a summary: 2 has one record for both."""
-        reason = "auto" if asked.get("auto") else "manual"
-        recent = self._recent(asked.get("tail_start_id"), message)
-        self._asked[message.id] = self._summary_head(message, reason, recent)
+        is_manual = not asked.get("auto")
+        kept = asked.get("tail_start_id")
+        self._asked[message.id] = self._new_summary(message, is_manual, kept)
 
-    def _summary_head(self, message: Message, reason: str, recent: str) -> Record:
-        fields = {"status": "completed", "reason": reason, "recent": recent}
-        return self._head(message, "compaction", **fields)
+    def _new_summary(self, message: Message, is_manual: bool, kept: Any) -> Record:
+        return self._head(
+            message,
+            "compaction",
+            status="completed",
+            reason="manual" if is_manual else "auto",
+            recent=self._recent(kept, message),
+        )
 
-    def _compaction(self, message: Message, index: int) -> Iterator[Record]:
-        record = self._asked.pop(message.turn_id or "", None)
-        is_open = message.error or message.time_completed is None
-        if message.role == "assistant" and is_open:
+    def _compaction(self, message: Message, index: int) -> list[Record]:
+        asked = self._asked.pop(message.turn_id or "", None)
+        if message.role == "assistant" and _is_unfinished(message):
             self.lose("a summary that failed", message)
-            return
+            return []
 
         data = message.data
-        if record is None:
-            reason = "manual" if data.get("reason") == "manual" else "auto"
+        if asked is None:
+            is_manual = data.get("reason") == "manual"
             kept = data.get("first_kept_id") or data.get("tail_start_id")
-            recent = self._recent(kept, message)
-            record = self._summary_head(message, reason, recent)
-        summary = text_of(message) or str(data.get("summary") or "")
+            asked = self._new_summary(message, is_manual, kept)
+        summary = text_of(message) or data.get("summary") or ""
         model = self._model(index)
-        yield {**record, "model": model, "summary": summary, **_usage(message)}
+        return [{**asked, "model": model, "summary": str(summary), **_usage(message)}]
 
     def _recent(self, first: Any, end: Message) -> str:
         """Return what a summary leaves as it is, from message *first* on, as text."""
@@ -261,23 +267,58 @@ def _by_type(message: Message) -> dict[str, list[Part]]:
     return found
 
 
+def _is_unfinished(message: Message) -> bool:
+    return bool(message.error) or message.time_completed is None
+
+
+# -- events -----------------------------------------------------------------
+#
+# Each function returns type and fields of the record of an event, None for a loss.
+
+
+def _system(message: Message) -> Record:
+    return {"kind": "system", "text": _any_text(message)}
+
+
+def _synthetic(message: Message) -> Record:
+    return {"kind": "synthetic", "text": _any_text(message)}
+
+
+def _any_text(message: Message) -> str:
+    return text_of(message) or text_of(message, synthetic=True)
+
+
+def _model_switched(message: Message) -> Record | None:
+    model = {"id": message.model_id, "providerID": message.provider_id}
+    return {"kind": "model-switched", "model": model} if all(model.values()) else None
+
+
+def _agent_switched(message: Message) -> Record | None:
+    fields = {"kind": "agent-switched", "agent": message.agent}
+    return fields if message.agent else None
+
+
+def _ended(message: Message) -> Record:
+    return {"kind": "idle", "outcome": _OUTCOMES[message.kind or ""]}
+
+
+_EVENTS: Mapping[str | None, Callable[[Message], Record | None]] = {
+    "context": _system,
+    "model_change": _model_switched,
+    "mode_change": _agent_switched,
+    **dict.fromkeys(SAID_FOR_USER, _synthetic),
+    **dict.fromkeys(_OUTCOMES, _ended),
+}
+
+
 def _event_fields(message: Message) -> Record | None:
     """Return type and fields of the record of an event; None if 2 has none for it."""
-    kind = message.kind or ""
-    text = text_of(message) or text_of(message, synthetic=True)
-    if message.role == "system" or kind == "context":
-        return {"kind": "system", "text": text}
-    if kind in SAID_FOR_USER:
-        return {"kind": "synthetic", "text": text}
+    kind = "context" if message.role == "system" else message.kind
+    make = _EVENTS.get(kind)
+    return make(message) if make else None
 
-    if kind == "model_change" and message.model_id and message.provider_id:
-        model = {"id": message.model_id, "providerID": message.provider_id}
-        return {"kind": "model-switched", "model": model}
-    if kind == "mode_change" and message.agent:
-        return {"kind": "agent-switched", "agent": message.agent}
-    if kind in _OUTCOMES:
-        return {"kind": "idle", "outcome": _OUTCOMES[kind]}
-    return None
+
+# -- content ----------------------------------------------------------------
 
 
 def _lines_of(message: Message) -> list[str]:
@@ -325,6 +366,7 @@ def _error(error: Any) -> Record:
     if not isinstance(record.get("type"), str):
         kind = _ERRORS.get(str(record.get("name")), "unknown")
         return {"type": kind, "message": text}
+
     known = ("type", "message", "status")
     return {"message": text, **{key: record[key] for key in known if key in record}}
 
