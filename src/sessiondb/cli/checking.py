@@ -128,23 +128,24 @@ def _plan(findings: list[Finding], plan: list[Finding]) -> Iterator[str]:
 
 def _report_repair(plan: list[Finding], done: Repaired, consent: Consent) -> None:
     if consent.as_json:
-        output.write_json(
-            {
-                "plan": [_as_json(f) | {"repair": f.repair} for f in plan],
-                "repaired": list(map(_as_json, done.repaired)),
-                "left": list(map(_as_json, done.left)),
-                "backup": str(done.backup) if done.backup else None,
-                "dry_run": consent.dry_run,
-            }
-        )
-        return
-    if consent.dry_run:
-        return
+        output.write_json(_repair_json(plan, done, consent))
+    elif not consent.dry_run:
+        for finding in done.left:
+            output.write_tsv(*_as_json(finding).values())
+        if done.backup:
+            say(f"the file before the repair: {done.backup}")
+        if plan:
+            left = f"{count(len(done.left), 'finding')} left"
+            say(f"repaired; {left if done.left else 'all is well now'}")
 
-    for finding in done.left:
-        output.write_tsv(*_as_json(finding).values())
-    if done.backup:
-        say(f"the file before the repair: {done.backup}")
-    if plan:
-        left = f"{count(len(done.left), 'finding')} left"
-        say(f"repaired; {left if done.left else 'all is well now'}")
+
+def _repair_json(
+    plan: list[Finding], done: Repaired, consent: Consent
+) -> dict[str, Any]:
+    return {
+        "plan": [_as_json(finding) | {"repair": finding.repair} for finding in plan],
+        "repaired": list(map(_as_json, done.repaired)),
+        "left": list(map(_as_json, done.left)),
+        "backup": str(done.backup) if done.backup else None,
+        "dry_run": consent.dry_run,
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -43,23 +43,33 @@ def _lines(report: dict[str, Any]) -> Iterator[str]:
             yield f"{_label(name)}: {_fact(name, value)}"
         elif value:
             yield shown.style(_label(name), bold=True)
-            yield from _section(name, value)
+            lines = _SECTIONS.get(name, _facts)
+            yield from (f"  {line}" for line in lines(value))
 
 
-def _section(name: str, value: Any) -> Iterator[str]:
-    if name == "bytes_by_table":
-        for table, number in value.items():
-            yield f"  {size(number):>10}  {table}"
-    elif name == "biggest_sessions":
-        for s in value:
-            title = one_line(s["title"])
-            yield f"  {size(s['bytes']):>10}  {short_id(s['id'])}  {title}"
-    elif isinstance(value, list):
-        for item in value:
-            yield f"  {one_line(str(item))}"
-    else:
-        for key, fact in value.items():
-            yield f"  {_label(key):<20} {_fact(key, fact)}"
+def _facts(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        yield from map(one_line, map(str, value))
+        return
+    for key, fact in value.items():
+        yield f"{_label(key):<20} {_fact(key, fact)}"
+
+
+def _bytes_by_table(value: Any) -> Iterator[str]:
+    for table, number in value.items():
+        yield f"{size(number):>10}  {table}"
+
+
+def _biggest_sessions(value: Any) -> Iterator[str]:
+    for s in value:
+        yield f"{size(s['bytes']):>10}  {short_id(s['id'])}  {one_line(s['title'])}"
+
+
+#: The parts of a report that are more than labels and facts.
+_SECTIONS = {
+    "bytes_by_table": _bytes_by_table,
+    "biggest_sessions": _biggest_sessions,
+}
 
 
 def _label(name: str) -> str:
@@ -67,11 +77,15 @@ def _label(name: str) -> str:
 
 
 def _fact(name: str, value: Any) -> str:
-    """Return a value as text; its name says what it measures."""
+    """Return a value as text; the beginning of its name is its unit."""
     if value is None or value == []:
         return "–"
-    if name.startswith("time"):
-        return clock(value)
-    if name.startswith("bytes"):
-        return size(value)
+    unit = name.partition("_")[0]
+    return _UNITS.get(unit, _text)(value)
+
+
+def _text(value: Any) -> str:
     return one_line(str(value))
+
+
+_UNITS: dict[str, Callable[[Any], str]] = {"time": clock, "bytes": size}

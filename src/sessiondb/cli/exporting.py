@@ -17,7 +17,7 @@ from sessiondb.cli.emptiness import no_sessions
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.progress import counted
 from sessiondb.cli.protocol import PROBLEMS_FOUND
-from sessiondb.cli.text import count, one_line, short_id
+from sessiondb.cli.text import count, one_line, short_id, title_of
 from sessiondb.engine import outputs
 from sessiondb.errors import (
     UNREADABLE,
@@ -29,7 +29,7 @@ from sessiondb.formats.registry import writable
 
 if TYPE_CHECKING:
     from sessiondb.formats import Exporter
-    from sessiondb.model import Document, Export, Loss, Message, Session
+    from sessiondb.model import Document, Export, Loss, Message, Part, Session
     from sessiondb.store import Store
 
 #: The names of stdout. A link to it cannot be replaced, and must not be.
@@ -123,25 +123,28 @@ def export_command(
 
 
 def _left_out(store: Store, filters: shared.Filters, taken: set[str]) -> Iterator[str]:
-    """Yield a line on sessions that only ``--subagents`` and ``--archived`` would add."""
+    """Yield a line if there was nothing to export, and one on what other filters add."""
     if not taken:
         yield no_sessions(store, filters)
     wider = replace(filters, archived=True, subagents=True)
     if wider == filters:
         return
 
-    every = shared.Selection((), wider).sessions(store)
-    left = [session for session in every if session.id not in taken]
-    subagents = archived = 0
-    for session in left:
+    numbers = {"--subagents": 0, "--archived": 0}
+    for session in shared.Selection((), wider).sessions(store):
+        # A subagent that is archived too is only counted as the first.
         is_subagent = session.relation == "subagent" and not filters.subagents
-        subagents += is_subagent
-        archived += not is_subagent
+        if session.id not in taken:
+            numbers["--subagents" if is_subagent else "--archived"] += 1
 
-    found = [f"{count(subagents, 'subagent')} (--subagents)"] if subagents else []
-    found += [f"{archived:,} archived (--archived)"] if archived else []
-    if found:
-        yield f"left out: {', '.join(found)}"
+    subagents = count(numbers["--subagents"], "subagent")
+    found = {
+        "--subagents": subagents,
+        "--archived": f"{numbers['--archived']:,} archived",
+    }
+    shown = [f"{text} ({name})" for name, text in found.items() if numbers[name]]
+    if shown:
+        yield f"left out: {', '.join(shown)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,9 +215,8 @@ class Readable:
                 export = self._read(session)
             except UNREADABLE as error:
                 self.left_out.append(session.id)
-                title = one_line(session.title) or "–"
                 why = one_line(str(error))
-                say(f"left out: {short_id(session.id)} {title}: {why}")
+                say(f"left out: {short_id(session.id)} {title_of(session)}: {why}")
                 continue
             yield redacted(export) if self._redact else export
 
@@ -235,15 +237,18 @@ class Readable:
         held: list[Message] = []
         size = 0
         for message in export.messages:
-            size += 1_000 + sum(
-                len(part.text or part.input_json or "") for part in message.parts
-            )
+            size += 1_000 + sum(map(_characters, message.parts))
             if size <= HELD_CHARACTERS:
                 held.append(message)
 
         if size <= HELD_CHARACTERS:
             return replace(export, messages=held)
+        # Too long to be held: it is read again while it is written.
         return self._store.export(session, **self._to.read)
+
+
+def _characters(part: Part) -> int:
+    return len(part.text or part.input_json or "")
 
 
 def _written(documents: Iterable[Document | Loss]) -> Iterator[Document]:

@@ -18,7 +18,7 @@ import click
 from sessiondb import hints
 from sessiondb.cli.opening import Options
 from sessiondb.cli.protocol import INTERRUPTED
-from sessiondb.cli.text import ago, cell, one_line, short_id, shortened, visible
+from sessiondb.cli.text import ago, cell, short_id, shortened, title_of, visible
 from sessiondb.errors import AmbiguousIdError, SessionDBError
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ class Failure:
         yield f"sessiondb: {_on_one_line(self.message)}"
         for session in self.candidates:
             names = f"{short_id(session.id)}  {session.id}"
-            title = one_line(session.title or "–")
-            yield f"  {names}  {ago(session.time_updated)}  {title}"
+            yield f"  {names}  {ago(session.time_updated)}  {title_of(session)}"
         if self.hint:
             yield f"  {_on_one_line(self.hint)}"
 

@@ -18,7 +18,16 @@ from sessiondb.cli.opening import (
     open_store,
     remember,
 )
-from sessiondb.cli.text import ago, clock, count, cut, money, one_line, short_id
+from sessiondb.cli.text import (
+    ago,
+    clock,
+    count,
+    cut,
+    money,
+    one_line,
+    short_id,
+    title_of,
+)
 from sessiondb.cli.usage import exclusive
 
 if TYPE_CHECKING:
@@ -69,7 +78,7 @@ def fork_command(
     if as_json:
         output.write_json({"session": session_json(fork)})
     elif output.screen().terminal:
-        output.write(f"{short_id(fork.id)}  {one_line(fork.title)}\n")
+        output.write(f"{short_id(fork.id)}  {title_of(fork)}\n")
     else:
         output.write(f"{fork.id}\n")
 
@@ -133,7 +142,7 @@ def _node_line(session: Session, branch: str, is_named: bool) -> str:
 
     shown = output.screen()
     start = f"{branch}{short_id(session.id)}  "
-    title = one_line(session.title) or "–"
+    title = title_of(session)
     facts = f"({_facts(session)}){'  ← this one' if is_named else ''}"
     if shown.terminal:
         room = shown.width - len(start) - 2
@@ -195,7 +204,7 @@ def _only(
 ) -> Iterator[str]:
     """Yield what only *session* has."""
     shown = output.screen()
-    name = f"{short_id(session.id)}  {one_line(session.title)}"
+    name = f"{short_id(session.id)}  {title_of(session)}"
     number = f"({count(len(messages), 'message')} alone)"
     if shown.terminal:
         name = cut(name, max(shown.width - len(number) - 5, output.MIN_TITLE))

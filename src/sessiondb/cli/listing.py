@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import zip_longest
 from pathlib import Path
@@ -14,7 +14,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.emptiness import no_sessions
 from sessiondb.cli.opening import MAX_TYPED, Options, open_store, say
-from sessiondb.cli.text import ago, count, iso, money, short_id, size
+from sessiondb.cli.text import ago, count, iso, money, short_id, size, title_of
 from sessiondb.hints import command
 
 if TYPE_CHECKING:
@@ -97,32 +97,33 @@ def _values(row: Row) -> list[Any]:
 
 
 def _table(rows: Sequence[Row], everywhere: bool, sort: str) -> Iterator[str]:
-    sessions = [session for session, _ in rows]
-    columns = {
-        "ID": [short_id(s.id) for s in sessions],
-        "USED": [ago(s.time_updated) for s in sessions],
-        "SOURCE": [s.source for s in sessions],
-        "PROJECT": [Path(s.directory).name[-16:] for s in sessions],
-        "MSGS": [str(s.message_count) for s in sessions],
-        "COST": [money(s.cost) for s in sessions],
-        "SIZE": [size(number or 0) for _, number in rows],
-        "TITLE": [_title(s) for s in sessions],
-    }
-    if not everywhere:
-        del columns["PROJECT"]
+    left_out = set() if everywhere else {"PROJECT"}
     if sort != "size":
-        del columns["SIZE"]
-
-    lines = zip(*columns.values(), strict=True)
+        left_out.add("SIZE")
     # A narrow screen keeps the column that the list is sorted by.
     spare = "SOURCE PROJECT MSGS COST" if sort == "cost" else "SOURCE PROJECT COST MSGS"
-    return output.table(list(columns), lines, right="USED MSGS COST SIZE", spare=spare)
+
+    head = [name for name in _COLUMNS if name not in left_out]
+    lines = [[_COLUMNS[name](*row) for name in head] for row in rows]
+    return output.table(head, lines, right="USED MSGS COST SIZE", spare=spare)
 
 
-def _title(session: Session) -> str:
-    relation = f"({session.relation}) " if session.relation else ""
-    archived = "(archived) " if session.time_archived else ""
-    return relation + archived + (session.title or "–")
+def _marked_title(session: Session, _: int | None) -> str:
+    marks = (session.relation, "archived" if session.time_archived else None)
+    return "".join(f"({mark}) " for mark in marks if mark) + title_of(session)
+
+
+#: The columns of the table; each value is made from a session and its bytes.
+_COLUMNS: dict[str, Callable[[Session, int | None], str]] = {
+    "ID": lambda s, _: short_id(s.id),
+    "USED": lambda s, _: ago(s.time_updated),
+    "SOURCE": lambda s, _: s.source,
+    "PROJECT": lambda s, _: Path(s.directory).name[-16:],
+    "MSGS": lambda s, _: str(s.message_count),
+    "COST": lambda s, _: money(s.cost),
+    "SIZE": lambda _, number: size(number or 0),
+    "TITLE": _marked_title,
+}
 
 
 @click.command("prompts")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 
 #: Characters of a command line that is repeated in a hint.
 MAX_TYPED = 1_000
-#: Digits of the largest seq; int() refuses 5,000 of them.
-MAX_DIGITS = 18
+#: A seq: int() refuses 5,000 digits, and SQLite has no room for 20.
+_SEQ = "(?=0*[1-9])[0-9]{1,18}"
 
 
 @dataclass(slots=True)
@@ -203,8 +204,7 @@ def find_message(store: Store, session: Session, name: str) -> Message:
     try:
         return store.message(session, name)
     except NotFoundError:
-        is_number = name.isascii() and name.isdigit() and len(name) <= MAX_DIGITS
-        if not is_number or int(name) == 0:
+        if not re.fullmatch(_SEQ, name):
             raise
         return store.message(session, int(name))
 

@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 import click
 
 from sessiondb.cli.opening import current
-from sessiondb.cli.text import TAB, cell, cut, escape_json, one_line, pad, wrap
+from sessiondb.cli.text import cell, cut, escape_json, one_line, pad
 
 T = TypeVar("T")
 
@@ -45,17 +45,6 @@ class Screen:
         if not (self.color and text and any(how.values())):
             return text
         return click.style(text, **how)
-
-    def rows(self, text: str, indent: str = "", **how: Any) -> Iterator[str]:
-        """Yield a line after *indent*, on a terminal in as many rows as it takes."""
-        room = max(self.width - len(indent), MIN_COLUMN)
-        for row in wrap(text, room) if self.terminal else [text]:
-            yield self.style(indent + row, **how)
-
-    def row(self, text: str, indent: str = "") -> str:
-        """Return a line after *indent*, on a terminal cut to one row."""
-        room = max(self.width - len(indent), MIN_COLUMN)
-        return indent + (cut(text.expandtabs(TAB), room) if self.terminal else text)
 
 
 def screen() -> Screen:

@@ -14,7 +14,7 @@ from sessiondb.cli import output
 from sessiondb.cli.consent import Consent
 from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say
-from sessiondb.cli.text import ago, count, one_line, short_id, size
+from sessiondb.cli.text import ago, count, short_id, size, title_of
 from sessiondb.cli.usage import exclusive
 from sessiondb.engine.outputs import check_place
 from sessiondb.errors import ConflictError
@@ -224,4 +224,4 @@ def _lines(sessions: Iterable[Session]) -> Iterator[str]:
         relation = f"({s.relation}) " if s.relation else ""
         messages = count(s.message_count, "message")
         facts = f"{messages}, {s.source}, {ago(s.time_updated)}"
-        yield f"  {short_id(s.id)}  {relation}{one_line(s.title) or '–'}  ({facts})"
+        yield f"  {short_id(s.id)}  {relation}{title_of(s)}  ({facts})"

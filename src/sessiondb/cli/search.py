@@ -11,7 +11,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.emptiness import unknown_names
 from sessiondb.cli.opening import Options, open_store, say
-from sessiondb.cli.text import ago, cut, iso, one_line, short_id
+from sessiondb.cli.text import ago, cut, iso, one_line, short_id, title_of
 
 if TYPE_CHECKING:
     from sessiondb.model import Hit
@@ -101,7 +101,7 @@ def _shown(hits: Sequence[Hit]) -> Iterator[str]:
         s = hit.session
         facts = f"{short_id(s.id)}  {ago(s.time_updated)} · {one_line(s.source)}  "
         room = max(shown.width - len(facts), output.MIN_COLUMN)
-        yield facts + shown.style(cut(one_line(s.title) or "–", room), bold=True)
+        yield facts + shown.style(cut(title_of(s), room), bold=True)
 
         text = cut(one_line(hit.snippet), shown.width - 10)
         yield f"  #{'–' if hit.seq is None else hit.seq:<6} {_marked(text)}"

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.importing import problem_line
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.protocol import PROBLEMS_FOUND
-from sessiondb.cli.text import count, one_line
+from sessiondb.cli.text import count
 from sessiondb.hints import command
 
 if TYPE_CHECKING:
@@ -56,9 +58,7 @@ def _as_json(done: Synced, read: Counter[str]) -> dict[str, Any]:
         "written": done.written,
         "missing": done.missing,
         "removed": done.removed,
-        "problems": [
-            {"source": p.source, "line": p.line, "why": p.why} for p in done.problems
-        ],
+        "problems": list(map(asdict, done.problems)),
     }
 
 
@@ -80,5 +80,4 @@ def _remarks(done: Synced, deleted: int) -> Iterator[str]:
             f"here: {command('rm', first)} removes one, {writes} writes its file again"
         )
     for problem in done.problems:
-        line = f":{problem.line}" if problem.line else ""
-        yield f"  {problem.source}{line}: {one_line(problem.why)}"
+        yield f"  {problem_line(problem)}"

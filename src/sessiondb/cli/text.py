@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sessiondb.clock import now_ms
 from sessiondb.words import TRICKY, count, escape, moment, size, visible
+
+if TYPE_CHECKING:
+    from sessiondb.model import Session
 
 __all__ = [
     "TAB",
@@ -29,6 +32,7 @@ __all__ = [
     "short_id",
     "shortened",
     "size",
+    "title_of",
     "visible",
     "wrap",
 ]
@@ -116,6 +120,11 @@ def money(usd: float | None) -> str:
 def short_id(session_id: str) -> str:
     """Return the end of an id: a REF that is short to type."""
     return session_id[-6:].lower()
+
+
+def title_of(session: Session) -> str:
+    """Return the title of a session on one line; ``–`` without one."""
+    return one_line(session.title or "") or "–"
 
 
 def cut(text: str, width: int) -> str:
