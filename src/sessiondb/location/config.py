@@ -17,10 +17,10 @@ from __future__ import annotations
 import math
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, get_args
 
 from sessiondb.errors import InvalidInputError, NotFoundError
 from sessiondb.location.directories import config_directory, expanded
@@ -133,60 +133,62 @@ class _Table:
             if key not in names:
                 raise self.wrong(key, f"is unknown here; known are {', '.join(names)}")
 
+    def get(self, key: str, kind: _Kind, default: Any = None) -> Any:
+        value = self.values.get(key)
+        if value is None:  # TOML has no null: the key is missing
+            return default
+        if kind.includes(value):
+            return value
+        raise self.wrong(key, f"must be {kind.name}")
+
+    def table(self, key: str) -> _Table:
+        return _Table(self.path, f"{self.name}{key}.", self.get(key, _TABLE, {}))
+
     def wrong(self, key: str, why: str) -> InvalidInputError:
         return InvalidInputError(f"{self.path}: {self.name}{key} {why}", hint=_FIX)
 
-    def table(self, key: str) -> _Table:
-        values = self.values.get(key, {})
-        if not isinstance(values, dict):
-            raise self.wrong(key, "must be a table")
-        return _Table(self.path, f"{self.name}{key}.", values)
 
-    def text(self, key: str) -> str | None:
-        value = self.values.get(key)
-        if value is None or _is_text(value):
-            return value
-        raise self.wrong(key, "must be a string that is not empty")
+class _Kind(NamedTuple):
+    """A kind of value: its name in an error, and whether a value is one."""
 
-    def texts(self, key: str) -> list[str]:
-        values = self.values.get(key, [])
-        if isinstance(values, list) and all(map(_is_text, values)):
-            return values
-        raise self.wrong(key, "must be a list of strings that are not empty")
-
-    def price(self, key: str) -> float | None:
-        value = self.values.get(key)
-        if value is None:
-            return None
-        if _is_number(value) and math.isfinite(value) and value >= 0:
-            return float(value)
-        raise self.wrong(key, "must be a number of USD per million tokens, 0 or more")
+    name: str
+    includes: Callable[[Any], bool]
 
 
 def _is_text(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _is_price(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and value >= 0
+
+
+_TABLE = _Kind("a table", lambda value: isinstance(value, dict))
+_TEXT = _Kind("a string that is not empty", _is_text)
+_TEXTS = _Kind(
+    "a list of strings that are not empty",
+    lambda value: isinstance(value, list) and all(map(_is_text, value)),
+)
+_DURABILITY = _Kind('"full" or "normal"', get_args(Durability).__contains__)
+_PRICE = _Kind("a number of USD per million tokens, 0 or more", _is_price)
 
 
 def _config(top: _Table) -> Config:
     top.check_keys(Config)
-    durability = top.text("durability") or "full"
-    if durability not in ("full", "normal"):
-        raise top.wrong("durability", 'must be "full" or "normal"')
-
     folder = top.path.parent
     prices = top.table("prices")
     return Config(
-        database=top.text("database"),
-        durability=cast("Durability", durability),
-        import_paths=tuple(folder / expanded(p) for p in top.texts("import_paths")),
+        database=top.get("database", _TEXT),
+        durability=top.get("durability", _DURABILITY, "full"),
+        import_paths=tuple(
+            folder / expanded(path) for path in top.get("import_paths", _TEXTS, ())
+        ),
         prices={model: _price(prices.table(model)) for model in prices.values},
     )
 
 
 def _price(table: _Table) -> Price:
     table.check_keys(Price)
-    return Price(**{f.name: table.price(f.name) for f in fields(Price)})
+    return Price(**{f.name: table.get(f.name, _PRICE) for f in fields(Price)})

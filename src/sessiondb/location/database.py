@@ -124,16 +124,16 @@ def _local_or_global(
             return Database(path, "local", path.parent.parent, _notice(refused))
         refused = refused or path
 
-    if scope == "local" and refused:
-        raise NotFoundError(
-            f"not used: {_untrusted(refused)}", hint=f"{_accept(refused)} accepts it"
-        )
-    if scope == "local":
+    if scope == "auto":
+        return replace(_global(env), notice=_notice(refused))
+    if refused is None:
         raise NotFoundError(
             "no project-local database here",
             hint=f"{command('init', '--local')} creates one",
         )
-    return replace(_global(env), notice=_notice(refused))
+    raise NotFoundError(
+        f"not used: {_untrusted(refused)}", hint=f"{_accept(refused)} accepts it"
+    )
 
 
 def _global(env: Mapping[str, str]) -> Database:
@@ -170,13 +170,14 @@ def _named(where: Where, kind: Kind, base: Path | None) -> Database:
         return Database(None, "memory")
 
     path = expanded(text)
-    if base is None and not path.is_absolute():
-        raise NotFoundError(
-            f"the current directory is gone: {text}", hint="give an absolute path"
-        )
-    path = path if base is None else base / path
+    if not path.is_absolute():
+        if base is None:
+            raise NotFoundError(
+                f"the current directory is gone: {text}", hint="give an absolute path"
+            )
+        path = base / path
 
-    # A project's database is recognised by its name; its folder may not be a link.
+    # A project's database is recognised by its name, however it was found.
     if path.parts[-2:] == (FOLDER, FILE):
         root = Path(os.path.realpath(path.parent.parent))
         return Database(root / FOLDER / FILE, kind, root)
@@ -211,8 +212,9 @@ def _path_of_url(url: re.Match[str]) -> str:
 
 def _here(cwd: Where | None) -> Path | None:
     """Return *cwd* or the current directory; None if that one was removed."""
+    place = "." if cwd is None else _text_of(cwd, "a directory")
     try:
-        return Path("." if cwd is None else _text_of(cwd, "a directory")).absolute()
+        return Path(place).absolute()
     except FileNotFoundError:
         return None
 
@@ -235,17 +237,19 @@ def _home() -> str:
 
 
 def _local_root(cwd: Where | None) -> Path:
+    """Return the folder that has the project's database, or would have it."""
     here = _here(cwd)
     if here is None or not here.is_dir():
         raise NotFoundError(f"no directory {here or '.'}")
 
-    place, home = project_at(here), _home()
-    for folder in (place.root, place.directory):
-        if folder != home:
-            return Path(folder)
-    raise InvalidInputError(
-        "the home directory is not a project", hint="use the global database"
-    )
+    place = project_at(here)
+    # In a home directory under git, each directory is a project of its own.
+    root = place.directory if place.root == _home() else place.root
+    if root == _home():
+        raise InvalidInputError(
+            "the home directory is not a project", hint="use the global database"
+        )
+    return Path(root)
 
 
 def _candidates(cwd: Where | None) -> Iterator[Path]:

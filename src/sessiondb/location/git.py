@@ -94,10 +94,12 @@ def normalised(url: str) -> str | None:
     if not host or parts.scheme == "file":
         return None
 
-    shown = f"[{host}]" if ":" in host else host  # IPv6
-    if port and port != _DEFAULT_PORTS.get(parts.scheme):
-        shown += f":{port}"
-    return _joined(shown, parts.path)
+    if ":" in host:  # IPv6
+        host = f"[{host}]"
+    # No port is the scheme's default one, stated or not.
+    if port not in (None, 0, _DEFAULT_PORTS.get(parts.scheme)):
+        host += f":{port}"
+    return _joined(host, parts.path)
 
 
 def stamp_of(root: str) -> tuple[tuple[int, int], ...]:
@@ -165,11 +167,11 @@ def read_small(path: Path) -> str:
     """Return a small regular file as text; "" for anything else (a pipe would block)."""
     try:
         facts = path.stat()
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > _MAX_BYTES:
-            return ""
-        return path.read_bytes().decode("utf-8", "surrogateescape")
+        is_small = stat.S_ISREG(facts.st_mode) and facts.st_size <= _MAX_BYTES
+        content = path.read_bytes() if is_small else b""
     except (OSError, ValueError):
         return ""
+    return content.decode("utf-8", "surrogateescape")
 
 
 def _common_of(root: str) -> Path | None:

@@ -74,11 +74,12 @@ def is_accepted(path: Path) -> bool:
         now = _seen(path)
     except (OSError, ValueError):
         return False
-    record = _read(path) if now else None
+    record = None if now is None else _read(path)
     if now is None or record is None or record.folder != now.folder:
         return False
     if record == now:
         return True
+    # The file changed since: it was removed, or made, or replaced.
     if now.file is not None and not _is_made_here(now.file, record):
         return False
 
