@@ -43,7 +43,7 @@ def _escaped(char: str) -> str:
 
 
 def with_database(hint: str, options: Sequence[str]) -> str:
-    """Return *hint* with *options* such as ``--db PATH`` in each command that needs them."""
+    """Return *hint* with *options* such as ``--db PATH`` in commands that need them."""
     if not options:
         return hint
 

@@ -98,7 +98,11 @@ class Commands(click.Group):
         """Return the names, in the order of the help page."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        cmd_name: str,
+    ) -> click.Command | None:
         """Return the command, loading its module; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
@@ -109,7 +113,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command in *args*; raises `click.UsageError` with the nearest names."""
+        """Find the command in *args*; raises `click.UsageError` with similar names."""
         name = args[0]
         if name in COMMANDS:
             options = ctx.find_object(Options) or Options()
@@ -206,7 +210,7 @@ def _end(error: BaseException, options: Options) -> int:
 
 
 def _open_streams() -> None:
-    """Replace each standard stream that was closed before we began by the null device."""
+    """Replace each standard stream that is closed by the null device."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             null = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115, PTH123

@@ -1,4 +1,4 @@
-"""``check`` and ``check --repair``: verify the database, and repair what can be repaired."""
+"""``check`` and ``check --repair``: verify the database, and repair it if possible."""
 
 from __future__ import annotations
 

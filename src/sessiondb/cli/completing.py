@@ -73,7 +73,7 @@ def complete(group: click.Group) -> int:
 
 
 def sessions(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-    """Return names of sessions that begin with *incomplete*, last used first, with titles."""
+    """Return names that begin with *incomplete*, last used first, with titles."""
     items: dict[str, CompletionItem] = {}
     with contextlib.suppress(Exception):
         for names, title in _rows(ctx, incomplete):
@@ -106,7 +106,7 @@ def _rows(ctx: click.Context, incomplete: str) -> Iterator[tuple[list[str], str]
 def _database(ctx: click.Context) -> Path | None:
     from sessiondb.location.database import resolve
 
-    # The options before the command are parsed, but `app` has not been called with them.
+    # The options before the command are parsed, but `app` was not called with them.
     before = ctx.find_root().params
     local, global_ = bool(before.get("local")), bool(before.get("global_"))
     return resolve(before.get("db"), scope=scope_of(local=local, global_=global_)).path

@@ -123,7 +123,7 @@ def export_command(
 
 
 def _left_out(store: Store, filters: shared.Filters, taken: set[str]) -> Iterator[str]:
-    """Yield a line if there was nothing to export, and one on what other filters add."""
+    """Yield a line if nothing was exported, and one on what other filters add."""
     if not taken:
         yield no_sessions(store, filters)
     wider = replace(filters, archived=True, subagents=True)
@@ -149,7 +149,7 @@ def _left_out(store: Store, filters: shared.Filters, taken: set[str]) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where an export goes: stdout (no *path*), a file, or a folder for several files."""
+    """Where an export goes: stdout (no *path*), a file, or a folder of files."""
 
     path: Path | None
     is_folder: bool = False
@@ -174,7 +174,7 @@ class Target:
     def holding(self, number: int, to: Exporter) -> Target:
         """Return the target of *number* sessions: several are a folder or one document.
 
-        Raises `click.UsageError` if they need a folder, and this is not and cannot be one.
+        Raises `click.UsageError` if they need a folder, and this cannot be one.
         """
         if number <= 1 or self.is_folder or to.together:
             return self
@@ -194,7 +194,7 @@ class Target:
 
 
 class Readable:
-    """The exports of sessions, each read through before the first byte of it is written.
+    """The exports of sessions, each read through before its first byte is written.
 
     A session that cannot be read is left out completely and reported on stderr; it
     does not stop the others. ``left_out`` holds the ids of those.

@@ -1,4 +1,4 @@
-"""The report of a command that failed: two lines of text, or one of JSON, and an exit code.
+"""The report of a command that failed: two lines, or one of JSON, and an exit code.
 
 Every end of a command is one `Failure`: an error of ours, of click, of SQLite, of the
 system, or a defect. A hint names the command to type, with the database that was
@@ -45,7 +45,7 @@ _BEFORE = {
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a command ended; *candidates* are the sessions that an ambiguous REF names."""
+    """Why a command ended; *candidates* are the sessions of an ambiguous REF."""
 
     type: str
     message: str
@@ -54,7 +54,7 @@ class Failure:
     candidates: Sequence[Session] = ()
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines for a person: the failure, the candidates, what to do next."""
+        """Yield the lines of text: the failure, the candidates, what to do next."""
         yield f"sessiondb: {_on_one_line(self.message)}"
         for session in self.candidates:
             names = f"{short_id(session.id)}  {session.id}"
@@ -75,7 +75,7 @@ class Failure:
 
 
 def report(error: BaseException, options: Options) -> int:
-    """Write on stderr why the command failed and what to do next; return the exit code."""
+    """Report on stderr why the command failed; return the exit code."""
     if options.verbose:
         from traceback import print_exception
 
@@ -179,7 +179,7 @@ def _default_hint(exit_code: int, options: Options) -> str:
 
 
 def _moved(option: str, options: Options) -> str | None:
-    """Return the command that was typed, with an option of `sessiondb` itself at its place.
+    """Return the typed command with an option of `sessiondb` itself at its place.
 
     None if *option* is another one.
     """

@@ -141,7 +141,7 @@ def prompts_command(
     cursor: str | None,
     as_json: bool,
 ) -> None:
-    """Prompts typed here, newest first (-a: everywhere); with QUERY, those with its words.
+    """Prompts typed here, newest first (-a: everywhere); QUERY: those with its words.
 
     Written by agents that call add_prompt; an import does not fill this history.
 
@@ -167,7 +167,7 @@ def prompts_command(
 
 
 def _instead(words: tuple[str, ...]) -> str:
-    """Return the search that finds *words* in sessions, where an import puts prompts."""
+    """Return the search for *words* in sessions, where an import puts prompts."""
     if words and len(" ".join(words)) <= MAX_TYPED:
         search = command("search", "-a", "--role", "user", "--", *words)
         return f"{search} finds it in sessions"

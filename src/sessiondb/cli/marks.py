@@ -1,4 +1,4 @@
-"""``title``, ``label``, ``archive`` and ``unarchive``: the user's own notes on sessions."""
+"""``title``, ``label``, ``archive`` and ``unarchive``: the user's notes on sessions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def title_command(options: Options, *, ref: str, text: str, as_json: bool) -> No
 def label_command(
     options: Options, *, ref: str, message: str, name: str | None, as_json: bool
 ) -> None:
-    """Name message M (id, seq or label) of session REF; without NAME, remove its name."""
+    """Name message M (id, seq or label) of session REF; no NAME removes the name."""
     with open_store(options, writing=True) as store:
         session = find(store, ref)
         store.label(session, find_message(store, session, message), name)
@@ -78,7 +78,7 @@ def _set_archived(
     from sessiondb.model import session_json
 
     with open_store(options, writing=True) as store:
-        # All names are resolved before anything is written: a wrong one changes nothing.
+        # All names are resolved before any write: a wrong one changes nothing.
         named = {session.id: session for session in find_all(store, refs)}
         with store.effects() as fx:
             change = fx.archive if archived else fx.unarchive

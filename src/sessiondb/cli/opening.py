@@ -1,4 +1,4 @@
-"""Which database a command works on, and which session a name on its command line means."""
+"""The database that a command works on, and the sessions that it names."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Options:
 
     @property
     def database(self) -> list[str]:
-        """The options that chose the database, which a further command needs as well."""
+        """The options that chose the database; a further command needs them too."""
         if self.db is not None:
             return ["--db", self.db]
         return [] if self.scope == "auto" else [f"--{self.scope}"]
 
     @property
     def wants_json(self) -> bool:
-        """Whether errors are reported as JSON; known before the command line is parsed."""
+        """Whether errors are reported as JSON; known before the options are parsed."""
         end = self.argv.index("--") if "--" in self.argv else None
         return not {"--json", "--jsonl"}.isdisjoint(self.argv[:end])
 
@@ -102,7 +102,7 @@ def here() -> str:
 
 
 def say(line: str) -> None:
-    """Write one line to stderr, after what went to stdout; controls in it are escaped."""
+    """Write one line to stderr, after all of stdout; controls in it are escaped."""
     sys.stdout.flush()
     click.echo(visible(shortened(with_database(line, current().database))), err=True)
 
@@ -180,7 +180,7 @@ def terminal() -> str | None:
     for descriptor in (0, 1, 2):
         # AttributeError: not every system has terminals.
         with contextlib.suppress(OSError, AttributeError):
-            # The session leader distinguishes two terminals that got the same name in turn.
+            # Two terminals may get the same name in turn, but not one session leader.
             leader = os.getsid(0) if hasattr(os, "getsid") else 0
             return f"{os.ttyname(descriptor)}:{leader}"
     return None
@@ -194,13 +194,13 @@ def find(store: Store, ref: str) -> Session:
 
 
 def find_all(store: Store, refs: Iterable[str]) -> list[Session]:
-    """Return the sessions that *refs* name; raises `NotFoundError` before any is used."""
+    """Return the sessions that *refs* name; raises `NotFoundError` for any of them."""
     name = terminal()
     return [store.session(ref, terminal=name) for ref in refs]
 
 
 def find_message(store: Store, session: Session, name: str) -> Message:
-    """Return the message that *name* is the id or label of, else the one with that seq."""
+    """Return the message with *name* as its id or label, else as its seq."""
     try:
         return store.message(session, name)
     except NotFoundError:
@@ -210,7 +210,7 @@ def find_message(store: Store, session: Session, name: str) -> Message:
 
 
 def find_default(store: Store) -> Session:
-    """Return the last session used in this terminal and directory, else the newest here."""
+    """Return the session used last in this terminal and directory, else the newest."""
     try:
         return find(store, "@")
     except NotFoundError as error:

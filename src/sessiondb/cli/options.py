@@ -41,7 +41,7 @@ _cursor = click.option(
 def gathered(
     name: str, make: Callable[..., Any], options: Mapping[str, Option]
 ) -> Callable[[F], F]:
-    """Add *options*; the command gets ``make(**their values)`` as the argument *name*."""
+    """Add *options*; the command gets ``make(**values)`` of them as *name*."""
 
     def decorate(function: F) -> F:
         @wraps(function)
@@ -121,7 +121,7 @@ def further(cursor: str) -> str:
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]
-    """A point in time, as Unix ms: ``today``, ``yesterday``, ``7d``, a date, a month, ISO time.
+    """A point in time: ``today``, ``yesterday``, ``7d``, a date, a month, an ISO time.
 
     A day or month means all of it: as the *end* of a span it is the midnight after it.
     """
@@ -134,7 +134,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        """Return the Unix ms that *value* means in the local time zone; usage error if none."""
+        """Return Unix ms of *value* in the local time zone; usage error if invalid."""
         try:
             return int(self._read(str(value).strip().lower()).timestamp() * 1000)
         except (ValueError, OverflowError, OSError):
@@ -193,7 +193,7 @@ class Filters:
 
     @property
     def narrows(self) -> bool:
-        """True if something beyond the default was chosen, so that a removal is meant."""
+        """True if something beyond the default was chosen, as a removal requires."""
         return replace(self, archived=False, subagents=False) != Filters()
 
     @property
@@ -207,7 +207,7 @@ class Filters:
         return "" if self.everywhere else " here · -a for every project"
 
     def keywords(self) -> dict[str, Any]:
-        """Return the keywords of `Store.sessions` and of the other reads with filters."""
+        """Return the keywords of `Store.sessions` and of other reads with filters."""
         from sessiondb.repository.sessions import ALL, HERE
 
         found = asdict(self)
@@ -255,7 +255,7 @@ class Selection:
     filters: Filters
 
     def check(self, verb: str) -> None:
-        """Raise `click.UsageError` for both, and for none: no command means all by default."""
+        """Raise `click.UsageError` for both, and for none: all is no default."""
         if self.refs and self.filters != Filters():
             raise click.UsageError("give sessions or filters, not both")
         if not self.refs and not self.filters.narrows:

@@ -1,4 +1,4 @@
-"""stdout: JSON, tab-separated lines in a pipe, aligned tables and a pager on a terminal.
+"""stdout: JSON, tab-separated lines in a pipe, tables and a pager on a terminal.
 
 JSON is UTF-8 whatever the locale; NaN and infinities, which JSON cannot
 represent, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, bytes are
@@ -184,7 +184,7 @@ def write_jsonl(values: Iterable[Any]) -> None:
 def write_json_stream(
     fields: Mapping[str, Any], name: str, values: Iterable[Any]
 ) -> None:
-    """Write one JSON object with *fields* and the list *name*, item by item as they come."""
+    """Write one JSON object with *fields* and the list *name*, item by item."""
     head = dumps(fields)[:-1] + (", " if fields else "")
     write_array(values, f"{head}{dumps(name)}: ", "}")
 
@@ -227,7 +227,7 @@ Columns = dict[str, tuple[str, ...]]
 def _fitting(
     columns: Columns, fixed: list[str], spare: list[str], width: int
 ) -> tuple[Columns, dict[str, int]]:
-    """Return the columns that fit, and their widths; without *spare* ones if need be."""
+    """Return the columns that fit, without *spare* ones if need be, and widths."""
     columns = dict(columns)
     for name in [None, *spare]:
         if name is not None:
@@ -240,7 +240,7 @@ def _fitting(
 
 
 def _widths(columns: Columns, fixed: list[str], room: int) -> dict[str, int]:
-    """Return the widths of columns; those of words shrink until all fit, or to a minimum."""
+    """Return the widths of columns; text shrinks until all fit, or to a minimum."""
     from rich.cells import cell_len
 
     widths = {name: max(map(cell_len, column)) for name, column in columns.items()}

@@ -12,7 +12,7 @@ import click
 
 from sessiondb.errors import abridged
 
-#: Bytes of a path, with its end; Linux opens no longer one, other systems not as long a one.
+#: Bytes of a path, with its end, that Linux opens; other systems open less.
 MAX_PATH = 32_768 if os.name == "nt" else 4_096
 
 

@@ -1,4 +1,4 @@
-"""``path``, ``init``, ``trust`` and ``relink``: where the database is, and where projects went."""
+"""``path``, ``init``, ``trust`` and ``relink``: places of databases and of projects."""
 
 from __future__ import annotations
 

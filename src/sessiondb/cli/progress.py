@@ -25,7 +25,7 @@ EVERY = 0.1
 def counted(
     items: Iterable[T], what: str, total: int | None = None, *, quiet: bool = False
 ) -> Generator[T]:
-    """Yield *items*, showing how many sessions there were of *total* (None: unknown)."""
+    """Yield *items*, showing how many there were of *total* (None: unknown)."""
     if quiet or not sys.stderr.isatty():
         yield from items
         return

@@ -1,4 +1,4 @@
-"""Constants that other programs rely on: exit codes, and how a shell requests completions."""
+"""Constants that other programs rely on: exit codes, the variable of completions."""
 
 from __future__ import annotations
 

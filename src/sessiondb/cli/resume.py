@@ -38,7 +38,7 @@ TARGETS = ("opencode", "opencode2")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Run *command* in *directory*, after *transfer* has imported *file* with this text.
+    """Run *command* in *directory*, after *transfer* has imported *text* in *file*.
 
     *file* and *transfer* are empty if the program has the session already.
     """
@@ -83,7 +83,7 @@ def resume_command(
     printing: bool,
     as_json: bool,
 ) -> None:
-    """Continue session REF in the program it came from (default: the last one used here).
+    """Continue session REF (default: the last one used here) where it came from.
 
     --in opencode takes any session to OpenCode, in the generation that it has
     there, else 1.x; --in opencode2 to OpenCode 2. It becomes a new session there,
@@ -214,7 +214,8 @@ def _transfer(plan: Plan) -> None:
         # "session import" is a command of the second generation.
         other = TARGETS[0] if "session" in plan.transfer else TARGETS[1]
         tries = command("resume", plan.session.id, "--in", other)
+        failed = f"`{' '.join(plan.transfer[:-1])}` failed"
         raise SessionDBError(
-            f"`{' '.join(plan.transfer[:-1])}` failed with exit code {ended.returncode}",
+            f"{failed} with exit code {ended.returncode}",
             hint=f"another generation may be installed: {tries}",
         )

@@ -51,7 +51,7 @@ def search_command(
     as_json: bool,
     as_jsonl: bool,
 ) -> None:
-    """Find words in this project's sessions (-a: everywhere): texts, reasoning, tools, titles.
+    """Find words in texts, reasoning, tools, titles of this project (-a: everywhere).
 
     All words of QUERY must occur together; a trailing * finds words that begin
     so. In a pipe each line is, tab-separated: session id, seq, message id, time
@@ -108,7 +108,7 @@ def _shown(hits: Sequence[Hit]) -> Iterator[str]:
 
 
 def _marked(snippet: str) -> str:
-    """Return a snippet with its words between ‹ and › in colour, or as it is without colour."""
+    """Return a snippet with its words between ‹ and › in colour, if possible."""
     if not output.screen().color:
         return snippet
     on, off = click.style("|", fg="yellow", bold=True).split("|")

@@ -59,7 +59,8 @@ def _query(path: Path, query: str, as_json: bool) -> None:
 def _shell(path: Path) -> int:
     from sessiondb.engine.default import ENGINE
 
-    return subprocess.run(ENGINE.upkeep.shell(path), check=False).returncode  # noqa: S603
+    shell = ENGINE.upkeep.shell(path)
+    return subprocess.run(shell, check=False).returncode  # noqa: S603
 
 
 def _write(cursor: Cursor, as_json: bool) -> None:
@@ -74,7 +75,7 @@ def _write(cursor: Cursor, as_json: bool) -> None:
 
 
 def _names(cursor: Cursor) -> list[str]:
-    """Return the names of the columns; a repeated one gets a number, to lose no value."""
+    """Return the names of the columns; a repeated one gets a number."""
     names: list[str] = []
     for name, *_ in cursor.description or ():
         unique, number = name, 1
@@ -86,7 +87,7 @@ def _names(cursor: Cursor) -> list[str]:
 
 
 def _table(names: list[str], rows: Iterator[tuple[Any, ...]]) -> Iterator[str]:
-    """Yield an aligned table for each `_MEASURED` rows, so that any number can be shown."""
+    """Yield an aligned table for each `_MEASURED` rows: there may be any number."""
     while measured := list(islice(rows, _MEASURED)):
         yield from output.table(names, [list(map(_shown, row)) for row in measured])
 

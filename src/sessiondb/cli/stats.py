@@ -85,7 +85,7 @@ def stats_command(
 
 
 def _keys(by: str) -> list[str]:
-    """Return the keys of ``--by``; raises `click.UsageError` for an unknown or repeated one."""
+    """Return the keys of ``--by``; usage error for an unknown or repeated one."""
     from sessiondb.repository.usage import DIMENSIONS
 
     keys = [key.strip() for key in by.split(",")]
@@ -106,7 +106,7 @@ def _total(store: Store, filters: shared.Filters, rates: Prices) -> UsageRow:
 def _left_out(
     store: Store, filters: shared.Filters, total: UsageRow, rates: Prices
 ) -> Iterator[str]:
-    """Yield a line for each of ``--archived`` and ``--subagents`` that would add something."""
+    """Yield a line for each of ``--archived`` and ``--subagents`` that adds more."""
     wider = {
         "archived": replace(filters, archived=True),
         "subagents": replace(filters, subagents=True),
@@ -121,7 +121,7 @@ def _left_out(
 
 
 def _prices(file: str | None) -> Prices:
-    """Return the prices in *file* (default: config.toml); usage error if it does not exist."""
+    """Return the prices in *file* (default: config.toml); usage error without it."""
     from sessiondb.location import load_config
 
     path = None if file is None else Path(file)

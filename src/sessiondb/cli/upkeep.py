@@ -60,7 +60,7 @@ def migrate_command(options: Options, *, dry_run: bool, as_json: bool) -> None:
 @shared.as_json
 @click.pass_obj
 def backup_command(options: Options, *, target: str, as_json: bool) -> None:
-    """Write a copy of the database to the new file TO (or into the folder TO), and verify it.
+    """Write a copy of the database to the new file TO, or into folder TO; verify it.
 
     Agents can keep writing; the copy is the database as it was at one moment.
     """

@@ -1,4 +1,4 @@
-"""Which database and which project, found in the file system without opening a database."""
+"""Which database and which project, found without opening a database."""
 
 from __future__ import annotations
 

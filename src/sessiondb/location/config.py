@@ -94,7 +94,7 @@ def load_config(path: Path | None = None) -> Config:
 
 
 def _content(path: Path) -> bytes:
-    """Return the bytes of the file; none if it does not exist, or is the null device."""
+    """Return the bytes of the file; none if it is missing, or the null device."""
     try:
         facts = path.stat()
         is_file = stat.S_ISREG(facts.st_mode)

@@ -88,12 +88,12 @@ def resolve(
 
 
 def find_local(cwd: Where | None = None) -> Path | None:
-    """Return the project-local database nearest to *cwd*, accepted or not; None without one."""
+    """Return the project-local database nearest to *cwd*, accepted or not, or None."""
     return next(_candidates(cwd), None)
 
 
 def init_local(cwd: Where | None = None) -> Database:
-    """Create the project-local database's folder and accept it; opening creates the database.
+    """Create and accept the folder of a project-local database; opening creates that.
 
     It is at the root of the repository (the main worktree), so that all worktrees
     share it and none deletes it when removed; outside of a repository in *cwd*
@@ -264,7 +264,7 @@ def _candidates(cwd: Where | None) -> Iterator[Path]:
 
 
 def _folders(place: Place) -> Iterator[str]:
-    """Yield the directory and those above it up to its checkout, then the main worktree.
+    """Yield the directory, those above it up to its checkout, then the main worktree.
 
     Never the home directory or one above it: a ``.sessiondb`` that was put there by
     chance would receive every session of the machine.
@@ -283,7 +283,7 @@ def _folders(place: Place) -> Iterator[str]:
 
 
 def _is_own(path: Path) -> bool:
-    # A file that another user left in a shared folder such as /tmp is not worth a message.
+    # A file of another user in a shared folder such as /tmp deserves no message.
     try:
         owner = path.lstat().st_uid
     except (OSError, ValueError):

@@ -50,7 +50,7 @@ def _checked(folder: Path, variable: str) -> Path:
 
 
 def expanded(path: str) -> Path:
-    """Return *path* with a leading ``~`` or ``~user`` replaced, if that user is known."""
+    """Return *path* with a leading ``~`` or ``~user`` of a known user replaced."""
     # Path.expanduser() raises for an unknown user.
     return Path(os.path.expanduser(path))  # noqa: PTH111
 

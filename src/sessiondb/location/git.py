@@ -21,7 +21,7 @@ _SECTION = r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]'
 _ENTRY = r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)"
 _VALUE = r'"((?:[^"\\]|\\.)*)"|[#;].*|((?:[^"\\#;]|\\.)+)'
 _ESCAPE = r"\\(.)"
-# user@host:path. The host is more than a drive letter, and has no slash before the colon.
+# user@host:path. The host is more than a drive letter; no slash is before the colon.
 _SCP = r"(?s)(?:[^/]*@)?(\[[^\]/]+\]|[^:/\[\]]{2,}):(?!:)(.+)"
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418}
 
@@ -31,7 +31,7 @@ class Repository:
     """A checkout (the folder with ``.git``) and its repository.
 
     ``root`` is the checkout itself or, for a linked worktree, the main worktree;
-    ``common`` the git directory that all worktrees share, None when the pointer dangles.
+    ``common`` the git directory of all worktrees, None when the pointer dangles.
     """
 
     checkout: Path
@@ -79,7 +79,7 @@ def remote_of(root: str) -> str | None:
 
 
 def normalised(url: str) -> str | None:
-    """Return ``host/path`` of a remote's URL; None for local paths and anything but a URL."""
+    """Return ``host/path`` of a remote's URL; None for local paths and other texts."""
     if "://" not in url:
         match = re.fullmatch(_SCP, url)
         return _joined(match[1], match[2]) if match else None
@@ -122,7 +122,7 @@ def _touched(path: Path) -> tuple[int, int]:
 
 
 def root_commit_of(root: str, *, timeout: float = 5.0) -> str | None:
-    """Return the first commit of the repository at *root*, the smallest hash of several.
+    """Return the first commit of the repository at *root*; of several the smallest.
 
     None without git, without commits, after *timeout* seconds, and in a shallow
     clone, whose first commit is only where its history was cut.
@@ -134,7 +134,7 @@ def root_commit_of(root: str, *, timeout: float = 5.0) -> str | None:
     import subprocess
 
     try:
-        done = subprocess.run(  # noqa: S603  constant arguments; git from PATH, as for a person
+        done = subprocess.run(  # noqa: S603  constant arguments
             _ROOT_COMMITS,
             cwd=root,
             env=_git_environment(),
@@ -164,7 +164,7 @@ def _git_environment() -> dict[str, str]:
 
 
 def read_small(path: Path) -> str:
-    """Return a small regular file as text; "" for anything else (a pipe would block)."""
+    """Return a small regular file as text; "" for others (a pipe would block)."""
     try:
         facts = path.stat()
         is_small = stat.S_ISREG(facts.st_mode) and facts.st_size <= _MAX_BYTES
