@@ -7,7 +7,6 @@ The source wins, except over what the user set here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +15,15 @@ from sqlalchemy import and_, func, select, text, update
 from sessiondb import codec, ids
 from sessiondb.effects import ownership
 from sessiondb.effects.imports import lists
-from sessiondb.effects.imports.family import may_have_child, root_of
 from sessiondb.effects.imports.messages import is_bare, seq_by_id
 from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
-from sessiondb.effects.imports.session import BY_SOURCE, MODEL, UNBURY, refresh_model
+from sessiondb.effects.imports.session import (
+    BY_SOURCE,
+    MODEL,
+    UNBURY,
+    place_below,
+    set_columns,
+)
 from sessiondb.effects.results import fill_call, filled_call
 from sessiondb.effects.session import free_slug
 from sessiondb.effects.transaction import SessionState, Transaction
@@ -77,15 +81,9 @@ _LAST_TIME = Statement(
 )
 
 
-def _keep_model(old: Mapping[str, Any], new: dict[str, Any]) -> None:
-    """Let the model of a stored session stay in *new*, unless the source states another.
-
-    A model that the caller set here wins; a derived one is derived again when the import ends.
-    """
-    kept = old["model_source"]
-    stays = kept == "caller" != new["model_source"]
-    if stays or new["model_source"] == "derived" == kept:
-        new.update({name: old[name] for name in MODEL})
+#: (model_source here, of the source) for which the model here stays: one that the user
+#: set wins, and a derived one is derived again when the import ends.
+_MODEL_STAYS = {("caller", "source"), ("caller", "derived"), ("derived", "derived")}
 
 
 @dataclass(slots=True)
@@ -119,15 +117,14 @@ class Derived:
             # It was continued here, the source's state became a fork, and that was removed.
             session_id = ids.new_session_id()
 
-        parent_id = self.supersedes or self.find_parent(tx, run)
-        if self.supersedes is None and parent_id is not None:
-            parent_id = parent_id if may_have_child(tx, parent_id) else None
-        relation = "fork" if self.supersedes else run.given.item.relation
+        parent_id, root_id = place_below(
+            tx, self.supersedes or self.find_parent(tx, run), session_id
+        )
         return {
             "id": session_id,
             "parent_id": parent_id,
-            "relation": relation,
-            "root_id": session_id if parent_id is None else root_of(tx, parent_id),
+            "relation": "fork" if self.supersedes else run.given.item.relation,
+            "root_id": root_id,
             "slug": free_slug(tx, project_id, session_id),
             "source_id": run.given.item.source_id,
             "time_imported": tx.now,
@@ -137,17 +134,14 @@ class Derived:
         """Take over the columns of the source; a title and a model set here stay."""
         old = dict(zip(_MERGED, tx.one(_STORED, sid=run.session_id), strict=True))
         new = {name: run.given.columns[name] for name in _MERGED}
+        stays: tuple[str, ...] = ()
         if old["title_source"] == "user" or (old["title"] and not new["title"]):
-            new["title"], new["title_source"] = old["title"], old["title_source"]
-        _keep_model(old, new)
-        if new == old:
-            return
+            stays += ("title", "title_source")
+        if (old["model_source"], new["model_source"]) in _MODEL_STAYS:
+            stays += MODEL
 
-        if old["data_blob"] and old["data_blob"] != new["data_blob"]:
-            tx.loose.add(old["data_blob"])
-        tx.run(_MERGE, sid=run.session_id, **new)
-        refresh_model(tx, run.session_id, new)
-        run.changed = True
+        new.update((name, old[name]) for name in stays)
+        set_columns(tx, run, _MERGE, old, new)
 
     def find_parent(self, tx: Transaction, run: Run) -> str | None:
         """Return the parent that the source names; None also if it is not here yet."""
@@ -165,29 +159,28 @@ class Derived:
 
     def place(self, to: Writing, entry: Entry, here: Here | None) -> Placed:
         """Compute the place of a message from the records before it."""
-        run, state = to.run, to.state
+        run, row = to.run, entry.row
         parent, turn = run.last
-        if entry.parent is None:
-            parent, turn = None, None
-        elif entry.parent is not ...:
+        if entry.parent is not ...:
+            # A parent that comes later, or never, is replaced by the record before.
             parent, turn = run.places.get(entry.parent, run.last)
-
-        row = entry.row
+        turn = row.turn_id or (row.id if row.role == "user" else turn)
         if row.time_created is None:
-            row = row._replace(time_created=state.time_created)
-        if row.turn_id is not None or row.role == "user":
-            turn = row.turn_id or row.id
-        seq, inherited, key = state.last_seq + 1, 0, None
+            row = row._replace(time_created=to.state.time_created)
+
+        seq, inherited, key = to.state.last_seq + 1, 0, None
         if here is not None:
             seq, inherited = here.columns["seq"], here.columns["inherited"]
             # A reader that sees a copy without its original does not know that it is one.
             if inherited and entry.usage_id == row.id:
                 key = here.columns["usage_key"]
-        if key is None:
-            source, made = run.given.item.source, row.time_created
-            key = codec.usage_key(
-                source, entry.usage_id, row.model_id, made, row.tokens
-            )
+        key = key or codec.usage_key(
+            run.given.item.source,
+            entry.usage_id,
+            row.model_id,
+            row.time_created,
+            row.tokens,
+        )
         return Placed(row, entry.parts, seq, parent, turn, key, inherited, True)
 
     def revise(self, to: Writing, placed: Placed, here: Here) -> Placed | None:
@@ -219,11 +212,7 @@ class Derived:
         """Give the text of a result to its call, if it is the first one on the path."""
         if is_bare(item):
             return item
-        # A result that gave its text to a call before does so again.
-        again = here is not None and any(
-            row.type == "tool-result" and row.call_id == item.call_id and is_bare(row)
-            for row in here.parts
-        )
+        again = here is not None and _gave_text(here, item.call_id)
         dated = _dated(item, placed)
         return fill_call(to.tx, to.state, placed.parent_seq, dated, again=again)
 
@@ -273,15 +262,18 @@ class Derived:
         return common
 
 
+def _gave_text(here: Here, call_id: str | None) -> bool:
+    """Return whether the result of a call gave it its text before: then it does again."""
+    results = (row for row in here.parts if row.type == "tool-result")
+    return any(row.call_id == call_id and is_bare(row) for row in results)
+
+
 def _dated(item: PartRow, placed: Placed) -> PartRow:
     """Return a part with the times that it is stored with."""
     created, updated = item.time_created, item.time_updated
-    if created is not None and updated is not None:
-        return item
-    made = placed.row.time_created if created is None else created
-    return item._replace(
-        time_created=made, time_updated=made if updated is None else updated
-    )
+    created = placed.row.time_created if created is None else created
+    updated = created if updated is None else updated
+    return item._replace(time_created=created, time_updated=updated)
 
 
 def _as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:

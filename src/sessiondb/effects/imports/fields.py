@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import chain, repeat
 from typing import Any
 
 from sqlalchemy import delete, select
@@ -15,7 +15,7 @@ from sessiondb.effects import encode
 from sessiondb.effects.imports.lists import write_diffs, write_todos
 from sessiondb.effects.imports.messages import seq_by_id
 from sessiondb.effects.imports.run import Run
-from sessiondb.effects.imports.session import refresh_model
+from sessiondb.effects.imports.session import set_columns
 from sessiondb.effects.paths import nearest
 from sessiondb.effects.session import put_label
 from sessiondb.effects.transaction import SessionState, Transaction
@@ -66,13 +66,17 @@ class Fields:
     """Takes over each field that is newer in a log.
 
     *new*: this session is not older than the run, so nothing of it is kept against the
-    log. ``kept``: something of this session is newer than, or missing from, the log.
+    log. *complete*: the log has every message that is here. ``revision`` is the local
+    one before the run. ``kept``: a field here is newer than, or missing from, the log.
     """
 
+    tx: Transaction
     run: Run
+    state: SessionState
     of: StoredSession
     revision: int
     new: bool
+    complete: bool
     kept: bool = False
     values: dict[str, Any] = field(init=False)
     versions: dict[str, Version] = field(init=False)
@@ -89,103 +93,104 @@ class Fields:
     def _values(self) -> dict[str, Any]:
         """Return the fields that have a value in the log."""
         given, of = self.run.given, self.of
-        diffs = given.diffs or ()
-        changed = zip_longest(diffs, of.diff_messages[: len(diffs)])
+        diffs = []
+        for message_id, row in self._diffs():
+            _, path, before, after, patch, *counts = row
+            diffs.append((message_id, path, patch, before, after, *counts))
+        todos = []
+        for todo_id, content, status, priority, *times in given.todos or ():
+            todos.append((content, status, priority, todo_id, *times))
+
         return values_of_row(
             {**given.columns, "data": given.data},
             labels={name: message_id for message_id, name in of.labels},
-            todos=[(*row[1:4], row[0], *row[4:6]) for row in given.todos or ()],
-            diffs=[(mid, row[1], row[4], *row[2:4], *row[5:7]) for row, mid in changed],
+            todos=todos,
+            diffs=diffs,
             leaf=of.leaf,
         )
 
-    def merge(self, tx: Transaction, state: SessionState, complete: bool) -> None:
-        """Write it; *complete*: the log has every message that is here."""
-        run = self.run
-        here = values_in(tx, state.id)
-        known = {} if self.new else versions_in(tx, state.id, here)
+    def _diffs(self) -> Iterator[tuple[str | None, tuple[Any, ...]]]:
+        """Yield each diff of the log with the id of its message, None if it has none."""
+        diffs = self.run.given.diffs or ()
+        names = chain(self.of.diff_messages, repeat(None))
+        yield from zip(names, diffs, strict=False)
+
+    def merge(self) -> None:
+        """Write every field of the log that is newer, and what both sides agree on now."""
+        tx, sid = self.tx, self.state.id
+        here = values_in(tx, sid)
+        known = {} if self.new else versions_in(tx, sid, here)
         taken = self._newer(here, known)
-        if not run.made:
-            self._set_columns(tx, state, taken)
-        self._set_labels(tx, state, taken)
-        if versions.TODOS in taken:
-            write_todos(tx, state.id, run.given.todos or ())
-        if versions.DIFFS in taken:
-            write_diffs(tx, run, self._diffs(tx, state))
+        if not self.run.made:
+            self._set_columns(taken)
+        self._set_labels(taken)
+        self._set_lists(taken)
+        self.run.changed |= any(here.get(n) != self.values.get(n) for n in taken)
 
         agreed = {**known, **{name: self.versions[name] for name in taken}}
-        leaf = self._leaf(tx, state, known, complete)
+        leaf = self._merge_leaf(known.get(versions.LEAF))
         if leaf is not None:
             agreed[versions.LEAF] = leaf
-        differs = (here.get(name) != self.values.get(name) for name in taken)
-        run.changed = run.changed or any(differs)
-        self._agree(tx, state, agreed)
+        self._agree(agreed)
 
-    def _agree(
-        self, tx: Transaction, state: SessionState, agreed: dict[str, Version]
-    ) -> None:
+    def _agree(self, agreed: Mapping[str, Version]) -> None:
         """Make the versions of the fields that hold now the merge base."""
-        after = values_in(tx, state.id)
+        tx, sid = self.tx, self.state.id
+        after = values_in(tx, sid)
         base = {
             name: version
             for name, version in agreed.items()
             if version.digest == digest(after.get(name))
         }
         base[versions.SETTLED] = Version(0, 0, digest(after.get(versions.LEAF)))
-        if base != base_of(tx, state.id):
-            agree(tx, state.id, base)
+        if base != base_of(tx, sid):
+            agree(tx, sid, base)
 
     def _newer(
         self, here: Mapping[str, Any], known: Mapping[str, Version]
     ) -> list[str]:
-        """Return the fields of the log that are newer than ours; the leaf is decided apart."""
+        """Return the fields that are newer in the log; the leaf is decided apart."""
         taken = []
         for name in sorted((known.keys() | self.versions.keys()) - {versions.LEAF}):
             mine = _order(name, here, known)
             theirs = _order(name, self.values, self.versions)
+            self.kept |= mine > theirs
             if theirs > mine:
                 taken.append(name)
-            self.kept = self.kept or mine > theirs
         return taken
 
-    def _set_columns(
-        self, tx: Transaction, state: SessionState, taken: list[str]
-    ) -> None:
-        old = dict(zip(_MERGED, tx.one(_STORED, sid=state.id), strict=True))
+    # -- columns and lists ---------------------------------------------------
+
+    def _set_columns(self, taken: Iterable[str]) -> None:
+        columns = self.run.given.columns
+        old = dict(zip(_MERGED, self.tx.one(_STORED, sid=self.state.id), strict=True))
         new = dict(old)
-        metadata = json.loads(old["metadata"])
         for name in taken:
-            columns = _COLUMNS.get(name, ())
-            new.update({column: self.run.given.columns[column] for column in columns})
-            if name.startswith(versions.METADATA):
-                self._set_metadata(metadata, name)
-        if metadata != json.loads(old["metadata"]):
-            new["metadata"] = json.dumps(metadata)
-        self._set_data(tx, old, new, versions.DATA in taken)
-        if new == old:
-            return
+            new.update((column, columns[column]) for column in _COLUMNS.get(name, ()))
+        self._set_metadata(old, new, taken)
+        self._set_data(old, new, versions.DATA in taken)
 
-        if old["data_blob"] and old["data_blob"] != new["data_blob"]:
-            tx.loose.add(old["data_blob"])
-        tx.run(_MERGE, sid=state.id, **new)
-        tx.session(state.id)
-        state.title, state.title_source = new["title"], new["title_source"]
-        refresh_model(tx, state.id, new)
-        self.run.changed = True
+        if set_columns(self.tx, self.run, _MERGE, old, new):
+            self.tx.session(self.state.id)
+            self.state.title = new["title"]
+            self.state.title_source = new["title_source"]
 
-    def _set_metadata(self, metadata: dict[str, Any], name: str) -> None:
-        key = name.removeprefix(versions.METADATA)
-        metadata.pop(key, None)
-        if name in self.values:
-            metadata[key] = self.values[name][0]
-
-    def _set_data(
-        self, tx: Transaction, old: dict[str, Any], new: dict[str, Any], taken: bool
+    def _set_metadata(
+        self, old: dict[str, Any], new: dict[str, Any], taken: Iterable[str]
     ) -> None:
-        """Put together what has no column; records of unknown types are those of both sides."""
-        mine = _unpacked(tx, old)
-        packed = self.run.given.data
-        theirs = codec.unpack(packed) if packed else {}
+        metadata = json.loads(old["metadata"])
+        before = dict(metadata)
+        for name, key in _named(taken, versions.METADATA):
+            # A key without a value was taken away on the other side.
+            metadata.pop(key, None)
+            if name in self.values:
+                (metadata[key],) = self.values[name]
+        if metadata != before:
+            new["metadata"] = json.dumps(metadata)
+
+    def _set_data(self, old: dict[str, Any], new: dict[str, Any], taken: bool) -> None:
+        """Put together what has no column; unknown records are those of both sides."""
+        mine, theirs = _unpacked(self.tx, old), _data(self.run.given.data)
         records = list(mine.get(versions.UNKNOWN, ()))
         for item in theirs.get(versions.UNKNOWN, ()):
             if item not in records:
@@ -199,104 +204,81 @@ class Fields:
         blobs: list[Blob] = []
         packed = codec.pack_data(data)
         new["data_blob"] = encode.spill(packed, codec.MSGPACK, blobs)
-        new["data"] = None if new["data_blob"] else packed
-        tx.insert_blobs(blobs)
+        new["data"] = None if blobs else packed
+        self.tx.insert_blobs(blobs)
 
-    def _set_labels(
-        self, tx: Transaction, state: SessionState, taken: list[str]
-    ) -> None:
-        for field_name in taken:
-            if not field_name.startswith(versions.LABEL):
-                continue
-            name = field_name.removeprefix(versions.LABEL)
+    def _set_labels(self, taken: Iterable[str]) -> None:
+        sid = self.state.id
+        for field_name, name in _named(taken, versions.LABEL):
             message_id = self.values.get(field_name)
-            seq = seq_by_id(tx, state.id, message_id)
-            if message_id is None:
-                tx.run(_DROP_LABEL, sid=state.id, name=name)
-            elif seq is not None:
-                put_label(tx, state.id, seq, name)
+            seq = seq_by_id(self.tx, sid, message_id)
+            if seq is not None:
+                put_label(self.tx, sid, seq, name)
+            elif message_id is None:
+                self.tx.run(_DROP_LABEL, sid=sid, name=name)
 
-    def _diffs(self, tx: Transaction, state: SessionState) -> list[tuple[Any, ...]]:
-        """Return the diffs of the log with the seqs that their messages have here."""
-        diffs = self.run.given.diffs or ()
-        messages = self.of.diff_messages[: len(diffs)]
-        return [
-            (seq_by_id(tx, state.id, message_id) or 0, *row[1:])
-            for row, message_id in zip_longest(diffs, messages)
-        ]
+    def _set_lists(self, taken: Iterable[str]) -> None:
+        tx, sid = self.tx, self.state.id
+        if versions.TODOS in taken:
+            write_todos(tx, sid, self.run.given.todos or ())
+        if versions.DIFFS in taken:
+            rows = []
+            for message_id, (_, *columns) in self._diffs():
+                # The seq of the message may be another one here than in the log.
+                rows.append((seq_by_id(tx, sid, message_id) or 0, *columns))
+            write_diffs(tx, self.run, rows)
 
     # -- the leaf ------------------------------------------------------------
 
-    def _leaf(
-        self,
-        tx: Transaction,
-        state: SessionState,
-        known: Mapping[str, Version],
-        complete: bool,
-    ) -> Version | None:
-        """Move the leaf if the log's holds, and return its version; None without one."""
-        wanted = seq_by_id(tx, state.id, self.of.leaf)
+    def _merge_leaf(self, mine: Version | None) -> Version | None:
+        """Move the leaf if the log's holds; return its version, None if there is none."""
+        state, theirs = self.state, self.versions.get(versions.LEAF)
+        wanted = seq_by_id(self.tx, state.id, self.of.leaf)
         # A damaged log may name a message that it does not have.
         lost = self.of.leaf is not None and wanted is None
-        mine, theirs = known.get(versions.LEAF), self.versions.get(versions.LEAF)
         if self.new:
             state.leaf_seq = self.run.last[0] if lost else wanted
             return None if wanted is None else theirs
         if theirs is None or lost:
-            self.kept = self.kept or mine is not None
+            self.kept |= mine is not None
             return mine
 
-        new = self._better(tx, state, wanted, (mine, theirs), complete)
+        new = theirs if mine is None else self._better(wanted, mine, theirs)
         if new.digest == theirs.digest and wanted != state.leaf_seq:
             state.leaf_seq = wanted
             self.run.changed = True
-        self.kept = self.kept or new > theirs
+        self.kept |= new > theirs
         return new
 
-    def _better(
-        self,
-        tx: Transaction,
-        state: SessionState,
-        wanted: int | None,
-        leaves: tuple[Version | None, Version],
-        complete: bool,
-    ) -> Version:
-        """Return the version of the leaf that holds, the local one or that of the log."""
-        mine, theirs = leaves
-        if mine is None:
-            return theirs
-        if wanted == state.leaf_seq:
-            return max(mine, theirs)
-        return self._chosen(tx, state, wanted, (mine, theirs), complete)
-
-    def _chosen(
-        self,
-        tx: Transaction,
-        state: SessionState,
-        wanted: int | None,
-        leaves: tuple[Version, Version],
-        complete: bool,
-    ) -> Version:
-        """Return the version of the leaf that wins, if the local and the logged one differ.
+    def _better(self, wanted: int | None, mine: Version, theirs: Version) -> Version:
+        """Return the version of the leaf that holds, the local one or that of the log.
 
         A user who works on a branch here is not moved to another one by a merge: such a
         leaf is put in force again, over both, once. Only one that did not move since
         the last merge, or that the other side has seen, follows the order alone.
         """
-        mine, theirs = leaves
-        settled, here = base_of(tx, state.id).get(versions.SETTLED), state.leaf_seq
+        newest, here = max(mine, theirs), self.state.leaf_seq
+        settled = base_of(self.tx, self.state.id).get(versions.SETTLED)
         moved = settled is None or settled.digest != mine.digest
-        if not moved or here is None or wanted is None:
-            return max(mine, theirs)
+        if not moved or here is None or wanted is None or here == wanted:
+            return newest
 
-        both = max(self.revision, self.of.revision) + 1
-        if nearest(tx, state.id, wanted, {here}) is not None:
-            return theirs if theirs > mine else theirs._replace(revision=both)
-        seen = self.of.revision > self.revision and complete
-        if theirs > mine and not seen:
-            self.run.changed = True
-            return mine._replace(revision=both)
-        return max(mine, theirs)
+        again = max(self.revision, self.of.revision) + 1
+        if nearest(self.tx, self.state.id, wanted, {here}) is not None:
+            # Theirs continues the branch that the user is on.
+            return theirs if theirs > mine else theirs._replace(revision=again)
+        seen = self.of.revision > self.revision and self.complete
+        if newest is mine or seen:
+            return newest
+        self.run.changed = True
+        return mine._replace(revision=again)
+
+
+def _named(fields: Iterable[str], kind: str) -> Iterator[tuple[str, str]]:
+    """Yield the fields of one kind, each with the name that it has within its kind."""
+    for name in fields:
+        if name.startswith(kind):
+            yield name, name.removeprefix(kind)
 
 
 def _order(
@@ -308,7 +290,11 @@ def _order(
 
 
 def _unpacked(tx: Transaction, row: Mapping[str, Any]) -> dict[str, Any]:
-    packed = row["data"]
+    """Return the ``data`` of a stored row, also if it is a blob."""
     if row["data_blob"]:
-        packed = tx.one(_BLOB, hash=row["data_blob"])[0]
+        return _data(tx.one(_BLOB, hash=row["data_blob"])[0])
+    return _data(row["data"])
+
+
+def _data(packed: bytes | None) -> dict[str, Any]:
     return codec.unpack(packed) if packed else {}

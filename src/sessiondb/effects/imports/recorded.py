@@ -18,11 +18,11 @@ from sqlalchemy import func, select, text
 
 from sessiondb import codec
 from sessiondb.effects import ownership
-from sessiondb.effects.imports.family import match_cut, may_have_child, root_of
+from sessiondb.effects.imports.family import match_cut
 from sessiondb.effects.imports.fields import Fields
 from sessiondb.effects.imports.messages import seq_by_id
 from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
-from sessiondb.effects.imports.session import BY_SOURCE, UNBURY
+from sessiondb.effects.imports.session import BY_SOURCE, UNBURY, place_below
 from sessiondb.effects.project import Place, project_of
 from sessiondb.effects.results import filled_call
 from sessiondb.effects.session import free_slug, slug_holder
@@ -94,7 +94,7 @@ class Recorded:
     unfinished: bool = False
     revision: int = 0
     kept: bool = False
-    pending: dict[int, str] = field(default_factory=dict)
+    pending: dict[int, str | None] = field(default_factory=dict)
     children_know_id: bool = True
     states_cuts: bool = True
 
@@ -119,30 +119,27 @@ class Recorded:
     def new_row(self, tx: Transaction, run: Run, project_id: str) -> dict[str, Any]:
         """Return the columns of a session that its log states, as far as they are free."""
         item, of = run.given.item, self.stored
-        parent_id = self.find_parent(tx, run)
-        if parent_id is not None and not may_have_child(tx, parent_id):
-            parent_id = None
-        root_id = of.root_id or of.id
-        named = item.parent_source_id
-        if parent_id is not None:
-            root_id = root_of(tx, parent_id)
-        elif named is None:
-            named = of.parent_id  # until it comes: see `LinkFamilies`
-
-        slug = of.slug
-        if slug is None or slug_holder(tx, project_id, slug) is not None:
-            slug = free_slug(tx, project_id, of.id)
-        is_named = of.native or tx.one(BY_SOURCE, **run.name) is not None
+        named, known = item.parent_source_id, self.find_parent(tx, run)
+        parent_id, root_id = place_below(tx, known, of.root_id or of.id)
+        if parent_id is None:
+            named = named or of.parent_id  # until it comes: see `LinkFamilies`
+        has_name = not of.native and tx.one(BY_SOURCE, **run.name) is None
         return {
             "id": of.id,
             "parent_id": parent_id,
             "parent_seq": of.parent_seq,
             "parent_source_id": named,
             "root_id": root_id,
-            "slug": slug,
-            "source_id": None if is_named else item.source_id,
+            "slug": self._slug(tx, project_id),
+            "source_id": item.source_id if has_name else None,
             "time_imported": of.time_imported,
         }
+
+    def _slug(self, tx: Transaction, project_id: str) -> str:
+        slug = self.stored.slug
+        if slug is None or slug_holder(tx, project_id, slug) is not None:
+            return free_slug(tx, project_id, self.stored.id)
+        return slug
 
     def update_row(self, tx: Transaction, run: Run) -> None:
         """Leave the row alone: its fields are merged by their versions at the end."""
@@ -184,14 +181,13 @@ class Recorded:
 
     def _parent(self, to: Writing, seq: int, name: str | None) -> int | None:
         tx, run, _ = to
-        if name is None:
-            return None
         if name in run.places:
             return run.places[name][0]
         found = None if run.fresh else seq_by_id(tx, run.session_id, name)
         if found is None:
+            # It comes later, or never: until the end it is the message before.
             self.pending[seq] = name
-            return run.last[0]
+            found = run.last[0]
         return found
 
     def revise(self, to: Writing, placed: Placed, here: Here) -> Placed | None:
@@ -225,20 +221,19 @@ class Recorded:
     def close(self, tx: Transaction, run: Run) -> None:
         """Merge the fields of both sides by their versions, and list the session."""
         state = tx.peek(run.session_id)
-        if self.pending:
-            self._link(tx, state)
+        self._link(tx, state)
         complete = tx.one(_COUNT, sid=state.id)[0] == run.messages
-        self.kept = self.kept or not complete
         if run.made:
             match_cut(tx, state.id)
 
-        fields = Fields(run, self.stored, self.revision, run.made or self.unfinished)
-        fields.merge(tx, state, complete)
-        self.kept = self.kept or fields.kept
+        new = run.made or self.unfinished
+        fields = Fields(tx, run, state, self.stored, self.revision, new, complete)
+        fields.merge()
+        self.kept |= fields.kept or not complete
         self._add_prompts(tx, run, state)
         tx.run(_LIST, sid=state.id, time_importing=None)
         state.time_importing = None
-        run.changed = run.changed or self._is_newer(run, state)
+        run.changed |= self._is_newer(run, state)
         if run.changed:
             self._count(tx, run, state)
 
@@ -248,6 +243,8 @@ class Recorded:
         One whose parent never came stays behind the message before it. A link that would
         make a message its own ancestor, as only a damaged log has it, is left out.
         """
+        if not self.pending:
+            return
         links: dict[int, int | None] = dict(tx.run(_LINKS, sid=state.id).fetchall())
         before = {seq: links.pop(seq) for seq in self.pending}
         found = {

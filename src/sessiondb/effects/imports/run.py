@@ -150,15 +150,19 @@ class Policy(Protocol):
         """Merge leaf, time, labels, lists and prompts of a session, and list it."""
 
 
+def _roots() -> dict[str | None, Position]:
+    return {None: (None, None)}
+
+
 @dataclass(slots=True)
 class Run:
     """The import of one session, over as many transactions as it takes.
 
     ``made``: this run made its row; ``fresh``: no record of it needs to be looked up.
     ``last`` is the place of the record written or found last, ``places`` those of all
-    of this run, by id. ``tail`` is the session's last_seq as this run left it: another
-    process may import the same. ``gone``: the session was deleted since. ``problems``
-    are those of its family.
+    of this run, by id; that of None is before the first one. ``tail`` is the session's
+    last_seq as this run left it: another process may import the same. ``gone``: the
+    session was deleted since. ``problems`` are those of its family.
     """
 
     session_id: str
@@ -169,7 +173,7 @@ class Run:
     changed: bool = False
     messages: int = 0
     last: Position = (None, None)
-    places: dict[str, Position] = field(default_factory=dict)
+    places: dict[str | None, Position] = field(default_factory=_roots)
     tail: int = 0
     gone: bool = False
     problems: list[str] = field(default_factory=list)

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
+from sessiondb.effects.imports.family import may_have_child, root_of
 from sessiondb.effects.imports.run import ProjectFacts, Run
 from sessiondb.effects.project import Place, add_directory, is_known, project_of
 from sessiondb.effects.transaction import Transaction
@@ -126,8 +127,31 @@ def _earliest(*times: int | None) -> int | None:
     return min((time for time in times if time is not None), default=None)
 
 
-def refresh_model(tx: Transaction, session_id: str, columns: Mapping[str, Any]) -> None:
-    """Let the state of a session, if it is loaded, agree with columns just written."""
-    if session_id in tx.states:
-        for name in MODEL:
-            setattr(tx.states[session_id], name, columns[name])
+def place_below(
+    tx: Transaction, parent_id: str | None, root_id: str
+) -> tuple[str | None, str]:
+    """Return (parent, root) of a new session; *root_id* if it cannot be below a parent."""
+    if parent_id is None or not may_have_child(tx, parent_id):
+        return None, root_id
+    return parent_id, root_of(tx, parent_id)
+
+
+def set_columns(
+    tx: Transaction,
+    run: Run,
+    statement: Statement,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+) -> bool:
+    """Write the columns of a session if they differ; return whether they did."""
+    if new == old:
+        return False
+    tx.loose |= {old["data_blob"]} - {new["data_blob"], None}
+    tx.run(statement, sid=run.session_id, **new)
+    run.changed = True
+
+    # The state of a session, if it is loaded, must agree: it is written back at the end.
+    state = tx.states.get(run.session_id)
+    for name in MODEL if state is not None else ():
+        setattr(state, name, new[name])
+    return True
