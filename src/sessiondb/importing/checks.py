@@ -12,10 +12,11 @@ store. One rule for each kind of value:
 * JSON and ``data``: stored exactly or refused.
 
 A refused session is one `Problem` and none of its messages is read; a refused message
-is one `Problem` and the session continues with the next. A value that a column cannot hold
-and that is worth keeping stays with the raw record, in ``data``: a reader leaves its field None.
-A number of a message that is out of bounds all the same is one `Problem` and costs the
-message nothing else: its column is NULL, and ``data`` keeps it under ``out_of_bounds``.
+is one `Problem` and the session continues with the next. A value that a column cannot
+hold and that is worth keeping stays with the raw record, in ``data``: a reader leaves
+its field None. A number of a message that is out of bounds all the same is one
+`Problem` and costs the message nothing else: its column is NULL, and ``data`` keeps it
+under ``out_of_bounds``.
 """
 
 from __future__ import annotations
@@ -258,7 +259,7 @@ def _prompts(item: SourceSession, problems: list[Problem]) -> tuple[Prompt, ...]
 
 
 def check_prompt(of: Any) -> Prompt:
-    """Return a line of the prompt history as it is stored; raises `InvalidInputError`."""
+    """Return a prompt as it is stored; raises `InvalidInputError`."""
     values.instance(of, Prompt, "a prompt")
     text = check_fields(of, _PROMPT)["text"]
     if not text:
@@ -280,7 +281,7 @@ def _project(item: SourceSession, problems: list[Problem]) -> ProjectFacts | Non
 
 
 def check_project(of: Any) -> ProjectFacts:
-    """Return what a source says of a project as it is stored; raises `InvalidInputError`."""
+    """Return a project as it is stored; raises `InvalidInputError`."""
     values.instance(of, SourceProject, "project")
     if not isinstance(of.record, Mapping):
         raise InvalidInputError(f"record must be a mapping, not {abridged(of.record)}")
@@ -295,7 +296,7 @@ def check_project(of: Any) -> ProjectFacts:
 
 
 def entries(item: SourceSession, problems: list[Problem]) -> Iterator[Entry]:
-    """Yield the messages that pass the gate; one that does not is added to *problems*."""
+    """Yield the messages that pass the gate; add the others to *problems*."""
     seen: set[str] = set()
     for found in _read(item):
         if isinstance(found, Problem):
@@ -326,7 +327,7 @@ def _read(item: SourceSession) -> Iterator[Any]:
 
 
 def reason(error: Exception) -> str:
-    """Return an exception's message; one that no reader should raise is named by its type."""
+    """Return an exception's message, with its type if no reader should raise it."""
     expected = isinstance(error, OSError | SessionDBError)
     text = str(error) if expected else f"its reader failed: {error!r}"
     return text if len(text) <= MAX_REASON else f"{text[:MAX_REASON]}…"
@@ -342,8 +343,8 @@ def _accepted(
 ) -> tuple[Entry, InvalidInputError | None]:
     """Return a message as rows, and an error that names the numbers it was refused for.
 
-    Those are in its ``data`` now; None if there are none. Raises `InvalidInputError` for
-    a message that cannot be imported.
+    Those are in its ``data`` now; None if there are none. Raises `InvalidInputError`
+    for a message that cannot be imported.
     """
     stored = None if item.stored is None else _stored_message(found)
     try:
@@ -410,7 +411,7 @@ def _stored_message(found: Any) -> StoredMessage:
 def _parts(
     row: MessageRow, draft: MessageDraft, blobs: list[Blob]
 ) -> tuple[PartRow, ...]:
-    """Return the parts of a message; one without an id gets the same in every import."""
+    """Return the parts; one without an id gets the same id in every import."""
     parts = []
     for idx, given in enumerate(values.items(draft.parts, "parts")):
         part = given
@@ -453,8 +454,8 @@ def _encoded(
 ) -> Any:
     """Encode a message or part; an error names the field that is to blame.
 
-    Which one that is, is found out after the fact, so that sound records cost nothing: it is
-    the field without which the draft would be accepted.
+    Which one that is, is found out after the fact, so that sound records cost nothing:
+    it is the field without which the draft would be accepted.
     """
     try:
         return encode_one(draft, blobs)

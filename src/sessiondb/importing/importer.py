@@ -34,7 +34,7 @@ _WRITTEN = ("imported", "updated")
 
 @dataclass(slots=True)
 class Importer:
-    """One import: feed it what readers yield, and it yields what became of each session.
+    """One import: takes what readers yield, and yields the result of each session.
 
     *undelete* imports what was removed here, *as_fork* what was continued on both
     sides; *dry_run* writes nothing. *project_root* takes the sessions of one project.
@@ -51,7 +51,7 @@ class Importer:
         self._units = Units(self.core)
 
     def run(self, found: Iterable[SourceSession | Problem]) -> Results:
-        """Import everything; problems are yielded as they are met, results once committed."""
+        """Import everything; yield problems at once, results after their commit."""
         for item in found:
             if isinstance(item, Problem):
                 yield item
@@ -74,7 +74,8 @@ class Importer:
         root = self.project_root
         if root is None or place.root == root:
             return True
-        # Outside of a repository each directory is a project; a log names the one it was part of.
+        # Outside of a repository each directory is a project; a log names the one it
+        # was part of.
         below = root.rstrip(os.sep) + os.sep
         return item.stored is not None and place.directory.startswith(below)
 
@@ -137,7 +138,7 @@ class Importer:
         return Run(done.id, checked, Derived())
 
     def _prompt(self, item: SourceSession, of: Prompt) -> LoggedPrompt:
-        """Return a prompt to be written; typed elsewhere, it may be of another project."""
+        """Return a prompt with its project, which is another one if typed elsewhere."""
         place = None
         if of.directory and of.directory != item.directory:
             place = self._locate(of.directory)
@@ -145,7 +146,7 @@ class Importer:
         return LoggedPrompt(of.id, of.text, directory, place, of.source, made)
 
     def _reap(self) -> None:
-        """Finish the removal of what was deleted: a session is to return under its id."""
+        """Finish the removal of what was deleted, so that its ids are free."""
         while True:
             unit, step = self.core.unit(), Reap()
             unit.add(step)
@@ -178,7 +179,7 @@ class Importer:
 def new_importer(
     core: Core, undelete: bool, as_fork: bool, dry_run: bool, project_root: str | None
 ) -> Importer:
-    """Return an importer; into a project-local database it takes that project's sessions."""
+    """Return an importer; a project-local database takes its project's sessions."""
     local = core.location.kind == "local"
     root = core.base if local else project_root
     return Importer(core, undelete, as_fork, dry_run, root)

@@ -30,7 +30,7 @@ _TOKENS: _TESTS = dict.fromkeys(Tokens.__slots__, bounds.tokens)
 
 
 def keep_in_data(found: Any) -> tuple[Any, list[str]]:
-    """Return a `SourceMessage` without its numbers out of bounds, and the names of those.
+    """Return a `SourceMessage` without numbers out of bounds, and their names.
 
     What has none, or is not a message at all, is returned as it is.
     """
@@ -55,7 +55,7 @@ def keep_in_data(found: Any) -> tuple[Any, list[str]]:
 
 
 def _refused(of: Any, tests: _TESTS) -> dict[str, Any]:
-    """Return the numbers that their columns refuse, by field, as ``data`` keeps them."""
+    """Return the numbers that columns refuse, by field, as ``data`` keeps them."""
     found = {}
     for name, test in tests.items():
         value = getattr(of, name)

@@ -69,7 +69,7 @@ class Units:
         self._add(run, batch, by)
 
     def close(self, run: Run, effect: Effect, done: Imported) -> Results:
-        """End a session with *effect*; *done* is its result unless it turns out otherwise."""
+        """End a session with *effect*; *done* is its expected result."""
         self._next.effects.append(effect)
         self._next.closed.append(run)
         self._next.records += 1
@@ -79,7 +79,7 @@ class Units:
             yield from self.commit()
 
     def commit(self) -> Results:
-        """Commit what was gathered; yield what became of the sessions that ended in it."""
+        """Commit what was gathered; yield the results of sessions that end in it."""
         now, self._next = self._next, _Gathered()
         if not now.effects:
             return

@@ -122,7 +122,7 @@ def exact(value: Any, what: str) -> str:
 
 
 def path(value: Any, what: str) -> str:
-    """The path of a file, as the ledger keeps it: bytes that are not UTF-8 are escaped."""
+    """The path of a file for the ledger: bytes that are not UTF-8 are escaped."""
     if not isinstance(value, str) or not value:
         raise InvalidInputError(
             f"{what} must be a non-empty string, not {abridged(value)}"

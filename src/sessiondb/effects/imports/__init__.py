@@ -1,1 +1,1 @@
-"""The effects of an import: one way in for foreign sessions and for logs of sessiondb's."""
+"""The effects of an import, of foreign sessions and of sessiondb's own logs."""

@@ -1,4 +1,4 @@
-"""The last step of an import: a session is complete, and its source's state is noted."""
+"""The last step of an import: a session is complete, its source's state noted."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ _STORED = Statement(
     )
 )
 _MERGE = update_of(session, " ".join(_MERGED), session.c.id == p("sid"))
-# Forks keep what they copied, but stay copies: what is counted once is found by its key.
+# Forks keep what they copied, but stay copies: copies are found by their key.
 _RENAME_COPIES = update_of(
     message,
     "usage_key",
@@ -91,7 +91,7 @@ class Derived:
     """The rules of a foreign source.
 
     With *supersedes*, the id of a session that was continued here, the source's state
-    becomes a fork of it, takes over its name, and is what follows the source from then on.
+    becomes a fork of it, which takes over its name and follows the source from then on.
     """
 
     supersedes: str | None = None
@@ -114,7 +114,7 @@ class Derived:
         """Return the columns of a new session: its own id, its family, its slug."""
         session_id = run.session_id
         if tx.one(_IS_TAKEN, sid=session_id) is not None:
-            # It was continued here, the source's state became a fork, and that was removed.
+            # It was continued here; the source's state became a fork that was removed.
             session_id = ids.new_session_id()
 
         parent_id, root_id = place_below(
@@ -153,7 +153,11 @@ class Derived:
 
     # -- messages ------------------------------------------------------------
 
-    def may_hold_copies(self, tx: Transaction, state: SessionState) -> bool:  # noqa: ARG002
+    def may_hold_copies(
+        self,
+        tx: Transaction,  # noqa: ARG002
+        state: SessionState,  # noqa: ARG002
+    ) -> bool:
         """Return False: every message of a foreign session has a usage key."""
         return False
 
@@ -171,7 +175,7 @@ class Derived:
         seq, inherited, key = to.state.last_seq + 1, 0, None
         if here is not None:
             seq, inherited = here.columns["seq"], here.columns["inherited"]
-            # A reader that sees a copy without its original does not know that it is one.
+            # A reader of a copy without its original does not know what it is.
             if inherited and entry.usage_id == row.id:
                 key = here.columns["usage_key"]
         key = key or codec.usage_key(
@@ -250,7 +254,7 @@ class Derived:
     def _cut(
         self, tx: Transaction, run: Run, parent_id: str | None, known: int | None
     ) -> int | None:
-        """Return the parent's message that the session begins after, None if unknown."""
+        """Return the parent's message that the session begins after, or None."""
         if parent_id is None:
             return known
         stated = seq_by_id(tx, parent_id, run.given.item.parent_message)
@@ -263,7 +267,7 @@ class Derived:
 
 
 def _gave_text(here: Here, call_id: str | None) -> bool:
-    """Return whether the result of a call gave it its text before: then it does again."""
+    """Return whether a result gave its text to its call before: then it does again."""
     results = (row for row in here.parts if row.type == "tool-result")
     return any(row.call_id == call_id and is_bare(row) for row in results)
 
@@ -277,7 +281,7 @@ def _dated(item: PartRow, placed: Placed) -> PartRow:
 
 
 def _as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
-    """Return a part as it is stored if it did not change: a result's text is stored once."""
+    """Return a part as it is stored if it did not change."""
     if old is None or (old.type, old.call_id) != (item.type, item.call_id):
         return item
 
@@ -290,7 +294,7 @@ def _as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
 
 
 def _with_result(old: PartRow, item: PartRow) -> PartRow:
-    """Return a call of the source with the result that another record of it gave before."""
+    """Return a call with the result that another record of the source gave it."""
     names = "status outcome text text_blob time_updated time_ended".split()
     kept = {name: getattr(old, name) for name in names}
     exact = codec.unpack(old.data).get(codec.EXACT)

@@ -56,7 +56,7 @@ _BY_SOURCE = Statement(
         .where(_parent.c.id == p("sid"), _waits)
     )
 )
-#: Forks that a removal detached, and children in a log, name their parent by its id here.
+#: Forks that a removal detached, and children in a log, name their parent by its id.
 _BY_ID = Statement(
     lambda: (
         select(*_COLUMNS)
@@ -102,7 +102,7 @@ def _branched() -> Any:
     )
 
 
-#: Where a fork begins is a place in its parent, which may number its messages otherwise here.
+#: A fork begins at a seq of its parent, whose messages may have other seqs here.
 _BRANCHED = Statement(_branched)
 
 
@@ -220,7 +220,7 @@ class LinkFamilies:
             parent = None if run.made else run.policy.find_parent(tx, run)
             if parent is not None:
                 rows = tx.run(_ORPHAN, sid=sid, parent=parent).fetchall()
-                # The source may name a parent, and a relation, that it did not know before.
+                # The source may name a parent and relation that it did not know before.
                 relation = run.given.item.relation
                 yield from (Waiting(*row)._replace(relation=relation) for row in rows)
             yield from starmap(Waiting, tx.run(_BY_SOURCE, sid=sid).fetchall())

@@ -110,13 +110,13 @@ class Fields:
         )
 
     def _diffs(self) -> Iterator[tuple[str | None, tuple[Any, ...]]]:
-        """Yield each diff of the log with the id of its message, None if it has none."""
+        """Yield each diff of the log with the id of its message, or None."""
         diffs = self.run.given.diffs or ()
         names = chain(self.of.diff_messages, repeat(None))
         yield from zip(names, diffs, strict=False)
 
     def merge(self) -> None:
-        """Write every field of the log that is newer, and what both sides agree on now."""
+        """Write every field that is newer in the log, and the new merge base."""
         tx, sid = self.tx, self.state.id
         here = values_in(tx, sid)
         known = {} if self.new else versions_in(tx, sid, here)
@@ -231,7 +231,7 @@ class Fields:
     # -- the leaf ------------------------------------------------------------
 
     def _merge_leaf(self, mine: Version | None) -> Version | None:
-        """Move the leaf if the log's holds; return its version, None if there is none."""
+        """Move the leaf if the log's holds; return its version, or None."""
         state, theirs = self.state, self.versions.get(versions.LEAF)
         wanted = seq_by_id(self.tx, state.id, self.of.leaf)
         # A damaged log may name a message that it does not have.

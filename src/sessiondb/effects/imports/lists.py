@@ -39,7 +39,7 @@ _CLEAR_DIFFS = Statement(
 
 
 def replace_changed(tx: Transaction, run: Run) -> bool:
-    """Replace each list that the source has and that differs; return whether one did."""
+    """Replace the lists of the source that differ; return whether one did."""
     given, session_id = run.given, run.session_id
     changed = False
     if given.todos is not None:

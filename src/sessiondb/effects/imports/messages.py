@@ -245,7 +245,7 @@ class CountOnce:
         ownership.recount(tx, touched)
 
     def _visible(self, tx: Transaction) -> Iterable[str]:
-        """Yield the sessions that are read while an import of many transactions updates them."""
+        """Yield written sessions that are listed while their import continues."""
         for batch in self.batches:
             written = batch.copies or batch.new
             if written and tx.peek(batch.run.session_id).time_importing is None:

@@ -1,4 +1,4 @@
-"""The policy for logs of sessiondb's: rows as they were, two states of one session joined.
+"""The policy for sessiondb's logs: rows as they were, two states of a session joined.
 
 A session that is not here becomes the same rows. One that is here is known by its id;
 its messages are joined by theirs, so a branch from each side stays. Of what both sides
@@ -70,7 +70,7 @@ _NEVER = 1 << 62
 
 
 class LoggedPrompt(NamedTuple):
-    """A line of the prompt history as it was; *place* None: it is of the session's project."""
+    """A line of the prompt history; *place* None: it is of the session's project."""
 
     id: str
     text: str
@@ -84,8 +84,8 @@ class LoggedPrompt(NamedTuple):
 class Recorded:
     """The rules of a log: a record says its own place.
 
-    ``unfinished``: an earlier import of the session ended in the middle. ``revision`` is
-    the local one before this run; ``kept``: something here is missing from the file.
+    ``unfinished``: an earlier import of the session ended in the middle. ``revision``
+    is the local one before this run; ``kept``: something here is missing from the file.
     ``pending`` are (seq, id of the parent) of messages whose parent comes later.
     """
 
@@ -106,7 +106,7 @@ class Recorded:
         name = {"source": item.source, "source_id": of.buried_as(item.source_id)}
         buried = tx.run(UNBURY, **name).rowcount > 0
         row = tx.one(_IS_HERE, sid=of.id)
-        # A session that was removed here is restored as itself, also if a new one has its name.
+        # One that was removed here is restored, also if a new one has its name.
         if row is None and not of.native and not buried:
             row = tx.one(BY_SOURCE, **run.name)
         if row is None:
@@ -117,7 +117,7 @@ class Recorded:
         return str(row[0])
 
     def new_row(self, tx: Transaction, run: Run, project_id: str) -> dict[str, Any]:
-        """Return the columns of a session that its log states, as far as they are free."""
+        """Return the columns that the log states, as far as they are free here."""
         item, of = run.given.item, self.stored
         named, known = item.parent_source_id, self.find_parent(tx, run)
         parent_id, root_id = place_below(tx, known, of.root_id or of.id)
@@ -154,11 +154,11 @@ class Recorded:
     # -- messages ------------------------------------------------------------
 
     def may_hold_copies(self, tx: Transaction, state: SessionState) -> bool:
-        """Return whether the family has a fork: a copy that stayed may be counted by now."""
+        """Return whether the family has a fork, whose copies may be counted by now."""
         return tx.one(_FORKED, root=state.root_id) is not None
 
     def place(self, to: Writing, entry: Entry, here: Here | None) -> Placed:
-        """Return the place that a message had; its seq is another one if that is taken."""
+        """Return the place that a message had, with another seq if that is taken."""
         row, kept = entry.row, entry.stored
         assert kept is not None, "a message of a log has a place"
         if here is None:
@@ -240,8 +240,8 @@ class Recorded:
     def _link(self, tx: Transaction, state: SessionState) -> None:
         """Put messages below their parents that came after them.
 
-        One whose parent never came stays behind the message before it. A link that would
-        make a message its own ancestor, as only a damaged log has it, is left out.
+        One whose parent never came stays behind the message before it. A link that
+        would make a message its own ancestor, as in a damaged log, is left out.
         """
         if not self.pending:
             return
@@ -281,7 +281,7 @@ class Recorded:
 
         revision = of.revision
         if not (run.made or self.unfinished):
-            # A value that only one side had until now makes a state that neither has seen.
+            # A value that only one side had makes a state that neither has seen.
             revision = max(revision, self.revision + 1)
             if self.kept:
                 revision = max(of.revision, self.revision) + 1
@@ -331,7 +331,7 @@ def _leads_to(links: dict[int, int | None], seq: int | None, goal: int) -> bool:
 
 
 def _is_exact(row: PartRow) -> bool:
-    """Return whether a result's exact text is in its data, wherever its text is stored."""
+    """Return whether a result's exact text is in its data."""
     known = row.type == "tool-result" and codec.EXACT.encode() in (row.data or b"")
     return known and codec.EXACT in codec.unpack(row.data)
 
@@ -354,7 +354,7 @@ _PLACE = ("session_id", "seq", "id", "parent_seq", "inherited")
 def _weight(
     columns: Mapping[str, Any], parts: Sequence[PartRow]
 ) -> tuple[bool, int, int, int, bytes]:
-    """Return by what one state of a message goes before another, on either side of a merge.
+    """Return the order of two states of a message, the same on either side of a merge.
 
     The more finished state wins, then the one changed last; the rest is only an order.
     """

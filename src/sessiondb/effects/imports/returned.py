@@ -1,4 +1,4 @@
-"""A session of this database that comes back from another program: what is new is appended.
+"""A session that comes back from another program: its new messages are appended.
 
 Unlike any other import this continues a conversation, so it follows the rules of
 `append`: a message comes behind the leaf and becomes the leaf.
@@ -25,7 +25,7 @@ class AppendReturned:
     entries: tuple[Entry, ...]
 
     def apply(self, tx: Transaction) -> None:
-        """Write them; one that another import of the same wrote meanwhile is recognised."""
+        """Write them, or recognise those that another import has written since."""
         sid = self.run.session_id
         if self.run.is_gone(tx):
             return

@@ -1,10 +1,10 @@
 """One session on its way in: its values, where its records went, and whose rules hold.
 
-An import makes or finds the row of a session (`session`), writes its messages in batches
-(`messages`) and closes it (`close`); only then is it listed. Each step is an effect of
-its own transaction, perhaps, so all of them share a `Run`. The rules that differ between
-a foreign source and a log of sessiondb's are the methods of a `Policy`: `derived` and
-`recorded`. The steps know neither of the two.
+An import makes or finds the row of a session (`session`), writes its messages in
+batches (`messages`) and closes it (`close`); only then is it listed. Each step is an
+effect of its own transaction, perhaps, so all of them share a `Run`. The rules that
+differ between a foreign source and a log of sessiondb's are the methods of a `Policy`:
+`derived` and `recorded`. The steps know neither of the two.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class CheckedSession:
 
     ``item`` is what the reader yielded, ``columns`` those of its row that the source
     gives. ``todos`` are rows from ``id`` on, ``diffs`` from ``seq`` on; None is a list
-    that the source does not have. ``data`` is the packed form of its ``data``, also if a
-    blob holds it. ``problems`` name what was refused and costs no more than itself.
+    that the source does not have. ``data`` is the packed form of its ``data``, also if
+    a blob holds it. ``problems`` name what was refused and costs no more than itself.
     """
 
     item: SourceSession
@@ -77,7 +77,7 @@ class Entry(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A message with its place in the session; ``complete``: search takes in all of it."""
+    """A message at its place; ``complete``: search takes in all of it."""
 
     row: MessageRow
     parts: tuple[PartRow, ...]
@@ -144,7 +144,7 @@ class Policy(Protocol):
     def result(
         self, to: Writing, placed: Placed, item: PartRow, here: Here | None
     ) -> PartRow:
-        """Return a result as it is stored: its text is stored once, perhaps with its call."""
+        """Return a result as it is stored: without a text that its call has."""
 
     def close(self, tx: Transaction, run: Run) -> None:
         """Merge leaf, time, labels, lists and prompts of a session, and list it."""

@@ -1,4 +1,4 @@
-"""The first step of an import: the row of a session, made or merged, and its project."""
+"""The first step of an import: the row of a session, and its project."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ class OpenImport:
         """Merge what a source says of a project into its row.
 
         A project is one row for every program that works in it. So the earliest time of
-        creation holds, a name is replaced by one that the source gives, and the source's
-        own record stays under the name of the source in ``metadata``.
+        creation holds, a name is replaced by one that the source gives, and the
+        source's own record stays under the name of the source in ``metadata``.
         """
         project_id, *old = tx.one(_PROJECT, sid=self.run.session_id)
         source = self.run.given.item.source
@@ -130,7 +130,7 @@ def _earliest(*times: int | None) -> int | None:
 def place_below(
     tx: Transaction, parent_id: str | None, root_id: str
 ) -> tuple[str | None, str]:
-    """Return (parent, root) of a new session; *root_id* if it cannot be below a parent."""
+    """Return (parent, root) of a new session; *root_id* without a parent."""
     if parent_id is None or not may_have_child(tx, parent_id):
         return None, root_id
     return parent_id, root_of(tx, parent_id)
@@ -150,7 +150,7 @@ def set_columns(
     tx.run(statement, sid=run.session_id, **new)
     run.changed = True
 
-    # The state of a session, if it is loaded, must agree: it is written back at the end.
+    # The state of the session must agree if it is loaded: it is written at the end.
     state = tx.states.get(run.session_id)
     for name in MODEL if state is not None else ():
         setattr(state, name, new[name])
