@@ -113,7 +113,7 @@ DIFF = {
     "deletions": "integer", "before": "content", "after": "content",
 }  # fmt: skip
 SOURCE_MESSAGE = {
-    "draft": "nothing", "parent": "id", "copied_from": "anything", "alias": "id", "usage_id": "text",
+    "draft": "nothing", "parent": "id", "alias": "id", "usage_id": "text",
     "labels": "nothing", "stored": "anything",
 }  # fmt: skip
 STORED_MESSAGE = {"seq": "seq", "usage_key": "id", "inherited": "flag"}

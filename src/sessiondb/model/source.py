@@ -85,8 +85,7 @@ class SourceMessage:
 
     ``parent`` is the id of the message before it in the tree, ``...`` for the
     one yielded just before (the usual case) and None for a root.
-    ``copied_from`` is (source_id, message id) of the original, where this is a
-    copy in a fork. ``usage_id`` is what stays the same when the record is copied (a
+    ``usage_id`` is what stays the same when the record is copied (a
     response id, else the original's message id), for counting once. ``alias`` is another
     id under which the message may be known here: where one of our messages is two in
     another program, the second one has an id of its own.
@@ -95,7 +94,6 @@ class SourceMessage:
 
     draft: MessageDraft
     parent: str | Any | None = ...
-    copied_from: tuple[str, str] | None = None
     usage_id: str | None = None
     labels: tuple[str, ...] = ()
     alias: str | None = None

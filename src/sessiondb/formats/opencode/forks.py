@@ -18,7 +18,7 @@ from hashlib import blake2b
 from itertools import takewhile
 from typing import Any, TypeAlias
 
-from sessiondb.formats.kit.json import OddRecordError, usable_id
+from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.opencode.raw import Head, Opened, Records
 
 _FORKED = re.compile(r"(?P<title>.+) \(fork #(?P<number>\d{1,9})\)", re.DOTALL)
@@ -38,16 +38,10 @@ class Fork:
     copies: dict[str, str]
     roots: dict[str, str]
 
-    def origin_of(self, message: str) -> tuple[tuple[str, str] | None, str]:
-        """Return (session, id) of a message's original, and the id it had first."""
-        root = self.roots.get(message, message)
-        source = self.copies.get(message, "")
-        return (self.original, source) if usable_id(source) else None, root
 
-
-def origin_of(fork: Fork | None, message: str) -> tuple[tuple[str, str] | None, str]:
-    """Return the origin of a message of a session that may be a fork."""
-    return (None, message) if fork is None else fork.origin_of(message)
+def first_id(fork: Fork | None, message: str) -> str:
+    """Return the id that a message of a session, perhaps a fork, had where it was written."""
+    return message if fork is None else fork.roots.get(message, message)
 
 
 #: Returns the common content of a message and its copies: (records, session id, id).
@@ -195,5 +189,5 @@ def _fork(
 
     # The original may be a fork itself, recognised before: it is older.
     older = forks.get(original.head.id)
-    roots = {copy: origin_of(older, source)[1] for copy, source in copies.items()}
+    roots = {copy: first_id(older, source) for copy, source in copies.items()}
     return Fork(original.head.id, next(reversed(copies.values())), copies, roots)

@@ -19,7 +19,7 @@ from sessiondb.formats.kit.json import (
     load_object,
 )
 from sessiondb.formats.kit.sqlite import Error
-from sessiondb.formats.opencode.forks import Fork, origin_of
+from sessiondb.formats.opencode.forks import Fork, first_id
 from sessiondb.formats.opencode.keys import OUTPUT_FILE
 from sessiondb.formats.opencode.raw import Opened, RawPart, Records
 from sessiondb.formats.opencode.sidefiles import cut_output
@@ -81,9 +81,9 @@ class MessagesV1:
             yield self._problem(f"message {abridged(name)} {error}", name)
             return
 
-        copied, usage = origin_of(self._fork, name)
         alias = _summarised(draft.kind, name)
-        made = [SourceMessage(draft, copied_from=copied, usage_id=usage, alias=alias)]
+        usage = first_id(self._fork, name)
+        made = [SourceMessage(draft, usage_id=usage, alias=alias)]
         # While it is written, a large message must not be held here as well.
         del draft, info, parts
         yield made.pop()

@@ -12,7 +12,7 @@ from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import as_object, fitting, within
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object
 from sessiondb.formats.kit.sqlite import Error
-from sessiondb.formats.opencode.forks import Fork, origin_of
+from sessiondb.formats.opencode.forks import Fork, first_id
 from sessiondb.formats.opencode.v1.messages import with_output
 from sessiondb.formats.opencode.v2.drafts import message_draft
 from sessiondb.formats.opencode.v2.sqlite import Row
@@ -95,8 +95,7 @@ class MessagesV2:
         parts = tuple(self._with_output(part, draft) for part in draft.parts)
         if parts != draft.parts:
             draft = replace(draft, parts=parts)
-        copied, usage = origin_of(self._fork, row.id)
-        return SourceMessage(draft, copied_from=copied, usage_id=usage)
+        return SourceMessage(draft, usage_id=first_id(self._fork, row.id))
 
     def _with_output(self, part: PartDraft, message: MessageDraft) -> PartDraft:
         if part.type != "tool":
