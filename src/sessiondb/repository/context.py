@@ -18,10 +18,10 @@ from typing import Any
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Context, Message, ModelName, Part
 
-REPAIRS = ("synthesise", "strip", "drop", "none")
 #: The role of the model that the conversation is held with.
 DEFAULT_ROLE = "default"
 _NO_RESULT = "[no result: the call was interrupted]"
+_UNSETTLED, _SETTLED = ("pending", "running"), ("completed", "error")
 
 
 @dataclass(slots=True)
@@ -39,30 +39,47 @@ class _Gathered:
     session_init: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
+    def keep_from(self, message: Message, kept: Any) -> None:
+        """Drop the messages before the one with the id *kept*; None drops all.
 
-def _cut(state: _Gathered, message: Message) -> None:
-    if message.error is not None or (
-        message.role == "assistant" and not message.time_completed
-    ):
-        return
-    kept = (
-        message.data.get("first_kept_id")
-        or message.data.get("tail_start_id")
-        or state.tail
-    )
-    # The rest may begin with an event, which is not a message.
-    first = state.places.get(kept) if isinstance(kept, str) else None
-    if first is None:
-        if kept:
-            state.problems.append(
+        *message* is the compaction that asks for it. What it keeps may begin with an
+        event, which is not a message but has its place.
+        """
+        first = self.places.get(kept) if isinstance(kept, str) else None
+        if first is None and kept:
+            self.problems.append(
                 f"message {message.seq} keeps from {abridged(kept)}, which is not here"
             )
-        state.messages = []
-    else:
-        state.messages = [
-            entry for entry in state.messages if state.places[entry.id] >= first
-        ]
-    state.summary = message.text or message.data.get("summary") or None
+        if first is None:
+            self.messages = []
+        else:
+            self.messages = [m for m in self.messages if self.places[m.id] >= first]
+
+    def set_model(self, role: Any, model: Any, provider: Any) -> None:
+        """Record the model of a role; data of other types is ignored."""
+        if not model or not isinstance(model, str):
+            return
+        named = ModelName(model, provider if isinstance(provider, str) else None)
+        known_role = role if isinstance(role, str) else ""
+        self.models[known_role or DEFAULT_ROLE] = named
+
+
+def _first(*values: Any) -> Any:
+    """Return the first of *values* that says something, else None."""
+    return next(filter(None, values), None)
+
+
+def _cut(state: _Gathered, message: Message) -> None:
+    # A compaction that failed, or is still being written, cuts nothing.
+    unfinished = message.role == "assistant" and not message.time_completed
+    if unfinished or message.error is not None:
+        return
+    data = message.data
+    state.keep_from(
+        message,
+        _first(data.get("first_kept_id"), data.get("tail_start_id"), state.tail),
+    )
+    state.summary = _first(message.text, data.get("summary"))
 
 
 def _reset(state: _Gathered, _: Message) -> None:
@@ -79,23 +96,20 @@ def _context(state: _Gathered, message: Message) -> None:
 
 
 def _model(state: _Gathered, message: Message) -> None:
-    model = message.model_id or message.data.get("model_id") or message.text
-    provider = message.provider_id or message.data.get("provider_id")
-    _note_model(state, message.data.get("role"), model, provider)
-
-
-def _note_model(state: _Gathered, role: Any, model: Any, provider: Any) -> None:
-    if isinstance(model, str) and model:
-        named = ModelName(model, provider if isinstance(provider, str) else None)
-        state.models[role if isinstance(role, str) and role else DEFAULT_ROLE] = named
+    data = message.data
+    state.set_model(
+        data.get("role"),
+        _first(message.model_id, data.get("model_id"), message.text),
+        _first(message.provider_id, data.get("provider_id")),
+    )
 
 
 def _thinking(state: _Gathered, message: Message) -> None:
-    state.thinking = message.data.get("level") or message.text or None
+    state.thinking = _first(message.data.get("level"), message.text)
 
 
 def _mode(state: _Gathered, message: Message) -> None:
-    state.mode = message.data.get("mode") or message.agent or message.text or None
+    state.mode = _first(message.data.get("mode"), message.agent, message.text)
 
 
 def _rules(state: _Gathered, message: Message) -> None:
@@ -123,6 +137,10 @@ _EVENTS: dict[str, Callable[[_Gathered, Message], None]] = {
 }
 
 
+def _ignore(_: _Gathered, __: Message) -> None:
+    """Events of any other kind say nothing to a model."""
+
+
 def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
     """Return the context that the messages of *path* amount to; raises `InvalidInputError`."""
     if repair not in REPAIRS:
@@ -132,17 +150,16 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
     state = _Gathered({message.id: place for place, message in enumerate(path)})
     for message in path:
         if message.role == "event" or message.kind == "compaction":
-            act = _EVENTS.get(message.kind or "")
-            if act is not None:
-                act(state, message)
+            _EVENTS.get(message.kind or "", _ignore)(state, message)
         elif message.role == "system":
             state.system.append(message.text)
-        elif message.parts and all(item.type == "compaction" for item in message.parts):
+        elif _asks_for_compaction(message):
             state.tail = message.parts[0].data.get("tail_start_id")
         else:
-            if message.role == "assistant":
-                _note_model(state, DEFAULT_ROLE, message.model_id, message.provider_id)
             state.messages.append(message)
+            if message.role == "assistant":
+                state.set_model(DEFAULT_ROLE, message.model_id, message.provider_id)
+
     messages = _once(_repaired(state, repair))
     return Context(
         tuple(messages),
@@ -157,54 +174,39 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
     )
 
 
-def _repaired(state: _Gathered, repair: str) -> list[Message]:
-    messages = state.messages
+def _asks_for_compaction(message: Message) -> bool:
+    kinds = {item.type for item in message.parts}
+    return kinds == {"compaction"}
+
+
+# -- calls and results -----------------------------------------------------------
+
+
+def _repaired(state: _Gathered, name: str) -> list[Message]:
+    """Return the messages without unmatched calls and results, by the repair of that name."""
+    messages, repair = state.messages, REPAIRS[name]
     while True:
-        calls = _named(messages, "tool")
-        answered = _named(messages, "tool-result")
+        calls, answered = _named(messages, "tool"), _named(messages, "tool-result")
         out = []
         for message in messages:
-            whole = [
-                item for item in message.parts if not _dangling(item, calls, answered)
-            ]
-            if len(whole) == len(message.parts):
-                out.append(message)
-                continue
-            loose = [item for item in message.parts if item not in whole]
+            loose = [i for i in message.parts if _dangling(i, calls, answered)]
             for item in loose:
                 why = f"message {message.seq}: {item.type} {item.call_id} is unmatched"
                 state.problems.append(why)
-            fixed = _repair(message, whole, loose, repair)
+            fixed = repair(message, loose) if loose else message
             if fixed is not None:
                 out.append(fixed)
+
         # A message that was dropped may have held the calls of results that are still there.
-        if repair != "drop" or len(out) == len(messages):
+        if repair is not _dropped or len(out) == len(messages):
             return out
         messages = out
 
 
-def _once(messages: list[Message]) -> list[Message]:
-    """Return messages without the records of results that are shown with their calls."""
-    settled = {
-        item.call_id
-        for message in messages
-        for item in message.parts
-        if item.type == "tool"
-        and item.call_id
-        and item.status in ("completed", "error")
-    }
-    out = []
-    for message in messages:
-        kept = [
-            i
-            for i in message.parts
-            if i.type != "tool-result" or i.call_id not in settled
-        ]
-        if len(kept) == len(message.parts):
-            out.append(message)
-        elif kept:
-            out.append(replace(message, parts=tuple(kept)))
-    return out
+def _dangling(item: Part, calls: set[str | None], answered: set[str | None]) -> bool:
+    if item.type == "tool":
+        return item.status in _UNSETTLED and item.call_id not in answered
+    return item.type == "tool-result" and item.call_id not in calls
 
 
 def _named(messages: list[Message], kind: str) -> set[str | None]:
@@ -212,28 +214,61 @@ def _named(messages: list[Message], kind: str) -> set[str | None]:
     return {item.call_id for item in parts if item.type == kind and item.call_id}
 
 
-def _dangling(item: Part, calls: set[str | None], answered: set[str | None]) -> bool:
-    if item.type == "tool":
-        return item.status in ("pending", "running") and item.call_id not in answered
-    return item.type == "tool-result" and item.call_id not in calls
+def _once(messages: list[Message]) -> list[Message]:
+    """Return messages without the records of results that are shown with their calls."""
+    parts = (item for message in messages for item in message.parts)
+    settled = {i.call_id for i in parts if i.type == "tool" and i.status in _SETTLED}
+    repeated = _named(messages, "tool-result") & settled
+    if not repeated:
+        return messages
+
+    out = []
+    for message in messages:
+        shown = [item for item in message.parts if _is_record_of(item, repeated)]
+        kept = _without(message, shown) if shown else message
+        if kept is not None:
+            out.append(kept)
+    return out
 
 
-def _repair(
-    message: Message, whole: list[Part], loose: list[Part], repair: str
-) -> Message | None:
-    if repair == "none":
-        return message
-    if repair == "drop":
-        return None
-    if repair == "strip":
-        return replace(message, parts=tuple(whole)) if whole else None
-    settled = {
-        id(item): replace(
-            item, status="error", outcome="interrupted", text=item.text or _NO_RESULT
-        )
-        for item in loose
-        if item.type == "tool"
-    }
-    kept = [settled.get(id(item), item) for item in message.parts]
-    parts = tuple(item for item in kept if item.type != "tool-result" or item in whole)
-    return replace(message, parts=parts) if parts else None
+def _is_record_of(item: Part, calls: set[str | None]) -> bool:
+    return item.type == "tool-result" and item.call_id in calls
+
+
+def _without(message: Message, gone: list[Part]) -> Message | None:
+    """Return *message* without some of its parts, None without any that is left."""
+    kept = tuple(item for item in message.parts if item not in gone)
+    return replace(message, parts=kept) if kept else None
+
+
+def _unchanged(message: Message, _: list[Part]) -> Message | None:
+    return message
+
+
+def _dropped(_: Message, __: list[Part]) -> Message | None:
+    return None
+
+
+def _synthesised(message: Message, loose: list[Part]) -> Message | None:
+    """Give the calls an error as their result, and leave results without a call out."""
+    results = [item for item in loose if item.type == "tool-result"]
+    calls = [item for item in loose if item.type == "tool"]
+    kept = _without(message, results)
+    if kept is None or not calls:
+        return kept
+    parts = (_interrupted(item) if item in calls else item for item in kept.parts)
+    return replace(kept, parts=tuple(parts))
+
+
+def _interrupted(call: Part) -> Part:
+    shown = call.text or _NO_RESULT
+    return replace(call, status="error", outcome="interrupted", text=shown)
+
+
+#: What becomes of a message with unmatched parts; None leaves it out.
+REPAIRS: dict[str, Callable[[Message, list[Part]], Message | None]] = {
+    "synthesise": _synthesised,
+    "strip": _without,
+    "drop": _dropped,
+    "none": _unchanged,
+}

@@ -140,9 +140,7 @@ def prompts(
     cursor: str | None = None,
 ) -> Read[Page[Prompt]]:
     """Return one page of the prompt history, newest first."""
-    params = filters.params()
-    params |= {} if filters.archived else {"unarchived": 1}
-    params |= {} if filters.subagents else {"own": 1}
+    params = filters.params() | filters.exclusions()
     if query:
         params["match"] = ENGINE.search.match(query)
     if cursor is not None:

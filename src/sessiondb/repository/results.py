@@ -7,9 +7,10 @@ no text is shown with that of the call before it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from typing import Any
 
 from sqlalchemy import and_, or_, select, text
 
@@ -36,7 +37,7 @@ _has_text = and_(
 )
 _ANY_RESULT = Statement(
     lambda: (
-        select(part.c.rid)
+        select(part.c.seq)
         .with_hint(*_BY_RESULT)
         .where(part.c.session_id == p("sid"), _has_text)
         .limit(1)
@@ -52,8 +53,13 @@ Texts = dict[str | None, list[tuple[int, str | None]]]
 
 @dataclass(slots=True)
 class _Shown:
-    """The calls in some messages: seqs of calls, places on the path of results."""
+    """The calls in some messages of a session, and the results of them on the path.
 
+    ``calls`` have the seqs of their messages, ``results`` their places on the path;
+    ``bare`` are the calls of records that have no text of their own.
+    """
+
+    session_id: str
     calls: Texts = field(default_factory=dict)
     results: Texts = field(default_factory=dict)
     places: dict[int, int] = field(default_factory=dict)
@@ -64,28 +70,58 @@ class _Shown:
         for entry in messages:
             for item in entry.parts:
                 if item.type == "tool" and item.call_id:
-                    self.calls.setdefault(item.call_id, []).append(
-                        (entry.seq, item.text)
-                    )
+                    _add(self.calls, entry.seq, item)
                 elif _is_bare(item):
                     self.bare.add(item.call_id)
 
+    def read_results(self, path: Callable[[], Read[Sequence[int]]]) -> Read[None]:
+        """Find the results of the calls; only those on *path* count."""
+        rows = yield _RESULTS, self._named(self.calls)
+        if not rows:
+            return
+        self.places = {seq: place for place, seq in enumerate((yield from path()))}
+        live = [row for row in rows if row[0] in self.places]
+        for seq, item in (yield from _parts_of(self.session_id, live)):
+            _add(self.results, self.places[seq], item)
+
+    def read_calls(self) -> Read[None]:
+        """Find the calls of bare results that are in other messages."""
+        elsewhere = self.bare.difference(self.calls)
+        if not elsewhere:
+            return
+        rows = yield _CALLS, self._named(elsewhere)
+        for seq, item in (yield from _parts_of(self.session_id, rows)):
+            _add(self.calls, seq, item)
+
+    def _named(self, calls: Iterable[str | None]) -> dict[str, Any]:
+        return {"sid": self.session_id, "calls": as_list(sorted(map(str, calls)))}
+
     def part(self, seq: int, item: Part) -> Part:
         """Return a part of message *seq* with the text that belongs to it."""
-        if item.type == "tool" and item.call_id in self.results and seq in self.places:
-            return self._call(self.places[seq], item)
-        if _is_bare(item) and item.call_id in self.calls:
-            known = self.calls[item.call_id]
-            before = [entry for entry in known if entry[0] < seq]
-            return replace(item, text=(before or known)[-1][1])
+        call = item.call_id
+        if item.type == "tool" and call in self.results and seq in self.places:
+            return self._with_result(self.places[seq], item)
+        if _is_bare(item) and call in self.calls:
+            return replace(item, text=self._text_of_call(seq, call))
         return item
 
-    def _call(self, here: int, item: Part) -> Part:
+    def _text_of_call(self, seq: int, call: str | None) -> str | None:
+        known = self.calls[call]
+        before = [entry for entry in known if entry[0] < seq]
+        return (before or known)[-1][1]
+
+    def _with_result(self, here: int, item: Part) -> Part:
         # An id that is used again for another call ends the search at that call.
         again = [self.places.get(seq, -1) for seq, _ in self.calls[item.call_id]]
         end = min((place for place in again if place > here), default=len(self.places))
         found = [entry for entry in self.results[item.call_id] if here < entry[0] < end]
-        return replace(item, text=max(found, key=itemgetter(0))[1]) if found else item
+        if not found:
+            return item
+        return replace(item, text=max(found, key=itemgetter(0))[1])
+
+
+def _add(texts: Texts, place: int, item: Part) -> None:
+    texts.setdefault(item.call_id, []).append((place, item.text))
 
 
 def _is_bare(item: Part) -> bool:
@@ -110,23 +146,11 @@ def with_results(
     if not records and not found:
         return messages
 
-    shown = _Shown()
+    shown = _Shown(session_id)
     shown.note(messages)
-    results: Rows = []
     if found:
-        wanted = {"sid": session_id, "calls": as_list(sorted(map(str, shown.calls)))}
-        results = yield _RESULTS, wanted
-    if elsewhere := shown.bare.difference(shown.calls):
-        where = {"sid": session_id, "calls": as_list(sorted(map(str, elsewhere)))}
-        for seq, item in (yield from _parts_of(session_id, (yield _CALLS, where))):
-            shown.calls.setdefault(item.call_id, []).append((seq, item.text))
-
-    if results:
-        shown.places = {seq: place for place, seq in enumerate((yield from path()))}
-    live = [row for row in results if row[0] in shown.places]
-    for seq, item in (yield from _parts_of(session_id, live)):
-        place = shown.places[seq]
-        shown.results.setdefault(item.call_id, []).append((place, item.text))
+        yield from shown.read_results(path)
+    yield from shown.read_calls()
     return [
         replace(m, parts=tuple(shown.part(m.seq, item) for item in m.parts))
         for m in messages

@@ -158,11 +158,7 @@ def _params(
     for name, value in (("role", role), ("tool", tool)):
         if value is not None:
             params[name] = check_text(value, name)
-    if not filters.archived:
-        params["unarchived"] = 1
-    if not filters.subagents:
-        params["own"] = 1
-    return params
+    return params | filters.exclusions()
 
 
 def search(

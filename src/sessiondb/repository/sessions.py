@@ -83,51 +83,56 @@ class Filters:
             raise InvalidInputError(f"title is longer than {MAX_TITLE_FILTER:,} bytes")
         for name in ("since", "until"):
             value = getattr(self, name)
-            if value is not None and (
-                type(value) is not int or not -(1 << 63) <= value < 1 << 63
-            ):
+            if value is not None and not _is_int64(value):
                 raise InvalidInputError(
                     f"{name} is a number of Unix milliseconds, not {abridged(value)}"
                 )
 
     def params(self) -> dict[str, Any]:
         """Return the parameters of the filters that are set."""
-        out = {
-            n: getattr(self, n)
-            for n in ("project_id", "source", "agent", "since", "until")
-        }
+        out = {name: getattr(self, name) for name in _EQUAL_OR_BOUND}
         if self.title is not None:
             out["title"] = f"%{escape_like(self.title)}%"
         return {name: value for name, value in out.items() if value is not None}
 
+    def exclusions(self) -> dict[str, int]:
+        """Return parameters named after the sessions that are left out."""
+        left_out = {"unarchived": not self.archived, "own": not self.subagents}
+        return {name: 1 for name, out in left_out.items() if out}
+
     def conditions(self) -> list[Any]:
         """Return the WHERE terms, without values."""
-        terms: list[Any] = []
+        terms = [_NARROWING[name] for name in self.params()]
         if not (self.archived or self.subagents or self.empty):
             # The text of the partial indexes, to the letter.
-            terms += [text(term) for term in LISTED.split(" AND ")]
-        else:
-            terms.append(VISIBLE)
-            if not self.archived:
-                terms.append(session.c.time_archived.is_(None))
-            if not self.empty:
-                terms.append(session.c.message_count > text("0"))
-            if not self.subagents:
-                terms.append(session.c.relation.is_distinct_from(text("'subagent'")))
-        set_here = self.params()
-        terms += [
-            session.c[n] == p(n) for n in ("project_id", "agent") if n in set_here
-        ]
-        if self.source is not None:
-            # With + the planner stays with the index that has the order.
-            terms.append(literal_column("+session.source") == p("source"))
-        if self.since is not None:
-            terms.append(session.c.time_updated >= p("since"))
-        if self.until is not None:
-            terms.append(session.c.time_updated < p("until"))
-        if self.title is not None:
-            terms.append(session.c.title.like(p("title"), escape="\\"))
-        return terms
+            return [*_LISTED, *terms]
+        included = (
+            (self.archived, _UNARCHIVED),
+            (self.empty, _NOT_EMPTY),
+            (self.subagents, _OWN),
+        )
+        return [VISIBLE, *(term for kept, term in included if not kept), *terms]
+
+
+_EQUAL_OR_BOUND = ("project_id", "source", "agent", "since", "until")
+_LISTED = [text(term) for term in LISTED.split(" AND ")]
+_UNARCHIVED: Any = session.c.time_archived.is_(None)
+_NOT_EMPTY: Any = session.c.message_count > text("0")
+_OWN: Any = session.c.relation.is_distinct_from(text("'subagent'"))
+#: Filter → its term.
+_NARROWING: dict[str, Any] = {
+    "project_id": session.c.project_id == p("project_id"),
+    # With + the planner stays with the index that has the order.
+    "source": literal_column("+session.source") == p("source"),
+    "agent": session.c.agent == p("agent"),
+    "since": session.c.time_updated >= p("since"),
+    "until": session.c.time_updated < p("until"),
+    "title": session.c.title.like(p("title"), escape="\\"),
+}
+
+
+def _is_int64(value: object) -> bool:
+    return type(value) is int and -(1 << 63) <= value < 1 << 63
 
 
 def check_text(value: object, name: str) -> str:
@@ -184,33 +189,36 @@ def check_limit(limit: int) -> int:
     return limit
 
 
-def _order(order: str) -> tuple[Any, ...]:
-    if order == "used":
-        return (session.c.time_updated.desc(), session.c.id)
-    if order == "created":
-        return (session.c.id,)
-    return (func.coalesce(session.c.cost, text("-1")).desc(), session.c.id)
+_COST = func.coalesce(session.c.cost, text("-1"))
+#: Order → the columns that it sorts by.
+_ORDER_BY: dict[str, tuple[Any, ...]] = {
+    "used": (session.c.time_updated.desc(), session.c.id),
+    "created": (session.c.id,),
+    "cost": (_COST.desc(), session.c.id),
+}
+_LATER_ID = session.c.id > p("after_id")
 
 
-def _after(order: str) -> Any:
-    if order == "created":
-        return session.c.id > p("after_id")
-    key = {
-        "used": session.c.time_updated,
-        "cost": func.coalesce(session.c.cost, text("-1")),
-    }
-    column = key[order]
-    return or_(
-        column < p("after"), and_(column == p("after"), session.c.id > p("after_id"))
-    )
+def _behind(column: Any) -> Any:
+    """Return the term of a descending column, and then the id, behind a cursor."""
+    return or_(column < p("after"), and_(column == p("after"), _LATER_ID))
+
+
+#: Order → the terms of what comes after a cursor.
+_AFTER: dict[str, tuple[Any, ...]] = {
+    # A bound that the index can seek to; the OR is only a filter.
+    "used": (session.c.time_updated <= p("after"), _behind(session.c.time_updated)),
+    "created": (_LATER_ID,),
+    "cost": (_behind(_COST),),
+}
 
 
 def _index(shape: Filters, order: str) -> str | None:
     """Return the index that a list walks; None is the one of the unique id."""
     listed = not (shape.archived or shape.subagents or shape.empty)
     place = "" if shape.project_id is None else "project_"
-    name = f"ix_session_{'listed_' if listed else ''}{place}"
-    name += "created" if order == "created" else "used"
+    by = "created" if order == "created" else "used"
+    name = f"ix_session_{'listed_' if listed else ''}{place}{by}"
     return None if name == "ix_session_created" else name
 
 
@@ -222,24 +230,27 @@ def _list(shape: Filters, order: str, after: bool) -> Statement:
         if index is not None:
             statement = statement.with_hint(*by_index(session, index))
         if after:
-            statement = statement.where(_after(order))
-            if order == "used":
-                # A bound that the index can seek to; the OR above is only a filter.
-                statement = statement.where(session.c.time_updated <= p("after"))
-        return statement.order_by(*_order(order)).limit(p("limit"))
+            statement = statement.where(*_AFTER[order])
+        return statement.order_by(*_ORDER_BY[order]).limit(p("limit"))
 
     return Statement(build)
 
 
+#: The filters that have a value → any value: a statement depends on no more of them.
+_ANY_VALUE: dict[str, Any] = {
+    "project_id": "", "source": "", "agent": "", "title": "", "since": 0, "until": 0,
+}  # fmt: skip
+
+
 def _shape(filters: Filters) -> Filters:
     """Return the filters without their values: what the statement depends on."""
-    named = {
-        n: None if getattr(filters, n) is None else ""
-        for n in ("project_id", "source", "agent", "title")
-    }
-    times = {n: None if getattr(filters, n) is None else 0 for n in ("since", "until")}
-    flags = {n: getattr(filters, n) for n in ("archived", "subagents", "empty")}
-    return Filters(**named, **times, **flags)  # type: ignore[arg-type]
+    given = {n: v for n, v in _ANY_VALUE.items() if getattr(filters, n) is not None}
+    return Filters(
+        **given,
+        archived=filters.archived,
+        subagents=filters.subagents,
+        empty=filters.empty,
+    )
 
 
 def list_sessions(

@@ -178,25 +178,27 @@ def tail_path(session_id: str, last: int, below: int | None = None) -> Read[list
     """Return the last *last* seqs of the live path (those below seq *below*)."""
     leaf = yield from leaf_of(session_id)
     path: list[int] = []
-    want, met = leaf, below is None
-    while want is not None and len(path) < last:
+    want = leaf
+    # Until the message *below* was passed, what is on the path is not wanted.
+    passed, least = below is None, below or 0
+    while want is not None:
         rows = yield _DOWN, {"sid": session_id, "top": want, "rows": last + 16}
-        before = want
+        top = want
         for seq, parent in rows:
             if seq != want:
                 continue
-            if met:
+            if passed:
                 path.append(seq)
-            met = met or seq == below
-            if (parent is not None and parent >= seq) or not (
-                met or seq > (below or 0)
-            ):
-                whole = yield from live_path(session_id, leaf=leaf)
-                return _slice(whole, None, below)[-last:]
+            if len(path) == last:
+                return path[::-1]
+            passed = passed or seq == below
+            # An import can put a parent behind its child, and *below* need not be on the
+            # path: a scan downwards finds neither, so all of the map is read.
+            if (parent or 0) >= seq or not (passed or seq > least):
+                live = yield from live_path(session_id, leaf=leaf)
+                return _slice(live, None, below)[-last:]
             want = parent
-            if want is None or len(path) == last:
-                break
-        if want == before:
+        if want == top:  # a damaged file: the message is not there
             break
     return path[::-1]
 
@@ -216,35 +218,45 @@ def load(
     """
     if not path:
         return []
-    low, high = min(path), max(path)
-    if high - low < 2 * len(path) + 16:
-        bounds: dict[str, Any] = {"sid": session_id, "low": low, "high": high}
-        rows, part_rows = (yield _MESSAGES, bounds), (yield _PARTS, bounds)
-    else:
-        some = {"sid": session_id, "seqs": as_list(path)}
-        rows, part_rows = (yield _SOME_MESSAGES, some), (yield _SOME_PARTS, some)
+    of_messages, of_parts, where = _statements_at(session_id, path)
+    rows, part_rows = (yield of_messages, where), (yield of_parts, where)
     wanted = set(path)
     if len(rows) != len(wanted):
         part_rows = [row for row in part_rows if row[0] in wanted]
+
     lost: list[str] = []
     parts = parts_by_seq(part_rows, session_id, lost)
     found: dict[int, Message] = {}
     for row in rows:
         seq = row[1]
-        if seq in wanted:
-            found[seq] = message_of(row, tuple(parts.get(seq, ())))
-            if row[-1]:
-                lost.append(message_name(session_id, seq))
+        if seq not in wanted:
+            continue
+        found[seq] = message_of(row, tuple(parts.get(seq, ())))
+        if row[-1]:
+            lost.append(message_name(session_id, seq))
     if lost:
         yield from report_lost(session_id, lost)
 
     messages = [found[seq] for seq in path if seq in found]
-    if resolve:
-        whole = None if live is None else list(live)
-        messages = yield from with_results(
-            session_id, messages, lambda: _known(session_id, whole)
-        )
-    return messages
+    if not resolve:
+        return messages
+    known = None if live is None else list(live)
+    return (
+        yield from with_results(session_id, messages, lambda: _known(session_id, known))
+    )
+
+
+def _statements_at(
+    session_id: str, path: Sequence[int]
+) -> tuple[Statement, Statement, dict[str, Any]]:
+    """Return the queries for the messages at *path* and their parts, with parameters.
+
+    A range may have other messages as well: few, or else the seqs are listed.
+    """
+    low, high = min(path), max(path)
+    if high - low < 2 * len(path) + 16:
+        return _MESSAGES, _PARTS, {"sid": session_id, "low": low, "high": high}
+    return _SOME_MESSAGES, _SOME_PARTS, {"sid": session_id, "seqs": as_list(path)}
 
 
 def _known(session_id: str, path: list[int] | None) -> Read[list[int]]:
@@ -252,14 +264,17 @@ def _known(session_id: str, path: list[int] | None) -> Read[list[int]]:
 
 
 def _slice(path: list[int], after: int | None, before: int | None) -> list[int]:
-    place = {seq: index for index, seq in enumerate(path)}
-    first = 0 if after is None else place.get(after, -1) + 1
-    if after is not None and after not in place:
-        first = sum(1 for seq in path if seq <= after)
-    end = len(path) if before is None else place.get(before, -1)
-    if before is not None and before not in place:
-        end = sum(1 for seq in path if seq < before)
+    """Return the seqs of *path* between two messages, which need not be on it."""
+    first = 0 if after is None else _place(path, after) + (after in path)
+    end = len(path) if before is None else _place(path, before)
     return path[first:end]
+
+
+def _place(path: list[int], seq: int) -> int:
+    """Return the index of *seq* in *path*, or how many of the path are before it."""
+    if seq in path:
+        return path.index(seq)
+    return sum(1 for known in path if known < seq)
 
 
 def messages(
@@ -276,16 +291,16 @@ def messages(
     *last* takes from the end, *limit* from the beginning; *after* and *before*
     (seqs) are exclusive. Empty is ``[]``.
     """
-    for name, value in (("last", last), ("limit", limit)):
-        bounds.integer(value, name, least=1)
+    bounds.integer(last, "last", least=1)
+    bounds.integer(limit, "limit", least=1)
     if last is not None and after is None and limit is None and not branches:
         path = yield from tail_path(session_id, last, before)
-    else:
-        path = _slice(
-            (yield from live_path(session_id, branches=branches)), after, before
-        )
-        path = path[:limit] if limit is not None else path
-        path = path[-last:] if last is not None else path
+        return (yield from load(session_id, path))
+
+    path = yield from live_path(session_id, branches=branches)
+    path = _slice(path, after, before)[:limit]
+    if last is not None:
+        path = path[-last:]
     return (yield from load(session_id, path))
 
 
@@ -322,15 +337,16 @@ def pages(
         raise InvalidInputError(f"a page has 1 message or more, not {abridged(size)}")
     path = yield from live_path(session_id, branches=branches)
     weights: dict[int, int] = dict((yield _WEIGHTS, {"sid": session_id}))
-    found: list[list[int]] = [[]]
-    weight = 0
+    found: list[list[int]] = []
+    filled = PAGE_BYTES + 1  # the first message begins a page
     for seq in path:
-        weight += weights.get(seq, 0)
-        if found[-1] and (len(found[-1]) == size or weight > PAGE_BYTES):
+        weight = weights.get(seq, 0)
+        filled += weight
+        if filled > PAGE_BYTES or len(found[-1]) == size:
             found.append([])
-            weight = weights.get(seq, 0)
+            filled = weight
         found[-1].append(seq)
-    return found if path else []
+    return found
 
 
 class Identity(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from typing import Any
 
@@ -36,7 +37,8 @@ _KEYS = {
     "tool": "t.tool",
 }
 DIMENSIONS = tuple(_KEYS)
-_TOKENS = ("input", "output", "reasoning", "cache_read", "cache_write")
+_TOKENS = tuple(column.name for column in fields(Tokens))
+_KINDS = len(_TOKENS)
 
 
 def _terms(shape: tuple[str, ...]) -> str:
@@ -69,6 +71,7 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
             " LEFT JOIN (SELECT DISTINCT session_id, seq, tool FROM part WHERE type = 'tool') AS t "
             "ON t.session_id = m.session_id AND t.seq = m.seq"
         )
+
     sql = (
         "SELECT m.model_id, json_group_array(DISTINCT s.id), count(*), "
         f"{cost_sum('m.cost')}, {sums}, {bare}, {keys} "
@@ -107,44 +110,74 @@ def usage(
 
     Days are those of the local time zone. Raises `InvalidInputError`.
     """
-    by = _dimensions(by)
+    names = _dimensions(by)
     if not isinstance(prices, Mapping | None):
         raise InvalidInputError(f"prices are by model, not {abridged(prices)}")
-    params = filters.params()
-    if not filters.archived:
-        params["unarchived"] = 1
-    if not filters.subagents:
-        params["own"] = 1
-    rows = yield _statement(tuple(by), tuple(sorted(params))), params
-    groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(row[14 : 14 + len(by)]), []).append(row)
+    params = filters.params() | filters.exclusions()
+    rows = yield _statement(names, tuple(sorted(params))), params
+
+    groups: dict[tuple[Any, ...], _Group] = {}
+    for model, sessions, messages, cost, *more in rows:
+        key = more[2 * _KINDS :][: len(names)]  # the total has a column, but no key
+        group = groups.setdefault(tuple(key), _Group())
+        group.add(sessions, messages, cost, more[:_KINDS])
+        unpaid, rates = more[_KINDS : 2 * _KINDS], (prices or {}).get(model or "")
+        group.estimate(unpaid, rates)
     return [
-        _row(dict(zip(by, key, strict=True)), rows, prices)
-        for key, rows in groups.items()
+        group.row(dict(zip(names, key, strict=True))) for key, group in groups.items()
     ]
 
 
-def _plus(values: Sequence[Any]) -> Any:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
+@dataclass(slots=True)
+class _Group:
+    """The sums of one group; it has several rows, as prices are per model."""
+
+    sessions: set[str] = field(default_factory=set)
+    messages: int = 0
+    cost: float | None = None
+    estimated: float | None = None
+    tokens: list[int | None] = field(default_factory=lambda: [None] * _KINDS)
+    unpriced: int = 0
+
+    def add(
+        self,
+        sessions: str,
+        messages: int,
+        cost: float | None,
+        tokens: Sequence[int | None],
+    ) -> None:
+        """Add what is known of one model; *sessions* are their ids, as a JSON list."""
+        self.sessions.update(json.loads(sessions))
+        self.messages += messages
+        self.cost = _plus(self.cost, cost)
+        self.tokens = list(map(_plus, self.tokens, tokens))
+
+    def estimate(
+        self, tokens: Sequence[int | None], rates: Mapping[str, float] | None
+    ) -> None:
+        """Add the price of tokens that have no cost, where *rates* name one."""
+        for name, count in zip(_TOKENS, tokens, strict=True):
+            rate = None if rates is None else rates.get(name)
+            if count and rate is not None:
+                self.estimated = _plus(self.estimated, count * rate / 1e6)
+            else:
+                self.unpriced += count or 0
+
+    def row(self, key: dict[str, Any]) -> UsageRow:
+        """Return the sums as a row."""
+        return UsageRow(
+            key,
+            len(self.sessions),
+            self.messages,
+            self.cost,
+            self.estimated,
+            Tokens(*self.tokens),
+            self.unpriced,
+        )
 
 
-def _row(
-    key: dict[str, Any], rows: list[tuple[Any, ...]], prices: Prices | None
-) -> UsageRow:
-    estimated: list[float] = []
-    unpriced = 0
-    for row in rows:
-        rates = (prices or {}).get(row[0] or "")
-        for name, count in zip(_TOKENS, row[9:14], strict=True):
-            if count and rates is not None and name in rates:
-                estimated.append(count * rates[name] / 1e6)
-            elif count:
-                unpriced += count
-    sessions = {sid for row in rows for sid in json.loads(row[1])}
-    tokens = Tokens(*(_plus([row[index] for row in rows]) for index in range(4, 9)))
-    cost = _plus([row[3] for row in rows])
-    messages = sum(row[2] for row in rows)
-    total = sum(estimated) if estimated else None
-    return UsageRow(key, len(sessions), messages, cost, total, tokens, unpriced)
+def _plus(one: Any, other: Any) -> Any:
+    """Return the sum of what is known, None if that is nothing."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one + other
