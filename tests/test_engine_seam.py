@@ -138,14 +138,15 @@ class PostgreSQL:
     """The half of a `Dialect` that compiles, as a second engine would have it."""
 
     name = "postgresql"
+    _dialect = postgresql.dialect(paramstyle="named")
 
     def compile(
         self, expression: ClauseElement, columns: Sequence[str] | None = None
     ) -> tuple[str, dict[str, Any]]:
         if isinstance(expression, TextClause):
             raise NotImplementedError("text")
-        dialect = postgresql.dialect(paramstyle="named")
-        return str(expression.compile(dialect=dialect, column_keys=columns)), {}
+        made = expression.compile(dialect=self._dialect, column_keys=columns)
+        return str(made), {}
 
 
 def test_statements_compile_for_postgresql_too() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from command_line import SAMPLE, Run, Story
 
 from sessiondb import Store, user
+from sessiondb.cli import TERMINATED
 from sessiondb.errors import (
     ConflictError,
     InvalidInputError,
@@ -340,3 +343,25 @@ def test_the_library_keeps_the_same_rule(
             backup(store, place)
         with pytest.raises(SessionDBError):
             write_bundle(store, [store.session(story.other)], place)
+
+
+def test_sigterm_leaves_no_incomplete_file(tmp_path: Path) -> None:
+    code = """
+import os, signal, sys, time
+from pathlib import Path
+from sessiondb import cli
+from sessiondb.engine import outputs
+
+def work():
+    with outputs.writing(Path(sys.argv[1])) as file:
+        file.write(b"half")
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10)
+
+cli.main = work
+cli.run()
+"""
+    target = tmp_path / "saved.jsonl"
+    ran = subprocess.run([sys.executable, "-c", code, target], check=False)
+    assert ran.returncode == TERMINATED
+    assert list(tmp_path.iterdir()) == []

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from typing import NoReturn
+
+#: The exit code of a process that SIGTERM ended, as shells report it.
+TERMINATED = 128 + signal.SIGTERM
 
 
 def main() -> NoReturn:
@@ -51,6 +55,8 @@ def run() -> NoReturn:
     whose database is closed ends the process at once.
     """
     gc.disable()
+    # Ended at once, a command would leave the hidden file that it is writing.
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         main()
     except KeyboardInterrupt:  # while modules were being loaded
@@ -60,3 +66,7 @@ def run() -> NoReturn:
             raise
         sys.stderr.flush()
         os._exit(done.code)
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise SystemExit(TERMINATED)

@@ -18,7 +18,7 @@ from sessiondb.engine.sqlite.connection import connect, set_pragmas, uri_of
 from sessiondb.engine.sqlite.failures import translate
 from sessiondb.engine.sqlite.opening import make
 from sessiondb.engine.sqlite.search import SearchIndex
-from sessiondb.errors import CorruptionError
+from sessiondb.errors import CorruptionError, SessionDBError
 
 #: Row numbers that are read at once.
 _AT_ONCE = 2_000
@@ -58,11 +58,18 @@ def readable_copy(path: Path, to: Path, *, read_only: bool = False) -> ReadableC
         connection.execute("PRAGMA query_only=ON")
     except sqlite3.Error as error:
         connection.close()
-        raise translate(error) from error
+        raise _without_an_export(translate(error)) from error
     except BaseException:
         connection.close()
         raise
     return copy
+
+
+def _without_an_export(error: SessionDBError) -> SessionDBError:
+    """Return the error of a copy without advice to export, which would need that copy."""
+    if isinstance(error, CorruptionError):
+        error.hint = "nothing of the file can be read; restore a backup"
+    return error
 
 
 def bytes_or_text(raw: bytes) -> str | bytes:
