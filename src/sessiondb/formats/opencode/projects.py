@@ -101,7 +101,8 @@ def source_project(record: Mapping[str, Any], permission: Any) -> SourceProject 
 
 def record_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record that a *row* of the table ``project`` represents."""
-    record = {"time": {}, **nested(row, _RECORD)}
+    record = nested(row, _RECORD)
+    record.setdefault("time", {})
     for name in _JSON:
         # A text that is not JSON stays as it is.
         with contextlib.suppress(OddRecordError):

@@ -38,23 +38,23 @@ _RECORD: Shape = {
     "title": "title",
     "agent": "agent",
     "version": "version",
+    "cost": "cost",
+    "tokens": {
+        "input": "tokens_input",
+        "output": "tokens_output",
+        "reasoning": "tokens_reasoning",
+        "cache": {"read": "tokens_cache_read", "write": "tokens_cache_write"},
+    },
     "model": "model",
     "metadata": "metadata",
     "revert": "revert",
     "permission": "permission",
-    "cost": "cost",
     "time": {
         "created": "time_created",
         "updated": "time_updated",
         "compacting": "time_compacting",
         "archived": "time_archived",
     },
-}
-_TOKENS: Shape = {
-    "input": "tokens_input",
-    "output": "tokens_output",
-    "reasoning": "tokens_reasoning",
-    "cache": {"read": "tokens_cache_read", "write": "tokens_cache_write"},
 }
 _SUMMARY = {
     "additions": "summary_additions",
@@ -65,7 +65,6 @@ _JSON = ("model", "metadata", "revert", "permission", "summary_diffs")
 _KNOWN = frozenset(
     [
         *columns_of(_RECORD),
-        *columns_of(_TOKENS),
         *_SUMMARY.values(),
         "summary_diffs",
         "share_url",
@@ -161,8 +160,6 @@ def _info_of(row: dict[str, Any]) -> dict[str, Any]:
 
     if row.get("share_url"):
         info["share"] = {"url": row["share_url"]}
-    if row.get("tokens_input") is not None:
-        info["tokens"] = nested(row, _TOKENS)
 
     # One known number makes a summary, and the others 0.
     summary = nested(row, _SUMMARY)

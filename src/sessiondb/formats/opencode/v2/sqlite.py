@@ -17,6 +17,7 @@ from sessiondb.formats.kit.fields import (
     as_object,
     clean_text,
     columns_of,
+    filled,
     integer,
     nested,
     structure,
@@ -56,13 +57,13 @@ _RECORD: Shape = {
         "reasoning": "tokens_reasoning",
         "cache": {"read": "tokens_cache_read", "write": "tokens_cache_write"},
     },
-    "time": {
-        "created": "time_created",
-        "updated": "time_updated",
-        "idle": "time_idle",
-        "viewed": "time_viewed",
-        "archived": "time_archived",
-    },
+}
+_TIMES: Shape = {
+    "created": "time_created",
+    "updated": "time_updated",
+    "idle": "time_idle",
+    "viewed": "time_viewed",
+    "archived": "time_archived",
 }
 _JSON = ("model", "metadata", "revert", "permission", "summary_diffs", "fork_boundary")
 #: Columns that the record does not have, but a session here.
@@ -88,6 +89,7 @@ _SPENT = {
 _KNOWN = frozenset(
     {
         *columns_of(_RECORD),
+        *columns_of(_TIMES),
         "model",
         "directory",
         "workspace_id",
@@ -304,25 +306,22 @@ def calls_in(raw: Raw) -> Iterator[dict[str, Any]]:
 def _info_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a session's record as OpenCode makes it from a *row* with JSON decoded."""
     info = nested(row, _RECORD)
-    info.setdefault("time", {})
-    if not row.get("time_archived"):
-        info["time"].pop("archived", None)
-
     model = row.get("model")
     if model is not None:
         is_object = type(model) is dict
         info["model"] = {"variant": "default", **model} if is_object else model
 
-    place = {"directory": row.get("directory")}
-    if row.get("workspace_id"):
-        place["workspaceID"] = row["workspace_id"]
-    info["location"] = place
-    if row.get("path"):
-        info["subpath"] = row["path"]
-
     original, boundary = row.get("fork_session_id"), row.get("fork_boundary")
     if original and boundary:
         info["fork"] = {"sessionID": original, "boundary": boundary}
+
+    workspace = filled({"workspaceID": row.get("workspace_id")})
+    info["location"] = {"directory": row.get("directory"), **workspace}
+    info.update(filled({"subpath": row.get("path")}))
+
+    info["time"] = nested(row, _TIMES)
+    if not row.get("time_archived"):
+        info["time"].pop("archived", None)
     return info
 
 
