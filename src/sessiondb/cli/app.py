@@ -118,6 +118,7 @@ class Commands(click.Group):
         if name in COMMANDS:
             options = ctx.find_object(Options) or Options()
             options.command = name
+        # Options are click's to refuse, and a shell that completes expects no error.
         elif not name.startswith("-") and not ctx.resilient_parsing:
             ctx.fail(_unknown(name))
         return super().resolve_command(ctx, args)
@@ -159,6 +160,7 @@ class Commands(click.Group):
             code = self._run(list(options.argv), options)
         except BaseException as error:  # noqa: BLE001  the outermost frame
             code = _end(error, options)
+        # Before the exit code is final: the disk may be full, or the pipe closed.
         try:
             sys.stdout.flush()
         except OSError as error:
@@ -171,6 +173,7 @@ class Commands(click.Group):
             warnings.showwarning = _show_warning
             with self.make_context("sessiondb", args, obj=options) as context:
                 code = self.invoke(context)
+        # A command returns its exit code, or None. Damage that was read past fails it.
         if isinstance(code, int) and code:
             return code
         return PROBLEMS_FOUND if options.damaged else 0
@@ -198,6 +201,7 @@ def _end(error: BaseException, options: Options) -> int:
             return error.exit_code
         case SystemExit():
             return error.code if isinstance(error.code, int) else 1
+        # The reader has seen enough, as `head` has: nothing to report.
         case BrokenPipeError():
             return _silence()
         case KeyboardInterrupt() | EOFError() | click.Abort() if not options.wants_json:

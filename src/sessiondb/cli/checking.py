@@ -96,6 +96,7 @@ def _repair(store: Store, findings: list[Finding], consent: Consent) -> int:
     from sessiondb.maintenance.repair import Repaired, repair, repairable
 
     plan = repairable(findings)
+    # Without damage there is nothing to ask, and a script needs no --yes.
     if plan:
         consent.check()
     consent.show(_plan(findings, plan))

@@ -22,6 +22,7 @@ class Consent:
 
     def check(self) -> None:
         """Raise `click.UsageError` if a yes is needed and stdin is not a terminal."""
+        # A program gets an error, not a question that it would wait on for ever.
         if not (self.dry_run or self.yes or can_ask()):
             raise click.UsageError(
                 "not a terminal: pass --yes, or --dry-run to see the plan"

@@ -24,6 +24,7 @@ def no_sessions(store: Store, filters: Filters) -> str:
 
     everywhere = f"{command('list', '-a')} lists every project"
     elsewhere = [] if filters.everywhere else [everywhere]
+    # The filters are to blame only if there is anything to filter.
     if filters.filtered and _has_sessions(store):
         line = [f"no session {filters.place} matches these filters", *elsewhere]
         return " · ".join(line)
@@ -52,6 +53,7 @@ def _unknown(store: Store, filters: Filters) -> Iterator[str]:
         if wanted is None:
             continue
         known = _names(store, column)
+        # An empty database has no names: then the filter is not to blame.
         if wanted not in known and known:
             more = ", …" if len(known) > SHOWN else ""
             listed = ", ".join(known[:SHOWN]) + more

@@ -96,6 +96,7 @@ def export_command(
     detail = to.details[0] if detail is None else detail
     if detail not in to.details:
         raise click.UsageError(f"--detail of {form} is one of {', '.join(to.details)}")
+    # Asked first: a session may take long to read.
     target = Target.named(written)
     force = target.may_replace(force)
 
@@ -227,6 +228,7 @@ class Readable:
             with damage.suspended():
                 return self._read_through(session)
         except CorruptionError:
+            # Part of the file is damaged; this session may still be complete.
             if not damage.is_complete(session.id):
                 raise
         return self._read_through(session)
@@ -295,6 +297,7 @@ def _to_folder(documents: Iterable[Document | Loss], path: Path, force: bool) ->
             ):
                 _copy(document, out)
 
+        # All documents are complete by now: a failure above replaces no file.
         taken = folder.taken()
         return folder.settle(replace=not taken or may_replace(taken, force))
 

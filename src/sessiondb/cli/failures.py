@@ -162,6 +162,7 @@ def _translated(error: BaseException) -> BaseException:
 
 def _useful(hint: str | None, options: Options) -> str | None:
     """Return *hint* without advice to run the command that has just failed."""
+    # Other words than these would make it another command, which may help.
     bare = {options.command, "--json", "--jsonl", "-v", *options.database}
     if hint is None or options.command is None or not bare.issuperset(options.argv):
         return hint
@@ -171,6 +172,7 @@ def _useful(hint: str | None, options: Options) -> str | None:
 def _default_hint(exit_code: int, options: Options) -> str:
     if exit_code == 2:
         return _help(options)
+    # Not found, or ambiguous: the list has the names.
     if exit_code == 3 and options.command != "list":
         return f"{hints.command('list', '-a')} shows every session"
     if options.command != "doctor":

@@ -75,6 +75,7 @@ def fork_command(
         fork = store.session(made)
         remember(store, fork)
 
+    # A person sees the short id; a program gets one that is unique for ever.
     if as_json:
         output.write_json({"session": session_json(fork)})
     elif output.screen().terminal:
@@ -145,6 +146,7 @@ def _node_line(session: Session, branch: str, is_named: bool) -> str:
     title = title_of(session)
     facts = f"({_facts(session)}){'  ← this one' if is_named else ''}"
     if shown.terminal:
+        # The title is cut first, down to its least width, then the facts.
         room = shown.width - len(start) - 2
         title = cut(title, max(room - len(facts), min(room, output.MIN_TITLE)))
         facts = cut(facts, max(room - cell_len(title), 0))

@@ -93,6 +93,7 @@ def _values(row: Row) -> list[Any]:
         s.title,
         s.directory,
     ]
+    # At the end, so that the other columns have the same place in every order.
     return values if number is None else [*values, number]
 
 

@@ -66,6 +66,7 @@ class Options:
 
         *without* is an option that is left out with its value.
         """
+        # A hint has to fit on a screen; it names the help page instead.
         if self.is_long:
             return command(*filter(None, [self.command]), "--help")
 
@@ -77,6 +78,7 @@ class Options:
             elif without is None or not word.startswith(f"{without}="):
                 kept.append(word)
 
+        # What follows two dashes is an argument, even if it begins with one.
         end = kept.index("--") if "--" in kept else len(kept)
         return command(*kept[:end], *more, *kept[end:])
 
@@ -153,6 +155,7 @@ def open_store(options: Options, *, writing: bool = False) -> Store:
             durability=load_config().durability,
         )
     except ReadOnlyError:
+        # A database that cannot be written can still be read as it is.
         if writing:
             raise
         store = Store.open(
@@ -204,6 +207,7 @@ def find_message(store: Store, session: Session, name: str) -> Message:
     try:
         return store.message(session, name)
     except NotFoundError:
+        # An id or label of digits comes first: it is the name that was given.
         if not re.fullmatch(_SEQ, name):
             raise
         return store.message(session, int(name))

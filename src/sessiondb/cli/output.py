@@ -138,6 +138,7 @@ def write_tsv(*values: Any) -> None:
 
 def dumps(value: Any) -> str:
     """Return *value* as JSON text on one line, exact and harmless on a terminal."""
+    # Infinities are rare: the copy without them is made only after a failure.
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_default)
     except ValueError:
@@ -212,6 +213,7 @@ def table(
     columns = dict(zip(head, zip(*lines, strict=True), strict=True))
     columns, widths = _fitting(columns, fixed, spare.split(), shown.width)
 
+    # The head is the first line, so that it counts for the widths too.
     for number, row in enumerate(zip(*columns.values(), strict=True)):
         cells = [
             pad(cut(value, widths[name]), widths[name], right=name in fixed)
@@ -249,6 +251,7 @@ def _widths(columns: Columns, fixed: list[str], room: int) -> dict[str, int]:
     if last in least:
         least[last] = MIN_TITLE
 
+    # Column by column from the widest one, so that they end up about equal.
     while sum(widths.values()) > room:
         wide = [name for name, width in least.items() if widths[name] > width]
         if not wide:

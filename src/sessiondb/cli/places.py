@@ -49,6 +49,7 @@ def init_command(options: Options, *, for_project: bool, as_json: bool) -> None:
     if for_project:
         if options.db is not None or options.scope == "global":
             raise click.UsageError("init --local chooses the database itself")
+        # Opened by its path: resolving it again could find one nearer to here.
         made = location.init_local()
         options = Options(db=str(made.path))
 

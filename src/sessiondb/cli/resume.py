@@ -110,6 +110,7 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
             )
         return Plan(session, session.directory, _command(session))
 
+    # A format that sessiondb writes and a program that imports are both needed.
     if into not in TARGETS:
         raise InvalidInputError(
             f"sessiondb cannot write sessions that {into} imports",
@@ -135,6 +136,7 @@ def _command(session: Session) -> list[str]:
         )
 
     pattern = resumable().get(session.source)
+    # From other people's files: it must not be read as an option, or as a path.
     is_plain_id = not name.startswith("-") and "/" not in name
     if pattern is None or not is_plain_id:
         raise InvalidInputError(
@@ -192,6 +194,7 @@ def _run(plan: Plan) -> NoReturn:
             hint=f"if it was moved here, {moves} moves its sessions along",
         ) from error
 
+    # Some programs trust PWD more than getcwd(), to keep symbolic links as typed.
     os.environ["PWD"] = plan.directory
     if plan.transfer:
         _transfer(plan)

@@ -91,7 +91,7 @@ def rm_command(
     """
     selection = shared.Selection(refs, filters)
     selection.check("remove")
-    how.check()
+    how.check()  # before the plan: it may take long
 
     from sessiondb.maintenance import Removal
 
@@ -169,6 +169,7 @@ def _carry_out(
         if not how.given(f"remove {sessions}"):
             say("nothing removed")
             return 1
+        # The bundle is complete on disk before the first session is removed.
         removal.carry_out(store, _bundled(store, removal, how.bundle))
         say(f"removed {sessions}, {size(removal.bytes)}")
 

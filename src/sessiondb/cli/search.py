@@ -103,6 +103,7 @@ def _shown(hits: Sequence[Hit]) -> Iterator[str]:
         room = max(shown.width - len(facts), output.MIN_COLUMN)
         yield facts + shown.style(cut(title_of(s), room), bold=True)
 
+        # Ten columns are taken by the indent, the seq and a space.
         text = cut(one_line(hit.snippet), shown.width - 10)
         yield f"  #{'–' if hit.seq is None else hit.seq:<6} {_marked(text)}"
 

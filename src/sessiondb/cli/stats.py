@@ -114,6 +114,7 @@ def _left_out(
     for name, more in wider.items():
         if more == filters:
             continue
+        # A second total instead of a count: a fork's copies are counted once.
         every = _total(store, more, rates)
         if sessions := every.sessions - total.sessions:
             cost = None if every.cost is None else every.cost - (total.cost or 0.0)

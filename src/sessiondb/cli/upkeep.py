@@ -70,6 +70,7 @@ def backup_command(options: Options, *, target: str, as_json: bool) -> None:
     to = Path(target)
     if os.path.isdir(to):
         to /= f"sessions-{datetime.now().astimezone():%Y%m%d-%H%M%S}.db"
+    # The copy grows under this name until it is verified; its size is the progress.
     part = part_of(expanded(str(to)).absolute())
     with (
         open_store(options) as store,
@@ -135,6 +136,7 @@ def _vacuumed(store: Store, plan: VacuumPlan, *, quiet: bool) -> Vacuumed:
     from sessiondb.maintenance import vacuum
 
     path = file_of(store)
+    # The new content goes through the WAL; the file itself changes at the very end.
     wal = path.with_name(f"{path.name}-wal")
     with watched(lambda: _bytes(wal), "vacuum", plan.bytes_after, quiet=quiet):
         done = vacuum(store)
