@@ -64,8 +64,8 @@ _START = update_of(
 )
 _SETTLE = update_of(
     part,
-    "status outcome title text text_blob data data_blob indexed time_updated time_started "
-    "time_ended",
+    "status outcome title text text_blob data data_blob indexed time_updated "
+    "time_started time_ended",
     part.c.rid == p("row"),
 )
 _BLOB = Statement(lambda: select(blob.c.data).where(blob.c.hash == p("hash")))
@@ -82,7 +82,7 @@ def data_of(
 def add_data(
     tx: Transaction, data: bytes | None, data_blob: str | None, more: Mapping[str, Any]
 ) -> tuple[bytes | None, str | None]:
-    """Return the columns of a stored row's data with *more* laid over it; a new blob is stored."""
+    """Return a stored row's data with *more* laid over it; a new blob is stored."""
     if not more:
         return data, data_blob
 
@@ -114,10 +114,12 @@ class _Call:
 
 
 def _call(tx: Transaction, session_id: str, key: PartKey) -> _Call:
-    """Return the call with that id, else the last one with that ``call_id``, unless *key* is exact.
+    """Return the call with that id, else the last with that ``call_id``.
 
-    An id is unique, and a program may use one as the ``call_id`` of another call.
+    An exact *key* is an id alone: it is unique, and a program may use one as the
+    ``call_id`` of another call. Raises `NotFoundError`.
     """
+    # A recognised message may have its parts under other ids than were queued.
     row = tx.one(_BY_ID, sid=session_id, pid=tx.aliases.get(key.name, key.name))
     if row is None and not key.exact:
         row = tx.one(_BY_CALL_ID, sid=session_id, pid=key.name)
@@ -129,7 +131,7 @@ def _call(tx: Transaction, session_id: str, key: PartKey) -> _Call:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Start:
-    """Note the final arguments of a call, and that it is ``running`` or waits (``pending``)."""
+    """Record the final arguments of a call, and whether it runs or waits."""
 
     verb = "start"
     session_id: str
@@ -142,10 +144,14 @@ class Start:
     time: int | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a call that runs, or ran, with the same input stays. Raises `ConflictError`."""
+        """Write it; a call that was started with the same input stays.
+
+        Raises `ConflictError` and `NotFoundError`.
+        """
         state = tx.peek(self.session_id)
         call = _call(tx, state.id, self.part)
         is_same = self.keep_input or self._has_input_of(call)
+        # A unit that is committed again finds its call started, or further.
         if call.status != "pending":
             if is_same or self.status == "pending":
                 return
@@ -196,9 +202,13 @@ class Settle:
     time: int | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a call settled with the same result stays. Raises `ConflictError`."""
+        """Write it; a call settled with the same result stays.
+
+        Raises `ConflictError` and `NotFoundError`.
+        """
         state = tx.peek(self.session_id)
         call = _call(tx, state.id, self.part)
+        # The end of a stream settles only what nothing else settled.
         if call.settled and self.if_open:
             return
 
@@ -210,6 +220,7 @@ class Settle:
                 f"call {self.part.name} is settled, with another result"
             )
 
+        # Keywords are laid over the data of the call.
         packed, data_blob = add_data(tx, call.data, call.data_blob, self.data)
         tx.insert_blobs(self.blobs)
         tx.release(call.text_blob, call.data_blob)

@@ -125,13 +125,15 @@ class Finish:
     time: int | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a finished message with the same values stays. Raises `ConflictError`.
+        """Write it; a finished message with the same values stays.
 
-        Usage and error that `append` stated stay if nothing is given here.
+        Usage and error that `append` stated stay if nothing is given here. Raises
+        `ConflictError` and `NotFoundError`.
         """
         state = tx.peek(self.session_id)
         seq = seq_of(tx, state.id, self.message)
         stored = _open(tx, state.id, seq)
+        # What is given now replaces what `append` stated.
         before = tuple([getattr(stored, name) for name in USAGE])
         usage = tuple(map(_or_stored, (self.cost, *self.tokens), before))
         error = _or_stored(self.error, stored.error)
@@ -176,7 +178,7 @@ class Finish:
         before: tuple[Any, ...],
         usage: tuple[Any, ...],
     ) -> None:
-        """Replace the usage *before* by that of now, and have search take the parts in."""
+        """Replace the usage *before* by that of now, and index the parts."""
         tx.to_index += tx.column(_RIDS, sid=state.id, at=seq)
         for sign, (cost, *tokens) in ((-1, before), (1, usage)):
             state.count(cost, tokens, sign)

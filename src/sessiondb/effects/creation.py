@@ -47,7 +47,10 @@ def session_id(given: str | None, time: int | None = None) -> str:
 def creation(
     fields: SessionFields, source: str, locate: Callable[[str | None], Place]
 ) -> CreateSession:
-    """Return the effect that makes a session; raises `InvalidInputError` and `CodecError`."""
+    """Return the effect that makes a session.
+
+    Raises `InvalidInputError` and `CodecError`.
+    """
     if unknown := fields.keys() - SessionFields.__annotations__.keys():
         raise InvalidInputError(f"a session has no field {', '.join(sorted(unknown))}")
 

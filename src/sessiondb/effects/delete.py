@@ -75,8 +75,8 @@ def _detach() -> Any:
     )
 
 
-#: A detached fork still names its parent, and where it began there: should that be restored,
-#: from whatever file, it is linked again, and nothing is counted twice.
+#: A detached fork still names its parent, and where it began there. If that is
+#: restored, from whatever file, the fork is linked again, and costs count once.
 _DETACH = Statement(_detach)
 _STAMP = update_of(session, "change", session.c.id == p("sid"))
 _IDS = Statement(lambda: select(message.c.id).where(message.c.session_id == p("sid")))
@@ -95,7 +95,7 @@ _FACTS = Statement(
 )  # fmt: skip
 
 
-# Only forks hold copies that have no usage key: a family of a thousand subagents stays cheap.
+# Only forks hold copies without a usage key: a thousand subagents stay cheap.
 _FORKS = Statement(
     lambda: select(session.c.id).where(
         session.c.root_id == p("root"),
@@ -135,7 +135,7 @@ _INHERITED = Statement(
 def below(
     tx: Transaction, session_id: str, keep_forks: bool
 ) -> tuple[list[str], list[str]]:
-    """Return the ids that go (the session first) and the forks that would be detached."""
+    """Return the ids that go, the session first, and the forks to be detached."""
     going, detached = [session_id], []
     for parent in going:
         for child, relation in tx.run(_CHILDREN, sid=parent).fetchall():
@@ -161,7 +161,10 @@ class Delete:
     revisions: Mapping[str, int] | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a retried one that is gone stays. Raises `NotFoundError`, `ConflictError`."""
+        """Write it; a retried unit may find it done.
+
+        Raises `NotFoundError` and `ConflictError`.
+        """
         if tx.retried and not tx.exists(self.session_id):
             return
         if self.revisions is not None:
@@ -171,9 +174,11 @@ class Delete:
     def remove(self, tx: Transaction, going: list[str], detached: list[str]) -> None:
         """Mark the sessions that are *going*, and detach others from them."""
         root_id = tx.session(self.session_id).root_id
+        # Rows are changed by SQL from here on, not through their states.
         tx.flush()
         tx.run(_DETACH, ids=as_list(detached))
         tx.run(_MARK, ids=as_list(going), now=tx.now)
+        # What was counted in a deleted session is counted in a copy that stays.
         lost = self._lost(tx, root_id, going, detached)
         ownership.recount(tx, ownership.assign_owner(tx, lost).difference(going))
         for sid in detached:
@@ -194,7 +199,7 @@ class Delete:
     def _lost(
         self, tx: Transaction, root_id: str, going: list[str], detached: list[str]
     ) -> list[ownership.UsageClass]:
-        """Return what was counted in what goes, and what a detached fork had from above."""
+        """Return what was counted in what goes, and what detached forks inherited."""
         forks = as_list(tx.column(_FORKS, root=root_id))
         rows: list[Any] = []
         for sid in going:
@@ -214,8 +219,8 @@ class Delete:
 
     def _bury(self, tx: Transaction, session_id: str) -> None:
         source, source_id, revision, last_seq, imported = tx.one(_FACTS, sid=session_id)
-        # A session made here can come back too, from its log: there its id is its name, and
-        # the name that its program gave it is free for another one.
+        # A session made here can come back too, from its log: there its id is its
+        # name, and the name that its program gave it is free for another one.
         name = session_id if imported is None else source_id
         seen = None if tx.root is None else seen_in(tx, session_id)
         sql = upsert_text(tombstone, TOMBSTONE)
@@ -365,6 +370,7 @@ class Reap:
             return
 
         (session_id,) = row
+        # One kind of rows at a time: the caller comes again, and other writers get in.
         for find, drop in _STEPS:
             if rows := tx.run(find, sid=session_id, rows=REAP_ROWS).fetchall():
                 tx.run(drop, rids=as_list(_bounded(tx, rows)))
@@ -379,6 +385,7 @@ def _bounded(tx: Transaction, rows: Iterable[tuple[Any, ...]]) -> list[int]:
     rids: list[int] = []
     size = 0
     for rid, length, *hashes in rows:
+        # At least one row, however large.
         if rids and size + length > REAP_BYTES:
             break
         size += length

@@ -29,7 +29,7 @@ _UNKNOWN_TIMES = (None,) * len(PART_TIMES)
 
 
 def string(value: Any, what: str) -> str | None:
-    """Return a readable string or None; raises `InvalidInputError` for anything else."""
+    """Return a readable string or None; else raises `InvalidInputError`."""
     if value is None:
         return None
     if not isinstance(value, str):
@@ -64,7 +64,8 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
         unknown = tokens.keys() - set(Tokens.__slots__)
         if unknown:
             raise InvalidInputError(
-                f"tokens are {', '.join(Tokens.__slots__)}, not {abridged(unknown.pop())}"
+                f"tokens are {', '.join(Tokens.__slots__)}, "
+                f"not {abridged(unknown.pop())}"
             )
 
         tokens = Tokens(**tokens)
@@ -79,7 +80,7 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
 
 
 def spill(value: bytes | None, encoding: str, blobs: list[Blob]) -> str | None:
-    """Return the hash of a value that is large enough to be a blob, and note the blob."""
+    """Add a value that is large enough to *blobs*; return its hash, else None."""
     if value is None or len(value) < codec.BLOB_BYTES:
         return None
     name = codec.digest(value)
@@ -98,13 +99,14 @@ def text_columns(
     if text is not None:
         if not isinstance(text, str):
             raise InvalidInputError(f"text must be a string, not {abridged(text)}")
+        # SQLite cannot show NUL or lone surrogates: the exact form goes to data.
         shown, changed = codec.readable(text)
         if changed:
             data = {**data, codec.EXACT: text}
         text = shown
 
     packed, data_blob = data_columns(data, blobs)
-    # Characters bound the bytes from below: most texts are short and never encoded here.
+    # A character has four bytes at most: short texts are not encoded to be measured.
     if text is None or len(text) * 4 < codec.BLOB_BYTES:
         return text, None, packed, data_blob
 
@@ -158,6 +160,7 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
         raise InvalidInputError("a tool part needs the name of its tool")
 
     status = one_of(draft.status, STATUSES, "status")
+    # A call without a result waits for one.
     if draft.type == "tool" and status is None:
         status = "pending"
 
@@ -213,7 +216,10 @@ def _part_times(draft: PartDraft) -> tuple[int | None, ...]:
 
 
 def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
-    """Check one message, without its parts, and return its row; raises `InvalidInputError`."""
+    """Check one message and return its row, without its parts.
+
+    Raises `InvalidInputError` and `CodecError`.
+    """
     if not isinstance(draft, MessageDraft):
         raise InvalidInputError(
             f"a message is made by user(), assistant(), …, not {abridged(draft)}"

@@ -28,7 +28,7 @@ _ALLOWED |= _FIELDS.keys()
 
 
 def with_fields(draft: MessageDraft, fields: Mapping[str, Any]) -> MessageDraft:
-    """Return *draft* with the keyword fields of `Unit.append`; raises `InvalidInputError`."""
+    """Return *draft* with the keywords of `Unit.append`; raises `InvalidInputError`."""
     if not isinstance(draft, MessageDraft):
         raise InvalidInputError(
             f"a message is made by user(), assistant(), …, not {abridged(draft)}"
@@ -43,7 +43,7 @@ def with_fields(draft: MessageDraft, fields: Mapping[str, Any]) -> MessageDraft:
 
 
 def within_bounds(draft: MessageDraft) -> MessageDraft:
-    """Return *draft* with its times in Unix ms; raises `InvalidInputError` out of bounds."""
+    """Return *draft* with its times in Unix ms; raises `InvalidInputError`."""
     bounds.usd(draft.cost)
     if draft.time_created is draft.time_completed is None:
         return draft
@@ -55,7 +55,7 @@ def within_bounds(draft: MessageDraft) -> MessageDraft:
 
 
 def part_within_bounds(draft: PartDraft | str) -> PartDraft | str:
-    """Return a part with its times in Unix ms; raises `InvalidInputError` out of bounds."""
+    """Return a part with its times in Unix ms; raises `InvalidInputError`."""
     if not isinstance(draft, PartDraft):
         return draft
 
@@ -77,7 +77,7 @@ def _dated(draft: Any, **named: str) -> Any:
 
 
 def unreserved(data: Any) -> Any:
-    """Return a caller's data; raises `InvalidInputError` if it has a key that is ours."""
+    """Return a caller's data; raises `InvalidInputError` for a reserved key."""
     if data and isinstance(data, Mapping) and codec.EXACT in data:
         raise InvalidInputError(
             f"data must not have the key {codec.EXACT}: it is reserved",
@@ -89,12 +89,15 @@ def unreserved(data: Any) -> Any:
 def usage(
     cost: Any, tokens: Tokens | Mapping[str, Any] | None
 ) -> tuple[float | None, tuple[int | None, ...]]:
-    """Return a cost in USD and the five counts in column order; raises `InvalidInputError`."""
+    """Return a cost in USD and the counts in column order.
+
+    Raises `InvalidInputError`.
+    """
     return bounds.usd(cost), encode.token_counts(tokens)
 
 
 def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
-    """Return the file_diff columns after session_id; contents become blobs whatever their size."""
+    """Return the columns of a diff after session_id; contents always become blobs."""
     if not isinstance(diff, FileDiff) or not diff.path:
         raise InvalidInputError(
             f"a diff is a FileDiff with a path, not {abridged(diff)}"
@@ -120,6 +123,7 @@ def _content_blob(content: Any, blobs: list[Blob]) -> str | None:
             f"the content of a file is bytes, not {abridged(content)}"
         )
 
+    # Whatever its size: a diff has no column for bytes.
     name = codec.digest(content)
     blobs.append(Blob(name, len(content), codec.BINARY, content))
     return name
@@ -157,7 +161,11 @@ _COLUMNS: Mapping[str, Callable[[Any, str], Any]] = {
 
 
 def session_columns(**given: Any) -> dict[str, Any]:
-    """Return the session columns that `Unit.update_session` sets; raises `InvalidInputError`."""
+    """Return the columns that `Unit.update_session` sets.
+
+    Raises `InvalidInputError`.
+    """
+    # None is a value here: it clears a column.
     values = {name: value for name, value in given.items() if value is not KEEP}
     if not values:
         raise InvalidInputError("update_session needs a field to set")

@@ -124,8 +124,9 @@ _COPY_DIFFS = Statement(
     lambda: _copy(file_diff, FILE_DIFF, _copied(file_diff), session_id=_new)
 )
 _SESSION = tuple(
-    "id project_id parent_id relation parent_seq root_id slug title title_source directory version "
-    "source agent provider_id model_id model_source leaf_seq last_seq permission metadata "
+    "id project_id parent_id relation parent_seq root_id slug title title_source "
+    "directory version source agent provider_id model_id model_source leaf_seq "
+    "last_seq permission metadata "
     "time_created time_updated data data_blob".split()
 )
 _COPY_SESSION = Statement(
@@ -182,7 +183,7 @@ def fork_title(tx: Transaction, root_id: str, title: str) -> str:
 
 
 def _without_value(table: Table, *place: Any) -> Statement:
-    """Return the query for the *place* of a session's first row of which a blob is missing."""
+    """Return the query for the *place* of the first row of which a blob is missing."""
 
     def build() -> Any:
         gone = [
@@ -237,10 +238,14 @@ class Fork:
     branches: bool = False
 
     def apply(self, tx: Transaction) -> None:
-        """Write it, or recognise it by its id; raises `ConflictError` and `NotFoundError`."""
+        """Write it, or recognise it by its id.
+
+        Raises `ConflictError` and `NotFoundError`.
+        """
         if (self.own_id or tx.retried) and self._is_there(tx):
             return
 
+        # The copy is made by SQL: what this unit wrote has to be in the rows.
         tx.flush()
         parent = tx.session(self.session_id)
         check_chain(tx, parent.id)
@@ -263,6 +268,7 @@ class Fork:
             _check_values(tx, parent.id)
             raise
 
+        # Forking is not a change of the parent.
         del tx.states[parent.id]
         recount(tx, [self.handle.id])
         derive_model(tx, self.handle.id)

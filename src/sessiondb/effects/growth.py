@@ -1,4 +1,4 @@
-"""Effects of a stream on the parts of its open message: text that grows, and its final form.
+"""Effects of a stream on the parts of its open message: text that grows, then ends.
 
 Both say what the part holds afterwards, so that a write whose outcome is
 unknown can be made again.
@@ -84,7 +84,7 @@ class OpenPart:
             )
 
     def touch(self, tx: Transaction, state: SessionState, seq: int) -> None:
-        """Note that the part changed."""
+        """Record that the part changed."""
         state.changed_at(seq)
         tx.used(state)
 
@@ -102,6 +102,7 @@ class AppendText:
         """Write it, once; raises `NotFoundError` and `ConflictError`."""
         state = tx.peek(self.part.session_id)
         rid, seq, completed, length, *_ = self.part.row(tx)
+        # A write whose outcome was unknown, made again.
         if length == self.at + len(self.delta):
             return
 

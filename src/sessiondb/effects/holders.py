@@ -1,4 +1,4 @@
-"""Who holds a lease: a name that says to people which process, and to us whether it is this one."""
+"""Holders of leases: a name that shows which process, and whether it is this one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def of_this_process(holder: str) -> bool:
 
 
 def held(session_id: str, holder: str, milliseconds: int) -> LeaseHeldError:
-    """Return the error that names the *holder*, whose lease lasts for *milliseconds* more."""
+    """Return the error that names the *holder*, with the *milliseconds* it has left."""
     return LeaseHeldError(
         f"session {session_id} is being written by {holder}",
         hint=f"wait, or try again in {(milliseconds + 999) // 1000} s",

@@ -2,8 +2,8 @@
 
 A lease is a row with a holder and a time of expiry, renewed by the writer's own
 thread; whoever finds it expired may take it. It decides who may stream and what may
-be recovered, and no other process may write messages of the session as long
-as it is valid (`Transaction.used`). So a holder that was stopped for too long cannot continue
+be recovered, and no other process may write messages of the session as long as it is
+valid (`Transaction.used`). So a holder that was stopped for too long cannot continue
 behind the one that took over. Within a process, leases exclude each other only.
 """
 

@@ -18,7 +18,9 @@ from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, insert_new, p, update_of
 from sessiondb.schema import project, project_directory, prompt, session
 
-_MERGED = "vcs remote root_commit name permission metadata time_initialized time_created".split()
+_MERGED = (
+    "vcs remote root_commit name permission metadata time_initialized time_created"
+).split()
 _PROJECT = Statement(
     lambda: select(*(project.c[name] for name in _MERGED)).where(
         project.c.id == p("pid")
@@ -92,7 +94,7 @@ _AT = Statement(_at)
 
 
 def projects_at(tx: Transaction, worktree: str) -> list[str]:
-    """Return the ids of the projects of a worktree, as it is stored; the oldest row first."""
+    """Return the ids of the projects of a worktree, as it is stored; oldest first."""
     return tx.column(_AT, worktree=worktree)
 
 
@@ -128,6 +130,7 @@ def _move_sessions(tx: Transaction, other: str, into: str) -> int:
 def _merge_row(tx: Transaction, into: str, other: str) -> None:
     ours = dict(zip(_MERGED, tx.one(_PROJECT, pid=into), strict=True))
     theirs = dict(zip(_MERGED, tx.one(_PROJECT, pid=other), strict=True))
+    # A fact that both projects have is kept as *into* has it.
     stated = {name: value for name, value in ours.items() if value is not None}
     new = {**theirs, **stated}
     new["metadata"] = json.dumps(

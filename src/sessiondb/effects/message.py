@@ -131,7 +131,7 @@ def insert_part(
     inherited: int = 0,
     made: int | None = None,
 ) -> None:
-    """Insert one part row; search takes it in when it is *complete* or settled, and owned.
+    """Insert one part row; it is indexed if it is *complete* or settled, and owned.
 
     *made* is the time of a part that states none; None is now.
     """
@@ -167,7 +167,7 @@ def parts_of(tx: Transaction, session_id: str, seq: int) -> list[StoredPart]:
 def same_part(
     tx: Transaction, session_id: str, stored: StoredPart, row: PartRow, is_open: bool
 ) -> bool:
-    """Return whether a stored part is what *row* would write, or what became of it since.
+    """Return whether a stored part is what *row* would write, or became of it since.
 
     A call continues, the text of a part of an open message grows, and the text of
     a result may be stored with its call.
@@ -175,11 +175,14 @@ def same_part(
     if (stored.type, stored.tool, stored.call_id) != (row.type, row.tool, row.call_id):
         return False
 
+    # For the rest of the unit, the part that was queued is the stored one.
     tx.aliases[row.id] = stored.id
+    # A call that was open when it was written may have run since.
     has_moved_on = not row.settled and row.status is not None
     if has_moved_on and stored.status != row.status:
         return True
 
+    # A stream fills a part that began empty.
     is_growing = is_open and row.status is None and not row.text and not row.text_blob
     if is_growing:
         return _same_call(stored, row, is_open)
@@ -295,6 +298,7 @@ class Append:
         tx.insert(message, MESSAGE, values)
         for idx, given in enumerate(self.parts):
             item = given
+            # The text of a result is stored once, with its call.
             if given.type == "tool-result":
                 item = fill_call(tx, state, parent, given)
             insert_part(
@@ -329,7 +333,7 @@ class Append:
     def _is_same(
         self, tx: Transaction, session_id: str, seq: int, stored: list[Any]
     ) -> bool:
-        """Return whether the message at *seq* is what this would write, or became of it."""
+        """Return whether the message at *seq* is what this writes, or became of it."""
         role, kind, turn_id, completed = stored
         if (role, kind) != (self.row.role, self.row.kind):
             return False
@@ -374,6 +378,7 @@ class Append:
     def _turn(
         self, tx: Transaction, state: SessionState, parent: int | None
     ) -> str | None:
+        # A prompt opens a turn; what follows belongs to that of its parent.
         if self.row.role == "user":
             return self.row.id
         if parent is None:
@@ -430,6 +435,7 @@ def count_once(
     """Count an answer once: it may be here already, in another session."""
     if tx.one(_TWIN, key=key, sid=state.id, at=seq) is not None:
         row = ownership.UsageClass(state.root_id, seq, id, -1, key)
+        # Both copies have to be in the rows before they are compared.
         tx.keep(state)
         del tx.states[state.id]
         ownership.recount(tx, ownership.assign_owner(tx, [row]))

@@ -48,6 +48,7 @@ class OpenSession:
         elif found != new.id:
             tx.opened[new.id] = found
 
+        # A retried unit finds the session that it made itself.
         is_own = found in (None, new.id)
         created = found is None or (tx.retried and is_own)
         tx.after_commit.append(lambda: self._update_handles(found or new.id, created))

@@ -25,7 +25,7 @@ from sessiondb.schema.tables import TOKENS, USAGE
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Copy:
-    """One row of a class of copies; ``born``: it came into a fork when that was made."""
+    """One row of a class of copies; ``born``: a fork got it when it was made."""
 
     session_id: str
     seq: int
@@ -64,7 +64,7 @@ _BY_KEY = Statement(
         .where(message.c.usage_key == p("key"), _alive)
     )
 )
-# Ids that the programs of two sessions of one family made may agree by chance; copies also keep
+# Ids that two programs made may agree by chance, in one family too. Copies also keep
 # their time, and one of them is inherited, or came with a fork.
 _BY_FAMILY = Statement(
     lambda: (
@@ -176,7 +176,7 @@ def derive_model(tx: Transaction, session_id: str) -> None:
 
 @cache
 def _known(column: str, inherited: int) -> Statement:
-    """Return the query for any message that still states a *column*, the last ones first."""
+    """Return the query for a message that still states a *column*, the last first."""
     return Statement(
         lambda: (
             select(message.c.seq)
@@ -194,7 +194,7 @@ def _known(column: str, inherited: int) -> Statement:
 def subtract(
     tx: Transaction, state: SessionState, removed: Iterable[tuple[int, Sequence[Any]]]
 ) -> None:
-    """Take removed messages, as (inherited, values of `USAGE`), out of their session's counters.
+    """Take removed messages, as (inherited, values of `USAGE`), out of the counters.
 
     The rows are gone already. Counting again would read all of the session for the
     removal of one message.
@@ -254,7 +254,7 @@ def owner_of(tx: Transaction, copies: list[Copy], known: dict[str, list[str]]) -
 
 
 class UsageClass(NamedTuple):
-    """The key of the class of a message row: enough to find its copies when it is gone."""
+    """The key of a message's class: enough to find its copies when it is gone."""
 
     root_id: str
     seq: int
@@ -291,7 +291,7 @@ def _family(tx: Transaction, row: UsageClass) -> list[Copy]:
         _BY_FAMILY, root=row.root_id, mid=row.id, seq=row.seq, time=row.time_created
     )
     family = [Copy(*found) for found in rows.fetchall()]
-    # The sessions between two forks may be removed: each copy is counted by itself then.
+    # The sessions between two forks may be removed: then each copy counts by itself.
     is_copied = any(copy.inherited or copy.born for copy in family)
     return family if is_copied else []
 
@@ -308,6 +308,7 @@ def assign_owner(tx: Transaction, rows: Iterable[UsageClass]) -> set[str]:
         copies = copies_of(tx, row)
         if not copies:
             continue
+        # Rows that are owned by the right copy already are not touched.
         owner = owner_of(tx, copies, known)
         for copy in copies:
             inherited = int(copy is not owner)

@@ -28,7 +28,8 @@ _DISORDERED = Statement(
 # they are asked for. UNION ends a cycle in a damaged file.
 _FIRST = Statement(
     lambda: text(
-        "WITH RECURSIVE path (seq) AS (SELECT :leaf UNION SELECT m.parent_seq FROM path "
+        "WITH RECURSIVE path (seq) AS (SELECT :leaf UNION "
+        "SELECT m.parent_seq FROM path "
         "JOIN message AS m ON m.session_id = :sid AND m.seq = path.seq "
         "WHERE m.parent_seq >= :least) "
         f"SELECT seq FROM path WHERE seq IN {list_text('seqs')} LIMIT 1"
@@ -44,7 +45,7 @@ def is_ordered(tx: Transaction, session_id: str) -> bool:
 def nearest(
     tx: Transaction, session_id: str, leaf: int | None, seqs: Collection[int]
 ) -> int | None:
-    """Return the first of *seqs* on the way from *leaf* to the root; None if none is there."""
+    """Return the first of *seqs* from *leaf* up to the root; None if none is there."""
     if leaf is None or not seqs:
         return None
 

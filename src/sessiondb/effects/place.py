@@ -1,4 +1,4 @@
-"""Effects on where things are: moved folders, and which session a terminal used last."""
+"""Effects on places: folders that moved, and what a terminal used last."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ class Relink:
         self, tx: Transaction, where: _Move, root: str, project_id: str, worktree: str
     ) -> str:
         """Move a project and return the one that its sessions belong to now."""
-        # The folder itself may have become part of a repository; what is below it keeps its own.
+        # The folder itself may have become part of a repository; a project below it
+        # stays what it is.
         there = root if worktree == where.old else where.of(worktree)
         here = [pid for pid in projects_at(tx, there) if pid != project_id]
         for directory, kind in tx.run(
@@ -142,7 +143,7 @@ class _Move:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UseTerminal:
-    """Note the session that was last used in a terminal and directory."""
+    """Record the session that was last used in a terminal and directory."""
 
     verb = "note_used"
     session_id: str

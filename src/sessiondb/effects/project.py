@@ -25,7 +25,7 @@ from sessiondb.schema.rows import DIRECTORY
 
 @dataclass(slots=True)
 class Place:
-    """A directory and the worktree it belongs to, as the file system (or a source) has it.
+    """A directory and its worktree, as the file system (or a source) has them.
 
     ``remote`` and ``root_commit`` are filled in before the unit is queued
     (``complete``). The second takes a git process, so it stays None for a root
@@ -107,7 +107,7 @@ def project_of(tx: Transaction, place: Place) -> str:
 
 
 def add_directory(tx: Transaction, project_id: str, directory: str, kind: str) -> None:
-    """Record that a directory belongs to a project; one that it had before counts again."""
+    """Record that a directory belongs to a project, or belongs to it again."""
     # Not an upsert: the row that was written last is the one that counts.
     tx.run(_FORGET_DIRECTORY, directory=directory, pid=project_id)
     tx.insert(project_directory, DIRECTORY, (directory, project_id, kind, tx.now))
@@ -115,7 +115,7 @@ def add_directory(tx: Transaction, project_id: str, directory: str, kind: str) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RefreshProject:
-    """Record what git says now of a worktree that has a project; a no-op for any other."""
+    """Record the facts of git about a worktree; a no-op if it has no project."""
 
     verb = "refresh_project"
     place: Place
@@ -139,6 +139,7 @@ def _refresh(tx: Transaction, project_id: str, place: Place) -> None:
     old = tx.one(_FACTS, pid=project_id)
     vcs, remote, root_commit = old
     new = (vcs or place.vcs, place.remote or remote, root_commit or place.root_commit)
+    # Most commits change nothing here.
     if new != tuple(old):
         facts = dict(zip(("vcs", "remote", "root_commit"), new, strict=True))
         tx.run(_SET_FACTS, pid=project_id, time_updated=tx.now, **facts)

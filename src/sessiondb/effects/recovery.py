@@ -1,4 +1,4 @@
-"""Recover: settle what a dead writer left open. Text stays as it was written."""
+"""Recovery of what a dead writer left open. Text stays as it was written."""
 
 from __future__ import annotations
 
@@ -43,15 +43,19 @@ _RIDS = Statement(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recover:
-    """Settle the open calls (error, interrupted) and finish the open messages of a session."""
+    """Settle the open calls (error, interrupted) and finish the open messages."""
 
     verb = "recover"
     session_id: str
     holder: str | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a no-op if nothing is open. Raises `LeaseHeldError` and `NotFoundError`."""
+        """Write it; a no-op if nothing is open.
+
+        Raises `LeaseHeldError` and `NotFoundError`.
+        """
         state = tx.peek(self.session_id)
+        # Nothing is settled behind a living process.
         require_free(tx, state.id, self.holder)
         calls = tx.run(_CALLS, sid=state.id).fetchall()
         seqs = tx.column(_MESSAGES, sid=state.id)

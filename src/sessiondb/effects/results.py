@@ -71,7 +71,7 @@ def fill_call(
     *,
     again: bool = False,
 ) -> PartRow:
-    """Give a result that is a record of its own to its call, if it is the first on the path.
+    """Give a result that is a record of its own to its call, if it is its first one.
 
     Then the text is stored once, with the call, and the result's row has none. Any
     other result keeps its text, unless it is the same. *again* means that it is the
@@ -86,6 +86,7 @@ def fill_call(
         is_same = (call.text, call.text_blob) == (row.text, row.text_blob)
         return without_text if is_same else row
 
+    # The first result on the path: the call takes over its text and its outcome.
     tx.release(call.text_blob)
     status, outcome = "completed", None
     if row.outcome is not None or row.status == "error":

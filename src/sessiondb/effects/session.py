@@ -1,4 +1,4 @@
-"""Effects on the session row, and on what belongs to a session: todos, diffs, labels, prompts."""
+"""Effects on sessions: the row, todos, diffs, labels and prompts."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def free_slug(tx: Transaction, project_id: str, session_id: str) -> str:
 
 
 def check_chain(tx: Transaction, parent_id: str) -> None:
-    """Refuse a parent below more than `MAX_CHAIN` ancestors; raises `InvalidInputError`."""
+    """Raise `InvalidInputError` for a parent below more than `MAX_CHAIN` ancestors."""
     above, depth = parent_id, 1
     while (row := tx.one(_PARENT, sid=above)) and row[0]:
         (above,), depth = row, depth + 1
@@ -130,7 +130,7 @@ class CreateSession:
         return seq_of(tx, parent.id, self.parent_message)
 
     def _home(self, tx: Transaction, parent: SessionState | None) -> tuple[str, str]:
-        """Return the project and the directory, as it is stored; those of the parent if none."""
+        """Return the project and the stored directory, by default the parent's."""
         if self.place is not None:
             project_id = project_of(tx, self.place)
             return project_id, stored(self.place.directory, tx.root)
@@ -191,6 +191,7 @@ class SetColumns:
             values["metadata"] = _still_shared(tx, state.id, values["metadata"])
 
         tx.run(_setter(*values), sid=state.id, **values)
+        # The state is written when the unit ends, over what is set here.
         for name in values.keys() & {"provider_id", "model_id", "model_source"}:
             setattr(state, name, values[name])
 
@@ -199,7 +200,7 @@ class SetColumns:
 
 
 def _still_shared(tx: Transaction, session_id: str, metadata: str) -> str:
-    """Return new metadata with the secret that ends a share, which only `set_share` writes.
+    """Return new metadata with the secret of a share, which `set_share` alone writes.
 
     A caller that reads metadata, changes it and writes it back may include the secret.
     """
@@ -208,7 +209,8 @@ def _still_shared(tx: Transaction, session_id: str, metadata: str) -> str:
     if SHARE in given and (share is None or given[SHARE] != share):
         raise InvalidInputError(
             f"metadata: the key {SHARE} is reserved for the secret of a share",
-            hint="set_share(session, url, secret=…) sets it, set_share(session, None) removes it",
+            hint="set_share(session, url, secret=…) sets it, "
+            "set_share(session, None) removes it",
         )
 
     return metadata if share is None else json.dumps({**given, SHARE: share})
@@ -226,6 +228,7 @@ class SetTitle:
     def apply(self, tx: Transaction) -> None:
         """Write it; raises `NotFoundError`."""
         state = tx.session(self.session_id)
+        # A lower rank is no error: an agent may always suggest a title.
         if _TITLE_RANK[self.by] < _TITLE_RANK[state.title_source]:
             return
 
@@ -246,6 +249,7 @@ class SetDirectory:
         """Write it; raises `NotFoundError`."""
         state = tx.session(self.session_id)
         state.project_id = project_of(tx, self.place)
+        # Its slug may be taken in the other project.
         slug = free_slug(tx, state.project_id, state.id)
         where = stored(self.place.directory, tx.root)
         setter = _setter("directory", "project_id", "slug")
@@ -335,7 +339,7 @@ class SetLabel:
     name: str | None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a name moves to the message that got it last. Raises `NotFoundError`."""
+        """Write it; a name moves to the last message. Raises `NotFoundError`."""
         state = tx.session(self.session_id)
         put_label(tx, state.id, seq_of(tx, state.id, self.message), self.name)
 
@@ -365,7 +369,10 @@ class AddPrompt:
     time: int | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it, or recognise it by its id; raises `ConflictError`, `NotFoundError`."""
+        """Write it, or recognise it by its id.
+
+        Raises `ConflictError` and `NotFoundError`.
+        """
         for (text,) in tx.run(_PROMPT_IS, pid=self.id).fetchall():
             if text != self.text:
                 raise ConflictError(f"prompt {self.id} is there with another text")
@@ -395,7 +402,7 @@ class AddPrompt:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetShare:
-    """Note where a session is shared; the secret lives in metadata."""
+    """Record where a session is shared; the secret lives in metadata."""
 
     verb = "set_share"
     session_id: str

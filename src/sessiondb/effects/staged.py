@@ -19,25 +19,27 @@ class Staged:
         self._calls: dict[tuple[str, PartKey], str] = {}
 
     def live(self, session_id: str) -> str:
-        """Return the id unless this unit deletes the session; raises `ConflictError`."""
+        """Return the id; raises `ConflictError` if this unit deletes the session."""
         if session_id in self._deleted:
             raise ConflictError(f"this unit deletes session {session_id}")
         return session_id
 
     def create(self, session_id: str) -> None:
-        """Note a new session; raises `ConflictError` when the unit made it already."""
+        """Record a new session; raises `ConflictError` if the unit makes it twice."""
         if session_id in self._created:
             raise ConflictError(f"this unit creates session {session_id} twice")
         self._created.add(session_id)
 
     def delete(self, session_id: str) -> None:
-        """Note that a session goes."""
+        """Record that a session goes."""
+        # Twice is a conflict as well.
         self.live(session_id)
         self._deleted.add(session_id)
 
     def append(self, handle: MessageHandle, is_open: bool, own_id: bool) -> None:
-        """Note a message and whether it is open."""
+        """Record a message and whether it is open."""
         key = (self.live(handle.session_id), handle.id)
+        # Ids that were made here are new.
         if key in self._open and own_id:
             raise ConflictError(f"this unit writes message {handle.id} twice")
         self._open[key] = is_open
@@ -50,7 +52,7 @@ class Staged:
             )
 
     def finish(self, session_id: str, message: str | int) -> None:
-        """Note that a message is complete; twice in one unit is refused."""
+        """Record that a message is complete; twice in one unit is refused."""
         key = (self.live(session_id), message)
         if self._open.get(key) is False:
             raise InvalidInputError(f"message {message} is finished already")

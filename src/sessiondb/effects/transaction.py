@@ -50,8 +50,9 @@ from sessiondb.schema.tables import TOKENS
 E = TypeVar("E")
 #: The columns of a session row that a transaction moves.
 _KEPT = (
-    "leaf_seq", "last_seq", "revision", "change", "message_count", "cost", "cost_inherited",
-    *TOKENS, "time_updated", "time_detached", "provider_id", "model_id",
+    "leaf_seq", "last_seq", "revision", "change", "message_count", "cost",
+    "cost_inherited", *TOKENS, "time_updated", "time_detached", "provider_id",
+    "model_id",
 )  # fmt: skip
 #: A counter that another program set to the most there is stays there.
 _INT64 = (1 << 63) - 1
@@ -186,7 +187,10 @@ LARGE_BLOB = 8 << 20
 
 @dataclass(slots=True)
 class Transaction:
-    """The open transaction of a batch; `begin_unit` before each unit, `finish` before COMMIT."""
+    """The open transaction of a batch.
+
+    `begin_unit` comes before each unit, `finish` before COMMIT.
+    """
 
     connection: Connection
     root: str | None = None
@@ -243,7 +247,7 @@ class Transaction:
                 ENGINE.insert_large_blob(self.connection, *item)
 
     def release(self, *hashes: str | None) -> None:
-        """Record that blobs lost a holder; None, a value that is not a blob, is skipped.
+        """Record that blobs lost a holder; None is a value that was no blob.
 
         What no row holds when the batch ends is removed.
         """
@@ -282,13 +286,13 @@ class Transaction:
         return self.now if time is None else time
 
     def session(self, session_id: str) -> SessionState:
-        """Return the row of a session that is here, to be changed; raises `NotFoundError`."""
+        """Return the row of a session, to be changed; raises `NotFoundError`."""
         state = self.peek(session_id)
         state.touched = True
         return state
 
     def peek(self, session_id: str) -> SessionState:
-        """Return the row of a session that this effect may leave alone; raises `NotFoundError`."""
+        """Return the row of a session, perhaps unchanged; raises `NotFoundError`."""
         state = self.states.get(session_id)
         if state is None:
             row = self._load(session_id)
@@ -311,7 +315,7 @@ class Transaction:
         return self.one(_LOAD, sid=session_id, now=self.now)
 
     def used(self, state: SessionState, at: int | None = None) -> None:
-        """Record that a conversation continued here: last use, and detached from its source.
+        """Record that a conversation continued here, detached from its source.
 
         *at* is the time that the caller states (default: now). The last use never
         goes back, except from the creation of a session that was empty until then:
@@ -332,7 +336,7 @@ class Transaction:
             state.time_detached = self.now
 
     def take_change(self) -> int:
-        """Return the next place in the database's own order of changes, each for one session.
+        """Return the next place in the database's order of changes of sessions.
 
         A number of its own for each lets a reader stop after any of them.
         """
@@ -351,7 +355,7 @@ class Transaction:
         return self._next_rid - 1
 
     def forget_rids(self) -> None:
-        """Note that rows got row numbers that the engine chose."""
+        """Record that the engine chose row numbers."""
         self._next_rid = None
 
     def flush(self) -> None:
@@ -384,7 +388,7 @@ class Transaction:
         deleted: bool = False,
     ) -> None:
         """Record what to report after the commit."""
-        # A change of a session that was touched before replaces that one and comes last:
+        # A second change of a session replaces the first, and comes last:
         # the changes of a commit are in order of their numbers.
         before = self.changes.pop(session_id, None)
         since = first_new - 1 if first_new else last_seq
@@ -401,7 +405,7 @@ class Transaction:
         )
 
     def finish(self) -> None:
-        """Do the steps that are done once: the number of the last change, search, then blobs."""
+        """Do what is done once: the number of the last change, search, then blobs."""
         if self._change is not None and self._change != self._change_in_file:
             self.run(_SET_CHANGE, value=str(self._change))
 

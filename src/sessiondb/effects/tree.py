@@ -150,9 +150,11 @@ class Truncate:
             models.append(model)
             tx.release(data_blob)
 
+        # Parts and labels go by cascade, diffs have no foreign key to messages.
         tx.run(_DROP_DIFFS, **where)
         tx.run(_DROP, **where)
         ownership.subtract(tx, state, counted)
         ownership.recount(tx, ownership.assign_owner(tx, lost))
+        # Only the loss of an answer can change the model.
         if any(models):
             ownership.derive_model(tx, sid)

@@ -106,9 +106,10 @@ class Unit(Queue):
         exists with the same parent is returned.
         """
         effect = self._create(
-            id=id, title=title, directory=directory, parent=parent, relation=relation,
-            parent_message=parent_message, call_id=call_id, agent=agent, provider=provider,
-            model=model, version=version, metadata=metadata, time=time,
+            id=id, title=title, directory=directory, parent=parent,
+            relation=relation, parent_message=parent_message, call_id=call_id,
+            agent=agent, provider=provider, model=model, version=version,
+            metadata=metadata, time=time,
         )  # fmt: skip
         self.add(effect)
         return SessionHandle(effect.id)
@@ -195,6 +196,7 @@ class Unit(Queue):
         for name, revision in (revisions or {}).items():
             ids.valid_id(name, "revisions (an id)")
             bounds.integer(revision, "revisions", least=0)
+        # Whether others would go, too, is a question for the transaction.
         self._staged.delete(session_key(session))
         self.add(delete_effect.Delete(session_key(session), keep_forks, revisions))
 
@@ -230,7 +232,7 @@ class Unit(Queue):
     def set_share(
         self, session: SessionRef, url: str | None, *, secret: str | None = None
     ) -> None:
-        """Record where a session is shared and the secret that ends it; None ends it."""
+        """Record where a session is shared, and the secret for that; None ends it."""
         address, key = encode.string(url, "url"), encode.string(secret, "secret")
         self.add(session_effects.SetShare(self._live(session), address, key))
 
@@ -331,13 +333,13 @@ class Unit(Queue):
     def note_used(
         self, session: SessionRef, terminal: str, directory: str | None = None
     ) -> None:
-        """Record what a terminal used last, for ``@``, in *directory* (default: here)."""
+        """Record what a terminal used last in *directory* (here), for ``@``."""
         name = ids.valid_id(terminal, "a terminal")
         where = self._find_place(directory).directory
         self.add(UseTerminal(self._live(session), name, where))
 
     def relink(self, old: str, new: str) -> Relink:
-        """Record that a folder moved; ``.moved`` counts its sessions after the commit."""
+        """Record that a folder moved; ``.moved`` counts sessions after the commit."""
         effect = Relink(self._find_place(old).directory, self._locate(new))
         self.add(effect)
         return effect

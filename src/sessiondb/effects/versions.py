@@ -1,4 +1,4 @@
-"""The fields of a session as rows have them, and their merge base: see `model.versions`."""
+"""The fields of a session in rows, and their merge base: see `model.versions`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from sessiondb.schema import blob, file_diff, label, merge_base, message, sessio
 from sessiondb.schema.rows import MERGE_BASE
 
 _COLUMNS = (
-    "title", "title_source", "metadata", "revert", "permission", "summary_diffs", "share_url",
-    "time_compacting", "time_archived", *versions.ABOUT_FIELDS, *versions.SUMMARY_FIELDS[:3],
-    "data",
+    "title", "title_source", "metadata", "time_archived", *versions.PLAIN,
+    *versions.ABOUT_FIELDS, *versions.SUMMARY_FIELDS, "data",
 )  # fmt: skip
 _JSON = ("metadata", "revert", "permission", "summary_diffs")
 _ROW = Statement(
@@ -50,8 +49,8 @@ _LABELS = Statement(
 _TODOS = Statement(
     lambda: (
         select(
-            todo.c.content, todo.c.status, todo.c.priority, todo.c.id, todo.c.time_created,
-            todo.c.time_updated,
+            todo.c.content, todo.c.status, todo.c.priority, todo.c.id,
+            todo.c.time_created, todo.c.time_updated,
         )
         .where(todo.c.session_id == p("sid"))
         .order_by(todo.c.position)
@@ -164,7 +163,7 @@ def agree(tx: Transaction, session_id: str, found: Mapping[str, Version]) -> Non
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoteVersions:
-    """Make the present versions of a session its merge base: a log holds them from now on."""
+    """Make the versions of now the merge base of a session: a log holds them."""
 
     verb = "sync"
     session_id: str

@@ -64,7 +64,7 @@ def seconds(value: Any, what: str, *, zero: bool = True) -> float:
 
 
 def time_ms(value: Any, what: str = "time") -> int | None:
-    """Return Unix milliseconds; a `datetime` with a time zone is converted, None is unknown.
+    """Return Unix ms; a `datetime` with a time zone is converted, None is unknown.
 
     Raises `InvalidInputError` outside of 1973-03-03 to 2100-01-01.
     """
@@ -81,7 +81,8 @@ def time_ms(value: Any, what: str = "time") -> int | None:
 
     if type(value) is not int:
         raise InvalidInputError(
-            f"{what} must be Unix milliseconds or a datetime, not {type(value).__name__}"
+            f"{what} must be Unix milliseconds or a datetime, "
+            f"not {type(value).__name__}"
         )
     if not TIME_LEAST <= value <= TIME_MOST:
         raise InvalidInputError(
@@ -114,7 +115,7 @@ def usd(value: Any, what: str = "cost") -> float | None:
 
 
 def tokens(value: Any, what: str = "a token count") -> int | None:
-    """Return a token count; None is unknown. Raises `InvalidInputError` outside its bounds."""
+    """Return a token count; None is unknown. Raises `InvalidInputError`."""
     return integer(value, what, least=0, most=TOKENS_MOST)
 
 

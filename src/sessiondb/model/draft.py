@@ -27,7 +27,7 @@ NO_INPUT: Any = type("NoInput", (), {"__repr__": lambda _: "NO_INPUT"})()
 
 @dataclass(frozen=True, slots=True)
 class PartDraft:
-    """A part to be written; ``id`` None lets the database mint one. Times in Unix ms."""
+    """A part to be written; without ``id`` it gets one. Times in Unix ms."""
 
     type: str
     text: str | None = None
@@ -47,7 +47,7 @@ class PartDraft:
 
 @dataclass(frozen=True, slots=True)
 class MessageDraft:
-    """A message to be written; what is None is filled in or stays unknown. Times in Unix ms."""
+    """A message to be written; None is filled in or unknown. Times in Unix ms."""
 
     role: str
     parts: tuple[PartDraft, ...] = ()

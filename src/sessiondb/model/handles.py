@@ -1,4 +1,4 @@
-"""Handles: what a write returns before anybody has read anything.
+"""Handles: what a write returns before anything is read.
 
 ``id`` is known at once, ``seq`` after the commit. A handle or a record means exactly
 what it was made for, in every verb and every read. Effects take these or full ids,
@@ -55,7 +55,7 @@ class MessageHandle:
 
 @dataclass(slots=True)
 class PartHandle:
-    """A part that was or will be written; ``id``, unique in its session, is known at once.
+    """A part that was or will be written; ``id``, unique in its session, is known now.
 
     Row numbers are never handed out: a stored part is (session id, seq, idx).
     """
@@ -69,7 +69,7 @@ class PartHandle:
 
 
 class _Leaf:
-    """The value of ``after=LEAF``: continue from the leaf, whatever it is at the commit."""
+    """The value of ``after=LEAF``: the leaf, whatever it is at the commit."""
 
     def __repr__(self) -> str:
         return "LEAF"
@@ -108,7 +108,7 @@ def message_key(message: MessageRef, what: str = "message") -> str | int:
 
 
 class PartKey(NamedTuple):
-    """The address of a tool call: its id alone, or a string that may be its ``call_id``."""
+    """The address of a tool call: its id, or a string that may be its ``call_id``."""
 
     name: str
     exact: bool

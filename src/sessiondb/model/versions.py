@@ -1,4 +1,4 @@
-"""Fields of a session that two databases may both change, and which value of each holds.
+"""Fields of a session that two databases may change, and which value of each wins.
 
 Every field has a version: the revision of the session at which it got its value,
 a time, and a digest of the value. Of two values the one with the greater version
@@ -77,7 +77,7 @@ def order(name: str, value: Any, version: Version) -> tuple[Any, ...]:
 
 
 def about_of(columns: Mapping[str, Any]) -> list[Any]:
-    """Return the value of `ABOUT`: a model that is derived from the messages is not part of it."""
+    """Return the value of `ABOUT`; a model derived from messages is not part of it."""
     found = {name: columns.get(name) for name in ABOUT_FIELDS}
     if found["model_source"] in (None, "derived"):
         found |= dict.fromkeys(("provider_id", "model_id", "model_source"))
@@ -96,7 +96,7 @@ def values_of(
     data: Mapping[str, Any],
     **plain: Any,
 ) -> dict[str, Any]:
-    """Return the fields that have a value; *plain* are `PLAIN`, ``archived`` and ``leaf``."""
+    """Return the fields with a value; *plain*: `PLAIN`, ``archived`` and ``leaf``."""
     found = {name: value for name, value in plain.items() if value is not None}
     if title != ("", "derived"):
         found[TITLE] = list(title)

@@ -19,7 +19,7 @@ from sessiondb.schema.tables import TOKENS, USAGE
 
 
 def columns(table: Table, *, without: Sequence[str] = ("rid",)) -> tuple[str, ...]:
-    """Return the names of a table's columns in their order, without those of *without*."""
+    """Return the names of a table's columns in their order, except *without*."""
     return tuple(column.name for column in table.c if column.name not in without)
 
 
@@ -110,7 +110,7 @@ class PartRow(NamedTuple):
         time_created: int,
         time_updated: int,
     ) -> tuple[Any, ...]:
-        """Return the values of `PART` for a part at a place; it is not in search yet."""
+        """Return the values of `PART` at a place; the part is not indexed yet."""
         place = (rid, session_id, seq, idx, inherited, 0, time_created, time_updated)
         return _part_values((*place, *self))
 
@@ -158,7 +158,7 @@ class MessageRow(NamedTuple):
 def _arranged(
     given: Sequence[str], wanted: Sequence[str]
 ) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """Return the function that picks *wanted* out of a row of *given*, the first of a name.
+    """Return the function that picks *wanted* out of *given*, the first of a name.
 
     It runs in C: `_replace` would cost an append 2 µs more for each row.
     """
@@ -167,11 +167,12 @@ def _arranged(
 
 # The columns of a place come first: they win over those that a caller stated.
 _PART_PLACE = (
-    "rid", "session_id", "seq", "idx", "inherited", "indexed", "time_created", "time_updated",
+    "rid", "session_id", "seq", "idx", "inherited", "indexed", "time_created",
+    "time_updated",
 )  # fmt: skip
 _MESSAGE_PLACE = (
-    "session_id", "seq", "parent_seq", "turn_id", "usage_key", "inherited", "time_created",
-    "time_completed",
+    "session_id", "seq", "parent_seq", "turn_id", "usage_key", "inherited",
+    "time_created", "time_completed",
 )  # fmt: skip
 _part_content = _arranged(PART, PartRow._fields)
 _part_values = _arranged((*_PART_PLACE, *PartRow._fields), PART)

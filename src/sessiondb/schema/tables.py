@@ -43,8 +43,9 @@ LISTED = (
     "time_deleted IS NULL AND time_importing IS NULL AND time_archived IS NULL "
     "AND message_count > 0 AND relation IS NOT 'subagent'"
 )
-#: Which leases have a living holder at ``:now``. One renews its own every third of ttl, so a lease
-#: never expires later than in ttl, unless the clock was set back; twice that bears a small step.
+#: Which leases have a living holder at ``:now``. A holder renews its lease every third
+#: of ttl, so it never expires later than in ttl, unless the clock was set back; twice
+#: that bears a small step.
 LIVING_LEASE = "time_expires > :now AND time_expires - :now <= 2 * ttl"
 
 #: True for a message that an import put behind its child.
@@ -310,7 +311,7 @@ part = _table(
 )
 Index("ix_part_call_id", part.c.session_id, part.c.call_id,
       sqlite_where=text("call_id IS NOT NULL"))  # fmt: skip
-#: Results that are not stored with their call. They are few, so a query for them costs nothing.
+#: Results that are not stored with their call: few, so a query for them costs nothing.
 _OWN_RESULT = "type = 'tool-result' AND (text IS NOT NULL OR text_blob IS NOT NULL)"
 Index(
     "ix_part_result", part.c.session_id, part.c.call_id, sqlite_where=text(_OWN_RESULT)

@@ -1,1 +1,1 @@
-"""Streams: an answer that is written while it arrives, and the lease that protects it."""
+"""Streams: answers that are written while they arrive, each under a lease."""

@@ -21,7 +21,7 @@ class Owner(Protocol):
     """What a part needs of its stream."""
 
     def check(self) -> None:
-        """Raise the error of the last failed write, once, and refuse a finished stream."""
+        """Raise the error of the last failed write, once; refuse a finished stream."""
 
     def grown(self, size: int) -> None:
         """Record that there is something to write."""
@@ -174,7 +174,7 @@ class StreamCall(StreamPart):
         queue()
 
     def noted(self, *, partial: bool) -> list[Effect]:
-        """Return the effect that writes the arguments of a call that has not started."""
+        """Return the effect that writes the arguments of a call before it starts."""
         if self.started or self.settled:
             return []
 

@@ -111,7 +111,7 @@ class Stream:
     # -- what its parts use --------------------------------------------------
 
     def check(self) -> None:
-        """Raise the error of the last failed write, once, and refuse a finished stream."""
+        """Raise the error of the last failed write, once; refuse a finished stream."""
         if self._closed:
             raise InvalidInputError("the stream is finished")
         error = self.take_error()
@@ -161,7 +161,7 @@ class Stream:
         def end(_: BaseException | None) -> None:
             try:
                 effects = self._closing(failure, drop)
-            except Exception as error:  # noqa: BLE001  whoever waits must not wait for ever
+            except Exception as error:  # noqa: BLE001  the caller waits for it
                 done(error)
             else:
                 self._commit(effects, done)
@@ -275,7 +275,7 @@ class Stream:
         unit.add(*self._renew, *effects)
         try:
             self._send(unit, lambda job: done(job.error))
-        except Exception as error:  # noqa: BLE001  the store is closed: whoever waits gets the error
+        except Exception as error:  # noqa: BLE001  the store is closed
             done(error)
 
     def _staged(self) -> _Write:

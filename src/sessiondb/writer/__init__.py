@@ -1,1 +1,1 @@
-"""How units reach the file: the writer, its queue, its thread, and the callbacks after commit."""
+"""The way of units to the file: the writer, its thread, and callbacks after commits."""

@@ -17,6 +17,7 @@ def apply_all(tx: Transaction, jobs: list[Job]) -> bool:
     """Apply units in turn; False after the first failure, which its job notes."""
     for job in jobs:
         if not apply_unit(tx, job):
+            # Nothing of this attempt may be given out.
             tx.after_commit.clear()
             tx.changes.clear()
             return False
@@ -24,7 +25,7 @@ def apply_all(tx: Transaction, jobs: list[Job]) -> bool:
 
 
 def apply_guarded(tx: Transaction, jobs: list[Job]) -> bool:
-    """Apply each unit in a savepoint, which takes an eighth longer; False if all fail."""
+    """Apply each unit in a savepoint, an eighth slower; False if all fail."""
     any_good = False
     for job in jobs:
         tx.connection.execute("SAVEPOINT unit")
@@ -47,7 +48,8 @@ def apply_unit(tx: Transaction, job: Job) -> bool:
     job.unit.tried, job.error = True, None
     position, verb = 0, "unit"
     try:
-        for position, effect in enumerate(job.unit.effects):  # noqa: B007  named by errors
+        # The position is named by errors.
+        for position, effect in enumerate(job.unit.effects):  # noqa: B007
             verb = effect.verb
             tx.redirected(effect).apply(tx)
         tx.flush()
@@ -56,6 +58,7 @@ def apply_unit(tx: Transaction, job: Job) -> bool:
         own.__cause__ = None if own is error else error
         if isinstance(own, SessionDBError) and own.effect is None:
             own.effect, own.position = verb, position
+        # The engine has rolled back everything: no neighbour can be saved.
         if not tx.connection.in_transaction:
             raise own from own.__cause__
         job.unit.tried, job.error = tried, own

@@ -47,7 +47,7 @@ def _report() -> None:
 
 
 class LoopNotifier:
-    """Runs callbacks of an asynchronous store on its caller's loop; awaits what is awaitable."""
+    """Runs callbacks of an asynchronous store on its loop, and awaits awaitables."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -79,11 +79,12 @@ class WriterConnection:
             connection.close()
 
     def check_in_place(self) -> None:
-        """Raise `DatabaseReplacedError` if another file, or none, is at the path now."""
+        """Raise `DatabaseReplacedError` if the file at the path is another one."""
         if not self._is_in_place():
             raise DatabaseReplacedError(
                 f"{self.path} was replaced or removed since it was opened",
-                hint="close the store and open it again; what is at the path now was not written",
+                hint="close the store and open it again; "
+                "what is at the path now was not written",
             )
 
     def checkpoint_if_large(self) -> None:
@@ -92,7 +93,7 @@ class WriterConnection:
             self.checkpoint()
 
     def checkpoint(self) -> None:
-        """Move the log into the database; a no-op if it is closed, or others are reading."""
+        """Move the log into the database; a no-op if it is closed or in use."""
         connection = self.inner
         if connection is None:
             return

@@ -42,13 +42,13 @@ class Inbox:
             self._called = True
             loop.call_soon_threadsafe(self._empty)
         except BaseException as error:
-            # Also after an interrupt: a flag left set would keep everyone from waking it.
+            # Also after an interrupt: a flag left set would keep all from waking it.
             self._called = False
             if not isinstance(error, RuntimeError):
                 raise
 
     def _empty(self) -> None:
-        # First: what is put in from now on either is seen below or wakes the loop again.
+        # First: what is put in from now on is seen below, or wakes the loop again.
         self._called = False
         try:
             while self._outcomes:
@@ -85,7 +85,8 @@ _inboxes: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Inbox] = (
 def inbox(loop: asyncio.AbstractEventLoop) -> Inbox:
     """Return the inbox of a loop; from any thread.
 
-    Without a lock, which a child of fork(2) could inherit locked: `setdefault` is one step.
+    Without a lock, which a child of fork(2) could inherit locked: `setdefault` is one
+    step.
     """
     return _inboxes.get(loop) or _inboxes.setdefault(loop, Inbox(loop))
 

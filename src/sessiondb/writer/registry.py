@@ -1,4 +1,4 @@
-"""The writers of this process: one for each file, shared by all stores that have it open.
+"""The writers of this process: one for each file, shared by all its stores.
 
 Files are distinguished by device and inode, so two names of one file have one writer.
 Before a fork(2) the writers pause: a child must not inherit an open transaction.
@@ -42,7 +42,7 @@ def acquire(path: Path, user: object) -> Writer:
 
 
 def check_free(path: Path) -> None:
-    """Refuse to open a file beside one that this process has open and that was at *path* before.
+    """Refuse to open a file that replaced one that is still open in this process.
 
     Both would use one ``-wal`` and one ``-shm``. Raises `DatabaseReplacedError`.
     """

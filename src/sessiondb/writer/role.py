@@ -172,7 +172,7 @@ class Writer:
         return batch
 
     def _is_over(self, job: Job) -> bool:
-        """Return whether a job is not to be begun; notes the error of one that failed."""
+        """Return whether a job is over before it begins, and record its error."""
         if not job.pending:
             return True
 
@@ -189,7 +189,7 @@ class Writer:
     # -- one transaction -----------------------------------------------------
 
     def _commit(self, batch: Batch) -> None:
-        """Commit a batch, or note the errors; several units that fail are tried alone."""
+        """Commit a batch, or record the errors; units that fail are tried alone."""
         try:
             self._transact(batch)
         except Exception as error:
@@ -225,14 +225,14 @@ class Writer:
             batch.after = tx.after_commit
             batch.changes = list(tx.changes.values())
 
-        # Executed and recorded by one call into C: no interrupt falls in between, so the
-        # record says for certain whether COMMIT happened. `in_transaction` does not: it
-        # is False as well after a COMMIT that failed.
+        # Executed and recorded by one call into C: no interrupt falls in between, so
+        # the record is certain about whether COMMIT happened. `in_transaction` is not:
+        # it is False as well after a COMMIT that failed.
         end = "COMMIT" if good else "ROLLBACK"
         batch.ended.extend(map(connection.execute, (end,)))
 
     def _end_batch(self) -> None:
-        """Finish the batch that was taken; safe to repeat on whatever line it was left."""
+        """Finish the batch that was taken; safe to repeat, wherever it was left."""
         batch = self._batch
         if batch is None:
             return

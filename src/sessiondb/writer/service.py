@@ -23,7 +23,7 @@ class Service(Worker):
     """Runs a writer's queue, and functions at a time, on one daemon thread."""
 
     def __init__(self, writer: Writer, on_idle: Callable[[], None]) -> None:
-        """*on_idle* is called on the thread now and then, soon after the last commit."""
+        """*on_idle* is called on the thread at times, and soon after a last commit."""
         super().__init__("sessiondb-writer")
         self._writer, self._on_idle = writer, on_idle
         # Owned by the consumer.
@@ -60,7 +60,7 @@ class Service(Worker):
 
     def touch(self) -> None:
         """Have the WAL checkpointed once the commits are over."""
-        # Only the consumer changes the flag, so an interrupt here cannot leave it wrong.
+        # The consumer alone changes the flag: an interrupt here cannot leave it wrong.
         if not (self._watching and self.running):
             self.post(self._watch)
 
@@ -95,7 +95,7 @@ class Service(Worker):
             self.call_later(IDLE_SECONDS, self._look)
 
     def _look(self) -> None:
-        """Checkpoint if nothing was written since the last look, else look again later."""
+        """Checkpoint if nothing was written since the last look, else look later."""
         self._on_idle()
         seen, self._seen = self._seen, self._writer.serial
         if seen != self._seen:

@@ -71,7 +71,7 @@ class Worker:
         self.post(partial(self._schedule, due, function))
 
     def start(self) -> bool:
-        """Start the thread unless it runs; False if the system refuses, or once stopped."""
+        """Start the thread unless it runs; False once stopped, or if refused."""
         if self._consuming.locked():
             return True
 
@@ -93,7 +93,7 @@ class Worker:
         return True
 
     def stop(self, *, wait: bool = True) -> None:
-        """End the thread after what was posted; what is posted later runs in its caller."""
+        """End the thread after what was posted; later posts run in their callers."""
         self._stopped = True
         self._inbox.put(_stop)
         thread = self._thread
@@ -120,7 +120,7 @@ class Worker:
         self._consume_here()
 
     def _next_steps(self) -> bool:
-        """Consume until `stop`; True if something ended it early, and it must continue."""
+        """Consume until `stop`; True if an error ended it early, to be called again."""
         try:
             while (function := self._next()) is not _stop:
                 self._guard(function)
