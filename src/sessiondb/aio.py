@@ -161,7 +161,7 @@ class AsyncStore(Facade, methods=_METHODS):
         else:
             worktrees.complete(unit)
         self._core.service.queue(job)
-        # Once everybody who runs in this turn of the loop has queued, for one commit of all.
+        # Once all tasks of this turn of the loop have queued: one commit for all.
         loop.call_soon(self._core.service.begin)
         await future
         self._core.committed(unit)

@@ -10,5 +10,5 @@ import time
 
 
 def now_ms() -> int:
-    """Return the current Unix time in whole milliseconds."""
+    """Return the current Unix time in milliseconds."""
     return time.time_ns() // 1_000_000

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgpack
@@ -48,7 +48,7 @@ def pack(value: Any) -> bytes:
 
 def pack_data(data: Mapping[str, Any]) -> bytes | None:
     """Encode a ``data`` mapping; an empty one is None. Raises `CodecError`."""
-    if type(data) is not dict and data is not None and not isinstance(data, Mapping):
+    if type(data) is not dict and not isinstance(data, Mapping | None):
         raise CodecError(f"data must be a mapping, not {abridged(data)}")
     if not data:
         return None
@@ -58,6 +58,7 @@ def pack_data(data: Mapping[str, Any]) -> bytes | None:
 
 
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+_HALF = re.compile("[\ud800-\udfff]")
 _SCALARS = frozenset({str, int, float, bool, type(None), bytes})
 
 
@@ -66,16 +67,19 @@ def _check_keys(value: Any, what: str = "data", level: int = 0) -> None:
         raise CodecError(f"{what} is nested deeper than {MAX_DEPTH}")
     if isinstance(value, msgpack.ExtType | msgpack.Timestamp):
         raise CodecError(f"{what} cannot hold {abridged(value)}")
+
+    items: Iterable[Any] = ()
     if isinstance(value, dict):
-        for key, item in value.items():
+        items = value.values()
+        for key in value:
             if type(key) is not str:
                 raise CodecError(f"keys of {what} must be strings, not {abridged(key)}")
-            if type(item) not in _SCALARS:
-                _check_keys(item, what, level + 1)
     elif isinstance(value, list | tuple):
-        for item in value:
-            if type(item) not in _SCALARS:
-                _check_keys(item, what, level + 1)
+        items = value
+    for item in items:
+        # Most values are scalars: no call for those.
+        if type(item) not in _SCALARS:
+            _check_keys(item, what, level + 1)
 
 
 def split_content(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes | None]:
@@ -102,8 +106,8 @@ def join_content(data: Mapping[str, Any], content: bytes) -> dict[str, Any]:
     if found is None:
         raise CodecError("stored data has no place for its content")
     key, holder = found
-    whole = {**holder, CONTENT: content}
-    return whole if key is None else {**data, key: whole}
+    filled = {**holder, CONTENT: content}
+    return filled if key is None else {**data, key: filled}
 
 
 def _content_at(data: Mapping[str, Any]) -> tuple[str | None, Mapping[str, Any]] | None:
@@ -146,17 +150,13 @@ def _no_extension(code: int, _: bytes) -> Any:
 def depth(value: Any) -> int:
     """Return how deep lists and maps nest; a scalar is 0. Does not recurse."""
     deepest, stack = 0, [(value, 1)]
-    while stack:
+    while stack and deepest <= MAX_DEPTH:
         item, level = stack.pop()
         if isinstance(item, Mapping):
-            stack.extend((v, level + 1) for v in item.values())
-        elif isinstance(item, list | tuple):
-            stack.extend((v, level + 1) for v in item)
-        else:
-            continue
-        deepest = max(deepest, level)
-        if deepest > MAX_DEPTH:
-            break
+            item = list(item.values())
+        if isinstance(item, list | tuple):
+            deepest = max(deepest, level)
+            stack += [(below, level + 1) for below in item]
     return deepest
 
 
@@ -167,16 +167,11 @@ def json_text(value: Any, what: str = "value") -> str:
     """
     try:
         text = _readable_json.encode(value)
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            if _PAIR.search(text):
-                raise CodecError(
-                    f"{what}: JSON would join two lone surrogates into one character"
-                ) from None
-            text = _ascii_json.encode(value)
+        if not (text.isascii() or _is_unicode(text)):
+            text = _escaped(value, text, what)
     except (TypeError, ValueError, RecursionError) as error:
         raise CodecError(f"{what} is not a JSON value: {error}") from error
+
     if text.count("{") + text.count("[") > MAX_DEPTH and depth(value) > MAX_DEPTH:
         raise CodecError(f"{what} is nested deeper than {MAX_DEPTH}")
     if type(value) not in _SCALARS:
@@ -185,17 +180,32 @@ def json_text(value: Any, what: str = "value") -> str:
     return text
 
 
+def _escaped(value: Any, text: str, what: str) -> str:
+    """Return JSON with lone surrogates as escapes; raises `CodecError` for two in a row."""
+    if _PAIR.search(text):
+        raise CodecError(
+            f"{what}: JSON would join two lone surrogates into one character"
+        )
+    return _ascii_json.encode(value)
+
+
+def _is_unicode(text: str) -> bool:
+    """Return whether *text* can be encoded: it has no lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def readable(text: str) -> tuple[str, bool]:
     """Return *text* as people and SQLite can read it, and whether that changed anything.
 
     NUL becomes U+2400 (C functions stop at NUL), a lone surrogate U+FFFD.
     """
     shown = text.replace("\0", "\u2400") if "\0" in text else text
-    if not shown.isascii():
-        try:
-            shown.encode()
-        except UnicodeEncodeError:
-            shown = "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in shown)
+    if not (shown.isascii() or _is_unicode(shown)):
+        shown = _HALF.sub("\ufffd", shown)
     return shown, shown is not text
 
 

@@ -32,7 +32,7 @@ _RANDOM_BITS = 80
 # Steps between ids of one millisecond are random, so that two processes that
 # start from the same floor do not mint the same id.
 _STEP_BITS = 40
-#: The form of a session id of ours. OpenCode's have our prefix and length, and lower case.
+#: The form of our session ids. OpenCode's have the same prefix and length, and lower case.
 _NATIVE = re.compile(r"ses_[0-7][0-9A-HJKMNP-TV-Z]{25}")
 #: The highest session id of 2200-01-01 or later: no clock that works says so.
 FAR_FUTURE = "ses_7SCRB6WNZZZZZZZZZZZZZZZZZZ"

@@ -59,7 +59,7 @@ class Readers:
     """Readers that wait for work, lent to one read at a time.
 
     Callers may be on different loops, and a loop may end in the middle: a reader is
-    given back by its own thread, and whoever waits for one is woken to try again.
+    given back by its own thread, and callers who wait for one are woken to try again.
     """
 
     def __init__(self, core: Core) -> None:
@@ -120,7 +120,7 @@ class Readers:
         self._forget(0 if kept else 1)
 
     def _forget(self, count: int) -> None:
-        """Note that readers are gone, and let everybody who waits for one look again."""
+        """Note that readers are gone, and let the callers who wait for one look again."""
         with self._lock:
             self._count -= count
             waiting, self._waiting = self._waiting, []
@@ -130,7 +130,7 @@ class Readers:
     def stop(self) -> None:
         """End the threads of all idle readers, without a loop; of a closed store, of all.
 
-        Whoever closes a store may copy or replace its file next: what a cancelled
+        Once a store is closed, its file may be copied or replaced: what a cancelled
         caller left running has its connection closed by then.
         """
         with self._lock:

@@ -84,4 +84,4 @@ def _serve(
     try:
         last()
     except Exception:
-        _log.exception("a thread of sessiondb met an error at its end")
+        _log.exception("a thread of sessiondb failed at its end")

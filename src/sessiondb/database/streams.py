@@ -117,7 +117,7 @@ class AsyncStream:
     async def end(self, failure: BaseException | None, lease: Lease) -> None:
         """Write the end of the stream; a second failure never hides the first.
 
-        It is written even if whoever waits for it here is cancelled.
+        It is written even if the caller who waits for it here is cancelled.
         """
         error = await self._wait(
             lambda wake: self.inner.close(failure, lease.drop, wake)

@@ -2,8 +2,8 @@
 
 Every field has a version: the revision of the session at which it got its value,
 a time, and a digest of the value. Of two values the one with the greater version
-holds. That order is total and depends on nothing else, so whoever merges the
-same states, in whatever order and however often, ends with the same values.
+holds. That order is total and depends on nothing else, so databases that merge the
+same states, in whatever order and however often, end with the same values.
 
 A database does not record each change. It keeps the versions that it last
 agreed on with a log (its merge base); a field whose value has another digest

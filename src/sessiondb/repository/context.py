@@ -42,8 +42,8 @@ class _Gathered:
     def keep_from(self, message: Message, kept: Any) -> None:
         """Drop the messages before the one with the id *kept*; None drops all.
 
-        *message* is the compaction that asks for it. What it keeps may begin with an
-        event, which is not a message but has its place.
+        *message* is the compaction that states it. The part that it keeps may begin with
+        an event, which is not a message but has its place.
         """
         first = self.places.get(kept) if isinstance(kept, str) else None
         if first is None and kept:

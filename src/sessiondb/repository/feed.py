@@ -1,7 +1,7 @@
 """The feed: what happened to sessions, in the database's own order of changes.
 
 Each change has a number of its own. That of a session that exists is in its row,
-which only keeps the last one: whoever reads the row sees all of them. A deletion
+which only keeps the last one: a reader of the row sees all of them. A deletion
 stays a row of ``deletion`` for good, also after the session's rows were removed or
 it was imported again, so that a consumer gets each of them, whenever it continues.
 """

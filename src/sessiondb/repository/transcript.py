@@ -2,7 +2,7 @@
 
 The path root → leaf is found by walking parent links from the leaf down. In a
 session that only grew, every parent has a smaller seq, so a scan downwards from
-the leaf meets the path in order and the tail costs the same in a session of any
+the leaf finds the path in order and the tail costs the same in a session of any
 length; if an import put a message between others, all of the map is read.
 """
 
