@@ -97,6 +97,8 @@ class Page:
         """One session; the headings of a nested one are two levels lower."""
         level = min(transcript.depth * 2 + 1, 5)
         turns = self._turns(transcript, level + 1)
+
+        # The head counts what the turns contain: it is made after them.
         yield f'<article id="{transcript.anchor}">\n'
         yield from spooled(turns, lambda: _head(transcript.head(), level))
 
@@ -122,6 +124,7 @@ class Page:
         yield f'<div class="entry {entry.role}" id="{escaped(entry.anchor)}">\n'
         if entry.role not in _UNNAMED:
             yield _again(entry) if entry.continues else _by(entry, level)
+
         yield from self._blocks(entry.blocks)
         yield "</div>\n"
 
@@ -133,6 +136,7 @@ class Page:
         line = _line(fold)
         kind = _CLASSES.get(fold.kind, fold.kind)
         names = escaped(f"fold {kind} {fold.tone}".rstrip())
+
         if not fold.blocks:
             yield f'<div class="{names}"><div class="line">{line}</div></div>\n'
             return
@@ -148,6 +152,7 @@ class Page:
         yield '<details class="fold nested"><summary class="line">'
         yield "<strong>Subagent</strong>"
         yield f'<span class="subject">{name}</span></summary>\n'
+
         yield '<div class="inner">\n'
         yield from self.article(nested.transcript)
         yield "</div>\n</details>\n"
@@ -160,6 +165,7 @@ def _line(fold: Fold) -> str:
     subject = escaped(fold.subject)
     if subject:
         subject = f'<span class="subject">{subject}</span>'
+
     facts = [f'<span class="fact">{escaped(fact)}</span>' for fact in fold.facts]
     return "".join([mark, label, subject, *facts])
 
@@ -167,6 +173,7 @@ def _line(fold: Fold) -> str:
 def _head(head: Head, level: int) -> str:
     facts = "".join(_fact(name, value) for name, value in head.facts)
     title = f'<h{level} dir="auto">{escaped(head.title)}</h{level}>'
+
     header = f"<header>\n{title}\n<dl>\n{facts}</dl>\n</header>\n"
     return header + _table(head.prompts) if head.prompts else header
 
@@ -224,6 +231,7 @@ def _code(block: Code) -> Iterator[str]:
     if block.label:
         yield f'<p class="label">{escaped(block.label)}</p>\n'
     yield code_block(block.text, block.language) + "\n"
+
     if block.left_out:
         yield f'<p class="cut">… {escaped(block.left_out)} left out</p>\n'
 
@@ -240,6 +248,7 @@ def _picture(picture: Picture) -> Iterator[str]:
     name = escaped(picture.name)
     if picture.data is None:
         facts = escaped(picture.facts)
+        # One that could run something, or too large: its name and size are all.
         yield f'<p class="note">Image {name} ({facts}) is not in this page.</p>\n'
         return
 

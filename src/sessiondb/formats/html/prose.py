@@ -90,6 +90,8 @@ def prose(text: str) -> str:
     inner = None
     if len(text) <= LONGEST:
         inner = _rendered(visible(text))
+
+    # Nothing is lost: a text that cannot be rendered is shown as it is.
     if inner is None:
         inner = f'<pre class="wrap">{escaped(text)}</pre>'
     return f'<div class="said" dir="auto">{inner}</div>\n'
@@ -98,6 +100,7 @@ def prose(text: str) -> str:
 def _rendered(text: str) -> str | None:
     """Return Markdown as HTML; None of one that is nested too deep."""
     tokens = _MARKDOWN.parse(text)
+
     # What is nested deeper is left out by the parser silently.
     if max((token.level for token in tokens), default=0) > _DEEPEST - 4:
         return None

@@ -87,6 +87,7 @@ class _Markdown:
     def article(self, transcript: Transcript) -> Iterator[str]:
         """One session; the headings of a nested one are two levels lower."""
         level = min(transcript.depth * 2 + 1, 5)
+
         pieces = (
             piece
             for entry in transcript.entries()
@@ -103,6 +104,7 @@ class _Markdown:
         elif entry.role not in _UNNAMED and (entry.facts or not entry.continues):
             facts = [entry.model, *entry.facts, moment(entry.time, "%H:%M:%S")]
             yield f"**{inline(entry.who)}** · {_joined(*facts)}\n\n"
+
         yield from self._blocks(entry.blocks)
 
     def _blocks(self, blocks: Iterable[Block]) -> Iterator[str]:
@@ -113,6 +115,7 @@ class _Markdown:
         mark = _TONES.get(fold.tone, "")
         if not fold.blocks:
             line = _joined(fold.subject, *fold.facts)
+            # A quote: `details` without content would offer to open nothing.
             yield f"> {mark}**{inline(fold.label)}** {line}".rstrip() + "\n\n"
             return
 
@@ -125,6 +128,7 @@ class _Markdown:
     def _nested(self, nested: Nested) -> Iterator[str]:
         session = nested.transcript.export.session
         name = summary(session.title or session.id)
+
         yield f"<details><summary><b>Subagent</b> {name}</summary>\n\n"
         yield from self.article(nested.transcript)
         yield "</details>\n\n"
@@ -138,6 +142,7 @@ def _code(block: Code) -> Iterator[str]:
     if block.label:
         yield f"**{inline(block.label)}**\n\n"
     yield f"{fenced(block.text, block.language)}\n\n"
+
     if block.left_out:
         yield f"*… {inline(block.left_out)} left out*\n\n"
 

@@ -40,6 +40,7 @@ def prose(text: str) -> str:
     out: list[str] = []
     plain: list[str] = []
     lines = visible(text).strip("\n").split("\n")
+
     number, patience = 0, _PATIENCE
     while number < len(lines):
         opening = _OPENING.fullmatch(lines[number]) if patience else None
@@ -84,8 +85,9 @@ def _plain(lines: list[str]) -> Iterator[str]:
 
     text = "\n".join(map(_structure, lines))
     runs = list(_TICKS.finditer(text))
-    pieces, done, number = [], 0, 0
     closing = _closing(runs)
+
+    pieces, done, number = [], 0, 0
     while number < len(runs):
         end = closing[number]
         if end is not None:
@@ -93,6 +95,7 @@ def _plain(lines: list[str]) -> Iterator[str]:
             pieces.append(_span(text, runs[number], runs[end]))
             done, number = runs[end].end(), end
         number += 1
+
     yield "".join([*pieces, _safe(text[done:])])
 
 
@@ -100,6 +103,8 @@ def _closing(runs: list[re.Match[str]]) -> list[int | None]:
     """Return for each run of ticks the next one of its length, in one pass."""
     closing: list[int | None] = [None] * len(runs)
     after: dict[int, int] = {}
+
+    # From the end: the search of each run for its pair would be quadratic.
     for number in range(len(runs) - 1, -1, -1):
         length = len(runs[number][0])
         closing[number] = after.get(length)
@@ -191,6 +196,7 @@ def code(text: str) -> str:
     """Return *text* as code within a line."""
     line = " ".join(visible(text).split())
     longest = _longest(line)
+
     mark = "`" * (longest + 1)
     return f"{mark} {line} {mark}" if longest else f"{mark}{line}{mark}"
 
@@ -198,6 +204,8 @@ def code(text: str) -> str:
 def fenced(text: str, language: str | None) -> str:
     """Return *text* as code: the fence is longer than any inside it."""
     shown = visible(text)
+
+    # CommonMark ends a fence at the first one that is as long.
     mark = "`" * max(3, _longest(shown) + 1)
     name = re.sub(r"[^\w+#.-]", "", language or "")
     return f"{mark}{name}\n{shown}\n{mark}"

@@ -83,7 +83,8 @@ class Given:
     def subject(self, title: str | None) -> str:
         """Return a few words for the call: its title, or what it was given."""
         values = [title, self.bare, *map(self.fields.get, _SUBJECTS)]
-        return next(filter(None, map(excerpt, map(_joined, values))), "")
+        texts = filter(None, map(_joined, values))
+        return next(filter(None, map(excerpt, texts)), "")
 
 
 def call(

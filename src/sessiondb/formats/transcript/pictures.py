@@ -42,6 +42,8 @@ class Album:
         """Return an image, without its content if it has to be left out."""
         raw = _decoded(data)
         kind = _kind(raw)
+
+        # The content decides what it is: a declared type proves nothing.
         if kind is not None and len(raw) <= min(EACH, self._left):
             self._left -= len(raw)
             encoded = base64.b64encode(raw).decode()
@@ -53,8 +55,8 @@ class Album:
 
     def inside(self, data: Any) -> Iterator[Picture]:
         """Yield the images in the result of a call, wherever its agent keeps them."""
-        level = [data]
-        for _ in range(_DEPTH):
+        level, depth = [data], _DEPTH
+        while level and depth:
             rest = []
             for value in level:
                 image = _image(value)
@@ -63,6 +65,7 @@ class Album:
                 else:
                     yield self.picture(image.name or "image", image.mime, image.data)
             level = below(rest)
+            depth -= 1
 
 
 def _kind(raw: bytes) -> str | None:
@@ -77,6 +80,7 @@ def _image(value: Any) -> File | None:
     name = first_text(value, _NAMES)
     mime = next(texts(value, _MIMES), "")
     address = next(texts(value, _ADDRESSES), "")
+
     if address.startswith("data:image/"):
         declared = address.removeprefix("data:").partition(";")[0]
         return File(mime or declared, name, inline(address), None)

@@ -62,6 +62,7 @@ class Transcript:
         self.anchor = f"s{number}"
         # Those that wait for their place, and all of them.
         self._waiting, self._inside = children, tuple(children)
+
         anchor = f"{self.anchor}-"
         self._composer = Composer(detail, album, self._started_by, anchor)
         self._tally = Tally(export.session)

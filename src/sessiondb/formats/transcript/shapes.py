@@ -42,11 +42,13 @@ def first_text(values: Mapping[str, Any], keys: Iterable[str]) -> str | None:
 
 
 def levels(data: Any, depth: int) -> Iterator[list[Mapping[str, Any]]]:
-    """Yield the objects in *data*, a list for each of *depth* levels, the top first."""
+    """Yield the objects in *data*, a list for each level, the top first; at most *depth*."""
     level = [data]
-    for _ in range(depth):
+    # Most calls keep nothing: the walk ends where the data does.
+    while level and depth:
         yield list(filter(is_object, level))
         level = below(level)
+        depth -= 1
 
 
 def below(values: Iterable[Any]) -> list[Any]:
