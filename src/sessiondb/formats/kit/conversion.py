@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sessiondb.model import Export, Loss, Message, Part, Session
@@ -74,7 +75,8 @@ class Conversion:
         self.messages = messages
         self.losses = losses
         self.names = names
-        self._results: dict[str | None, str | None] = {}
+        #: The results of the calls that were written.
+        self._results: dict[str | None, Any] = {}
 
     # -- losses ---------------------------------------------------------------
 
@@ -104,8 +106,8 @@ class Conversion:
                 self.lose(f"a result of call {part.call_id}", message)
 
     def _is_written(self, result: Part) -> bool:
-        known = result.call_id in self._results
-        return known and self._results[result.call_id] == result.text
+        # A call without a result is written with None: only "..." is no call.
+        return bool(self._results.get(result.call_id, ...) == result.text)
 
     # -- what a message does not say itself -------------------------------------
 
@@ -128,11 +130,11 @@ class Conversion:
         return Model(provider, found.model_id or UNKNOWN)
 
     def _near(self, index: int) -> Iterator[Message]:
-        """Yield the message at *index*, those after it, and those before, backwards."""
-        for place in range(index, len(self.messages)):
-            yield self.messages[place]
-        for place in range(index - 1, -1, -1):
-            yield self.messages[place]
+        """Return the message at *index*, those after it, those before backwards."""
+        after = range(index, len(self.messages))
+        before = range(index - 1, -1, -1)
+        # Places, not slices: a copy of the list for each message would be quadratic.
+        return map(self.messages.__getitem__, chain(after, before))
 
 
 def is_native(message_id: str) -> bool:

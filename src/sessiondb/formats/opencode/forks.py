@@ -40,7 +40,7 @@ class Fork:
 
 
 def first_id(fork: Fork | None, message: str) -> str:
-    """Return the id that a message of a session, perhaps a fork, had where it was written."""
+    """Return the first id of a message, in a session that may be a fork."""
     return message if fork is None else fork.roots.get(message, message)
 
 

@@ -18,6 +18,7 @@ from sessiondb.formats.kit.fields import (
     as_object,
     check_storable,
     clean_text,
+    fitting,
     is_object,
     take,
     text,
@@ -193,15 +194,13 @@ def _take_state(item: dict[str, Any], found: Found) -> None:
 
     if state.get("input") is not None:
         found["input"] = state.pop("input")
-    status = state.get("status")
-
-    if type(status) is str and status in fields.STATUS:
-        del state["status"]
-        found["status"] = fields.STATUS[status]
-        if status == "completed":
-            _take_result(state, found)
-        elif status == "error":
-            _take_error(state, found)
+    status = fitting(state.get("status"), text)
+    if status in fields.STATUS:
+        found["status"] = fields.STATUS[state.pop("status")]
+    if status == "completed":
+        _take_result(state, found)
+    elif status == "error":
+        _take_error(state, found)
 
     if not state:
         del item["state"]
@@ -232,9 +231,8 @@ def _take_result(state: dict[str, Any], found: Found) -> None:
 
 
 def _is_text(item: Any) -> bool:
-    if type(item) is not dict or item.keys() != {"type", "text"}:
-        return False
-    return item["type"] == "text" and text(item["text"])
+    said = within(item, "text")
+    return text(said) and item == {"type": "text", "text": said}
 
 
 def _shell(record: dict[str, Any], found: Found) -> list[Found]:
