@@ -71,8 +71,8 @@ _SESSION: Mapping[str, Check] = {
     "parent_message": values.optional_id,
     "leaf": values.optional_id,
     "relation": values.one_of("fork", "subagent"),
-    "directory": values.directory,
-    "worktree": values.directory,
+    "directory": values.optional(values.directory),
+    "worktree": values.optional(values.directory),
     "vcs": encode.string,
     "remote": encode.string,
     "root_commit": encode.string,
@@ -90,7 +90,6 @@ _COLUMNS: Mapping[str, Check] = {
             "model_id",
             "share_url",
             "call_id",
-            "title",
         ),
         encode.string,
     ),
@@ -98,12 +97,11 @@ _COLUMNS: Mapping[str, Check] = {
         ("summary_additions", "summary_deletions", "summary_files"), bounds.integer
     ),
     **dict.fromkeys(("summary_diffs", "revert", "permission"), values.json),
-    **dict.fromkeys(
-        ("time_created", "time_updated", "time_compacting", "time_archived"),
-        values.time,
-    ),
+    **dict.fromkeys(("time_updated", "time_compacting", "time_archived"), values.time),
+    "time_created": values.filled(values.time, 0),
+    "title": values.filled(encode.string, ""),
     "title_source": values.stated(values.one_of("user", "agent", "derived")),
-    "metadata": values.metadata,
+    "metadata": values.filled(values.json, "{}"),
 }
 #: What the log of a session says of its state in the database it comes from.
 _STORED: Mapping[str, Check] = {
@@ -112,7 +110,7 @@ _STORED: Mapping[str, Check] = {
     "slug": values.optional_id,
     "root_id": values.optional_id,
     "parent_id": values.optional_id,
-    "parent_seq": values.optional_counter,
+    "parent_seq": values.optional(values.counter),
     "leaf": values.optional_id,
     "last_seq": values.counter,
     "revision": values.counter,
@@ -124,24 +122,33 @@ _STORED: Mapping[str, Check] = {
     "diff_messages": values.each(values.optional_id, "a name in"),
     "versions": values.versions,
     "seen": encode.string,
-    "deleted": values.optional_version,
+    "deleted": values.optional(values.version),
 }
 _STORED_MESSAGE: Mapping[str, Check] = {
     "seq": lambda value, what: values.counter(value, what, least=1),
     "inherited": values.flag,
     "usage_key": values.optional_id,
 }
+#: In the order of the columns.
+_TODO: Mapping[str, Check] = {
+    "id": encode.string,
+    "content": values.filled(encode.string, ""),
+    "status": values.filled(encode.string, "pending"),
+    "priority": encode.string,
+    "time_created": values.time,
+    "time_updated": values.time,
+}
 _PROMPT: Mapping[str, Check] = {
     "id": ids.valid_id,
     "source": ids.valid_id,
-    "directory": values.directory,
+    "directory": values.optional(values.directory),
     "time_created": values.stated(values.time),
     "text": values.stated(encode.string),
 }
 _PROJECT: Mapping[str, Check] = {
     "name": encode.string,
     "permission": values.json,
-    "sandboxes": values.each(values.stated(values.directory), "a directory in"),
+    "sandboxes": values.each(values.directory, "a directory in"),
     "time_created": bounds.time_ms,
     "time_initialized": bounds.time_ms,
 }
@@ -199,10 +206,8 @@ def _check_messages(messages: Any) -> None:
 
 def _columns(item: SourceSession) -> dict[str, Any]:
     row = check_fields(item, _COLUMNS)
-    row["title"] = row["title"] or ""
     if not row["title"] and item.stored is None:
         row["title_source"] = "derived"
-    row["time_created"] = row["time_created"] or 0
     if row["time_updated"] is None:
         row["time_updated"] = row["time_created"]
 
@@ -214,30 +219,28 @@ def _columns(item: SourceSession) -> dict[str, Any]:
 def _todos(given: Any) -> tuple[tuple[Any, ...], ...] | None:
     if given is None:
         return None
+
     rows = []
     for index, todo in enumerate(values.items(given, "todos")):
         where = f"todos[{index}]"
         values.instance(todo, Todo, where)
-        rows.append(
-            (
-                encode.string(todo.id, f"{where}.id"),
-                encode.string(todo.content, f"{where}.content") or "",
-                encode.string(todo.status, f"{where}.status") or "pending",
-                encode.string(todo.priority, f"{where}.priority"),
-                values.time(todo.time_created, f"{where}.time_created"),
-                values.time(todo.time_updated, f"{where}.time_updated"),
-            )
-        )
+        try:
+            rows.append(tuple(check_fields(todo, _TODO).values()))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{where}.{error}") from None
     return tuple(rows)
 
 
 def _diffs(given: Any, blobs: list[Blob]) -> tuple[tuple[Any, ...], ...] | None:
     if given is None:
         return None
+
     rows = tuple(
         values.named(f"diffs[{index}]", diff_row, diff, blobs)
         for index, diff in enumerate(values.items(given, "diffs"))
     )
+
+    # The table has one diff for each path of a message.
     places = set()
     for seq, path, *_ in rows:
         places.add((values.counter(seq, "diffs: seq"), path))
@@ -376,8 +379,10 @@ def check_message(
 
     blobs: list[Blob] = []
     row = _encoded(encode.encode_message, draft, _SOUND_MESSAGE, blobs)
+    # An id depends on the place, so that a part without one is found again.
     parts = _parts(row, draft, blobs)
     bounds.usd(row.cost)
+
     for dated in (row, *parts):
         _check_times(dated)
     _check_place(found)

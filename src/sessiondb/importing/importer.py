@@ -56,10 +56,12 @@ class Importer:
             if isinstance(item, Problem):
                 yield item
                 continue
+
             if not isinstance(item, SourceSession):
                 raise InvalidInputError(
                     f"a source yields sessions and problems, not {abridged(item)}"
                 )
+
             try:
                 checked = checks.check_session(item)
                 place = self._place(item)
@@ -89,6 +91,7 @@ class Importer:
 
         outcome, sid = self._outcome(known), known.original or known.session_id
         sid = sid or _id_of(item)
+
         done = Imported(outcome, sid, item.source, item.source_id, known.messages)
         if outcome not in _WRITTEN:
             yield done
@@ -98,31 +101,33 @@ class Importer:
             yield from self._write(checked, place, known, done)
 
     def _outcome(self, known: Known) -> str:
-        if known.original is not None:
-            return "unchanged"
-        if known.deleted and not self.undelete:
-            return "deleted"
-        if known.new:
-            return "imported"
-        if known.unchanged:
-            return "unchanged"
-        if known.detached and not self.as_fork:
-            return "diverged"
-        return "updated"
+        """Return what becomes of a session: the first rule that applies."""
+        rules = (
+            (known.original is not None, "unchanged"),
+            (known.deleted and not self.undelete, "deleted"),
+            (known.new, "imported"),
+            (known.unchanged, "unchanged"),
+            (known.detached and not self.as_fork, "diverged"),
+            (True, "updated"),
+        )
+        return next(outcome for applies, outcome in rules if applies)
 
     def _write(
         self, checked: CheckedSession, place: Place, known: Known, done: Imported
     ) -> Results:
         if known.leaving:
+            # Its rows must be gone first; what was gathered may refer to them.
             yield from self._units.commit()
             self._reap()
 
         run = self._run(checked, known, done)
         self._units.open(run, place)
+
         problems = list(checked.problems)
         entries = checks.entries(checked.item, problems)
         yield from self._units.write(run, entries, WriteBatch)
         yield from problems
+
         done = replace(done, problems=tuple(problems))
         closing = CloseImport(run, done.problems)
         yield from self._units.close(run, closing, done)
@@ -133,6 +138,8 @@ class Importer:
             prompts = tuple(self._prompt(item, of) for of in checked.prompts)
             policy: Policy = Recorded(item.stored, prompts)
             return Run(done.id, checked, policy)
+
+        # What was continued on both sides: the source's state takes over the name.
         if known.detached and self.as_fork and not known.leaving:
             return Run(ids.new_session_id(), checked, Derived(known.session_id))
         return Run(done.id, checked, Derived())

@@ -45,6 +45,7 @@ def keep_in_data(found: Any) -> tuple[Any, list[str]]:
         parts.append(_moved(part, moved, moved))
         names += (f"parts[{idx}].{name}" for name in moved)
 
+    # The counts are one value of the draft, and each is a column by itself.
     moved = _refused(draft, _MESSAGE)
     counts = _refused(draft.tokens, _TOKENS) if isinstance(draft.tokens, Tokens) else {}
     kept = moved | {f"tokens.{name}": value for name, value in counts.items()}
@@ -64,6 +65,7 @@ def _refused(of: Any, tests: _TESTS) -> dict[str, Any]:
         try:
             test(value, name)
         except InvalidInputError:
+            # MessagePack has integers of 64 bits.
             wide = isinstance(value, int) and value.bit_length() > 63
             found[name] = hex(value) if wide else value
     return found

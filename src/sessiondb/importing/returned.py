@@ -34,6 +34,8 @@ def take_back(
 ) -> Results:
     """Append the new messages to session *own*; diverged if the two share none."""
     item, problems = checked.item, list(checked.problems)
+
+    # Only what is new is held: all of it comes behind the last message that is known.
     new: list[Entry] = []
     count = shared = 0
     for entry, is_known in _compared(units.core, own, checks.entries(item, problems)):
@@ -48,6 +50,7 @@ def take_back(
     outcome = "updated" if new else "unchanged"
     if count and not shared:
         outcome = "diverged"
+
     names = (own, item.source, item.source_id)
     done = Imported(outcome, *names, count, tuple(problems))
     if dry_run or outcome == "diverged":

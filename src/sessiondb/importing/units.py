@@ -59,10 +59,12 @@ class Units:
         """Write the messages of a session; *by* makes the effect that does it."""
         batch: list[Entry] = []
         for entry in entries:
+            # A record larger than a transaction has one to itself.
             if self._next.records and not self._fits(entry):
                 self._add(run, batch, by)
                 batch = []
                 yield from self.commit()
+
             batch.append(entry)
             self._next.records += entry.records
             self._next.size += entry.size
@@ -75,6 +77,7 @@ class Units:
         self._next.records += 1
         self._next.size += sum(blob.size for blob in run.given.diff_blobs)
         self._results.append((run, done))
+
         if self._next.records >= MAX_RECORDS or self._next.size >= MAX_BYTES:
             yield from self.commit()
 
@@ -89,11 +92,13 @@ class Units:
         unit.add(*now.effects)
         if now.opened:
             unit.add(LinkFamilies(tuple(now.opened)))
+        # Last: who is counted depends on families and on every message written.
         unit.add(CountOnce(tuple(now.batches), tuple(now.closed)))
         self.core.commit(unit)
 
         ended = {id(run) for run in now.closed}
         results, self._results = self._results, []
+        # A large session whose transaction is not its last is reported later.
         for run, done in results:
             if id(run) in ended:
                 yield from _result(run, done)
@@ -119,6 +124,7 @@ def _result(run: Run, done: Imported) -> Results:
         outcome = "deleted"
     elif outcome == "updated" and not run.changed:
         outcome = "unchanged"
+
     cut = tuple(Problem(run.given.ledger, why) for why in run.problems)
     yield from cut
     yield Imported(

@@ -40,9 +40,12 @@ def instance(value: Any, kind: type, what: str) -> None:
         )
 
 
-def optional_id(value: Any, what: str) -> str | None:
-    """None, or an id."""
-    return None if value is None else ids.valid_id(value, what)
+def optional(check: Check) -> Check:
+    """None, or anything that *check* takes."""
+    return lambda value, what: None if value is None else check(value, what)
+
+
+optional_id: Check = optional(ids.valid_id)
 
 
 def session_id(value: Any, what: str) -> str:
@@ -58,6 +61,11 @@ def session_id(value: Any, what: str) -> str:
 def one_of(*allowed: str) -> Check:
     """None, or one of these."""
     return lambda value, what: encode.one_of(value, allowed, what)
+
+
+def filled(check: Check, default: Any) -> Check:
+    """Anything that *check* takes; *default* stands in for None and what is empty."""
+    return lambda value, what: check(value, what) or default
 
 
 def stated(check: Check) -> Check:
@@ -81,11 +89,6 @@ def counter(value: Any, what: str, *, least: int = 0) -> int:
     return value
 
 
-def optional_counter(value: Any, what: str) -> int | None:
-    """None, or a seq."""
-    return None if value is None else counter(value, what)
-
-
 #: Unix ms, or None. A program's time may be any small number; a large one would spoil
 #: every order.
 time: Check = partial(bounds.integer, least=0, most=bounds.TIME_MOST)
@@ -98,10 +101,8 @@ def flag(value: Any, what: str) -> bool:
     return value
 
 
-def directory(value: Any, what: str) -> str | None:
-    """None, or a path that a database can name."""
-    if value is None:
-        return None
+def directory(value: Any, what: str) -> str:
+    """A path that a database can name."""
     if not isinstance(value, str):
         raise InvalidInputError(f"{what} must be a string, not {abridged(value)}")
     if len(value) > MAX_DIRECTORY or codec.readable(value)[1]:
@@ -133,11 +134,6 @@ def path(value: Any, what: str) -> str:
 def json(value: Any, what: str) -> str | None:
     """None, or a value of JSON as text."""
     return named(what, encode.json_column, value, what)  # type: ignore[no-any-return]
-
-
-def metadata(value: Any, what: str) -> str:
-    """A mapping as JSON; None is an empty one."""
-    return str(json({} if value is None else value, what))
 
 
 def items(value: Any, what: str) -> tuple[Any, ...] | list[Any]:
@@ -183,11 +179,6 @@ def version(value: Any, what: str) -> Version:
     counter(value.revision, f"{what}: revision")
     time(value.time, f"{what}: time")
     return value  # type: ignore[no-any-return]
-
-
-def optional_version(value: Any, what: str) -> Version | None:
-    """None, or when a field got its value."""
-    return None if value is None else version(value, what)
 
 
 def named(what: str, check: Callable[..., Any], *args: Any) -> Any:

@@ -30,7 +30,9 @@ class CloseImport:
         run = self.run
         if run.is_gone(tx):
             return
+
         run.policy.close(tx, run)
+        # Links that are left out are found again when the session is read again.
         cut = (Problem(run.given.ledger, why) for why in run.problems)
         note(tx, run, (*self.problems, *cut))
 
@@ -46,6 +48,7 @@ def note(tx: Transaction, run: Run, problems: tuple[Problem, ...]) -> None:
         {"source": problem.source, "line": problem.line, "why": problem.why}
         for problem in problems[:MAX_NOTED]
     ]
+
     values: dict[str, Any] = {
         "source": item.source,
         "path": run.given.ledger,
@@ -56,5 +59,6 @@ def note(tx: Transaction, run: Run, problems: tuple[Problem, ...]) -> None:
         "problems": json.dumps(noted) if noted else None,
         "time_imported": tx.now,
     }
+
     row = tuple(values[name] for name in LEDGER)
     tx.connection.execute(upsert_text(import_ledger, LEDGER), row)

@@ -103,10 +103,12 @@ class Derived:
     def find(self, tx: Transaction, run: Run) -> str | None:
         """Return the session that the source names, with its tombstone lifted."""
         buried = tx.run(UNBURY, **run.name).rowcount > 0
+
         # Forks that its removal detached name it by its id here.
         self.children_know_id = buried and self.supersedes is None
         if self.supersedes is not None:
             tx.run(_FREE_SOURCE, sid=self.supersedes)
+
         row = tx.one(BY_SOURCE, **run.name)
         return None if row is None else str(row[0])
 
@@ -134,6 +136,7 @@ class Derived:
         """Take over the columns of the source; a title and a model set here stay."""
         old = dict(zip(_MERGED, tx.one(_STORED, sid=run.session_id), strict=True))
         new = {name: run.given.columns[name] for name in _MERGED}
+
         stays: tuple[str, ...] = ()
         if old["title_source"] == "user" or (old["title"] and not new["title"]):
             stays += ("title", "title_source")
@@ -168,6 +171,8 @@ class Derived:
         if entry.parent is not ...:
             # A parent that comes later, or never, is replaced by the record before.
             parent, turn = run.places.get(entry.parent, run.last)
+
+        # A prompt opens a turn, unless the source has turns of its own.
         turn = row.turn_id or (row.id if row.role == "user" else turn)
         if row.time_created is None:
             row = row._replace(time_created=to.state.time_created)
@@ -178,6 +183,8 @@ class Derived:
             # A reader of a copy without its original does not know what it is.
             if inherited and entry.usage_id == row.id:
                 key = here.columns["usage_key"]
+
+        # Without usage, too: or a prompt would be a copy in one order of imports alone.
         key = key or codec.usage_key(
             run.given.item.source,
             entry.usage_id,
@@ -196,6 +203,7 @@ class Derived:
             for item in placed.parts
         )
         placed = placed._replace(parts=parts)
+
         same_row = placed.values(run.session_id) == tuple(stored.values())
         if same_row and parts == here.parts:
             return None
@@ -226,22 +234,21 @@ class Derived:
         """Take over leaf, time and lists of the source; its place in the parent."""
         item, state = run.given.item, tx.peek(run.session_id)
         run.changed |= lists.replace_changed(tx, run)
+
         leaf = seq_by_id(tx, state.id, item.leaf)
         if leaf is None:
+            # A leaf that the source does not name, or does not have, is the last one.
             leaf = run.last[0]
-
         parent_id, *old = tx.one(_FACTS, sid=state.id)
         before = dict(zip(_CLOSED, old, strict=True))
-        used = item.time_updated
-        if used is None:
-            used = tx.one(_LAST_TIME, sid=state.id)[0]
         new = {
             "leaf_seq": leaf,
-            "time_updated": before["time_updated"] if used is None else used,
+            "time_updated": _last_use(tx, run, before["time_updated"]),
             "time_importing": None,
             "parent_seq": self._cut(tx, run, parent_id, before["parent_seq"]),
             "call_id": run.given.columns["call_id"] or before["call_id"],
         }
+
         if new != before:
             run.changed = True
             tx.run(_CLOSE, sid=state.id, **new)
@@ -257,13 +264,23 @@ class Derived:
         """Return the parent's message that the session begins after, or None."""
         if parent_id is None:
             return known
+
         stated = seq_by_id(tx, parent_id, run.given.item.parent_message)
         if stated is not None or known is not None:
             return known if stated is None else stated
+        # A fork begins after the last message that it has in common with its parent.
         if tx.peek(run.session_id).relation != "fork":
             return None
         common: int | None = tx.one(_COMMON, sid=run.session_id, above=parent_id)[0]
         return common
+
+
+def _last_use(tx: Transaction, run: Run, before: int) -> int:
+    """Return when a session was used last: as stated, else its last message."""
+    if run.given.item.time_updated is not None:
+        return run.given.item.time_updated
+    last: int | None = tx.one(_LAST_TIME, sid=run.session_id)[0]
+    return before if last is None else last
 
 
 def _gave_text(here: Here, call_id: str | None) -> bool:
@@ -285,6 +302,7 @@ def _as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
     if old is None or (old.type, old.call_id) != (item.type, item.call_id):
         return item
 
+    # The source has the result of this call in a record of its own: the call keeps it.
     if item.type == "tool" and old.settled and not item.settled:
         return _with_result(old, item)
     if item.type == "tool-result" and is_bare(old):
@@ -297,6 +315,7 @@ def _with_result(old: PartRow, item: PartRow) -> PartRow:
     """Return a call with the result that another record of the source gave it."""
     names = "status outcome text text_blob time_updated time_ended".split()
     kept = {name: getattr(old, name) for name in names}
+
     exact = codec.unpack(old.data).get(codec.EXACT)
     if exact is not None and item.data_blob is None:
         data = {**codec.unpack(item.data), codec.EXACT: exact}

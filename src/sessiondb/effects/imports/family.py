@@ -163,10 +163,12 @@ def above(tx: Transaction, session_id: str) -> list[str]:
 def below(tx: Transaction, session_id: str) -> list[list[str]]:
     """Return a session and its descendants, by level."""
     levels, seen = [[session_id]], {session_id}
+    # Seen ones are left out: a damaged file may have a cycle.
     while levels[-1]:
         found: list[str] = []
         for sid in levels[-1]:
             found += (row[0] for row in tx.run(_CHILDREN, sid=sid).fetchall())
+
         levels.append([sid for sid in found if sid not in seen])
         seen.update(found)
     return levels[:-1]
@@ -204,15 +206,17 @@ class LinkFamilies:
         found: dict[str, Waiting] = {}
         for waiting in self._waiting(tx, opened):
             found.setdefault(waiting.child, waiting)
+
         moved: set[str] = set()
         for waiting in found.values():
             about = opened.get(waiting.child) or opened[waiting.parent]
             why = _refused(tx, waiting)
             if why is None:
                 moved |= _link(tx, waiting, about)
-            else:
-                about.problems.append(f"{why}: not linked")
-                _read_again(tx, about.given.item.source, about.given.ledger)
+                continue
+            about.problems.append(f"{why}: not linked")
+            _read_again(tx, about.given.item.source, about.given.ledger)
+
         _settle(tx, moved)
 
     def _waiting(self, tx: Transaction, opened: dict[str, Run]) -> Iterator[Waiting]:
@@ -223,6 +227,7 @@ class LinkFamilies:
                 # The source may name a parent and relation that it did not know before.
                 relation = run.given.item.relation
                 yield from (Waiting(*row)._replace(relation=relation) for row in rows)
+
             yield from starmap(Waiting, tx.run(_BY_SOURCE, sid=sid).fetchall())
 
         known = [sid for sid, run in opened.items() if run.policy.children_know_id]
@@ -246,8 +251,8 @@ def _refused(tx: Transaction, waiting: Waiting) -> str | None:
 def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
     """Put a child below its parent; return the sessions that have another root now."""
     child, parent = waiting.child, waiting.parent
-    by_id = waiting.named == parent
-    kept = None if by_id else waiting.named
+    # The name of a source stays; an id here was only kept until the parent comes.
+    kept = None if waiting.named == parent else waiting.named
     names = {"relation": waiting.relation, "parent_source_id": kept}
     tx.run(_LINK, sid=child, parent_id=parent, **names)
     about.changed = True
@@ -261,8 +266,10 @@ def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
 
     if waiting.relation == "fork":
         match_cut(tx, child)
+        # What a fork took over without a usage key is a copy of its parent's.
         for (seq,) in tx.run(_COPIED, sid=child, parent=parent).fetchall():
             ownership.mark(tx, child, seq, 1)
+
     if waiting.follows and not about.policy.states_cuts:
         # The source says where the child was cut: read it again next time.
         _read_again(tx, waiting.source, f"#{waiting.source_id}")
@@ -281,6 +288,7 @@ def _settle(tx: Transaction, moved: set[str]) -> None:
         for row in tx.run(_ROWS, sid=sid).fetchall():
             found = ownership.UsageClass(root_id, *row)
             classes[found.usage_key or found] = found
+
     touched = ownership.assign_owner(tx, classes.values())
     ownership.recount(tx, touched | moved)
 

@@ -57,6 +57,7 @@ _DROP_LABEL = Statement(
         label.c.session_id == p("sid"), label.c.label == p("name")
     )
 )
+_UNSETTLED = Version(0, 0)
 #: Less than the order of any value: a side that does not have a field.
 _NONE = (-1,)
 
@@ -125,6 +126,7 @@ class Fields:
             self._set_columns(taken)
         self._set_labels(taken)
         self._set_lists(taken)
+
         self.run.changed |= any(here.get(n) != self.values.get(n) for n in taken)
 
         agreed = {**known, **{name: self.versions[name] for name in taken}}
@@ -195,9 +197,11 @@ class Fields:
         for item in theirs.get(versions.UNKNOWN, ()):
             if item not in records:
                 records.append(item)
+
         data = dict(theirs if taken else mine)
         if records:
             data[versions.UNKNOWN] = records
+        # Digests, because equal values of MessagePack may be of different types.
         if digest(data) == digest(mine):
             return
 
@@ -234,6 +238,7 @@ class Fields:
         """Move the leaf if the log's holds; return its version, or None."""
         state, theirs = self.state, self.versions.get(versions.LEAF)
         wanted = seq_by_id(self.tx, state.id, self.of.leaf)
+
         # A damaged log may name a message that it does not have.
         lost = self.of.leaf is not None and wanted is None
         if self.new:
@@ -258,9 +263,10 @@ class Fields:
         the last merge, or that the other side has seen, follows the order alone.
         """
         newest, here = max(mine, theirs), self.state.leaf_seq
-        settled = base_of(self.tx, self.state.id).get(versions.SETTLED)
-        moved = settled is None or settled.digest != mine.digest
-        if not moved or here is None or wanted is None or here == wanted:
+        base = base_of(self.tx, self.state.id)
+        # Without a merge before, the leaf counts as moved.
+        moved = base.get(versions.SETTLED, _UNSETTLED).digest != mine.digest
+        if not moved or here is None or wanted in (None, here):
             return newest
 
         again = max(self.revision, self.of.revision) + 1

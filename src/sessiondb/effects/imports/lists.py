@@ -42,8 +42,10 @@ def replace_changed(tx: Transaction, run: Run) -> bool:
     """Replace the lists of the source that differ; return whether one did."""
     given, session_id = run.given, run.session_id
     changed = False
+
     if given.todos is not None:
         todos = map(tuple, tx.run(_TODOS, sid=session_id))
+        # Without their times: a source that states none would change them each time.
         if list(todos) != [row[:4] for row in given.todos]:
             write_todos(tx, session_id, given.todos)
             changed = True

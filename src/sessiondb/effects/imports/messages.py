@@ -104,10 +104,11 @@ class WriteBatch:
         if run.is_gone(tx):
             return
 
-        # The run moves along while it writes; a batch that is tried again begins again.
+        # The run moves along; a batch that is tried again begins where it began.
         self._begun = self._begun or (run.messages, run.last, run.tail)
         run.messages, run.last, run.tail = self._begun
         state = tx.peek(run.session_id)
+        # Another process that imports the same may have written its records since.
         run.fresh = run.fresh and run.tail == state.last_seq
         self._forked = run.policy.may_hold_copies(tx, state)
 
@@ -118,6 +119,7 @@ class WriteBatch:
 
     def _write(self, to: Writing, entry: Entry) -> None:
         tx, run, state = to
+        # Most imports are of new sessions: nothing is looked up for them.
         here = None if run.fresh else _stored(tx, state.id, entry.row.id)
         placed = run.policy.place(to, entry, here)
         if here is None:
@@ -158,6 +160,7 @@ class WriteBatch:
         old = here.columns
         new = dict(zip(MESSAGE, revised.values(state.id), strict=True))
         place = {"parent_seq": revised.parent_seq, "turn_id": revised.turn_id}
+        # Only its place: its parts and their entries in search stay as they are.
         if revised.parts == here.parts and new == {**old, **place}:
             tx.run(_RELINK, sid=state.id, at=revised.seq, **place)
             return
@@ -168,8 +171,10 @@ class WriteBatch:
         tx.run(_REPLACE, sid=state.id, at=revised.seq, **values)
         tx.run(_DROP_PARTS, sid=state.id, at=revised.seq)
         tx.forget_rids()
+
         self._changed(to, revised.seq)
         self._insert_parts(to, revised, here)
+        # Copies under its former key need another owner now.
         for key in {old["usage_key"], revised.usage_key}:
             self._count(state, revised, key)
 
@@ -204,16 +209,17 @@ class WriteBatch:
 
     def _count(self, state: SessionState, placed: Placed, key: str | None) -> None:
         """Remember a message whose copies, if there are any, must be settled."""
-        when = placed.row.time_created or 0
-        lost = UsageClass(state.root_id, placed.seq, placed.row.id, when, key)
-        if placed.inherited or self._forked:
-            self.copies[key or lost] = lost
-        elif key is None:
-            return
-        elif self.run.fresh:
-            self.new[key] = lost
-        else:
-            self.copies[key] = lost
+        row = placed.row
+        found = UsageClass(
+            state.root_id, placed.seq, row.id, row.time_created or 0, key
+        )
+        suspect = placed.inherited or self._forked
+        if suspect or not self.run.fresh:
+            # Without a key only a fork's message can be a copy.
+            if suspect or key:
+                self.copies[key or found] = found
+        elif key:
+            self.new[key] = found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -235,7 +241,9 @@ class CountOnce:
         for batch in self.batches:
             copies |= batch.copies
             new |= batch.new
+
         if new:
+            # Nearly all messages have no copy: one statement finds those that do.
             found = tx.run(_SHARED_KEYS, keys=as_list(new)).fetchall()
             copies |= {key: new[key] for (key,) in found}
 

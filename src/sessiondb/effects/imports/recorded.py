@@ -105,6 +105,7 @@ class Recorded:
         item, of = run.given.item, self.stored
         name = {"source": item.source, "source_id": of.buried_as(item.source_id)}
         buried = tx.run(UNBURY, **name).rowcount > 0
+
         row = tx.one(_IS_HERE, sid=of.id)
         # One that was removed here is restored, also if a new one has its name.
         if row is None and not of.native and not buried:
@@ -122,7 +123,10 @@ class Recorded:
         named, known = item.parent_source_id, self.find_parent(tx, run)
         parent_id, root_id = place_below(tx, known, of.root_id or of.id)
         if parent_id is None:
-            named = named or of.parent_id  # until it comes: see `LinkFamilies`
+            # Until it comes: see `LinkFamilies`.
+            named = named or of.parent_id
+
+        # Of two sessions that one source knows by one name the first keeps it.
         has_name = not of.native and tx.one(BY_SOURCE, **run.name) is None
         return {
             "id": of.id,
@@ -161,12 +165,14 @@ class Recorded:
         """Return the place that a message had, with another seq if that is taken."""
         row, kept = entry.row, entry.stored
         assert kept is not None, "a message of a log has a place"
+
         if here is None:
             seq, inherited = max(kept.seq, to.state.last_seq + 1), int(kept.inherited)
             parent = self._parent(to, seq, entry.parent)
         else:
             seq, inherited = here.columns["seq"], here.columns["inherited"]
             parent = here.columns["parent_seq"]
+        # Of an open message search takes in what is settled.
         complete = row.time_completed is not None
         return Placed(
             row,
@@ -194,6 +200,7 @@ class Recorded:
         """Return the message of the log if it is more finished than the stored one."""
         mine = here.columns
         theirs = dict(zip(mine, placed.values(to.state.id), strict=True))
+
         if theirs == mine and _shown(here.parts) == _shown(placed.parts):
             return None
         if _weight(theirs, placed.parts) < _weight(mine, here.parts):
@@ -222,6 +229,7 @@ class Recorded:
         """Merge the fields of both sides by their versions, and list the session."""
         state = tx.peek(run.session_id)
         self._link(tx, state)
+        # Nothing is removed because it is missing from a file, but the file is behind.
         complete = tx.one(_COUNT, sid=state.id)[0] == run.messages
         if run.made:
             match_cut(tx, state.id)
@@ -229,10 +237,12 @@ class Recorded:
         new = run.made or self.unfinished
         fields = Fields(tx, run, state, self.stored, self.revision, new, complete)
         fields.merge()
+
         self.kept |= fields.kept or not complete
         self._add_prompts(tx, run, state)
         tx.run(_LIST, sid=state.id, time_importing=None)
         state.time_importing = None
+
         run.changed |= self._is_newer(run, state)
         if run.changed:
             self._count(tx, run, state)
@@ -245,6 +255,7 @@ class Recorded:
         """
         if not self.pending:
             return
+
         links: dict[int, int | None] = dict(tx.run(_LINKS, sid=state.id).fetchall())
         before = {seq: links.pop(seq) for seq in self.pending}
         found = {
@@ -262,36 +273,45 @@ class Recorded:
 
     def _is_newer(self, run: Run, state: SessionState) -> bool:
         """Return whether the file has a later use, or a higher revision of the same."""
-        of, used = self.stored, run.given.columns["time_updated"]
-        later = used > state.time_updated or of.last_seq > state.last_seq
-        detached = of.time_detached or _NEVER
-        return (
-            later
-            or detached < (state.time_detached or _NEVER)
-            or (of.revision > self.revision and not self.kept)
+        of = self.stored
+        return any(
+            (
+                run.given.columns["time_updated"] > state.time_updated,
+                of.last_seq > state.last_seq,
+                _or_never(of.time_detached) < _or_never(state.time_detached),
+                of.revision > self.revision and not self.kept,
+            )
         )
 
     def _count(self, tx: Transaction, run: Run, state: SessionState) -> None:
+        """Let the counters of a session be those of both sides."""
         of, used = self.stored, run.given.columns["time_updated"]
         tx.session(state.id)
         state.last_seq = max(state.last_seq, of.last_seq)
-        detached = [x for x in (of.time_detached, state.time_detached) if x is not None]
-        state.time_detached = min(detached, default=None)
+        detached = min(_or_never(of.time_detached), _or_never(state.time_detached))
+        state.time_detached = None if detached == _NEVER else detached
         state.time_updated = used if run.made else max(used, state.time_updated)
 
-        revision = of.revision
-        if not (run.made or self.unfinished):
-            # A value that only one side had makes a state that neither has seen.
-            revision = max(revision, self.revision + 1)
-            if self.kept:
-                revision = max(of.revision, self.revision) + 1
-        if run.made and of.deleted is not None:
-            revision = max(revision, of.deleted.revision)  # newer than its deletion
-        state.revision = revision - 1  # what is written adds one
+        # What is written adds one.
+        state.revision = self._revision(run) - 1
         ownership.derive_model(tx, state.id)
+
+    def _revision(self, run: Run) -> int:
+        """Return the revision of what both sides agree on."""
+        of = self.stored
+        if run.made and of.deleted is not None:
+            # Newer than its deletion.
+            return max(of.revision, of.deleted.revision)
+        if run.made or self.unfinished:
+            return of.revision
+        if self.kept:
+            # A value that only one side had makes a state that neither has seen.
+            return max(of.revision, self.revision) + 1
+        return max(of.revision, self.revision + 1)
 
     def _add_prompts(self, tx: Transaction, run: Run, state: SessionState) -> None:
         for given in self.prompts:
+            # The session that a prompt was typed in may come later than the prompt.
             row = tx.one(_PROMPT_OF, pid=given.id)
             if row is None:
                 self._insert_prompt(tx, state, given)
@@ -317,6 +337,10 @@ class Recorded:
             "time_created": given.time,
         }
         tx.insert(prompt, PROMPT, tuple(values[name] for name in PROMPT))
+
+
+def _or_never(time: int | None) -> int:
+    return _NEVER if time is None else time
 
 
 def _leads_to(links: dict[int, int | None], seq: int | None, goal: int) -> bool:

@@ -60,6 +60,7 @@ class OpenImport:
         tx.insert_blobs(run.given.blobs)
 
         found = run.policy.find(tx, run)
+        # Again in a transaction that is tried again.
         run.made = run.fresh = found is None
         if found is None:
             self._make(tx)
