@@ -1,1 +1,1 @@
-"""How the code reads: what a function asks of its reader, and the caps on that."""
+"""How the code reads: the load of each function on its reader, and the caps on that."""

@@ -1,4 +1,4 @@
-"""The caps, and the offenders that are still to be brought below them.
+"""The caps, and the offenders that are still above them.
 
 Each offence has a name, ``rule path`` or ``rule path:function``, that survives a
 change of the lines above it; a circle is named by its first module. The list of known

@@ -1,4 +1,4 @@
-"""What one file of Python asks of its reader.
+"""The load of one file of Python on its reader.
 
 A branch is a place where the reader keeps two cases in mind: an ``if``, a loop, an
 ``except``, a ``case``, a conditional expression, a comprehension, and each further

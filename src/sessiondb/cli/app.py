@@ -52,7 +52,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "label": ("marks", "Name a message of a session."),
         "archive": ("marks", "Hide sessions from lists."),
         "unarchive": ("marks", "Show archived sessions in lists again."),
-        "rm": ("rm", "Remove sessions for good (asks first; --yes)."),
+        "rm": ("rm", "Remove sessions for good, after a typed yes."),
         "prune": ("rm", "Remove old or empty sessions, or all but the newest."),
     },
     "Move": {

@@ -1,8 +1,8 @@
 """``completion``, and the answers to a shell at each Tab.
 
 It must be quick and never get in the way: no SQLAlchemy is loaded, no database is
-created, and a failure offers nothing, without a message. An offered name goes on
-the command line as it is, so only names without special characters are offered.
+created, and a failure offers nothing, without a message. An offered name is put
+on the command line verbatim, so only names without special characters are offered.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The report of a command that failed: two lines, or one of JSON, and an exit code.
 
-Every end of a command is one `Failure`: an error of ours, of click, of SQLite, of the
-system, or a defect. A hint names the command to type, with the database that was
+Every end of a command is one `Failure`: an error of sessiondb, of click, of SQLite, of
+the system, or a defect. A hint names the command to type, with the database that was
 given, and never the command that has just failed.
 """
 
@@ -94,11 +94,7 @@ def report(error: BaseException, options: Options) -> int:
 def explain(error: BaseException, options: Options) -> Failure:
     """Return the failure that an exception is."""
     error = _translated(error)
-    explained: Callable[[Any, Options], Failure] = _defect
-    for kinds, explains in _EXPLAINED:
-        if isinstance(error, kinds):
-            explained = explains
-            break
+    explained = next(by for kinds, by in _EXPLAINED if isinstance(error, kinds))
 
     failure = explained(error, options)
     hint = failure.hint
@@ -142,12 +138,13 @@ def _defect(error: BaseException, options: Options) -> Failure:
     return Failure(kind, f"{kind}: {error}", hint, 1)
 
 
-#: Kinds of exceptions, with the function that explains them; `_defect` explains others.
+#: Kinds of exceptions, with the function that explains them; the first one counts.
 _EXPLAINED: tuple[tuple[Any, Callable[[Any, Options], Failure]], ...] = (
     (SessionDBError, _of_sessiondb),
     (click.ClickException, _of_click),
     (OSError, _of_the_system),
     ((KeyboardInterrupt, EOFError, click.Abort), _interruption),
+    (BaseException, _defect),
 )
 
 

@@ -255,7 +255,7 @@ class Selection:
     filters: Filters
 
     def check(self, verb: str) -> None:
-        """Raise `click.UsageError` for both, and for none: all is no default."""
+        """Raise `click.UsageError` for both, and for none: all is not a default."""
         if self.refs and self.filters != Filters():
             raise click.UsageError("give sessions or filters, not both")
         if not self.refs and not self.filters.narrows:

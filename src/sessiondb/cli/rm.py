@@ -85,9 +85,9 @@ def rm_command(
 ) -> int:
     """Remove sessions for good: those named, or all that the filters choose.
 
-    Forks and subagents are removed with them. The plan is shown first; a terminal
-    asks for a typed yes, anything else needs --yes. --archived and --subagents
-    alone choose nothing.
+    Forks and subagents are removed with them. The plan is shown first; type yes
+    on a terminal, anything else needs --yes. --archived and --subagents alone
+    choose nothing.
     """
     selection = shared.Selection(refs, filters)
     selection.check("remove")
@@ -130,8 +130,8 @@ def prune_command(
 
     Only sessions of this project (-a: of any), and only those that the other
     filters choose. A session stays as long as a fork below it does, except with
-    --keep-forks. The plan is shown first; a terminal asks for a typed yes,
-    anything else needs --yes.
+    --keep-forks. The plan is shown first; type yes on a terminal, anything
+    else needs --yes.
     """
     if older_than is None and not empty and keep is None:
         raise click.UsageError("say what to prune: --older-than T, --empty or --keep N")

@@ -127,7 +127,7 @@ def _prices(file: str | None) -> Prices:
 
     path = None if file is None else Path(file)
     if path is not None and not os.path.exists(path):
-        raise click.UsageError(f"--prices: there is no file {abridged(file)}")
+        raise click.UsageError(f"--prices: no file {abridged(file)}")
     return {
         model: {name: rate for name, rate in asdict(price).items() if rate is not None}
         for model, price in load_config(path).prices.items()

@@ -93,8 +93,8 @@ def backup_command(options: Options, *, target: str, as_json: bool) -> None:
 def vacuum_command(options: Options, *, dry_run: bool, yes: bool, as_json: bool) -> int:
     """Give unused space back to the disk; all sessions stay.
 
-    Agents may keep working: their writes wait. The plan is shown first; a
-    terminal asks for a typed yes.
+    Agents may keep working: their writes wait. The plan is shown first; type
+    yes on a terminal.
     """
     from sessiondb.maintenance import plan_vacuum
 

@@ -285,10 +285,9 @@ def _folders(place: Place) -> Iterator[str]:
 def _is_own(path: Path) -> bool:
     # A file of another user in a shared folder such as /tmp deserves no message.
     try:
-        owner = path.lstat().st_uid
+        return trust.is_own(path.lstat())
     except (OSError, ValueError):
         return False
-    return not hasattr(os, "geteuid") or owner == os.geteuid()
 
 
 def _ignore(path: Path) -> None:

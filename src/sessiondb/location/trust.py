@@ -131,9 +131,14 @@ def _mark(path: Path, is_kind: Callable[[int], bool], kind: str) -> list[int] | 
         raise NotADatabaseError(
             f"{path} is not a {kind}", hint="links are not followed here"
         )
-    if hasattr(os, "geteuid") and facts.st_uid != os.geteuid():
+    if not is_own(facts):
         raise NotADatabaseError(f"{path} belongs to another user")
     return [facts.st_ino, stat.S_IMODE(facts.st_mode)]
+
+
+def is_own(facts: os.stat_result) -> bool:
+    """Return whether a file belongs to this user; True on systems without users."""
+    return not hasattr(os, "geteuid") or facts.st_uid == os.geteuid()
 
 
 def _record_path(path: Path) -> Path:
