@@ -19,7 +19,6 @@ heavy repository/transcript.py:tail_path
 wide .
 wide cli
 wide database
-wide effects
 wide engine
 wide engine/sqlite
 wide formats
@@ -31,8 +30,6 @@ wide maintenance
 wide model
 wide repository
 wide schema
-wide streaming
-wide writer
 circle cli/import_watch.py
 circle engine/default.py
 """.splitlines()
