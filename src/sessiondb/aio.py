@@ -1,7 +1,7 @@
 """The asynchronous façade: the names of `Store`, awaited.
 
-Reads run on threads that own a connection each, one hop each; writes share the writer role and
-are served by its daemon thread. No event loop waits for the database, a store
+Reads run on threads that own a connection each, one hop each; writes share the writer
+role and are served by its daemon thread. No event loop waits for the database, a store
 may be used from any loop, and cancelling a caller never cancels a transaction.
 """
 
@@ -112,9 +112,10 @@ class AsyncStore(Facade, methods=_METHODS):
         return Opening(cls, partial(Core, *args, **kwargs))
 
     async def close(self) -> None:
-        """Close the store; closing twice is fine. Use after it raises `StoreClosedError`.
+        """Close the store.
 
-        A caller who is cancelled does not wait for it; the store is closed all the same.
+        Closing twice is fine. Use after it raises `StoreClosedError`. A caller who is
+        cancelled does not wait for it; the store is closed all the same.
         """
         try:
             executor = SerialExecutor("sessiondb-close")
@@ -137,7 +138,7 @@ class AsyncStore(Facade, methods=_METHODS):
     @asynccontextmanager
     @checked
     async def effects(self, *, durability: str | None = None) -> AsyncGenerator[Unit]:
-        """Queue writes in a block: left normally they commit as one, else nothing is."""
+        """Queue writes in a block, which commits them as one if it is left normally."""
         unit = self._core.unit()
         yield unit
         await self.commit(unit, durability=durability)
@@ -175,7 +176,7 @@ class AsyncStore(Facade, methods=_METHODS):
     async def walk(
         self, ref: SessionRef, *, branches: bool = False, page: int = 200
     ) -> AsyncIterator[Message]:
-        """Yield the messages of a session, reading *page* at a time: see `Store.walk`."""
+        """Yield the messages of a session, *page* at a time: see `Store.walk`."""
         read = self._queries.pages(ref, branches=branches, page=page)
         session_id, pages = await self._readers.read(read)
         for seqs in pages:
@@ -198,7 +199,7 @@ class AsyncStore(Facade, methods=_METHODS):
 
     @checked
     def connection(self) -> AsyncConnection:
-        """Return a read-only SQLAlchemy connection: ``await`` it, or use it in ``async with``.
+        """Return a read-only connection of SQLAlchemy's, to be awaited.
 
         It runs over aiosqlite. Needs greenlet (``pip install 'sessiondb[asyncio]'``):
         raises `MissingExtraError` without it.
@@ -212,7 +213,7 @@ class AsyncStore(Facade, methods=_METHODS):
     async def lease(
         self, session: SessionRef, ttl: float = 30.0
     ) -> AsyncGenerator[Lease]:
-        """Let no other process write messages of a session in this block: see `Store.lease`."""
+        """Let no other process write messages of a session: see `Store.lease`."""
         lease = Lease(self._core, session_key(session), ttl)
         drop = self._core.job(lease.unit(lease.drop))
         try:
@@ -240,7 +241,8 @@ class AsyncStore(Facade, methods=_METHODS):
         try:
             await self.commit(opening)
         except asyncio.CancelledError as error:
-            # It may be open by now: its end goes the same way, and no caller waits for either.
+            # It may be open by now: its end goes the same way, and no caller waits for
+            # either.
             out.inner.close(error, lease.drop, lambda _: None)
             raise
         failure: BaseException | None = None
@@ -256,7 +258,10 @@ class AsyncStore(Facade, methods=_METHODS):
             await out.end(failure, lease)
 
     async def reap(self) -> int:
-        """Remove the rows of deleted sessions now; return the number of transactions it took."""
+        """Remove the rows of deleted sessions now.
+
+        Return the number of transactions it took.
+        """
         steps = -1  # the last one finds nothing left
         for unit in reaping(self._core):
             await self.commit(unit, durability="normal")
@@ -275,13 +280,14 @@ class AsyncStore(Facade, methods=_METHODS):
         dry_run: bool = False,
         project_root: str | None = None,
     ) -> AsyncIterator[Imported | Problem]:
-        """Write what a reader of `sessiondb.formats` yields, in a thread: see `Store.ingest`."""
+        """Write what a reader of a format yields, in a thread: see `Store.ingest`."""
         # Not at the top: a command that only reads starts faster without it.
         from sessiondb.importing.importer import new_importer
 
         importer = new_importer(self._core, undelete, as_fork, dry_run, project_root)
         results = importer.run(found)
-        # One thread from the first record to the last: a reader has connections of its own.
+        # One thread from the first record to the last: a reader has connections of its
+        # own.
         executor = SerialExecutor(
             "sessiondb-import", last=partial(_close_all, results, found)
         )
@@ -297,10 +303,11 @@ class AsyncStore(Facade, methods=_METHODS):
 
     @checked
     def on_commit(self, callback: Callback) -> Callable[[], None]:
-        """Call *callback* with the changes of each commit of this process, on this loop.
+        """Call *callback* with the changes of each commit here, on this loop.
 
         The result of a coroutine function is awaited. Returns a function that ends it.
-        Commits come in order, each once; the changes of one are in the order of `changes`.
+        Commits come in order, each once; the changes of one are in the order of
+        `changes`.
         """
         return self._core.subscribe(
             callback, LoopNotifier(asyncio.get_running_loop()).deliver

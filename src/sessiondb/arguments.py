@@ -101,14 +101,17 @@ class _Rule(NamedTuple):
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Return *function*, raising `InvalidInputError` for an argument of another type."""
+    """Return *function*, which then refuses arguments of other types.
+
+    It raises `InvalidInputError`, which names the argument.
+    """
     return _guarded(function, function)
 
 
 def with_arguments_of(
     model: Callable[Concatenate[Any, P], object],
 ) -> Callable[[Callable[..., R]], Callable[Concatenate[Any, P], R]]:
-    """Return a decorator that gives a method the arguments of *model*, checked as there."""
+    """Return a decorator that gives a method the arguments of *model*, checked."""
     signature = inspect.signature(model)
 
     def decorate(method: Callable[..., R]) -> Callable[Concatenate[Any, P], R]:
@@ -132,7 +135,8 @@ def _guarded(function: Callable[P, R], model: Callable[..., Any]) -> Callable[P,
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     hints = model.__annotations__
     rules = {name: rule for name in names if (rule := _rule(hints.get(name, "Any")))}
-    # A parameter without a rule is not looked at: the session and the message of every append.
+    # A parameter without a rule is not looked at: the session and the message of every
+    # append.
     places = [(at, name) for at, name in enumerate(positional) if name in rules]
 
     @wraps(function)
@@ -164,7 +168,7 @@ def _check(name: str, value: object, rule: _Rule) -> None:
 def session_argument(
     verb: Callable[..., R], args: tuple[object, ...], kwargs: Mapping[str, object]
 ) -> tuple[Any, Callable[..., R]]:
-    """Return the ``session`` that a call names, by place or by name, and the verb without it.
+    """Return the ``session`` that a call names, and the verb without it.
 
     The second takes the unit and the id of that session.
     """
@@ -185,7 +189,7 @@ def session_argument(
 
 
 def _rule(annotation: str) -> _Rule | None:
-    """Return the rule of an annotation, None if one of its alternatives is not known here."""
+    """Return the rule of an annotation, None if an alternative is not known here."""
     outer = re.sub(r"\[.*\]", "", annotation)
     found = [_KNOWN.get(name) for name in outer.split(" | ")]
     if None in found:

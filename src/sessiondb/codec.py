@@ -83,8 +83,9 @@ def _check_keys(value: Any, what: str = "data", level: int = 0) -> None:
 
 
 def split_content(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes | None]:
-    """Return *data* without the content of a file, and that content; None if it has none.
+    """Return *data* without the content of a file, and that content.
 
+    None if it has none.
     The content is the first value under the key ``content``, at the top or in a map
     below, if it is bytes and `BLOB_BYTES` or longer. None takes its place, so that
     `join_content` finds it again. Stored by itself it is one blob for all names.
@@ -101,7 +102,10 @@ def split_content(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes | N
 
 
 def join_content(data: Mapping[str, Any], content: bytes) -> dict[str, Any]:
-    """Return *data* with *content* where `split_content` took it from; raises `CodecError`."""
+    """Return *data* with *content* where `split_content` took it from.
+
+    Raises `CodecError`.
+    """
     found = _content_at(data)
     if found is None:
         raise CodecError("stored data has no place for its content")
@@ -181,7 +185,10 @@ def json_text(value: Any, what: str = "value") -> str:
 
 
 def _escaped(value: Any, text: str, what: str) -> str:
-    """Return JSON with lone surrogates as escapes; raises `CodecError` for two in a row."""
+    """Return JSON with lone surrogates as escapes.
+
+    Raises `CodecError` for two in a row.
+    """
     if _PAIR.search(text):
         raise CodecError(
             f"{what}: JSON would join two lone surrogates into one character"
@@ -199,7 +206,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def readable(text: str) -> tuple[str, bool]:
-    """Return *text* as people and SQLite can read it, and whether that changed anything.
+    """Return *text* as people and SQLite can read it, and whether that differs.
 
     NUL becomes U+2400 (C functions stop at NUL), a lone surrogate U+FFFD.
     """
@@ -230,7 +237,7 @@ _MARK = "~"
 
 
 def guard(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a caller's data with no key that is ours: such a key gets one more ``~``."""
+    """Return a caller's data with no key of ours: such a key gets one more ``~``."""
     if not data or not any(type(key) is str and key.endswith(EXACT) for key in data):
         return data
     return {

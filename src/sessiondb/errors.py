@@ -63,7 +63,7 @@ _abridged = _Abridged()
 
 
 def abridged(value: object) -> str:
-    """Return *value* for a message: its `repr`, at most some hundred characters, three levels."""
+    """Return *value* for a message: its `repr`, some hundred characters at most."""
     try:
         return _abridged.repr(value)
     except Exception:  # noqa: BLE001  a hostile object must not hide the error it is shown in
@@ -151,7 +151,7 @@ class LeaseHeldError(BusyError):
 
 
 class UnavailableError(SessionDBError, ConnectionError):
-    """The database cannot be reached now: the network file system it is on does not answer."""
+    """The database cannot be reached now: its network file system does not answer."""
 
     exit_code = 5
     retryable = True
@@ -166,7 +166,7 @@ class StorageError(SessionDBError, OSError):
 
 
 class StorageFullError(StorageError):
-    """The disk is full; nothing acknowledged is lost and nothing of this unit was written."""
+    """The disk is full; nothing of this unit was written."""
 
     retryable = True
 
@@ -217,8 +217,8 @@ class MissingExtraError(UnsupportedError, ImportError):
     exit_code = 1
 
 
-#: Errors that damaged or half-deleted rows cause when one session is read. A file that is
-#: locked, full or replaced raises others: those concern every session.
+#: Errors that damaged or half-deleted rows cause when one session is read. A file that
+#: is locked, full or replaced raises others: those concern every session.
 UNREADABLE = (
     CorruptionError,
     CodecError,

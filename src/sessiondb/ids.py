@@ -32,30 +32,36 @@ _RANDOM_BITS = 80
 # Steps between ids of one millisecond are random, so that two processes that
 # start from the same floor do not mint the same id.
 _STEP_BITS = 40
-#: The form of our session ids. OpenCode's have the same prefix and length, and lower case.
+#: The form of our session ids. OpenCode's have the same prefix and length, and lower
+#: case.
 _NATIVE = re.compile(r"ses_[0-7][0-9A-HJKMNP-TV-Z]{25}")
 #: The highest session id of 2200-01-01 or later: no clock that works says so.
 FAR_FUTURE = "ses_7SCRB6WNZZZZZZZZZZZZZZZZZZ"
 
 _ADJECTIVES = (
-    "amber bold brave brisk calm clear coral crisp dawn deep eager early fair fleet fond fresh "
-    "gentle glad golden grand green happy hazel honest humble indigo ivory jade jolly keen kind "
-    "light lively lucid lunar merry mild misty noble north olive opal pale patient plain proud "
-    "quick quiet rapid ready royal ruby sage silver slate solar steady still sunny swift tidy "
+    "amber bold brave brisk calm clear coral crisp dawn deep eager early fair fleet fond "
+    "fresh gentle glad golden grand green happy hazel honest humble indigo ivory jade "
+    "jolly keen kind light lively lucid lunar merry mild misty noble north olive opal "
+    "pale patient plain proud quick quiet rapid ready royal ruby sage silver slate solar "
+    "steady still sunny swift tidy "
     "violet warm wise"
 ).split()
 _NOUNS = (
-    "acorn anchor aspen badger bay beacon birch brook canyon cedar cliff cloud comet crane creek "
-    "delta dune eagle elm ember falcon fern field finch fjord forest fox garden glade grove harbor "
-    "hawk heron hill island juniper lagoon lake lark maple marsh meadow moon moss oak orchid otter "
-    "pebble pine pond prairie raven reef ridge river robin shore sky spruce star stone swan tide "
+    "acorn anchor aspen badger bay beacon birch brook canyon cedar cliff cloud comet "
+    "crane creek delta dune eagle elm ember falcon fern field finch fjord forest fox "
+    "garden glade grove harbor hawk heron hill island juniper lagoon lake lark maple "
+    "marsh meadow moon moss oak orchid otter pebble pine pond prairie raven reef ridge "
+    "river robin shore sky spruce star stone swan tide "
     "valley willow"
 ).split()
 
 
 @cache
 def _ulid() -> type[ULID]:
-    """Return the class; imported when an id is first made, which most commands never do."""
+    """Return the class.
+
+    Imported when an id is first made, which most commands never do.
+    """
     from ulid import ULID
 
     return ULID
@@ -86,8 +92,8 @@ class Mint:
 
     def __init__(self) -> None:
         self._ascending = 0
-        # The lowest session id seen, and its number; None: decoded when it is needed, so
-        # that a command that makes no session starts without the library of ULIDs.
+        # The lowest session id seen, and its number; None: decoded when it is needed,
+        # so that a command that makes no session starts without the library of ULIDs.
         self._floor = SESSION + "~"
         self._descending: int | None = _ALL + 1
         self.begin()
@@ -131,8 +137,8 @@ class Mint:
     def saw_session(self, session_id: str) -> None:
         """Lower the floor to an id read from a database; other strings are ignored.
 
-        So are ids dated in the far future, chosen by a caller: below one of them every new
-        session would carry its date, and below the last one no number is left.
+        So are ids dated in the far future, chosen by a caller: below one of them every
+        new session would carry its date, and below the last one no number is left.
         """
         # The order of ids is that of their numbers.
         if not FAR_FUTURE < session_id < self._floor or not _NATIVE.fullmatch(
@@ -171,9 +177,10 @@ def imported_session_id(source: str, source_id: str, time_created: int) -> str:
 
 
 def imported_part_id(message_id: str, idx: int, time_created: int) -> str:
-    """Return the id of an imported part that has none of its own: the same in every import.
+    """Return the id of an imported part without one: the same in every import.
 
-    *idx* is its place in the message, *time_created* is in Unix ms (outside of 48 bits: 0).
+    *idx* is its place in the message, *time_created* is in Unix ms (outside of 48 bits:
+    0).
     """
     return PART + encode(_hashed(time_created, message_id, str(idx)))
 
@@ -196,12 +203,15 @@ def as_ulid(identifier: str) -> ULID:
 
 
 def time_of(identifier: str) -> int:
-    """Return the Unix milliseconds inside one of our ids; raises `InvalidInputError`."""
+    """Return the Unix milliseconds inside one of our ids.
+
+    Raises `InvalidInputError`.
+    """
     return as_ulid(identifier).milliseconds
 
 
 def slug_of(session_id: str, *, length: int = 2) -> str:
-    """Return the readable name made from an id: ``brave-otter-7k`` (*length* hash characters)."""
+    """Return a readable name made from an id: ``brave-otter-7k`` has *length* 2."""
     number = int.from_bytes(hashlib.sha256(session_id.encode()).digest()[:16])
     number, noun = divmod(number, len(_NOUNS))
     number, adjective = divmod(number, len(_ADJECTIVES))
@@ -210,7 +220,7 @@ def slug_of(session_id: str, *, length: int = 2) -> str:
 
 
 def valid_id(value: object, what: str) -> str:
-    """Return *value* if it can be an id: a string, not empty, no control characters, ≤ 256 bytes.
+    """Return *value* if it can be an id: 1 to 256 bytes, no control characters.
 
     Raises `InvalidInputError` naming *what* it was meant for.
     """

@@ -1,4 +1,4 @@
-"""How a database names directories: absolute, or relative to the folder that a local one lies in.
+"""How a database names directories: absolute, or relative to a local one's folder.
 
 A project-local database moves with its folder, so what is inside of that folder
 is stored relative to it, with ``/``. Anything else does not move along.
@@ -12,12 +12,12 @@ import posixpath
 
 
 def is_absolute(path: str) -> bool:
-    r"""Return whether *path* is absolute on any system: ``C:\x`` is, wherever it is read."""
+    r"""Return whether *path* is absolute on any system, as ``C:\x`` is."""
     return posixpath.isabs(path) or ntpath.isabs(path)
 
 
 def named(path: str) -> str:
-    r"""Return what a database calls *path*: bytes that are not UTF-8 are written ``\xff``.
+    r"""Return what a database calls *path*, with bytes not in UTF-8 as ``\xff``.
 
     A directory with such a name is a project like any other; only a program that
     wants to enter it has to know its bytes.
@@ -30,8 +30,9 @@ def named(path: str) -> str:
 
 
 def stored(directory: str, root: str | None) -> str:
-    """Return *directory* as a database keeps it; *root* is None for one that is not local.
+    """Return *directory* as a database keeps it.
 
+    *root* is None for one that is not local.
     The root itself is ``.``.
     """
     if root is None or not os.path.isabs(directory):

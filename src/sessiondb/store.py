@@ -76,7 +76,8 @@ _METHODS: dict[Kind, Callable[[Any], Any]] = {
 class Store(Facade, methods=_METHODS):
     """One database of sessions, usable from any thread.
 
-    ``Store(...)`` is the same as `Store.open`; close it, or use it as a context manager.
+    ``Store(...)`` is the same as `Store.open`; close it, or use it as a context
+    manager.
     """
 
     @with_arguments_of(Core.__init__)
@@ -103,7 +104,10 @@ class Store(Facade, methods=_METHODS):
         return cls(*args, **kwargs)
 
     def close(self) -> None:
-        """Close the store; closing twice is fine. Use after it raises `StoreClosedError`."""
+        """Close the store.
+
+        Closing twice is fine. Use after it raises `StoreClosedError`.
+        """
         self._core.close()
 
     def __enter__(self) -> Self:
@@ -117,21 +121,24 @@ class Store(Facade, methods=_METHODS):
     @contextmanager
     @checked
     def effects(self, *, durability: str | None = None) -> Generator[Unit]:
-        """Queue writes in a ``with`` block: left normally they commit as one, else nothing is."""
+        """Queue writes in a block, which commits them as one if it is left normally."""
         unit = self._core.unit()
         yield unit
         self._core.commit(unit, durability)
 
     @checked
     def commit(self, unit: Unit, *, durability: str | None = None) -> None:
-        """Commit a unit again that failed or whose outcome is unknown; what is there is skipped."""
+        """Commit a unit again that failed or whose outcome is unknown.
+
+        What is there is skipped.
+        """
         self._core.commit(unit, durability)
 
     # -- reading -------------------------------------------------------------
 
     @checked
     def read_past_damage(self, report: Callable[[str], None]) -> PastDamage:
-        """From now on have reads continue without what cannot be read of a damaged file.
+        """Have reads continue without what cannot be read of a damaged file.
 
         *report* gets a line for each thing that is missing; a further call changes
         nothing. Without this such reads raise `CorruptionError`. Nothing is written to
@@ -148,7 +155,7 @@ class Store(Facade, methods=_METHODS):
     def walk(
         self, ref: SessionRef, *, branches: bool = False, page: int = 200
     ) -> Iterator[Message]:
-        """Yield the messages of a session, reading at most *page* at a time: memory is bounded.
+        """Yield the messages of a session, at most *page* at a time, in bounded memory.
 
         No transaction is open while your code runs; a message removed by then
         is left out.
@@ -162,7 +169,7 @@ class Store(Facade, methods=_METHODS):
     def export(
         self, ref: SessionRef, *, branches: bool = False, resolve: bool = True
     ) -> Export:
-        """Return a session with everything that belongs to it, for a writer of `sessiondb.formats`.
+        """Return a session with everything that belongs to it, for a writer of a format.
 
         Its messages are read while they are iterated: the live path, or with
         *branches* every message in order of seq. Without *resolve* results stand
@@ -175,7 +182,7 @@ class Store(Facade, methods=_METHODS):
 
     @checked
     def lease(self, session: SessionRef, ttl: float = 30.0) -> LeaseBlock:
-        """Let no other process write messages of a session, for the length of the block.
+        """Let no other process write messages of a session within this block.
 
         There, the verbs that write messages raise `LeaseHeldError`; what describes a
         session (title, labels, settings), imports and deletion stay open to all. Within
@@ -205,7 +212,10 @@ class Store(Facade, methods=_METHODS):
         return StreamBlock(self._core, lease, fields)
 
     def reap(self) -> int:
-        """Remove the rows of deleted sessions now; return the number of transactions it took."""
+        """Remove the rows of deleted sessions now.
+
+        Return the number of transactions it took.
+        """
         steps = -1  # the last one finds nothing left
         for unit in reaping(self._core):
             self._core.commit(unit, "normal")
@@ -224,8 +234,9 @@ class Store(Facade, methods=_METHODS):
         dry_run: bool = False,
         project_root: str | None = None,
     ) -> Iterator[Imported | Problem]:
-        """Write what a reader of `sessiondb.formats` yields; yields what became of each session.
+        """Write what a reader of `sessiondb.formats` yields.
 
+        Yields what became of each session.
         A second import changes nothing. *undelete* imports sessions that were
         deleted here; *as_fork* imports those continued here and there as forks;
         *dry_run* writes nothing. *project_root* takes only sessions of that
@@ -241,11 +252,11 @@ class Store(Facade, methods=_METHODS):
 
     @checked
     def on_commit(self, callback: Callback) -> Callable[[], None]:
-        """Call *callback* with the changes of each commit of this process, on a thread of its own.
+        """Call *callback* with the changes of each commit here, on a thread of its own.
 
-        Commits come in order, each once; the changes of one are in the order of `changes`.
-        Returns a function that ends it, which may be called again and after `close`.
-        Raises `BusyError` if the system refuses the thread.
+        Commits come in order, each once; the changes of one are in the order of
+        `changes`. Returns a function that ends it, which may be called again and after
+        `close`. Raises `BusyError` if the system refuses the thread.
         """
         return self._core.subscribe(callback)
 
@@ -258,7 +269,7 @@ class Store(Facade, methods=_METHODS):
         poll: float = 0.1,
         stop: threading.Event | None = None,
     ) -> Generator[Change]:
-        """Yield what any process commits after the first step of the loop, or after *since*.
+        """Yield what any process commits from the first step on, or after *since*.
 
         *since* is the ``cursor`` of a `Change` of this database, or `BEGINNING`. Each
         change says where to read: messages after ``since_seq``. Changes of a session

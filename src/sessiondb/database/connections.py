@@ -44,7 +44,10 @@ class Reader:
         )
 
     def read(self, query: Read[T]) -> T:
-        """Run a read in one snapshot; only in the executor. The first opens the connection."""
+        """Run a read in one snapshot.
+
+        Only in the executor. The first opens the connection.
+        """
         if not self._connections:
             self._connections.append(self._core.connect_reader(one_thread=True))
         return read_on(self._connections[0], query)
@@ -120,7 +123,7 @@ class Readers:
         self._forget(0 if kept else 1)
 
     def _forget(self, count: int) -> None:
-        """Note that readers are gone, and let the callers who wait for one look again."""
+        """Note that readers are gone, and wake the callers who wait for one."""
         with self._lock:
             self._count -= count
             waiting, self._waiting = self._waiting, []
@@ -128,8 +131,9 @@ class Readers:
             resolve(turn, None)
 
     def stop(self) -> None:
-        """End the threads of all idle readers, without a loop; of a closed store, of all.
+        """End the threads of all idle readers, without a loop.
 
+        Of a closed store, of all.
         Once a store is closed, its file may be copied or replaced: what a cancelled
         caller left running has its connection closed by then.
         """

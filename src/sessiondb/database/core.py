@@ -97,8 +97,9 @@ class Core:
             raise
 
     def start(self) -> None:
-        """Take part in what this process shares of the file; leaves nothing of it if it fails.
+        """Take part in what this process shares of the file.
 
+        Leaves nothing of it if it fails.
         Until then nothing is open and nothing is registered, however the making ended.
         """
         try:
@@ -146,12 +147,15 @@ class Core:
             self.service.post(lifetime.close_collected)
 
     def check_readable(self) -> None:
-        """Raise `StoreClosedError`, or `DatabaseReplacedError` where another file is now."""
+        """Raise `StoreClosedError`, or `DatabaseReplacedError` for another file."""
         self.check_usable()
         self.writer.connection.check_in_place()
 
     def connect_reader(self, *, one_thread: bool = False) -> Connection:
-        """Return a new connection that only reads; see `Engine.connect` for *one_thread*."""
+        """Return a new connection that only reads.
+
+        See `Engine.connect` for *one_thread*.
+        """
         return ENGINE.connect(
             self.path,
             mode="ro" if self.read_only else "reader",
@@ -200,7 +204,7 @@ class Core:
             self.reap_soon()
 
     def reap_soon(self, seconds: float = REAP_AFTER) -> None:
-        """Remove the rows of deleted sessions in the background, in small transactions."""
+        """Remove the rows of deleted sessions in the background, bit by bit."""
         self.service.call_later(seconds, self._reap_step)
 
     def _reap_step(self) -> None:

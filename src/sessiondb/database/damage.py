@@ -1,9 +1,9 @@
-"""Reads of a damaged file that continue without what cannot be read, where that is wanted.
+"""Reads of a damaged file that continue without what cannot be read.
 
-A program gets `CorruptionError`. The command line continues instead, says what is missing
-and exits with 4. Behind a damaged page it reads a copy of the rows that can be read,
-which is made at the first statement that fails. A large value whose row was removed is
-left out where it was.
+A program gets `CorruptionError`. The command line continues instead, says what is
+missing and exits with 4. Behind a damaged page it reads a copy of the rows that can be
+read, which is made at the first statement that fails. A large value whose row was
+removed is left out where it was.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from sessiondb.model.damage import GONE
 
 
 class PastDamage:
-    """What is known of the damage of one database; *report* gets a line for each thing missing."""
+    """What is known of the damage of one database.
+
+    *report* gets a line for each thing missing.
+    """
 
     def __init__(
         self, path: Path, report: Callable[[str], None], *, read_only: bool
@@ -29,7 +32,8 @@ class PastDamage:
         self._lock = threading.Lock()
         self._temporary: TemporaryPlace | None = None
         self._copy: ReadableCopy | None = None
-        #: Sessions of which values are missing, and the names of those that were reported.
+        #: Sessions of which values are missing, and the names of those that were
+        #: reported.
         self._incomplete: set[str] = set()
         self._reported: set[str] = set()
         self._active = True
@@ -44,11 +48,11 @@ class PastDamage:
             self._active = True
 
     def helps(self, error: Exception) -> bool:
-        """Return whether a statement that ended with *error* is answered by the copy."""
+        """Return whether the copy answers a statement that ended with *error*."""
         return self._active and is_corrupt(error)
 
     def leaves_out(self, session_id: str, what: str) -> bool:
-        """Return whether a read continues without a missing value, which is reported once."""
+        """Return whether a read continues without a missing value; report it once."""
         self._incomplete.add(session_id)
         if self._active and what not in self._reported:
             self._reported.add(what)
@@ -65,7 +69,10 @@ class PastDamage:
         return self._made().is_complete(session_id)
 
     def connection(self) -> Connection:
-        """Return the connection to the copy; raises `CorruptionError` where nothing can be read."""
+        """Return the connection to the copy.
+
+        Raises `CorruptionError` where nothing can be read.
+        """
         return self._made().connection
 
     def _made(self) -> ReadableCopy:

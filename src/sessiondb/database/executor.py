@@ -25,7 +25,9 @@ _Call = tuple[asyncio.Future[Any], Callable[[], Any]]
 
 
 class SerialExecutor:
-    """One thread and its queue; it ends after `end`, or when nothing refers to it any more.
+    """One thread and its queue.
+
+    It ends after `end`, or when nothing refers to it any more.
 
     *last* is what the thread does at its end. Raises `BusyError` if the system refuses
     the thread. That of `concurrent.futures` would keep a process with an unclosed store
@@ -34,7 +36,8 @@ class SerialExecutor:
 
     def __init__(self, name: str, last: Callable[[], object] | None = None) -> None:
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
-        # Neither the thread nor *last* may refer to the executor: it would never be collected.
+        # Neither the thread nor *last* may refer to the executor: it would never be
+        # collected.
         self._thread = threading.Thread(
             target=_serve, args=(self._calls, last), name=name, daemon=True
         )
@@ -45,7 +48,10 @@ class SerialExecutor:
             raise BusyError(f"no thread can be started: {error}", hint=hint) from error
 
     def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
-        """Queue a call; the future of the running loop gets what it returns or raises."""
+        """Queue a call.
+
+        The future of the running loop gets what it returns or raises.
+        """
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._calls.put((future, function))
         return future

@@ -13,7 +13,10 @@ from sessiondb.model import Export, Message
 def with_messages(
     core: Core, found: Export, *, branches: bool, resolve: bool
 ) -> Export:
-    """Return *found* with its messages, a page at a time; no transaction is open in between."""
+    """Return *found* with its messages, a page at a time.
+
+    No transaction is open in between.
+    """
     queries = Queries(core)
 
     def messages() -> Iterator[Message]:

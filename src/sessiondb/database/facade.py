@@ -1,4 +1,4 @@
-"""What both façades have, stated once: the verbs, the reads, and how a database is opened.
+"""The verbs and reads that both façades have, stated once.
 
 A verb is a method of `effects.Unit`, committed as a unit of its own; a read is one of
 `queries.Queries`. A façade is given a function for each kind, which decides who waits.
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: ``write`` commits a verb; ``by_ref`` too, and its session is any REF, as people type it.
+#: ``write`` commits a verb; ``by_ref`` too, and its session is any REF, as people type
+#: it.
 Kind = Literal["read", "write", "by_ref"]
 
 
@@ -72,7 +73,10 @@ def _write_by_ref(verb: Callable[Concatenate[Unit, P], R]) -> Verb[P, R]:
 
 
 def recover(unit: Unit, session: SessionRef) -> None:
-    """Settle what a dead writer left open; raises `LeaseHeldError` behind a living one."""
+    """Settle what a dead writer left open.
+
+    Raises `LeaseHeldError` behind a living one.
+    """
     # Not at the top: a command that only reads starts faster without it.
     from sessiondb.effects.recovery import Recover
 
@@ -80,7 +84,7 @@ def recover(unit: Unit, session: SessionRef) -> None:
 
 
 def reaping(core: Core) -> Iterator[Unit]:
-    """Yield the units, to be committed at once, that remove the rows of deleted sessions."""
+    """Yield units that remove the rows of deleted sessions, each to be committed."""
     more = True
     while more:
         unit, step = core.unit(), Reap()
@@ -106,10 +110,11 @@ class Facade:
 
     @property
     def path(self) -> Path | None:
-        """The database file; that of ``:memory:`` is a temporary one, removed by `close`.
+        """The database file.
 
-        None for a database that is not a file. No engine of this release has one: programs
-        that want the file check it, and others leave `path` alone.
+        That of ``:memory:`` is a temporary one, removed by `close`. None for a database
+        that is not a file. No engine of this release has one: programs that want the
+        file check it, and others leave `path` alone.
         """
         return self._core.path
 

@@ -1,4 +1,4 @@
-"""An `AsyncStore` on its way: an awaitable that is also an asynchronous context manager."""
+"""An `AsyncStore` that is being opened: an awaitable and a context manager."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class Opening(Generic[S]):
     async def _open(self) -> S:
         """Open the store; a caller who is cancelled leaves nothing open.
 
-        The step that may wait long comes first and registers nothing. The rest is short, so a
-        caller who is cancelled then waits until it is undone: at once afterwards the
-        file may be replaced and opened again.
+        The step that may wait long comes first and registers nothing. The rest is
+        short, so a caller who is cancelled then waits until it is undone: at once
+        afterwards the file may be replaced and opened again.
         """
         if self._used:
             raise InvalidInputError(

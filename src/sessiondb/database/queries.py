@@ -66,7 +66,10 @@ class Queries:
         self._base = core.base
 
     def _filters(self, project: Any, **named: Any) -> Read[Filters]:
-        """Return the filters; those of a project that is not known here let nothing pass."""
+        """Return the filters.
+
+        Those of a project that is not known here let nothing pass.
+        """
         if project is ALL:
             return Filters(**named)
         if isinstance(project, Project):
@@ -156,8 +159,9 @@ class Queries:
         )
 
     def message(self, ref: SessionRef, message: MessageKey) -> Read[Message]:
-        """Return one message: by handle, record or id, else by label; a number is a seq.
+        """Return one message: by handle, record or id, else by label.
 
+        A number is a seq.
         Raises `NotFoundError`.
         """
         found = yield from self.session(ref)
@@ -175,7 +179,7 @@ class Queries:
     def pages(
         self, ref: SessionRef, *, branches: bool = False, page: int = transcript.PAGE
     ) -> Read[tuple[str, list[list[int]]]]:
-        """Return the id of a session and the seqs of its live path (or of all) in pages.
+        """Return the id of a session, and the seqs of its live path (or all) in pages.
 
         A page has at most *page* messages and a bounded number of bytes.
         """
@@ -222,7 +226,7 @@ class Queries:
         return (yield from family.plan_delete(self._base, found, keep_forks=keep_forks))
 
     def freed_bytes(self, sessions: Iterable[SessionRef]) -> Read[int]:
-        """Return about how many bytes of the file removing these sessions together frees.
+        """Return about how many bytes removing these sessions together frees.
 
         Values that only they share count once, those that others refer to do not.
         """
@@ -267,9 +271,10 @@ class Queries:
         subagents: bool = True,
         prices: usage_reads.Prices | None = None,
     ) -> Read[list[UsageRow]]:
-        """Return cost and tokens by ``day week month model source project tool session agent``.
+        """Return cost and tokens by the dimensions of *by*.
 
-        *by* is one of these names, or several; none is the total.
+        *by* is one or several of ``day week month model source project tool session
+        agent``; none is the total.
         Inherited messages are never counted, unknown cost is None. *prices* (USD
         per million tokens, by model and kind of token) estimate what has no cost.
         Nothing to count is ``[]``; raises `InvalidInputError` for another dimension.
@@ -380,7 +385,10 @@ class Queries:
         )
 
     def _parent(self, session_id: str) -> Read[Session | None]:
-        """Return a session by id; None where a delete in a shell left its children behind."""
+        """Return a session by id.
+
+        None where a delete in a shell left its children behind.
+        """
         try:
             return (yield from self.session(SessionHandle(session_id)))
         except NotFoundError:

@@ -57,7 +57,10 @@ def answered(
 
 
 def _without(past: PastDamage | None, session_id: str, what: str) -> list[Any]:
-    """Return no rows where a read may continue without a value; raises `CorruptionError`."""
+    """Return no rows where a read may continue without a value.
+
+    Raises `CorruptionError`.
+    """
     if past is None or not past.leaves_out(session_id, what):
         raise damaged(what, GONE)
     return []
@@ -66,7 +69,10 @@ def _without(past: PastDamage | None, session_id: str, what: str) -> list[Any]:
 def read_on(
     connection: Connection, query: Read[T], past: PastDamage | None = None
 ) -> T:
-    """Run a read in one snapshot and return its value; raises the errors of `translate`."""
+    """Run a read in one snapshot and return its value.
+
+    Raises the errors of `translate`.
+    """
     try:
         connection.execute(ENGINE.begin_read)
         return answered(connection, query, past)

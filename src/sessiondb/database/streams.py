@@ -31,7 +31,10 @@ class SyncStream:
         return self.inner.message
 
     def flush(self) -> None:
-        """Return when all that was added is committed; raises the error of the write."""
+        """Return when all that was added is committed.
+
+        Raises the error of the write.
+        """
         error = self._wait(self.inner.write)
         raised = self.inner.take_error() or error
         if raised is not None:
@@ -108,7 +111,10 @@ class AsyncStream:
         return self.inner.message
 
     async def flush(self) -> None:
-        """Return when all that was added is committed; raises the error of the write."""
+        """Return when all that was added is committed.
+
+        Raises the error of the write.
+        """
         error = await self._wait(self.inner.write)
         raised = self.inner.take_error() or error
         if raised is not None:

@@ -14,7 +14,7 @@ Deliver = Callable[[Subscription, int, list[Change]], None]
 
 
 class Subscriptions:
-    """What one store added to the sinks of its writer, to be taken out when it closes."""
+    """The sinks that one store added to those of its writer."""
 
     def __init__(self, of_writer: list[Sink]) -> None:
         self._of_writer = of_writer
@@ -26,7 +26,8 @@ class Subscriptions:
     ) -> Callable[[], None]:
         """Have *callback* called for every commit, by *deliver*; return what ends it.
 
-        The default is a thread of this store. Raises `BusyError` if that cannot be started.
+        The default is a thread of this store. Raises `BusyError` if that cannot be
+        started.
         """
         if deliver is None:
             self._notifier.check()

@@ -1,4 +1,4 @@
-"""The worktrees that a store is used from: where a directory belongs, and git's facts of it.
+"""The worktrees that a store is used from, and git's facts about them.
 
 A process of git is started only for a worktree whose first commit the database
 does not know, and again only after the files of its repository have changed.
@@ -95,8 +95,9 @@ class Worktrees:
         )  # fmt: skip
 
     def project_of(self, directory: Any) -> Read[str | None]:
-        """Return the id of the project of a directory; None if this database knows none.
+        """Return the id of the project of a directory.
 
+        None if this database knows none.
         A folder that moved shows the project that the next write from it adopts.
         """
         place = self.locate(directory)
@@ -105,7 +106,7 @@ class Worktrees:
         return found or (yield from self._moved_here(place))
 
     def is_due(self, unit: Unit) -> bool:
-        """Return, once in `LOOK_AGAIN` seconds, whether to look after *unit* at the worktree.
+        """Return, once in `LOOK_AGAIN` seconds, whether to look at the worktree again.
 
         An agent may append to one session for days, and the first commit or the remote
         come later. A unit that names a place refreshes that place itself.
@@ -117,7 +118,7 @@ class Worktrees:
         return True
 
     def stale(self) -> Place | None:
-        """Return the current worktree if what is known of its project may be out of date."""
+        """Return the current worktree if the facts of its project may be out of date."""
         try:
             place = self.locate(None)
         except SessionDBError:
@@ -142,7 +143,10 @@ class Worktrees:
         )
 
     def _moved_here(self, place: Place) -> Read[str | None]:
-        """Return the project that a write from *place* would adopt; None if it is known, or new."""
+        """Return the project that a write from *place* would adopt.
+
+        None if it is known, or new.
+        """
         if place.vcs is None:
             return None
         remote = location.remote_of(place.root)

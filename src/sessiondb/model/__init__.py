@@ -1,4 +1,6 @@
-"""The contents of the database, as frozen, slotted dataclasses; no I/O and no SQLAlchemy.
+"""The contents of the database, as frozen, slotted dataclasses.
+
+No I/O and no SQLAlchemy.
 
 *Records* are what reads return, *drafts* are what writes take, *sources* are
 what the reader of a foreign format yields. The field names are the column names.

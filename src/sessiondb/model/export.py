@@ -45,7 +45,7 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A file that a writer makes: its ``name`` (relative, with ``/``) and its text, made lazily."""
+    """A file that a writer makes: its relative ``name``, and its text, made lazily."""
 
     name: str
     chunks: Iterable[str]
@@ -53,7 +53,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Something that a format cannot hold: of a message, or (None) of the session itself."""
+    """Something that a format cannot hold, of a message or of the session itself."""
 
     session_id: str
     why: str

@@ -1,8 +1,8 @@
 """Places in the feed of changes, as opaque strings.
 
-A cursor names the database, by the beginning of its ``database_uuid``, and the number of
-a change in it. Both are the engine's own business: another one may order its commits by
-something else. So callers store a cursor and pass it on, and nothing more.
+A cursor names the database, by the beginning of its ``database_uuid``, and the number
+of a change in it. Both are the engine's own business: another one may order its commits
+by something else. So callers store a cursor and pass it on, and nothing more.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def cursor_of(database: str, number: int) -> str:
 
 
 def position_of(cursor: str, newest: Position) -> Position:
-    """Return the place that a cursor names in the database whose last change is *newest*.
+    """Return the place of a cursor in the database whose last change is *newest*.
 
-    Raises `InvalidInputError` unless it is a cursor of that database, and of a state that
-    it has reached. After an older backup was restored, or in another file, a consumer
-    would otherwise miss changes without notice.
+    Raises `InvalidInputError` unless it is a cursor of that database, and of a state
+    that it has reached. After an older backup was restored, or in another file, a
+    consumer would otherwise miss changes without notice.
     """
     if cursor == BEGINNING:
         return newest._replace(number=0)

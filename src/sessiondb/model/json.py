@@ -20,7 +20,10 @@ _HIDDEN = ("session_id", "response_id", "usage_key")
 
 
 def _message_fields() -> tuple[str, ...]:
-    """Return the fields of M in the order of `Message`; the token counts are one object."""
+    """Return the fields of M in the order of `Message`.
+
+    The token counts are one object.
+    """
     names = (of.name for of in fields(Message) if of.name not in _HIDDEN)
     # A dict keeps the place of the first count.
     return tuple(
@@ -47,7 +50,10 @@ def session_json(session: Session) -> dict[str, Any]:
 
 
 def part_json(part: Part) -> dict[str, Any]:
-    """Return a part as the contract's object P; a call's arguments are ``data.input``."""
+    """Return a part as the contract's object P.
+
+    A call's arguments are ``data.input``.
+    """
     out: dict[str, Any] = {name: getattr(part, name) for name in _PART_FIELDS}
     data = dict(part.data)
     if part.input_json is not None:

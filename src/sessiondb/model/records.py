@@ -226,7 +226,8 @@ class Project:
 class Page(Generic[T]):
     """One page of a list; iterate it. No match is an empty page.
 
-    ``next_cursor`` is None on the last page, else the value of ``cursor=`` that continues.
+    ``next_cursor`` is None on the last page, else the value of ``cursor=`` that
+    continues.
 
     ``sizes`` are the bytes of each session where they were ordered by size, else empty.
     """
@@ -256,7 +257,7 @@ class Todo:
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """How a file changed: in the turn of message *seq*, or (seq 0) in all of the session.
+    """How a file changed: in the turn of message *seq*, or (0) in the session.
 
     ``before`` and ``after`` are the complete contents if known.
     """
@@ -325,7 +326,10 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class MessageNode:
-    """A message of a tree, without its parts; ``preview`` is its first 80 characters."""
+    """A message of a tree, without its parts.
+
+    ``preview`` is its first 80 characters.
+    """
 
     seq: int
     parent_seq: int | None
@@ -412,7 +416,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A session that no process is writing to any more, with the ids of what it left open."""
+    """A session without a living writer, with the ids of what was left open."""
 
     session: Session
     messages: tuple[str, ...]
@@ -423,9 +427,10 @@ class Unfinished:
 class Change:
     """A commit touched this session: read its messages after ``since_seq``.
 
-    ``cursor`` is an opaque string, the place of this change in the feed of its database:
-    pass it to `changes` as ``since=`` to continue after it. ``deleted`` sessions cannot
-    be read; one that is created again under its id is another change, from ``since_seq`` 0.
+    ``cursor`` is an opaque string, the place of this change in the feed of its
+    database: pass it to `changes` as ``since=`` to continue after it. ``deleted``
+    sessions cannot be read; one that is created again under its id is another change,
+    from ``since_seq`` 0.
     """
 
     cursor: str

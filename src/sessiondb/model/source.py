@@ -18,7 +18,10 @@ from sessiondb.model.versions import Version
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a source that could not be read; ``line`` is None for a complete file."""
+    """Something in a source that could not be read.
+
+    ``line`` is None for a complete file.
+    """
 
     source: str
     why: str
@@ -27,7 +30,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class StoredMessage:
-    """A message's state in the database it comes from; ``seq`` is kept if it is free."""
+    """A message's state in the database it comes from.
+
+    ``seq`` is kept if it is free.
+    """
 
     seq: int
     usage_key: str | None = None
@@ -38,15 +44,15 @@ class StoredMessage:
 class StoredSession:
     """A session's state in the database it comes from: an import makes the same row.
 
-    ``native`` sessions have no id of another program: their ``source_id`` is
-    ``id`` and not stored. Without ``time_imported`` it was made by a program that
-    writes here, with or without a name of its own. ``leaf`` is a message's id, None for no leaf.
+    ``native`` sessions have no id of another program: their ``source_id`` is ``id`` and
+    not stored. Without ``time_imported`` it was made by a program that writes here,
+    with or without a name of its own. ``leaf`` is a message's id, None for no leaf.
     ``labels`` are (message id, label), ``prompts`` are without project and session.
     ``versions`` says of each field that may change, and of one that was taken away,
     when it came to be so (see `model.versions`); one that it does not name has
-    ``revision``. ``diff_messages`` are the ids of the messages that the diffs
-    belong to, in their order. ``seen`` is a digest of the ids of all messages,
-    ``deleted`` the version of its last deletion, with what that had seen.
+    ``revision``. ``diff_messages`` are the ids of the messages that the diffs belong
+    to, in their order. ``seen`` is a digest of the ids of all messages, ``deleted`` the
+    version of its last deletion, with what that had seen.
     """
 
     id: str
@@ -75,7 +81,7 @@ class StoredSession:
         return of is not None and of.revision > self.revision and of.digest == self.seen
 
     def buried_as(self, source_id: str) -> str:
-        """Return the name of its tombstone: *source_id* of an import, else the id here."""
+        """Return the name of its tombstone: an import's *source_id*, else the id."""
         return self.id if self.time_imported is None else source_id
 
 
@@ -83,13 +89,13 @@ class StoredSession:
 class SourceMessage:
     """One message of a foreign session.
 
-    ``parent`` is the id of the message before it in the tree, ``...`` for the
-    one yielded just before (the usual case) and None for a root.
-    ``usage_id`` is what stays the same when the record is copied (a
-    response id, else the original's message id), for counting once. ``alias`` is another
-    id under which the message may be known here: where one of our messages is two in
-    another program, the second one has an id of its own.
-    ``labels`` are names given to it. With ``stored`` it is written as it was.
+    ``parent`` is the id of the message before it in the tree, ``...`` for the one
+    yielded just before (the usual case) and None for a root. ``usage_id`` is what stays
+    the same when the record is copied (a response id, else the original's message id),
+    for counting once. ``alias`` is another id under which the message may be known
+    here: where one of our messages is two in another program, the second one has an id
+    of its own. ``labels`` are names given to it. With ``stored`` it is written as it
+    was.
     """
 
     draft: MessageDraft
@@ -121,16 +127,15 @@ class SourceProject:
 class SourceSession:
     """One session of a foreign store.
 
-    ``source_id`` is the agent's own id; ``digest`` changes whenever anything of
-    the session changed (cheap to make: no message is read for it). ``path`` and
-    ``size``, ``mtime_ns`` describe the file it was read from, for the ledger.
-    ``worktree`` is the project's root as the source names it, ``project`` what else
-    it says of that project. ``leaf`` is the id
-    of the message the session continues from; None is the last one. ``data``
-    keeps what has no column. ``parent_source_id`` with ``relation`` names the
-    parent; ``parent_message`` the id of the parent's message it starts from.
-    With ``stored`` the session comes from one of sessiondb's databases, and so do all of
-    its messages.
+    ``source_id`` is the agent's own id; ``digest`` changes whenever anything of the
+    session changed (cheap to make: no message is read for it). ``path`` and ``size``,
+    ``mtime_ns`` describe the file it was read from, for the ledger. ``worktree`` is the
+    project's root as the source names it, ``project`` what else it says of that
+    project. ``leaf`` is the id of the message the session continues from; None is the
+    last one. ``data`` keeps what has no column. ``parent_source_id`` with ``relation``
+    names the parent; ``parent_message`` the id of the parent's message it starts from.
+    With ``stored`` the session comes from one of sessiondb's databases, and so do all
+    of its messages.
     """
 
     source: str
@@ -177,7 +182,9 @@ class SourceSession:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The outcome for one source session: ``imported updated unchanged deleted diverged``.
+    """The outcome of one source session.
+
+    ``outcome`` is ``imported``, ``updated``, ``unchanged``, ``deleted`` or ``diverged``.
 
     ``deleted`` was removed here before and stays so; ``diverged`` was continued
     here, so the source's new records were left out.

@@ -1,4 +1,4 @@
-"""The context to send to a model: the live path, cut and repaired, with nothing rewritten for it.
+"""The context to send to a model: the live path, cut and repaired.
 
 Walking the path from the root, events change the state of their name, a cut
 (``compaction``, ``reset``) drops the messages before it, and a context event
@@ -42,8 +42,8 @@ class _Gathered:
     def keep_from(self, message: Message, kept: Any) -> None:
         """Drop the messages before the one with the id *kept*; None drops all.
 
-        *message* is the compaction that states it. The part that it keeps may begin with
-        an event, which is not a message but has its place.
+        *message* is the compaction that states it. The part that it keeps may begin
+        with an event, which is not a message but has its place.
         """
         first = self.places.get(kept) if isinstance(kept, str) else None
         if first is None and kept:
@@ -142,7 +142,10 @@ def _ignore(_: _Gathered, __: Message) -> None:
 
 
 def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
-    """Return the context that the messages of *path* amount to; raises `InvalidInputError`."""
+    """Return the context that the messages of *path* amount to.
+
+    Raises `InvalidInputError`.
+    """
     if repair not in REPAIRS:
         raise InvalidInputError(
             f"repair is one of {', '.join(REPAIRS)}, not {abridged(repair)}"
@@ -183,7 +186,7 @@ def _asks_for_compaction(message: Message) -> bool:
 
 
 def _repaired(state: _Gathered, name: str) -> list[Message]:
-    """Return the messages without unmatched calls and results, by the repair of that name."""
+    """Return the messages without unmatched calls and results."""
     messages, repair = state.messages, REPAIRS[name]
     while True:
         calls, answered = _named(messages, "tool"), _named(messages, "tool-result")
@@ -197,7 +200,8 @@ def _repaired(state: _Gathered, name: str) -> list[Message]:
             if fixed is not None:
                 out.append(fixed)
 
-        # A message that was dropped may have held the calls of results that are still there.
+        # A message that was dropped may have held the calls of results that are still
+        # there.
         if repair is not _dropped or len(out) == len(messages):
             return out
         messages = out
@@ -215,7 +219,7 @@ def _named(messages: list[Message], kind: str) -> set[str | None]:
 
 
 def _once(messages: list[Message]) -> list[Message]:
-    """Return messages without the records of results that are shown with their calls."""
+    """Return messages without records of results that their calls show."""
     parts = (item for message in messages for item in message.parts)
     settled = {i.call_id for i in parts if i.type == "tool" and i.status in _SETTLED}
     repeated = _named(messages, "tool-result") & settled

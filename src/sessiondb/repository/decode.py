@@ -234,8 +234,9 @@ def parts_by_seq(
 
 # -- what is missing -------------------------------------------------------------
 
-#: Not run: a read yields it in place of a statement, for a stored value that is missing.
-#: The driver raises `CorruptionError`, or answers ``[]`` and the read continues without it.
+#: Not run: a read yields it in place of a statement, for a stored value that is
+#: missing. The driver raises `CorruptionError`, or answers ``[]`` and the read
+#: continues without it.
 LOST = Statement(lambda: text("SELECT 1 WHERE 0"))
 
 

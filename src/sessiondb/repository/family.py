@@ -1,4 +1,4 @@
-"""Sessions in relation to each other: the tree of a family, comparison, what a delete takes."""
+"""Sessions in relation to each other: families, comparison, plans of a delete."""
 
 from __future__ import annotations
 

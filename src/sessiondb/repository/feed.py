@@ -60,7 +60,7 @@ _NEWEST = Statement(
 
 
 def newest_change() -> Read[Position]:
-    """Return the name of this database in cursors, and the number of its newest change."""
+    """Return the place of the newest change."""
     rows = yield _NEWEST, {}
     database, number = rows[0]
     return Position(database or "", int(number))

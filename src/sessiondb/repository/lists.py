@@ -156,7 +156,7 @@ def prompts(
 
 @lru_cache(maxsize=256)
 def _history(shape: tuple[str, ...]) -> Statement:
-    """Return the query for prompts that pass the filters of these names, newest first."""
+    """Return the query for prompts that pass these filters, newest first."""
     terms = " AND ".join(_FILTERS[name] for name in shape) or "1"
     return Statement(
         lambda: text(
@@ -167,7 +167,10 @@ def _history(shape: tuple[str, ...]) -> Statement:
 
 
 def prompts_of(base: str | None, session_id: str) -> Read[list[Prompt]]:
-    """Return what the prompt history has of a session, oldest first; nothing is ``[]``."""
+    """Return what the prompt history has of a session, oldest first.
+
+    Nothing is ``[]``.
+    """
     rows = yield _PROMPTS, {"sid": session_id}
     return [_prompt(row, base) for row in rows]
 

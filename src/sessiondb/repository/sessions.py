@@ -37,7 +37,7 @@ from sessiondb.schema.tables import LISTED
 
 
 class _Scope:
-    """A value of ``project=``: `HERE`, the project of the current directory, or `ALL` of them."""
+    """A value of ``project=``: `HERE`, that of the current directory, or `ALL`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -57,13 +57,17 @@ MAX_LIMIT = 10_000
 MAX_CURSOR = 3_000
 #: Sessions that the error of an ambiguous REF names.
 MAX_CANDIDATES = 9
-#: Bytes of a title filter; SQLite refuses a LIKE pattern of 50,000, and each may be escaped.
+#: Bytes of a title filter; SQLite refuses a LIKE pattern of 50,000, and each may be
+#: escaped.
 MAX_TITLE_FILTER = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a list. Times in Unix ms, ``until`` exclusive; None does not narrow."""
+    """The filters of a list. Times in Unix ms, ``until`` exclusive.
+
+    None does not narrow.
+    """
 
     project_id: str | None = None
     source: str | None = None
@@ -150,13 +154,16 @@ def escape_like(value: str) -> str:
 
 
 def encode_cursor(*key: Any) -> str:
-    """Return an opaque cursor: a few dozen characters that a shell takes as they are."""
+    """Return an opaque cursor: a few dozen characters that a shell leaves alone."""
     text = json.dumps(key, separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str, *kinds: Any) -> list[Any]:
-    """Return the key inside one of our cursors, of these types; raises `InvalidInputError`."""
+    """Return the key inside one of our cursors, of these types.
+
+    Raises `InvalidInputError`.
+    """
     key: Any = None
     if isinstance(cursor, str) and len(cursor) <= MAX_CURSOR:
         with suppress(ValueError, RecursionError):
@@ -164,7 +171,8 @@ def decode_cursor(cursor: str, *kinds: Any) -> list[Any]:
                 base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
             )
     known = isinstance(key, list) and len(key) == len(kinds)
-    # A cursor that we did not write is refused: another spelling, a number that SQLite cannot hold.
+    # A cursor that we did not write is refused: another spelling, a number that SQLite
+    # cannot hold.
     if not known or not all(map(_is_key, key, kinds)) or encode_cursor(*key) != cursor:
         raise InvalidInputError(f"not a cursor of this list: {abridged(cursor)}")
     return list(key)
@@ -287,7 +295,7 @@ def list_sessions(
 def _by_size(
     base: str | None, filters: Filters, limit: int, after: list[Any] | None
 ) -> Read[Page[Session]]:
-    """Return one page, largest first: every size is known from one pass over the tables."""
+    """Return one page, largest first, after one pass over the tables."""
     named = yield _ids_of(_shape(filters)), filters.params()
     weights = yield from sizes.each()
     order = sorted((-weights.get(name, 0), name) for (name,) in named)
@@ -407,7 +415,7 @@ def session_by_id(base: str | None, session_id: str) -> Read[Session]:
 
 
 def _may_be_a_name(ref: str) -> bool:
-    """Return whether a session can have this name: valid Unicode, as long as an id at most.
+    """Return whether a session can have this name: valid Unicode of an id's length.
 
     SQLite refuses to look for a pattern of 50,000 bytes.
     """
@@ -484,7 +492,10 @@ _PROJECT = Statement(
 
 
 def project_at(directories: tuple[str, ...]) -> Read[str | None]:
-    """Return the id of the project that one of *directories* belongs to; None is unknown here."""
+    """Return the id of the project that one of *directories* belongs to.
+
+    None is unknown here.
+    """
     for directory in directories:
         rows = yield _PROJECT, {"directory": directory}
         if rows:

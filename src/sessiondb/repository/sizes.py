@@ -203,7 +203,7 @@ _WORDS = {named: (_words(named), _taken_over(named)) for named in (False, True)}
 
 
 def each() -> Read[dict[str, int]]:
-    """Return the bytes of every session, by id: what removing that one alone would free."""
+    """Return by id the bytes that removing each session alone would free."""
     sums = yield from _own_rows(None)
     for session_id, size in (yield _OWN_BLOBS, {}):
         sums[session_id] = sums.get(session_id, 0) + blob_bytes(size)
@@ -222,7 +222,10 @@ def freed(session_ids: Iterable[str]) -> Read[tuple[int, int]]:
 def _own_rows(
     named: dict[str, str] | None, counts: dict[str, int] | None = None
 ) -> Read[dict[str, float]]:
-    """Return the bytes of rows and of search, by session; *counts* gets the number of rows."""
+    """Return the bytes of rows and of search, by session.
+
+    *counts* gets the number of rows.
+    """
     sums: dict[str, float] = {}
     tables = ["session", *_ROWS]
     for table, statement in zip(tables, _EACH[named is not None], strict=True):
@@ -243,7 +246,8 @@ def _own_rows(
 def blob_bytes(size: int) -> int:
     """Return what a blob of *size* bytes takes: its row, its pages, its index entry.
 
-    A value that fits on a page shares it with as many as fit; a larger one fills pages of its own.
+    A value that fits on a page shares it with as many as fit; a larger one fills pages
+    of its own.
     """
     row = size + 64 + 20
     here = row

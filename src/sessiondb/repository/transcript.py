@@ -127,7 +127,10 @@ _BLOB_OF = Statement(_blob_of)
 
 
 def seq_of(session_id: str, key: str | int) -> Read[int]:
-    """Return the seq of a message by exactly its id, or its seq; raises `NotFoundError`."""
+    """Return the seq of a message by exactly its id, or its seq.
+
+    Raises `NotFoundError`.
+    """
     if isinstance(key, int):
         rows = yield _SEQ_IS, {"sid": session_id, "at": key}
     else:
@@ -138,7 +141,10 @@ def seq_of(session_id: str, key: str | int) -> Read[int]:
 
 
 def seq_named(session_id: str, name: str) -> Read[int]:
-    """Return the seq of a message by its id, else by a label; raises `NotFoundError`."""
+    """Return the seq of a message by its id, else by a label.
+
+    Raises `NotFoundError`.
+    """
     for statement in (_SEQ_OF_ID, _SEQ_OF_LABEL):
         rows = yield statement, {"sid": session_id, "mid": name}
         if rows:
@@ -192,8 +198,8 @@ def tail_path(session_id: str, last: int, below: int | None = None) -> Read[list
             if len(path) == last:
                 return path[::-1]
             passed = passed or seq == below
-            # An import can put a parent behind its child, and *below* need not be on the
-            # path: a scan downwards finds neither, so all of the map is read.
+            # An import can put a parent behind its child, and *below* need not be on
+            # the path: a scan downwards finds neither, so all of the map is read.
             if (parent or 0) >= seq or not (passed or seq > least):
                 live = yield from live_path(session_id, leaf=leaf)
                 return _slice(live, None, below)[-last:]
@@ -332,7 +338,7 @@ def blob_bytes(name: str, session_id: str | None = None) -> Read[bytes]:
 def pages(
     session_id: str, *, branches: bool = False, size: int = PAGE
 ) -> Read[list[list[int]]]:
-    """Return the live path (or all seqs) in pages of *size* messages and about `PAGE_BYTES`."""
+    """Return the live path (or all seqs) in pages of *size* messages at most."""
     if type(size) is not int or size < 1:
         raise InvalidInputError(f"a page has 1 message or more, not {abridged(size)}")
     path = yield from live_path(session_id, branches=branches)

@@ -66,7 +66,8 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
     )
     tools = ""
     if "tool" in by:
-        # A message with calls of two tools counts in both groups: what a tool took part in.
+        # A message with calls of two tools counts in both groups: what a tool took part
+        # in.
         tools = (
             " LEFT JOIN (SELECT DISTINCT session_id, seq, tool FROM part WHERE type = 'tool') AS t "
             "ON t.session_id = m.session_id AND t.seq = m.seq"
