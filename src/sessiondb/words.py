@@ -13,7 +13,7 @@ from datetime import UTC, datetime, tzinfo
 from itertools import dropwhile
 from operator import not_
 
-#: What a terminal or a browser acts on besides C0: C1 controls, marks of direction,
+#: Besides C0, terminals and browsers act on these: C1 controls, marks of direction,
 #: separators that break lines, and lone surrogates. A fragment of a regex class.
 TRICKY = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
 # Patterns are compiled when they are first used: `--help` uses none.

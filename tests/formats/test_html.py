@@ -59,9 +59,7 @@ def test_a_page_is_only_what_we_wrote_whatever_was_said(
     assert len(ids) == len(set(ids))
 
 
-def test_no_page_asks_anybody_for_anything(
-    store: Store, hostile: dict[str, str]
-) -> None:
+def test_a_page_requests_nothing(store: Store, hostile: dict[str, str]) -> None:
     assert [
         meta for meta in read_html(hostile["brief"]).of("meta") if "http-equiv" in meta
     ]
@@ -117,7 +115,7 @@ PIECES = [
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=16).map("".join))
-def test_whatever_is_put_together_is_no_markup(said: str) -> None:
+def test_whatever_is_put_together_is_not_markup(said: str) -> None:
     found = read_html(prose(said))
     assert {tag for tag, _ in found.seen} <= TAGS - {"img", "style", "meta"}
     assert all(
@@ -170,7 +168,7 @@ def test_brief_normal_and_full_show_more_and_more(store: Store) -> None:
     assert "left out" not in full
 
 
-def test_a_page_says_what_one_asks_first(store: Store) -> None:
+def test_a_page_begins_with_the_facts(store: Store) -> None:
     name = story(store)
     store.append(name, user("Once more"), time=None)
     page = read_html(exported(store, "html", name))
@@ -239,7 +237,7 @@ def test_an_edit_is_a_diff_whoever_made_it(
     assert '<span class="di">+y</span>' in page
 
 
-def test_images_of_harmless_kinds_are_inside_and_others_are_told(store: Store) -> None:
+def test_images_of_harmless_kinds_are_inside_and_others_are_named(store: Store) -> None:
     name = store.create_session().id
     encoded = base64.b64encode(PNG).decode()
     store.append(name, user(
@@ -258,7 +256,7 @@ def test_images_of_harmless_kinds_are_inside_and_others_are_told(store: Store) -
     assert page.text.count("is not in this page") == 3
 
 
-def test_what_is_left_out_is_told(store: Store) -> None:
+def test_what_is_left_out_is_reported(store: Store) -> None:
     name = store.create_session().id
     first = store.append(name, user("one"))
     store.append(name, user("another way"))
@@ -279,7 +277,7 @@ def test_what_is_left_out_is_told(store: Store) -> None:
     ]
 
 
-def test_a_subagent_stands_where_its_call_stands(store: Store) -> None:
+def test_a_subagent_is_shown_at_its_call(store: Store) -> None:
     name = store.create_session(title="Ask").id
     asked = store.append(
         name, assistant(tool("task", {"prompt": "count"}, call_id="t1", output="3"))

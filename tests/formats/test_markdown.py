@@ -161,7 +161,7 @@ def test_a_result_of_its_own_is_shown_once(store: Store) -> None:
     assert exported(store, "markdown", name).count("found it") == 1
 
 
-def test_a_fork_says_where_it_begins_to_be_itself(store: Store) -> None:
+def test_a_fork_marks_where_its_own_messages_begin(store: Store) -> None:
     name = story(store)
     fork = store.fork(name).id
     store.append(fork, user("Another way"))
@@ -171,7 +171,7 @@ def test_a_fork_says_where_it_begins_to_be_itself(store: Store) -> None:
     assert "- **Cost:** unknown, and $0.25 inherited" in out
 
 
-def test_events_stand_where_they_happened(store: Store) -> None:
+def test_events_are_shown_where_they_happened(store: Store) -> None:
     name = store.create_session().id
     store.append(name, user("go"))
     store.append(name, event("model_change"), provider="p", model="m")

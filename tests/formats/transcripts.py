@@ -83,7 +83,7 @@ def read_html(page: str) -> Strict:
 
 
 def nasty(store: Store) -> str:
-    """Put everything that could do harm everywhere it could stand; return the session's id."""
+    """Put everything that could do harm everywhere possible; return the session's id."""
     session = store.create_session(
         title=XSS[0] + " [t](javascript:x) `\u202e` " + XSS[1], id="s<b>\"'&"
     )
@@ -168,7 +168,7 @@ def story(store: Store) -> str:
 
 
 def exported(store: Store, form: str, *ids: str, **how: object) -> str:
-    """Return what the writer makes of sessions, in one file, and check how it is told."""
+    """Return what the writer makes of sessions, in one file, and check its chunks."""
     return "".join(
         chunk
         for document in _documents(store, form, ids, how)

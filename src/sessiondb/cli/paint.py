@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from sessiondb.cli.output import Screen
     from sessiondb.formats.transcript.terminal import Line, Span
 
-_STYLE = attrgetter("style")
 #: Columns that a text keeps, however deep it is indented.
 MIN_COLUMN = 8
 _STYLES: dict[str, dict[str, Any]] = {
@@ -29,11 +28,11 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 def painted(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
     """Yield the rows of *lines*, without line ends; in a pipe one row for each line."""
-    joined = _coloured if screen.color else _plain
     for line in lines:
         indent = line.indent
         for row in _rows(line, screen):
-            yield joined([indent, *row], screen)
+            spans = (indent, *row)
+            yield _coloured(spans, screen) if screen.color else _plain(spans)
             indent = line.hang or indent
 
 
@@ -42,7 +41,7 @@ def _rows(line: Line, screen: Screen) -> Iterator[Sequence[Span]]:
         yield line.spans
         return
 
-    text = "".join([span.text for span in line.spans])
+    text = _plain(line.spans)
     room = max(screen.width - len(line.indent.text), MIN_COLUMN)
     if line.cut:
         yield _slice(line, 0, cut(text.expandtabs(TAB), room))
@@ -69,15 +68,15 @@ def _slice(line: Line, start: int, row: str) -> list[Span]:
     return pieces
 
 
-def _plain(spans: list[Span], screen: Screen) -> str:
-    del screen
+def _plain(spans: Iterable[Span]) -> str:
     return "".join([span.text for span in spans])
 
 
-def _coloured(spans: list[Span], screen: Screen) -> str:
-    filled = [span for span in spans if span.text]
+def _coloured(spans: Iterable[Span], screen: Screen) -> str:
+    filled = filter(attrgetter("text"), spans)
+
+    # Neighbours of one style share its escape sequences.
     pieces = []
-    for style, group in groupby(filled, key=_STYLE):
-        text = "".join([span.text for span in group])
-        pieces.append(screen.style(text, **_STYLES[style]))
+    for style, group in groupby(filled, key=attrgetter("style")):
+        pieces.append(screen.style(_plain(group), **_STYLES[style]))
     return "".join(pieces)

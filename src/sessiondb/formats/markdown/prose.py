@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from sessiondb.words import visible
 
 _FENCE = re.compile(r"( {0,3})(`{3,}|~{3,})([^\n]*)")
-#: One that opens code: after ticks there are no others.
+#: One that opens code; after its ticks no other tick follows.
 _OPENING = re.compile(r"( {0,3})(`{3,}(?=[^`\n]*$)|~{3,})([^\n]*)")
 _HEADING = re.compile(r"( {0,3})(#{1,6})(?=[ \t]|$)")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
