@@ -124,7 +124,7 @@ def _call(tx: Transaction, session_id: str, key: PartKey) -> _Call:
     if row is None and not key.exact:
         row = tx.one(_BY_CALL_ID, sid=session_id, pid=key.name)
     if row is None:
-        raise NotFoundError(f"there is no tool call {key.name} in session {session_id}")
+        raise NotFoundError(f"tool call {key.name} is not in session {session_id}")
 
     return _Call(*row)
 
@@ -144,7 +144,7 @@ class Start:
     time: int | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a call that was started with the same input stays.
+        """Apply it; a call that was started with the same input stays.
 
         Raises `ConflictError` and `NotFoundError`.
         """
@@ -202,7 +202,7 @@ class Settle:
     time: int | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a call settled with the same result stays.
+        """Apply it; a call settled with the same result stays.
 
         Raises `ConflictError` and `NotFoundError`.
         """

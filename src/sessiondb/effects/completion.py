@@ -77,7 +77,7 @@ class AddPart:
     own_id: bool
 
     def apply(self, tx: Transaction) -> None:
-        """Write it, or recognise it; raises `ConflictError` and `NotFoundError`."""
+        """Apply it, or recognise it; raises `ConflictError` and `NotFoundError`."""
         state = tx.peek(self.session_id)
         seq = seq_of(tx, state.id, self.message)
         if (self.own_id or tx.retried) and self._is_there(tx, state.id, seq):
@@ -125,7 +125,7 @@ class Finish:
     time: int | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a finished message with the same values stays.
+        """Apply it; a finished message with the same values stays.
 
         Usage and error that `append` stated stay if nothing is given here. Raises
         `ConflictError` and `NotFoundError`.

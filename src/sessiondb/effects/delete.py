@@ -161,7 +161,7 @@ class Delete:
     revisions: Mapping[str, int] | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a retried unit may find it done.
+        """Apply it; a retried unit may find it done.
 
         Raises `NotFoundError` and `ConflictError`.
         """
@@ -239,10 +239,10 @@ def seen_in(tx: Transaction, session_id: str) -> str:
 
 @dataclass(slots=True)
 class DeleteLogged:
-    """Mark a session as deleted whose log says so, unless something here is newer.
+    """Mark a session as deleted if its log does, unless something here is newer.
 
-    Only it: what is below it has a log of its own, and is detached. ``done`` says
-    whether it was deleted.
+    Only it: what is below it has a log of its own, and is detached. ``done`` is
+    True if it was deleted.
     """
 
     verb = "sync"
@@ -251,7 +251,7 @@ class DeleteLogged:
     done: bool = field(default=False)
 
     def apply(self, tx: Transaction) -> None:
-        """Write it."""
+        """Apply it."""
         self.done = False
         if not tx.exists(self.session_id):
             return
@@ -357,13 +357,13 @@ _STEPS = ((_PARTS, _DROP_PARTS), (_MESSAGES, _DROP_MESSAGES), (_DIFFS, _DROP_DIF
 
 @dataclass(slots=True)
 class Reap:
-    """Remove some rows of one deleted session; ``more`` says whether to continue."""
+    """Remove some rows of one deleted session; ``more`` is True if some are left."""
 
     verb = "reap"
     more: bool = field(default=False)
 
     def apply(self, tx: Transaction) -> None:
-        """Write it."""
+        """Apply it."""
         row = tx.one(_LEAF)
         self.more = row is not None
         if row is None:

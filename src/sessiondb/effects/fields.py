@@ -6,7 +6,7 @@ when they are queued.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any
@@ -96,6 +96,14 @@ def usage(
     return bounds.usd(cost), encode.token_counts(tokens)
 
 
+def filled(value: Any, what: str) -> str:
+    """Return a readable string that is not empty; raises `InvalidInputError`."""
+    text = encode.string(value, what)
+    if not text:
+        raise InvalidInputError(f"{what} must not be empty")
+    return text
+
+
 def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
     """Return the columns of a diff after session_id; contents always become blobs."""
     if not isinstance(diff, FileDiff) or not diff.path:
@@ -113,6 +121,19 @@ def diff_row(diff: FileDiff, blobs: list[Blob]) -> tuple[Any, ...]:
         bounds.integer(diff.additions, "additions"),
         bounds.integer(diff.deletions, "deletions"),
     )
+
+
+def diff_rows(
+    diffs: Iterable[FileDiff], blobs: list[Blob]
+) -> tuple[tuple[Any, ...], ...]:
+    """Return the rows of `diff_row`; raises `InvalidInputError` for a path twice."""
+    rows: dict[tuple[int, str], tuple[Any, ...]] = {}
+    for diff in diffs:
+        seq, path, *_ = row = diff_row(diff, blobs)
+        if (seq, path) in rows:
+            raise InvalidInputError("two diffs of one message name the same path")
+        rows[seq, path] = row
+    return tuple(rows.values())
 
 
 def _content_blob(content: Any, blobs: list[Blob]) -> str | None:

@@ -238,7 +238,7 @@ class Fork:
     branches: bool = False
 
     def apply(self, tx: Transaction) -> None:
-        """Write it, or recognise it by its id.
+        """Apply it, or recognise it by its id.
 
         Raises `ConflictError` and `NotFoundError`.
         """

@@ -99,7 +99,7 @@ class AppendText:
     at: int
 
     def apply(self, tx: Transaction) -> None:
-        """Write it, once; raises `NotFoundError` and `ConflictError`."""
+        """Apply it, once; raises `NotFoundError` and `ConflictError`."""
         state = tx.peek(self.part.session_id)
         rid, seq, completed, length, *_ = self.part.row(tx)
         # A write whose outcome was unknown, made again.
@@ -127,7 +127,7 @@ class CompleteText:
     ended: bool
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `NotFoundError` and `ConflictError`."""
+        """Apply it; raises `NotFoundError` and `ConflictError`."""
         state = tx.peek(self.part.session_id)
         rid, seq, completed, _, *stored = self.part.row(tx)
         if completed is not None and tuple(stored) == self.columns:

@@ -51,7 +51,7 @@ class TakeLease:
     renew: bool = False
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `LeaseHeldError` and `NotFoundError`."""
+        """Apply it; raises `LeaseHeldError` and `NotFoundError`."""
         if not self.renew:
             tx.peek(self.session_id)
 
@@ -70,5 +70,5 @@ class DropLease:
     holder: str
 
     def apply(self, tx: Transaction) -> None:
-        """Write it."""
+        """Apply it."""
         tx.run(_DROP, sid=self.session_id, holder=self.holder)

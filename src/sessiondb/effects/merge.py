@@ -101,8 +101,8 @@ def projects_at(tx: Transaction, worktree: str) -> list[str]:
 def merge_projects(tx: Transaction, into: str, others: Iterable[str]) -> int:
     """Give everything of *others* to the project *into*; return the number of sessions.
 
-    Slugs stay unique, every directory is kept, and what both projects say about
-    themselves is said by *into*. The session rows in memory must be written first.
+    Slugs stay unique, every directory is kept, and facts that both projects state are
+    those of *into*. The session rows in memory must be written first.
     """
     moved = 0
     for other in others:

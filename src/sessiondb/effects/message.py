@@ -239,7 +239,7 @@ class Append:
     expect_revision: int | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it, or recognise it; raises `ConflictError` and `NotFoundError`."""
+        """Apply it, or recognise it; raises `ConflictError` and `NotFoundError`."""
         state = tx.peek(self.session_id)
         if (self.own_id or tx.retried) and self._is_there(tx, state):
             return
@@ -432,7 +432,7 @@ _TWIN = Statement(
 def count_once(
     tx: Transaction, state: SessionState, seq: int, id: str, key: str
 ) -> None:
-    """Count an answer once: it may be here already, in another session."""
+    """Count an answer once: another session may have it already."""
     if tx.one(_TWIN, key=key, sid=state.id, at=seq) is not None:
         row = ownership.UsageClass(state.root_id, seq, id, -1, key)
         # Both copies have to be in the rows before they are compared.

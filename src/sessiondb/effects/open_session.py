@@ -40,7 +40,7 @@ class OpenSession:
     followers: list[MessageHandle | PartHandle]
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `ConflictError` and `NotFoundError`."""
+        """Apply it; raises `ConflictError` and `NotFoundError`."""
         new = self.create
         found = self._living(tx)
         if found is None:

@@ -70,7 +70,7 @@ class Relink:
     moved: int = field(default=0)
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `NotFoundError` if nothing is known of the old folder."""
+        """Apply it; raises `NotFoundError` if nothing is known of the old folder."""
         tx.flush()
         where = _Move(stored(self.old, tx.root), stored(self.place.directory, tx.root))
         rooted = tx.run(_ROOTED, **where.filter).fetchall()
@@ -151,7 +151,7 @@ class UseTerminal:
     directory: str
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `NotFoundError`."""
+        """Apply it; raises `NotFoundError`."""
         tx.peek(self.session_id)
         sql = upsert_text(terminal, TERMINAL)
         where = self.directory

@@ -21,7 +21,7 @@ class Effect(Protocol):
         """The name that errors use."""
 
     def apply(self, tx: Transaction) -> None:
-        """Write it inside an open transaction."""
+        """Apply it inside an open transaction."""
 
 
 class Queue:

@@ -50,7 +50,7 @@ class Recover:
     holder: str | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a no-op if nothing is open.
+        """Apply it; a no-op if nothing is open.
 
         Raises `LeaseHeldError` and `NotFoundError`.
         """

@@ -90,7 +90,7 @@ class CreateSession:
     time: int | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it, or recognise it; raises `ConflictError` and `NotFoundError`."""
+        """Apply it, or recognise it; raises `ConflictError` and `NotFoundError`."""
         if (self.own_id or tx.retried) and self._is_there(tx):
             return
 
@@ -182,7 +182,7 @@ class SetColumns:
     values: tuple[tuple[str, Any], ...]
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `NotFoundError`."""
+        """Apply it; raises `NotFoundError`."""
         state = tx.session(self.session_id)
         values = dict(self.values)
         if values.get("time_archived") == "now":
@@ -226,9 +226,9 @@ class SetTitle:
     by: str
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `NotFoundError`."""
+        """Apply it; raises `NotFoundError`."""
         state = tx.session(self.session_id)
-        # A lower rank is no error: an agent may always suggest a title.
+        # Not an error: an agent may always suggest a title.
         if _TITLE_RANK[self.by] < _TITLE_RANK[state.title_source]:
             return
 
@@ -246,7 +246,7 @@ class SetDirectory:
     place: Place
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `NotFoundError`."""
+        """Apply it; raises `NotFoundError`."""
         state = tx.session(self.session_id)
         state.project_id = project_of(tx, self.place)
         # Its slug may be taken in the other project.
@@ -282,7 +282,7 @@ class SetTodos:
     todos: tuple[tuple[str | None, str, str, str | None], ...]
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `NotFoundError`."""
+        """Apply it; raises `NotFoundError`."""
         state = tx.session(self.session_id)
         write_todos(tx, state, self.todos)
 
@@ -308,7 +308,7 @@ class SetDiffs:
     blobs: tuple[Blob, ...]
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `NotFoundError`."""
+        """Apply it; raises `NotFoundError`."""
         state = tx.session(self.session_id)
         for hashes in tx.run(_DIFF_BLOBS, sid=state.id).fetchall():
             tx.release(*hashes)
@@ -339,7 +339,7 @@ class SetLabel:
     name: str | None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a name moves to the last message. Raises `NotFoundError`."""
+        """Apply it; a name moves to the last message. Raises `NotFoundError`."""
         state = tx.session(self.session_id)
         put_label(tx, state.id, seq_of(tx, state.id, self.message), self.name)
 
@@ -369,7 +369,7 @@ class AddPrompt:
     time: int | None = None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it, or recognise it by its id.
+        """Apply it, or recognise it by its id.
 
         Raises `ConflictError` and `NotFoundError`.
         """
@@ -410,7 +410,7 @@ class SetShare:
     secret: str | None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `NotFoundError`."""
+        """Apply it; raises `NotFoundError`."""
         state = tx.session(self.session_id)
         row = tx.one(_METADATA, sid=state.id)
         if row is None:

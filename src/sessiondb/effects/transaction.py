@@ -275,7 +275,7 @@ class Transaction:
         return len(self.after_commit), len(self.to_index), dict(self.changes)
 
     def undo_unit(self, mark: tuple[int, int, dict[str, Change]]) -> None:
-        """Forget what a unit noted whose savepoint was rolled back."""
+        """Forget the records of a unit whose savepoint was rolled back."""
         steps, indexed, self.changes = mark
         del self.after_commit[steps:], self.to_index[indexed:]
         self.states = {}
@@ -366,7 +366,7 @@ class Transaction:
         self.states = {}
 
     def keep(self, state: SessionState) -> None:
-        """Write one session row and note the change."""
+        """Write one session row and record the change."""
         self._kept.add(state.id)
         change, revision = self.take_change(), state.revision + 1
         row = dict(

@@ -71,7 +71,7 @@ class SetLeaf:
     message: str | int | None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; raises `NotFoundError`."""
+        """Apply it; raises `NotFoundError`."""
         state = tx.peek(self.session_id)
         at = None if self.message is None else seq_of(tx, state.id, self.message)
         if at != state.leaf_seq:
@@ -94,7 +94,7 @@ class Truncate:
     after: str | int | None
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; forks keep what they copied. Raises `NotFoundError`."""
+        """Apply it; forks keep what they copied. Raises `NotFoundError`."""
         state = tx.peek(self.session_id)
         after = None if self.after is None else seq_of(tx, state.id, self.after)
         going = self._below(self._links(tx, after), after)

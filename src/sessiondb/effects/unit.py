@@ -14,21 +14,22 @@ from typing import Any, Unpack
 from sessiondb import ids
 from sessiondb.arguments import checks_arguments
 from sessiondb.effects import calls, completion, encode, tree
-from sessiondb.effects import delete as delete_effect
-from sessiondb.effects import fork as fork_effect
-from sessiondb.effects import message as message_effects
-from sessiondb.effects import session as session_effects
+from sessiondb.effects import session as sessions
 from sessiondb.effects.creation import SessionFields, Time, creation, session_id
+from sessiondb.effects.delete import Delete
 from sessiondb.effects.fields import (
     KEEP,
     call_result,
-    diff_row,
+    diff_rows,
+    filled,
     part_within_bounds,
     session_columns,
     todo_row,
     usage,
     with_fields,
 )
+from sessiondb.effects.fork import Fork
+from sessiondb.effects.message import Append
 from sessiondb.effects.open_session import OpenSession
 from sessiondb.effects.place import Relink, UseTerminal
 from sessiondb.effects.project import Place
@@ -48,13 +49,10 @@ from sessiondb.model.handles import (
     SessionRef,
     message_key,
     part_key,
+    place_key,
     session_key,
 )
 from sessiondb.schema.rows import Blob, PartRow
-
-
-def _key_of(at: Any, what: str) -> Any:
-    return at if at is LEAF or at is None else message_key(at, what)
 
 
 @checks_arguments
@@ -140,7 +138,7 @@ class Unit(Queue):
         self.add(OpenSession(create, handle, followers))
         return handle
 
-    def _create(self, **fields: Unpack[SessionFields]) -> session_effects.CreateSession:
+    def _create(self, **fields: Unpack[SessionFields]) -> sessions.CreateSession:
         effect = creation(fields, self._source, self._locate)
         self._staged.create(effect.id)
         return effect
@@ -167,13 +165,13 @@ class Unit(Queue):
             )
 
         handle = SessionHandle(session_id(id))
-        effect = fork_effect.Fork(
-            session_id=self._live(session),
-            handle=handle,
+        effect = Fork(
+            self._live(session),
+            handle,
             own_id=id is not None,
             source=self._source,
-            at=_key_of(at, "at"),
-            before=_key_of(before, "before"),
+            at=place_key(at, "at"),
+            before=place_key(before, "before"),
             title=encode.string(title, "title"),
             place=None if directory is None else self._locate(directory),
             branches=branches,
@@ -198,20 +196,18 @@ class Unit(Queue):
             bounds.integer(revision, "revisions", least=0)
         # Whether others would go, too, is a question for the transaction.
         self._staged.delete(session_key(session))
-        self.add(delete_effect.Delete(session_key(session), keep_forks, revisions))
+        self.add(Delete(session_key(session), keep_forks, revisions))
 
     def set_title(self, session: SessionRef, title: str, *, by: str = "user") -> None:
         """Name a session; one of an ``agent`` never replaces one of the ``user``."""
-        text = encode.string(title, "title")
-        if not text:
-            raise InvalidInputError("title must not be empty")
+        text = filled(title, "title")
         encode.one_of(by, ("user", "agent", "derived"), "by")
-        self.add(session_effects.SetTitle(self._live(session), text, by))
+        self.add(sessions.SetTitle(self._live(session), text, by))
 
     def set_directory(self, session: SessionRef, directory: str) -> None:
         """Move a session to another directory."""
         place = self._locate(directory)
-        self.add(session_effects.SetDirectory(self._live(session), place))
+        self.add(sessions.SetDirectory(self._live(session), place))
 
     def set_metadata(self, session: SessionRef, metadata: Mapping[str, Any]) -> None:
         """Replace a session's metadata, a JSON object.
@@ -234,7 +230,7 @@ class Unit(Queue):
     ) -> None:
         """Record where a session is shared, and the secret for that; None ends it."""
         address, key = encode.string(url, "url"), encode.string(secret, "secret")
-        self.add(session_effects.SetShare(self._live(session), address, key))
+        self.add(sessions.SetShare(self._live(session), address, key))
 
     def set_revert(self, session: SessionRef, revert: Mapping[str, Any] | None) -> None:
         """Record a revert: message_id, part_id, snapshot, diff; None clears it."""
@@ -278,29 +274,23 @@ class Unit(Queue):
         self._set("unarchive", session, time_archived=None)
 
     def _set(self, verb: str, session: SessionRef, **values: Any) -> None:
-        self.add(
-            session_effects.SetColumns(verb, self._live(session), tuple(values.items()))
-        )
+        self.add(sessions.SetColumns(verb, self._live(session), tuple(values.items())))
 
     def set_todos(self, session: SessionRef, todos: Iterable[Todo | str]) -> None:
         """Replace a session's todo list; a string is a pending todo."""
         rows = tuple(map(todo_row, todos))
-        self.add(session_effects.SetTodos(self._live(session), rows))
+        self.add(sessions.SetTodos(self._live(session), rows))
 
     def set_diffs(self, session: SessionRef, diffs: Iterable[FileDiff]) -> None:
         """Replace what is known of the files a session changed."""
         blobs: list[Blob] = []
-        rows = tuple(diff_row(diff, blobs) for diff in diffs)
-        if len({row[:2] for row in rows}) != len(rows):
-            raise InvalidInputError("two diffs of one message name the same path")
-        self.add(session_effects.SetDiffs(self._live(session), rows, tuple(blobs)))
+        rows = diff_rows(diffs, blobs)
+        self.add(sessions.SetDiffs(self._live(session), rows, tuple(blobs)))
 
     def label(self, session: SessionRef, message: MessageRef, name: str | None) -> None:
         """Name a message; a name moves to the last that gets it, None removes all."""
         text = None if name is None else ids.valid_id(name, "name (a label)")
-        self.add(
-            session_effects.SetLabel(self._live(session), message_key(message), text)
-        )
+        self.add(sessions.SetLabel(self._live(session), message_key(message), text))
 
     def add_prompt(
         self,
@@ -312,14 +302,12 @@ class Unit(Queue):
         time: Time | None = None,
     ) -> str:
         """Add a line to the prompt history and return its id; *time* in Unix ms."""
-        shown = encode.string(text, "text")
-        if not shown:
-            raise InvalidInputError("text must not be empty: it is the prompt")
+        shown = filled(text, "text (the prompt)")
 
         prompt_id = ids.new_part_id() if id is None else ids.valid_id(id, "a prompt id")
         # A prompt of a session is where the session is.
         is_placed = directory is not None or session is None
-        effect = session_effects.AddPrompt(
+        effect = sessions.AddPrompt(
             id=prompt_id,
             text=shown,
             place=self._locate(directory) if is_placed else None,
@@ -384,16 +372,16 @@ class Unit(Queue):
         )
 
         if expect_leaf is not ...:
-            expect_leaf = _key_of(expect_leaf, "expect_leaf")
+            expect_leaf = place_key(expect_leaf, "expect_leaf")
 
-        effect = message_effects.Append(
+        effect = Append(
             session_id=handle.session_id,
             row=row,
             parts=tuple(parts.values()),
             blobs=tuple(blobs),
             handle=handle,
             own_id=draft.id is not None,
-            after=_key_of(after, "after"),
+            after=place_key(after, "after"),
             open=open,
             expect_leaf=expect_leaf,
             expect_revision=bounds.integer(expect_revision, "expect_revision"),
@@ -502,11 +490,11 @@ class Unit(Queue):
 
     def set_leaf(self, session: SessionRef, message: MessageRef | None) -> None:
         """Continue from another message (None: from nothing); nothing is removed."""
-        self.add(tree.SetLeaf(self._live(session), _key_of(message, "message")))
+        self.add(tree.SetLeaf(self._live(session), place_key(message, "message")))
 
     def truncate(self, session: SessionRef, *, after: MessageRef | None) -> None:
         """Remove all that follows a message, on every branch; None: everything."""
-        self.add(tree.Truncate(self._live(session), _key_of(after, "after")))
+        self.add(tree.Truncate(self._live(session), place_key(after, "after")))
 
     def _live(self, session: SessionRef) -> str:
         return self._staged.live(session_key(session))

@@ -169,7 +169,7 @@ class NoteVersions:
     session_id: str
 
     def apply(self, tx: Transaction) -> None:
-        """Write it; a session that is gone is left alone."""
+        """Apply it; a session that is gone is left alone."""
         if not tx.exists(self.session_id):
             return
 

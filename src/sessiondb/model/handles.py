@@ -107,6 +107,11 @@ def message_key(message: MessageRef, what: str = "message") -> str | int:
     return valid_id(message, f"{what} (a message id)")
 
 
+def place_key(at: Any, what: str) -> Any:
+    """Return `message_key` of a place in the tree; `LEAF` and None stay as they are."""
+    return at if at is LEAF or at is None else message_key(at, what)
+
+
 class PartKey(NamedTuple):
     """The address of a tool call: its id, or a string that may be its ``call_id``."""
 

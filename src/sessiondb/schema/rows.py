@@ -39,7 +39,7 @@ TERMINAL = columns(tables.terminal)
 TODO = columns(tables.todo)
 TOMBSTONE = columns(tables.tombstone)
 
-#: What a transaction counts itself, or states only later in the life of a session.
+#: Counted by transactions, or stated only later in the life of a session.
 _LATER = (
     "rid", "leaf_seq", "last_seq", "revision", "change", "message_count", *USAGE,
     "cost_inherited", "time_detached", "time_deleted",

@@ -1,6 +1,6 @@
 """What identifies a database as ours, of which schema, and which releases may use it."""
 
-#: What marks a file as ours: "SDB1" in ASCII.
+#: The mark of our files: "SDB1" in ASCII.
 APPLICATION_ID = 0x53444231
 
 #: The version of the schema, written into every file.

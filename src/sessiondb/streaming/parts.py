@@ -137,7 +137,7 @@ class StreamCall(StreamPart):
         given = self.arguments() if input is NO_INPUT else input
         sid, handle = self._handle.session_id, self._handle
         queue = self._stream.checked(lambda unit: unit.start(sid, handle, input=given))
-        # First: the writing thread must not note these arguments behind the start.
+        # First: the writing thread must not write these arguments after the start.
         self.started = True
         queue()
 
@@ -173,7 +173,7 @@ class StreamCall(StreamPart):
         self.settled = True
         queue()
 
-    def noted(self, *, partial: bool) -> list[Effect]:
+    def recorded(self, *, partial: bool) -> list[Effect]:
         """Return the effect that writes the arguments of a call before it starts."""
         if self.started or self.settled:
             return []

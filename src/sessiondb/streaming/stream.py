@@ -300,7 +300,7 @@ class Stream:
 
     def _growth(self, item: StreamPart, delta: str) -> list[Effect]:
         if isinstance(item, StreamCall):
-            return item.noted(partial=False)
+            return item.recorded(partial=False)
 
         shown, changed = codec.readable(delta)
         item.inexact = item.inexact or changed
@@ -324,7 +324,7 @@ class Stream:
                 unit.add(self._completed(item, ended=True))
                 continue
 
-            unit.add(*item.noted(partial=True))
+            unit.add(*item.recorded(partial=True))
             if failure is not None:
                 unit.add(*item.interrupted())
 

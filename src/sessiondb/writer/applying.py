@@ -14,7 +14,7 @@ from sessiondb.writer.job import Job
 
 
 def apply_all(tx: Transaction, jobs: list[Job]) -> bool:
-    """Apply units in turn; False after the first failure, which its job notes."""
+    """Apply units in turn; False after the first failure, which its job records."""
     for job in jobs:
         if not apply_unit(tx, job):
             # Nothing of this attempt may be given out.
@@ -42,7 +42,7 @@ def apply_guarded(tx: Transaction, jobs: list[Job]) -> bool:
 
 
 def apply_unit(tx: Transaction, job: Job) -> bool:
-    """Apply one unit; False if it fails, and its job notes the error."""
+    """Apply one unit; False if it fails, and its job records the error."""
     tried = job.unit.tried
     tx.begin_unit(tried, job.root)
     job.unit.tried, job.error = True, None

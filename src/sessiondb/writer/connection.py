@@ -1,7 +1,7 @@
 """The connection of a process that writes to one database file.
 
 It is opened when it is first needed, and used only while the file at its path is the
-one that was opened. What is known of it is forgotten before it is changed and noted
+one that was opened. Its settings are forgotten before they are changed and recorded
 after: an interrupt in between leaves a doubt, and never a wrong belief.
 """
 

@@ -29,7 +29,7 @@ class Outcome(Enum):
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One unit; ``error`` says why it failed.
+    """One unit; ``error`` is why it failed.
 
     ``notify`` is called with the outcome, then ``wake`` once for all jobs of a batch
     that have the same. Either may be called again after an interrupt, and in any
@@ -55,7 +55,7 @@ class Job:
         return self.outcome is Outcome.PENDING
 
     def end(self) -> None:
-        """Give out the outcome: failed if an error was noted, else committed."""
+        """Give out the outcome: failed if an error was recorded, else committed."""
         # Given out again after an interrupt, an outcome is what it was.
         if self.pending and self.error is not None:
             self.outcome = Outcome.FAILED

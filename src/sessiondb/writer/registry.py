@@ -78,7 +78,7 @@ def _forget(writer: Writer) -> None:
 
 def _before_fork() -> None:
     for writer in list(_writers.values()):
-        # Noted first: what is not noted would never be given back.
+        # Recorded first: what is not recorded would never be given back.
         _paused.append(writer)
         writer.pause()
 
