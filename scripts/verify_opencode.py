@@ -55,7 +55,7 @@ class Seen:
     known: Counter[str] = field(default_factory=Counter)
     roots: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def tell(self, name: str, what: str) -> None:
+    def report(self, name: str, what: str) -> None:
         """Print a line of the table."""
         print(f"{self.tool.generation}  {self.store:26}  {name:30}  {what}", flush=True)
 
@@ -66,7 +66,7 @@ class Seen:
         found = refused or self.tool.export(name)
         if isinstance(found, str):
             self.refused += 1
-            self.tell(name, f"REFUSED: {found}")
+            self.report(name, f"REFUSED: {found}")
             return
         if "parentID" not in document["info"]:
             self.roots[name] = found
@@ -80,12 +80,12 @@ class Seen:
             if other
             else f"equal, {number} messages"
         )
-        self.tell(name, f"{what}, {len(losses)} losses told" if losses else what)
+        self.report(name, f"{what}, {len(losses)} losses" if losses else what)
 
     def goes_on(self, store: Store) -> bool:
         """Ask for the list, continue the longest session and take it back; False is a failure."""
         missing = self.roots.keys() - self.tool.listed()
-        self.tell(
+        self.report(
             "list", f"MISSING: {missing}" if missing else f"all {len(self.roots)} roots"
         )
         name = max(
@@ -102,7 +102,7 @@ class Seen:
         history = any(said in sent and PROMPT in sent for sent in self.sent)
         grown = after[: len(before)] == before and ANSWER in str(after[len(before) :])
         went_on = history and grown
-        self.tell(
+        self.report(
             name,
             f"{'continued' if went_on else 'NOT CONTINUED'}: the model was sent its "
             f"history {history}, the answer stands behind it {grown}",
@@ -115,7 +115,7 @@ class Seen:
         fill(store, self.tool.data)
         came = ANSWER in str([message.text for message in store.messages(name, last=3)])
         same = len(sessions_of(store)) == before
-        self.tell(name, f"{'came back' if came and same else 'DID NOT COME BACK'}: the answer "
+        self.report(name, f"{'came back' if came and same else 'DID NOT COME BACK'}: the answer "
                   f"is here {came}, no session twice {same}")  # fmt: skip
         return came and same
 

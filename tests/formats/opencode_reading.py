@@ -1,4 +1,4 @@
-"""Reads a whole store for a test."""
+"""Reads a complete store for a test."""
 
 from __future__ import annotations
 

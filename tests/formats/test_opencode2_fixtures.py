@@ -213,7 +213,7 @@ def test_a_fork_shares_with_its_original_what_it_took_over(
             assert not [m for m in found.only_b if m.inherited]
 
 
-def test_whole_outputs_come_along(folder: Path, found: Found) -> None:
+def test_complete_outputs_are_imported(folder: Path, found: Found) -> None:
     files = (
         p for p in (folder / "data").rglob("*") if p.is_file() and p.suffix != ".db"
     )

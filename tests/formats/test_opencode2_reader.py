@@ -1,4 +1,4 @@
-"""What is read of tiny stores in the format of OpenCode 2."""
+"""The reader on tiny stores in the format of OpenCode 2."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def test_a_subagent_of_version_2_knows_the_call_that_started_it(tmp_path: Path) 
     )  # fmt: skip
 
 
-def test_what_waits_and_what_was_told_is_kept_in_the_data(tmp_path: Path) -> None:
+def test_waiting_messages_and_instructions_are_kept_in_the_data(tmp_path: Path) -> None:
     path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "Do it")))
     with sqlite3.connect(path) as db:
         insert(db, "session_inbox", {
@@ -272,7 +272,7 @@ def test_what_waits_and_what_was_told_is_kept_in_the_data(tmp_path: Path) -> Non
     assert "inbox" not in export_json(source, [])["info"]
 
 
-def test_the_whole_output_of_a_cut_command_comes_along(tmp_path: Path) -> None:
+def test_the_complete_output_of_a_cut_command_is_imported(tmp_path: Path) -> None:
     file = tmp_path / "shell" / PROJECT / "sh_1.out"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"everything")
@@ -409,7 +409,7 @@ RECORDS = [*everything2()["messages"], everything2()["info"]]
 
 @settings(max_examples=50)
 @given(st.data())
-def test_a_record_of_version_2_is_written_as_it_was_whatever_stands_in_it(
+def test_any_record_of_version_2_is_written_as_it_was(
     data: st.DataObject,
 ) -> None:
     record, given_record = changed_anywhere(

@@ -74,7 +74,7 @@ def test_a_database_is_never_taken_for_an_export(tmp_path: Path) -> None:
     db.close()
 
 
-def test_an_export_that_breaks_off_gives_what_stands_before_the_break(
+def test_an_export_that_breaks_off_gives_the_messages_before_the_break(
     tmp_path: Path,
 ) -> None:
     path = written(
@@ -110,7 +110,7 @@ def test_odd_messages_of_an_export_are_problems_and_the_rest_is_read(
 
 
 @pytest.mark.parametrize("generation", [1, 2])
-def test_a_byte_that_is_no_utf_8_costs_an_export_one_message(
+def test_a_byte_that_is_not_utf_8_costs_an_export_one_message(
     generation: int, tmp_path: Path
 ) -> None:
     first = session(1, user(0, "One"), user(1, "Two"), user(2, "Three"))

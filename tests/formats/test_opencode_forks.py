@@ -116,7 +116,9 @@ def test_an_output_cleared_in_the_original_is_still_the_same_output(
     )
 
 
-def test_cost_tells_two_sessions_of_the_same_millisecond_apart(tmp_path: Path) -> None:
+def test_cost_distinguishes_two_sessions_of_the_same_millisecond(
+    tmp_path: Path,
+) -> None:
     first = session(1, user(0, "Hi"), assistant(1, text("Hello"), cost=1))
     other = session(
         2, user(0, "Hi", "msg_a"), assistant(1, text("Hello"), name="msg_b", cost=2)
@@ -125,7 +127,7 @@ def test_cost_tells_two_sessions_of_the_same_millisecond_apart(tmp_path: Path) -
     assert found["ses_0002"].parent_message == "msg_0000"
 
 
-def test_sessions_with_other_first_prompts_are_no_forks(tmp_path: Path) -> None:
+def test_sessions_with_other_first_prompts_are_not_forks(tmp_path: Path) -> None:
     first = session(1, user(0, "Hi"))
     other = session(2, user(0, "Hello", "msg_a"))
     child = session(3, user(0, "Hi", "msg_b"), parentID="ses_0001")

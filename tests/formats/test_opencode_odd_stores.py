@@ -122,7 +122,7 @@ def test_no_value_in_any_column_harms_another_session(
 
 
 @pytest.mark.parametrize("generation", KINDS)
-def test_columns_that_a_release_lacks_or_adds_are_no_problem(
+def test_columns_that_a_release_removes_or_adds_are_harmless(
     generation: str, tmp_path: Path
 ) -> None:
     kind = KINDS[generation]
@@ -149,7 +149,7 @@ def test_columns_that_a_release_lacks_or_adds_are_no_problem(
 
 
 @pytest.mark.parametrize("generation", KINDS)
-def test_what_json_cannot_say_is_written_as_null_and_told(
+def test_values_that_json_cannot_express_are_written_as_null_and_reported(
     generation: str, tmp_path: Path
 ) -> None:
     kind = KINDS[generation]
@@ -203,7 +203,7 @@ def test_a_log_that_is_torn_is_read_up_to_the_tear(tail: bytes, tmp_path: Path) 
     assert [draft.parts[0].text for draft in drafts(one(path))] == ["One", "1"]
 
 
-def test_a_log_that_is_no_log_hides_nothing(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_log_hides_nothing(tmp_path: Path) -> None:
     path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "One")))
     path.with_name("opencode.db-wal").write_bytes(b"no log at all" * 500)
     assert one(path).title == "Session 1"

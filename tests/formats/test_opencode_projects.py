@@ -1,4 +1,4 @@
-"""What OpenCode keeps beside its sessions: projects, permissions, secrets of shares."""
+"""Beside the sessions of OpenCode: projects, permissions, secrets of shares."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_an_odd_record_of_a_project_costs_no_session(
 
 
 @pytest.mark.slow
-def test_a_database_tells_of_its_projects_too(store: Store, tmp_path: Path) -> None:
+def test_a_database_describes_its_projects_too(store: Store, tmp_path: Path) -> None:
     path = sqlite_store(tmp_path / "opencode.db", talk())
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("ALTER TABLE project ADD COLUMN icon_color text")

@@ -194,7 +194,7 @@ ODD = {
 @pytest.mark.slow
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("table", ["message", "part"])
-def test_an_odd_record_is_a_problem_and_the_rest_goes_on(
+def test_an_odd_record_is_a_problem_and_the_rest_is_read(
     odd: str, table: str, tmp_path: Path
 ) -> None:
     content, why = ODD[odd]

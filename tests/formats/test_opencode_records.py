@@ -1,4 +1,4 @@
-"""What becomes of OpenCode's records, and that they can be written again as they were."""
+"""OpenCode's records become drafts, and can be written again as they were."""
 
 from __future__ import annotations
 
@@ -92,7 +92,9 @@ def test_calls_have_their_input_result_and_outcome(tmp_path: Path) -> None:
     assert answer.parts[-1].data == {"state": {"raw": "{"}}
 
 
-def test_an_abort_a_summary_and_a_strange_finish_are_told_apart(tmp_path: Path) -> None:
+def test_an_abort_a_summary_and_a_strange_finish_are_distinguished(
+    tmp_path: Path,
+) -> None:
     aborted, summary = drafts(
         one(sqlite_store(tmp_path / "opencode.db", everything()))
     )[3:]
@@ -242,7 +244,7 @@ RECORDS = [
 
 @pytest.mark.slow
 @given(st.data())
-def test_a_record_is_written_as_it_was_whatever_stands_in_it(
+def test_any_record_is_written_as_it_was(
     data: st.DataObject,
 ) -> None:
     record, given_record = changed_anywhere(data, RECORDS, keep=("role", "type"))

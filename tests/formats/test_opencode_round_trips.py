@@ -1,4 +1,4 @@
-"""Stores that OpenCode wrote, imported whole: what we export is what it exports, and comes back.
+"""Stores that OpenCode wrote: our export is its own export, and can be imported back.
 
 The reports of 1.1.65 are also those of the database that 1.2.27 made from its tree: it
 migrates without changing a value. Of 0.5.29 there are none, it cannot export.
@@ -37,7 +37,7 @@ SAME = ("title", "directory", "agent", "model_source", "time_created", "time_upd
 
 @dataclass(frozen=True)
 class Real:
-    """A store of OpenCode in a database of ours, with what was exported of it."""
+    """A store of OpenCode in our database, with the exports of it."""
 
     folder: Path
     store: Store

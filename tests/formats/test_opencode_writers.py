@@ -121,7 +121,7 @@ def test_a_session_of_our_own_becomes_one_of_version_2(store: Store) -> None:
     assert losses == {"part hologram", "that the input of call call_2 is not an object"}
 
 
-def test_what_is_open_is_no_answer_of_version_2(store: Store) -> None:
+def test_an_open_answer_is_not_written_for_version_2(store: Store) -> None:
     handle = store.create_session(title="Open")
     store.append(handle, sdb.user("Go"))
     store.append(
@@ -139,7 +139,7 @@ def test_what_is_open_is_no_answer_of_version_2(store: Store) -> None:
     }  # fmt: skip
 
 
-def test_results_that_say_what_their_call_says_are_no_loss(store: Store) -> None:
+def test_results_that_repeat_their_call_are_not_a_loss(store: Store) -> None:
     handle = store.create_session(title="Results")
     store.append(handle, sdb.user("Go"))
     calls = [sdb.tool("ls", {}, call_id=name) for name in ("call_1", "call_2")]
@@ -178,7 +178,9 @@ def ids_in(document: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("form", ["opencode", "opencode2"])
-def test_a_fork_of_ours_shares_no_id_with_its_original(form: str, store: Store) -> None:
+def test_a_fork_made_here_shares_no_id_with_its_original(
+    form: str, store: Store
+) -> None:
     handle = talk(store)
     fork = store.fork(handle)
     store.append(fork, sdb.user("Another way"))
@@ -193,7 +195,7 @@ def test_a_fork_of_ours_shares_no_id_with_its_original(form: str, store: Store) 
     assert again == [copy]
 
 
-def test_a_fork_of_ours_of_a_session_of_version_1_keeps_its_records(
+def test_a_fork_made_here_of_a_session_of_version_1_keeps_its_records(
     store: Store, tmp_path: Path
 ) -> None:
     answer = assistant(1, text_1("Two"), {"type": "step-finish", "reason": "stop"})
@@ -271,7 +273,7 @@ def test_other_programs_ids_become_ids_that_opencode_takes(store: Store) -> None
     )
 
 
-def test_labels_todos_and_diffs_are_told_as_lost(store: Store) -> None:
+def test_labels_todos_and_diffs_are_reported_as_lost(store: Store) -> None:
     handle = store.create_session(title="Beside")
     message = store.append(handle, sdb.user("One"))
     store.label(handle, message, "start")
@@ -314,9 +316,7 @@ def test_what_ends_a_turn_and_what_changes_the_model_is_kept_where_there_is_a_pl
 
 
 @pytest.mark.parametrize("form", ["opencode", "opencode2", "opencode-tree"])
-def test_odd_details_of_a_part_are_no_reason_to_write_nothing(
-    form: str, store: Store
-) -> None:
+def test_odd_details_of_a_part_do_not_stop_the_export(form: str, store: Store) -> None:
     handle = store.create_session(title="Odd")
     store.append(handle, sdb.user("Go"))
     odd = [
@@ -351,7 +351,7 @@ def test_no_name_of_a_session_leads_out_of_the_folder_it_is_written_to(
 
 
 @pytest.mark.parametrize("form", ["opencode", "opencode2", "opencode-tree"])
-def test_a_session_of_ours_that_comes_back_is_extended_and_never_doubled(
+def test_our_session_that_comes_back_is_extended_and_never_doubled(
     form: str, store: Store, tmp_path: Path
 ) -> None:
     handle = talk(store)

@@ -68,11 +68,7 @@ def _time(part: Part) -> Record:
     return {"time": without_none(times)}
 
 
-def _step_finish(
-    to: OpenCodeWriter,  # noqa: ARG001 - as the others
-    message: Message,
-    part: Part,
-) -> Record | None:
+def _step_finish(_: OpenCodeWriter, message: Message, part: Part) -> Record | None:
     """Return the end of a step; versions before 1.0 do not say why it ended."""
     cost, tokens = part.data.get("cost"), part.data.get("tokens")
     if not isinstance(cost, int | float) or not isinstance(tokens, dict):
