@@ -1,1 +1,1 @@
-"""The only place that knows a dialect: connections, pragmas, error translation, migrations."""
+"""The seam for engines, and SQLite behind it."""

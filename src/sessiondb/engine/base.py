@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from sessiondb.engine.upkeep import Upkeep
 
-#: ``rw``, ``reader`` (queries only, in step with writers), ``ro`` (nothing is written, not
-#: even what readers and writers keep beside the data).
+#: ``rw``, ``reader`` (queries only, in step with writers), ``ro`` (nothing is written,
+#: not even what readers and writers keep beside the data).
 Mode = Literal["rw", "reader", "ro"]
 #: When a commit is on disk: when it returns, or soon after.
 DURABILITIES = ("full", "normal")
@@ -78,19 +78,19 @@ class Dialect(Protocol):
     def compile(
         self, expression: ClauseElement, columns: Sequence[str] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Return the text with named parameters, and the constants that it binds itself.
+        """Return the text with named parameters, and its own constants.
 
         *columns* are the keys of an INSERT or UPDATE whose values come at run time.
         """
 
     def placeholders(self, expression: ClauseElement, columns: Sequence[str]) -> str:
-        """Return INSERT text with one positional parameter for each of *columns*.
+        """Return INSERT text with one parameter for each of *columns*.
 
         Raises `ValueError` if *columns* are not in table order.
         """
 
     def list_text(self, name: str) -> str:
-        """Return the values of the list parameter *name* as a subquery in parentheses."""
+        """Return the list parameter *name* as a subquery in parentheses."""
 
 
 class SearchIndex(Protocol):
@@ -111,8 +111,8 @@ class SearchIndex(Protocol):
     prompt_matches: str
     #: A subquery in parentheses for the ``rid`` of the parts that are in the index.
     indexed: str
-    #: SQL that joins to ``part`` named p what counts its words, the count (opaque bytes,
-    #: see `words`), and a query for the arguments of `bytes_per_word`.
+    #: SQL that joins to ``part`` named p what counts its words, the count (opaque
+    #: bytes, see `words`), and a query for the arguments of `bytes_per_word`.
     words_of_part: str
     word_count: str
     totals: str
@@ -133,7 +133,10 @@ class SearchIndex(Protocol):
         """
 
     def sessions(self, joins: str, terms: str) -> str:
-        """Return the query for the sessions of matches in parts, the newest match first."""
+        """Return the query for the sessions with matches in parts.
+
+        The session of the newest match comes first.
+        """
 
     def snippets(self, columns: str, joins: str) -> str:
         """Return the query for the matches with the places ``:rids``.
@@ -198,7 +201,7 @@ class TemporaryPlace(Protocol):
 
 
 class Engine(Protocol):
-    """A kind of database. It has no state: what differs between two databases is a connection.
+    """A kind of database, without state: a connection knows which one it is.
 
     Savepoints, COMMIT and ROLLBACK are standard SQL and not part of it.
     """
@@ -217,11 +220,12 @@ class Engine(Protocol):
 
     @property
     def upkeep(self) -> Upkeep:
-        """What looking after a database needs of it; loaded when it is used."""
+        """What maintenance needs of the engine; loaded when it is used."""
 
     #: What the driver raises; `translate` makes one of our errors of it.
     Error: type[Exception]
-    #: The statements that begin a snapshot for reading, and a transaction that may write.
+    #: The statements that begin a snapshot for reading, and a transaction that may
+    #: write.
     begin_read: str
     begin_write: str
 
@@ -250,7 +254,7 @@ class Engine(Protocol):
         """Open *path* for the writer of this process, with ``durability`` full."""
 
     def set_durability(self, connection: Connection, level: str) -> None:
-        """Have commits be on disk when they return (``full``), or soon after (``normal``)."""
+        """Have commits be on disk at once (``full``) or soon (``normal``)."""
 
     def set_busy_timeout(self, connection: Connection, seconds: float) -> None:
         """Let statements of *connection* wait up to *seconds* for a lock."""
@@ -269,10 +273,10 @@ class Engine(Protocol):
         """Store *data* as the blob *name*, unless it is there, with little memory."""
 
     def log_bytes(self, path: Path) -> int:
-        """Return the bytes of commits that are not yet part of the database's own file."""
+        """Return the bytes of the log: commits outside of the main file."""
 
     def checkpoint(self, connection: Connection) -> bool:
-        """Move the log into the database and empty it; False if another process keeps it.
+        """Move the log into the database; False if a process keeps it.
 
         Raises `Error`.
         """
@@ -288,10 +292,11 @@ class Engine(Protocol):
         busy_timeout: float = 10.0,
         root: Path | None = None,
     ) -> None:
-        """Leave a current, checked database at *path*, making or migrating it if allowed.
+        """Leave a current, checked database at *path*.
 
-        With *root* (a project) nothing between it and the database may be a link. Raises
-        `NotFoundError`, `NotADatabaseError`, `UntrustedDatabaseError`,
+        It is made or migrated if that is allowed.
+        With *root* (a project) nothing between it and the database may be a link.
+        Raises `NotFoundError`, `NotADatabaseError`, `UntrustedDatabaseError`,
         `SchemaVersionError`, `BusyError` and the errors of the storage.
         """
 
@@ -305,17 +310,20 @@ class Engine(Protocol):
         """
 
     def open_files(self) -> set[FileIdentity]:
-        """Return the files that this process has open as databases, and those beside them."""
+        """Return the files of the databases that are open in this process."""
 
     def owns(self, path: Path, facts: os.stat_result | None) -> bool:
         """Return whether what is at *path* is a database, or belongs to one.
 
-        *facts* are those of the file, None without one. Raises `StorageError` if that is
-        unknown.
+        *facts* are those of the file, None without one. Raises `StorageError` if that
+        is unknown.
         """
 
     def reserved_ending(self, path: Path) -> str | None:
-        """Return the end of a name that the engine uses beside a database; None for others."""
+        """Return the end of a name that the engine uses beside a database.
+
+        None for others.
+        """
 
     # -- SQLAlchemy ----------------------------------------------------------
 

@@ -21,8 +21,9 @@ from sessiondb.errors import (
 FileIdentity = tuple[int, int]
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
-# File systems that other machines (or a host behind a virtual machine) write to as well:
-# the WAL's shared memory is not shared with those. Most FUSE file systems are local.
+# File systems that other machines (or a host behind a virtual machine) write to as
+# well: the WAL's shared memory is not shared with those. Most FUSE file systems are
+# local.
 _NETWORK = frozenset(
     "nfs nfs4 cifs smbfs smb3 9p virtiofs afs ceph lustre glusterfs beegfs gpfs gfs2 ocfs2 "
     "vboxsf vmhgfs prl_fs drvfs davfs fuse.sshfs fuse.smbnetfs fuse.glusterfs fuse.ceph "
@@ -66,7 +67,10 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def identity(path: Path) -> FileIdentity | None:
-    """Return (st_dev, st_ino) of the file at *path*; None without one. Raises `StorageError`."""
+    """Return (st_dev, st_ino) of the file at *path*; None without one.
+
+    Raises `StorageError`.
+    """
     try:
         facts = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -79,7 +83,10 @@ def identity(path: Path) -> FileIdentity | None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make *folder* and those above it that are missing, each with mode 0700; raises OSError."""
+    """Make *folder* and those above it that are missing, each with mode 0700.
+
+    Raises OSError.
+    """
     # Not makedirs(): it gives its mode to the last folder only.
     if not folder.is_dir():
         make_folder(folder.parent)
@@ -99,7 +106,10 @@ def free_bytes(path: Path) -> int:
 
 
 def network_filesystem(path: Path) -> str | None:
-    """Return the type of the network file system that holds *path*; None if local or unknown."""
+    """Return the type of the network file system that holds *path*.
+
+    None if local or unknown.
+    """
     try:
         mounts = os.fsdecode(_MOUNTINFO.read_bytes())
     except OSError:

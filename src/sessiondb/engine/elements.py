@@ -28,7 +28,10 @@ class ListParameter(FunctionElement[Any]):
 
 @compiles(ListParameter)
 def _elements(element: ListParameter, compiler: Any, **options: Any) -> str:
-    """Write it with JSON functions that PostgreSQL has; an engine may have a shorter way."""
+    """Write it with JSON functions that PostgreSQL has.
+
+    An engine may have a shorter way.
+    """
     array = compiler.process(element.clauses, **options)
     kind = compiler.dialect.type_compiler_instance.process(element.kind)
     return (

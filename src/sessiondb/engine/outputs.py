@@ -71,7 +71,7 @@ def check_name(path: Path) -> None:
 
 @contextlib.contextmanager
 def writing(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
-    """Write the file at *path*; it is there, complete and on disk, when the block is left.
+    """Write the file at *path*, complete and on disk when the block is left.
 
     A new file has mode 0600, a replaced one keeps its mode. Left by an exception,
     nothing has changed. Raises `ConflictError` if a file is there and not *replace*,
@@ -190,7 +190,10 @@ class Folder:
         return path
 
     def taken(self) -> list[Path]:
-        """Return the files that `settle` would replace; raises what `check_place` does."""
+        """Return the files that `settle` would replace.
+
+        Raises what `check_place` does.
+        """
         found = []
         for name in self._staged:
             path = self.path(name)
@@ -200,7 +203,10 @@ class Folder:
         return found
 
     def settle(self, *, replace: bool = False) -> int:
-        """Give each file its name; return how many. Raises what `outputs.writing` does."""
+        """Give each file its name; return how many.
+
+        Raises what `outputs.writing` does.
+        """
         if not replace and (found := self.taken()):
             raise taken(found[0])
         for name, part in self._staged.items():
@@ -212,7 +218,7 @@ class Folder:
         return len(self._staged)
 
     def _check_folder(self, folder: Path) -> None:
-        """Raise `InvalidInputError` where *folder*, or one above it in ours, cannot be one."""
+        """Raise `InvalidInputError` if *folder* cannot be a folder of ours."""
         for place in (folder, *folder.parents):
             inside = self._folder in place.parents
             if inside and place.is_symlink():
@@ -255,7 +261,7 @@ def taken(path: Path) -> ConflictError:
 
 
 def _check_folders(path: Path, *, must_exist: bool = True) -> None:
-    """Refuse links inside of a project: what came with a clone must not decide where we write."""
+    """Refuse links inside of a project: a clone must not redirect a write."""
     if must_exist and not path.parent.is_dir():
         raise NotFoundError(f"there is no folder {path.parent}", hint="make it first")
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  also without a home
@@ -280,7 +286,10 @@ def _kind(mode: int) -> str:
 
 
 def _engine() -> Engine:
-    """Return the engine; looking for a database, which loads this module, needs none."""
+    """Return the engine.
+
+    Looking for a database, which loads this module, needs none.
+    """
     from sessiondb.engine.default import ENGINE
 
     return ENGINE

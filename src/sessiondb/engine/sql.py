@@ -47,7 +47,7 @@ class Statement:
         self._compiled: tuple[str, dict[str, Any]] | None = None
 
     def compiled_for(self, dialect: Dialect) -> tuple[str, dict[str, Any]]:
-        """Return the text for *dialect*, and the constants that the expression holds itself."""
+        """Return the text for *dialect*, and the constants it binds."""
         return dialect.compile(self._build(), self._columns)
 
     def _compile(self) -> tuple[str, dict[str, Any]]:
@@ -60,7 +60,7 @@ class Statement:
         return (self._compiled or self._compile())[0]
 
     def bind(self, params: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-        """Return the SQL text, and *params* with the constants that the expression holds itself."""
+        """Return the SQL text, and *params* with the constants it binds."""
         text, fixed = self._compiled or self._compile()
         return text, {**fixed, **params} if fixed else params
 
@@ -71,7 +71,7 @@ def p(name: str) -> Any:
 
 
 def update_of(table: Table, columns: str, *where: ColumnElement[bool]) -> Statement:
-    """Return an UPDATE that sets the space-separated *columns* to parameters of their names."""
+    """Return an UPDATE of the space-separated *columns*, each a parameter."""
     return Statement(lambda: update(table).where(*where), columns.split())
 
 
@@ -103,19 +103,22 @@ def list_text(name: str) -> str:
 
 @cache
 def insert_text(table: Table, columns: Sequence[str]) -> str:
-    """Return INSERT text with one ``?`` for each of *columns*, which are in table order."""
+    """Return INSERT text with one ``?`` for each of *columns*.
+
+    They are in table order.
+    """
     return ENGINE.dialect.placeholders(insert(table), columns)
 
 
 @cache
 def insert_new_text(table: Table, columns: Sequence[str]) -> str:
-    """Return the text of `insert_text` that leaves a row alone whose key is taken."""
+    """Return the text of `insert_text` that keeps a row whose key is taken."""
     return f"{insert_text(table, columns)} ON CONFLICT ({_key(table)}) DO NOTHING"
 
 
 @cache
 def upsert_text(table: Table, columns: Sequence[str]) -> str:
-    """Return the text of `insert_text` that overwrites *columns* of a row whose key is taken."""
+    """Return the text of `insert_text` that updates a row whose key is taken."""
     key = _key(table)
     names = [name for name in columns if name not in key.split(", ")]
     values = ", ".join(f"{name} = excluded.{name}" for name in names)
@@ -123,7 +126,10 @@ def upsert_text(table: Table, columns: Sequence[str]) -> str:
 
 
 def insert_new(table: Table) -> Insert:
-    """Return an INSERT, for ``from_select`` with a WHERE, that passes over taken keys."""
+    """Return an INSERT for ``from_select`` that passes over taken keys.
+
+    The SELECT needs a WHERE.
+    """
     statement = insert(table)
     statement._post_values_clause = OnConflictDoNothing()  # noqa: SLF001  no public way
     return statement
@@ -136,5 +142,5 @@ def _key(table: Table) -> str:
 
 
 def by_index(table: Table, index: str) -> tuple[Table, str, str]:
-    """Return the arguments of ``with_hint`` that have SQLite search *table* by *index*."""
+    """Return what ``with_hint`` needs to search *table* by *index*."""
     return table, f"INDEXED BY {index}", ENGINE.dialect.name

@@ -1,4 +1,4 @@
-"""What looking after a database needs of its engine: the second half of the seam.
+"""Upkeep, the second half of the seam: what maintenance needs of an engine.
 
 Apart from `engine.base`, because hardly a command loads what implements it.
 """
@@ -31,7 +31,10 @@ class Space(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """A migration that a database has not seen; an additive one is run when it is opened."""
+    """A migration that a database has not seen.
+
+    An additive one is run when it is opened.
+    """
 
     revision: str
     description: str
@@ -39,7 +42,7 @@ class Pending(NamedTuple):
 
 
 class Upkeep(Protocol):
-    """What an engine itself knows of a database: damage, sizes, copies, migrations.
+    """The knowledge of an engine about a database: damage, sizes, copies.
 
     What our own rows must be is checked in SQL, by `sessiondb.maintenance`. Functions
     of a connection raise `Engine.Error`, those of a path our own errors.
@@ -48,24 +51,24 @@ class Upkeep(Protocol):
     # -- damage and repair ---------------------------------------------------
 
     def damage(self, connection: Connection) -> list[str]:
-        """Return a line for each thing that is wrong with the database; ``[]`` for nothing.
+        """Return a line for each defect of the database; ``[]`` for none.
 
         Damage that ends the examination is the last line. Raises `BusyError`.
         """
 
     def is_of_an_index(self, line: str) -> bool:
-        """Return whether a line of `damage` is of an index alone, made again by `reindex`."""
+        """Return whether a line of `damage` is of an index that `reindex` makes."""
 
     def is_of_pages(self, line: str) -> bool:
-        """Return whether a line of `damage` is of the storage and not of what is in it."""
+        """Return whether a line of `damage` is of the storage, not its content."""
 
     def broken_references(self, connection: Connection) -> list[tuple[str, str]]:
-        """Return (table, table it refers to) for each row whose reference leads nowhere."""
+        """Return (table, table it refers to) of each row with a broken reference."""
 
     def references_to(
         self, connection: Connection, table: str
     ) -> list[tuple[str, str]]:
-        """Return the (table, column) that refer to *table*, as the database itself says."""
+        """Return the (table, column) that refer to *table*, by the database itself."""
 
     def connect_to_repair(self, path: Path, busy_timeout: float) -> Connection:
         """Open *path* without checks that rows with broken references would fail."""
@@ -79,23 +82,28 @@ class Upkeep(Protocol):
         """Return how large the database is, and what `rewrite` would need."""
 
     def rewrite(self, connection: Connection, path: Path) -> bool:
-        """Give unused space back to the disk; False if a reader still keeps the old state.
+        """Give unused space to the disk; False if a reader keeps the old state.
 
-        Raises `StorageFullError`, before anything is written, if a disk has too little room.
+        Raises `StorageFullError`, before anything is written, if a disk has too little
+        room.
         """
 
     def bytes_by_table(self, connection: Connection) -> dict[str, int]:
-        """Return table → bytes with its indexes, the largest first; maybe an estimate."""
+        """Return table → bytes with its indexes, the largest first.
+
+        Maybe an estimate.
+        """
 
     # -- copies --------------------------------------------------------------
 
     def copied(
         self, path: Path, to: Path, *, exact: bool = False, part: Path | None = None
     ) -> AbstractContextManager[Path]:
-        """Copy the database to the new file *to*, which is named when the block is left.
+        """Copy the database to the new file *to*, named when the block is left.
 
-        The block gets the copy under its temporary name, *part*. The copy is compact, or
-        *exact*: as it is, also if it is damaged. Raises the errors of `outputs.writing`.
+        The block gets the copy under its temporary name, *part*. The copy is compact,
+        or *exact*: as it is, also if it is damaged. Raises the errors of
+        `outputs.writing`.
         """
 
     def open_copy(self, copy: Path, original: Path) -> Connection:
@@ -113,7 +121,7 @@ class Upkeep(Protocol):
         """Return the versions of what the engine is made of, by name."""
 
     def place_facts(self, path: Path) -> dict[str, Any]:
-        """Return what is known of the database at *path* without opening it, as JSON values.
+        """Return the facts of the database at *path*, which is not opened, as JSON.
 
         Without a database ``exists`` is False and nothing else is known but ``path``.
         """
@@ -127,10 +135,10 @@ class Upkeep(Protocol):
     # -- migrations ----------------------------------------------------------
 
     def pending(self, path: Path) -> list[Pending]:
-        """Return the pending migrations of the database, in order; ``[]`` for a current one.
+        """Return the pending migrations, in order; ``[]`` for a current database.
 
-        Raises `NotFoundError`, `NotADatabaseError`, and `SchemaVersionError` for one that
-        is too new.
+        Raises `NotFoundError`, `NotADatabaseError`, and `SchemaVersionError` for one
+        that is too new.
         """
 
     def migrate(self, path: Path) -> Path | None:
@@ -143,7 +151,7 @@ class Upkeep(Protocol):
     # -- SQL of users --------------------------------------------------------
 
     def query(self, path: Path, sql: str) -> AbstractContextManager[Cursor]:
-        """Run one statement that may only read, for a ``with`` block that reads its rows.
+        """Run one read-only statement, for a ``with`` block that reads its rows.
 
         Text that is not valid Unicode is read with lone surrogates. Raises
         `ReadOnlyError` for a statement that writes, `InvalidInputError` for one that is

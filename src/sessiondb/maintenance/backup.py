@@ -1,4 +1,4 @@
-"""A copy of the database as it is at one moment, made while others write, and verified."""
+"""A verified copy of the database at one moment, made while others write."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ class Backup:
 def backup(
     store: HasPath, to: str | os.PathLike[str], *, part: Path | None = None
 ) -> Backup:
-    """Write a compact copy of a store's database to the new file *to*, readable by its owner only.
+    """Write a compact copy of a store's database to the new file *to*.
 
+    Only its owner can read it.
     A missing folder is made, with mode 0700.
     *part* is the name that it has until it is complete, for whoever shows progress.
     Raises `ConflictError` when there is something already, `InvalidInputError` for

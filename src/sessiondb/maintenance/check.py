@@ -98,7 +98,7 @@ def _integrity(connection: Connection) -> Iterator[Finding]:
 
 
 def _references(connection: Connection) -> Iterator[Finding]:
-    """Rows that refer to what is not there, as a delete without foreign keys leaves them."""
+    """Rows whose reference is broken, as deletes without foreign keys leave them."""
     broken = Counter(ENGINE.upkeep.broken_references(connection))
     for (table, parent), number in broken.items():
         action = (
@@ -179,7 +179,10 @@ def circles(above: dict[Any, Any]) -> list[list[Any]]:
 
 
 def _payload(connection: Connection) -> Iterator[Finding]:
-    """Name each session with ``data`` that cannot be decoded; what is in a blob has a hash."""
+    """Name each session with ``data`` that cannot be decoded.
+
+    What is in a blob has a hash.
+    """
     for table, owner in (
         ("session", "id"),
         ("message", "session_id"),

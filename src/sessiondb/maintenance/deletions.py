@@ -38,7 +38,10 @@ class Logged:
 
 
 def tombstones(store: Store) -> dict[tuple[str, str], Version]:
-    """Return the deletions made here, by source and id there; the digest is what was seen."""
+    """Return the deletions made here, by source and id there.
+
+    The digest is what was seen.
+    """
     with closing(ENGINE.connect(file_of(store), mode="reader")) as connection:
         rows = connection.execute(_TOMBSTONES).fetchall()
     return {(row[0], row[1]): Version(*row[2:]) for row in rows}

@@ -25,7 +25,10 @@ _ROOT = "."
 
 
 def root_of(target: str | os.PathLike[str] | None) -> str | None:
-    """Return the project whose folder of logs *target* is, or is in; None for any other place."""
+    """Return the project whose folder of logs *target* is, or is in.
+
+    None for any other place.
+    """
     if target is None:
         return None
     path = Path(os.path.realpath(target))
@@ -53,7 +56,7 @@ def portable(export: Export, root: str) -> Export:
 def portable_in(
     exports: Iterable[Export], target: str | os.PathLike[str] | None
 ) -> Iterable[Export]:
-    """Return *exports* as they are written to *target*: by the rule if that is such a folder."""
+    """Return *exports* as they are written to *target*: maybe by that rule."""
     root = root_of(target)
     return exports if root is None else (portable(export, root) for export in exports)
 

@@ -19,7 +19,8 @@ from sessiondb.model import DeletePlan, Session, session_json
 if TYPE_CHECKING:
     from sessiondb.store import Store
 
-#: Sessions that are marked in one transaction: each waits for the disk, and keeps others waiting.
+#: Sessions that are marked in one transaction: each waits for the disk, and keeps
+#: others waiting.
 AT_ONCE = 100
 
 
@@ -69,14 +70,17 @@ class Removal:
         return found | {"bytes": self.bytes}
 
     def measure(self, store: Store) -> Removal:
-        """Look how many bytes going takes; what the sessions share counts once. Return itself."""
+        """Look how many bytes going takes; what the sessions share counts once.
+
+        Return itself.
+        """
         self.bytes = store.freed_bytes(self.going.values()) if self.going else 0
         return self
 
     def carry_out(
         self, store: Store, revisions: Mapping[str, int] | None = None
     ) -> None:
-        """Remove what goes, for good, with all its rows; raises the errors of `Store.delete`.
+        """Remove what goes, for good; raises the errors of `Store.delete`.
 
         *revisions* are those of `write_bundle`: a session that changed since raises
         `ConflictError`, and its unit of at most `AT_ONCE` sessions removes nothing.
@@ -93,7 +97,10 @@ class Removal:
 
 @checked
 def every(store: Store, **filters: Any) -> Iterator[Session]:
-    """Yield every session that the *filters* of `Store.sessions` choose, in its order."""
+    """Yield every session that the *filters* of `Store.sessions` choose.
+
+    They come in its order.
+    """
     cursor = None
     while True:
         page = store.sessions(**filters, limit=1000, cursor=cursor)
@@ -136,7 +143,8 @@ def plan_prune(
         if session.id in removal.going:
             continue
         plan = store.plan_delete(session, keep_forks=keep_forks)
-        # A subagent is a part of the session that asked it: it need not be chosen by itself.
+        # A subagent is a part of the session that asked it: it need not be chosen by
+        # itself.
         if all(
             s.id in chosen or (s.relation == "subagent" and fits(s))
             for s in plan.sessions

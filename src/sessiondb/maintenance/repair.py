@@ -1,9 +1,9 @@
 """Repair what `check` finds: rows that refer to nothing, counters, ownership, search.
 
-The rows of the file are made to agree with each other again; nothing that was said
-is invented or guessed. A copy of the file comes first, page for page. All rows are
-repaired in one transaction, so an interrupt leaves the file as it was; each action
-is a no-op where nothing is wrong, so repairing again changes nothing. A loss that only a
+The rows of the file are made to agree with each other again; nothing that was said is
+invented or guessed. A copy of the file comes first, page for page. All rows are
+repaired in one transaction, so an interrupt leaves the file as it was; each action is a
+no-op where nothing is wrong, so repairing again changes nothing. A loss that only a
 backup can replace (the bytes of a value, a damaged page of a table) stays a finding.
 """
 
@@ -54,7 +54,11 @@ _LAST_SEQ = "(SELECT max(seq) FROM message WHERE session_id = session.id)"
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The result of a repair: the copy made before (None: nothing to do), and the findings left."""
+    """The result of a repair.
+
+    ``backup`` is the copy made before, None if there was nothing to do; ``left`` are
+    the remaining findings.
+    """
 
     backup: Path | None
     repaired: list[Finding]
@@ -143,9 +147,11 @@ class _Run:
 
 
 def _search(run: _Run) -> None:
-    """Make the index agree with the rows; before they change, for triggers take out what is there.
+    """Make the index agree with the rows.
 
-    And after, because a value that was found again is text that is missing from the index.
+    It comes before they change, because triggers take out what they find,
+    And after, because a value that was found again is text that is missing from the
+    index.
     """
     damaged = list(ENGINE.search.damaged(run.connection))
     ENGINE.search.rebuild(run.connection, damaged)
@@ -167,7 +173,7 @@ def _meta(run: _Run) -> None:
 
 
 def _projects(run: _Run) -> None:
-    """Make a project again from what is left of it: its directories, else its sessions'."""
+    """Make a project again from its directories, or those of its sessions."""
     lost = run.rows(
         "SELECT project_id, min(time_created), max(time_updated), min(directory) FROM session "
         "WHERE project_id NOT IN (SELECT id FROM project) GROUP BY 1"
@@ -200,7 +206,10 @@ def _projects(run: _Run) -> None:
 
 
 def _orphans(run: _Run) -> None:
-    """Remove the rows of what is not here any more; a prompt stays, as the user's own."""
+    """Remove the rows of what is not here any more.
+
+    A prompt stays, as the user's own.
+    """
     for name in ("session", "project"):
         run.rows(
             f"UPDATE prompt SET {name}_id = NULL "
@@ -220,7 +229,10 @@ def _orphans(run: _Run) -> None:
 
 
 def _forget_imports(run: _Run) -> None:
-    """Remove the ledger's entries of sessions that are gone: ``path`` ends with ``#source_id``."""
+    """Remove the ledger's entries of sessions that are gone.
+
+    A ``path`` ends with ``#source_id``.
+    """
     known = set(
         run.rows(
             "SELECT source, coalesce(source_id, id) FROM session "
@@ -286,7 +298,7 @@ def _blobs(run: _Run) -> None:
 
 
 def _name_again(run: _Run, used: str) -> None:
-    """Give blobs whose name was changed the one that their content has, if it is needed."""
+    """Give blobs whose name was changed that of their content, if it is needed."""
     lost = {
         name
         for (name,) in run.rows(f"SELECT * FROM ({used})")
@@ -303,7 +315,7 @@ def _name_again(run: _Run, used: str) -> None:
 
 
 def _tree(run: _Run) -> None:
-    """Put messages behind the one before them where their parent is not in their session."""
+    """Put messages behind the one before them if their parent is missing."""
     lost = run.rows(
         "SELECT session_id, seq FROM message AS m WHERE m.parent_seq IS NOT NULL AND "
         "(m.parent_seq = m.seq OR NOT EXISTS (SELECT 1 FROM message AS p "
@@ -348,7 +360,7 @@ def _ownership(run: _Run) -> None:
 
 
 def _drop_keys(run: _Run) -> bool:
-    """Forget the keys that join copies with messages that are none; return False without any.
+    """Forget keys that join unrelated messages; False if there are none.
 
     A key that was written by hand makes one class of what has nothing to do with each
     other: its one owner then leaves the others counted nowhere.
@@ -364,7 +376,10 @@ def _drop_keys(run: _Run) -> bool:
 
 
 def _parts(run: _Run) -> None:
-    """Make parts follow their messages; what is owned is found, what is inherited is not."""
+    """Make parts follow their messages.
+
+    What is owned is found, what is inherited is not.
+    """
     run.touch(
         "UPDATE part SET indexed = 0 WHERE indexed NOT IN (0, 1) RETURNING session_id"
     )
@@ -389,7 +404,7 @@ def _counters(run: _Run) -> None:
 
 
 def _stamp(run: _Run) -> None:
-    """Give each changed session a revision and a change, so that syncs and feeds see it."""
+    """Give each changed session a revision and a change, for syncs and feeds."""
     for name in sorted(run.touched):
         if run.rows("SELECT 1 FROM session WHERE id = ?", name):
             run.rows(

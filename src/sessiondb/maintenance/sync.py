@@ -70,8 +70,8 @@ class Synced:
 def sync(store: Store) -> Synced:
     """Read the files of other people's sessions, write what is new in ours.
 
-    Raises `InvalidInputError` for a database that does not belong to a project, or where
-    the folder is a symbolic link.
+    Raises `InvalidInputError` for a database that does not belong to a project, or
+    where the folder is a symbolic link.
     """
     if store.location.root is None:
         raise InvalidInputError(
@@ -117,7 +117,7 @@ def _seen(stat: os.stat_result) -> tuple[int, int]:
 
 
 def _sessions(store: Store) -> Iterator[tuple[str, str, Session]]:
-    """Yield of each session that is here the name of its file, its state, and itself."""
+    """Yield the file name, the state and the session of each one here."""
     projects = {project.id: project for project in store.projects()}
     for session in every(store, **_EVERYTHING, order="created"):
         state = repr((session, projects.get(session.project_id))).encode(
@@ -127,7 +127,10 @@ def _sessions(store: Store) -> Iterator[tuple[str, str, Session]]:
 
 
 def _read(store: Store, done: Synced, files: Files, notes: Notes) -> list[Logged]:
-    """Read what others wrote, the oldest session's file first; return what was in the files."""
+    """Read what others wrote, the oldest session's file first.
+
+    Return what was in the files.
+    """
     here = {name: session for name, _, session in _sessions(store) if name in files}
     waiting: list[Path] = []
     for name in sorted(files, reverse=True):
@@ -159,7 +162,7 @@ def _read(store: Store, done: Synced, files: Files, notes: Notes) -> list[Logged
 def _settle_deletions(
     store: Store, done: Synced, files: Files, logged: list[Logged]
 ) -> None:
-    """Delete what others deleted, record our deletions, restore sessions that were continued."""
+    """Settle deletions: those of others, our own, and sessions that continued."""
     done.removed = delete_logged(store, logged)
     alive: list[Logged] = []
     for item, version, goes_on in deleted_here(store, logged):
@@ -236,7 +239,10 @@ def _update(
     seen: tuple[int, int] | None,
     whole: bool,
 ) -> tuple[int, int] | None:
-    """Write a session's file, or its missing records; return its state, as `_bring` does."""
+    """Write a session's file, or its missing records.
+
+    Return its state, as `_bring` does.
+    """
     root = str(store.location.root)
 
     def lines() -> Iterator[str]:
@@ -262,7 +268,8 @@ def _bring(
 ) -> tuple[int, int] | None:
     """Make a file say what *lines* say and return what it is then.
 
-    None: it is not a file, or not the one that was *seen* any more; the next sync reads it.
+    None: it is not a file, or not the one that was *seen* any more; the next sync reads
+    it.
     """
     if seen == NO_FILE:
         return None
@@ -276,7 +283,7 @@ def _bring(
 
 
 def _append(file: IO[bytes], lines: list[str]) -> tuple[int, int]:
-    """Add lines at the end in one write: whoever reads along sees all of them, or few."""
+    """Add lines at the end in one write, for those who read along."""
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 1, 0))
     content = "".join(lines).encode()

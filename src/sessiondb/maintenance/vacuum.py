@@ -24,10 +24,11 @@ _DELETED = "SELECT count(*) FROM session WHERE time_deleted IS NOT NULL"
 
 @dataclass(frozen=True, slots=True)
 class VacuumPlan:
-    """The plan of a vacuum: the bytes of the file before and (at most) after, and what it needs.
+    """The plan of a vacuum: bytes before and (at most) after, and its needs.
 
-    ``deleted_sessions`` still have rows, which go first and are not yet in ``bytes_free``;
-    nor is what the search index remembers of removed text, which only tidying it shows.
+    ``deleted_sessions`` still have rows, which go first and are not yet in
+    ``bytes_free``; nor is what the search index remembers of removed text, which only
+    tidying it shows.
     """
 
     bytes_before: int
@@ -39,7 +40,10 @@ class VacuumPlan:
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """The result of a vacuum. Not ``truncated``: a reader is active, the file shrinks after it."""
+    """The result of a vacuum.
+
+    Not ``truncated``: a reader is active, the file shrinks after it.
+    """
 
     bytes_before: int
     bytes_after: int
@@ -48,7 +52,10 @@ class Vacuumed:
 
 @checked
 def plan_vacuum(store: Store) -> VacuumPlan:
-    """Return what `vacuum` would do; nothing is written. Raises `StorageError`, `BusyError`."""
+    """Return what `vacuum` would do; nothing is written.
+
+    Raises `StorageError`, `BusyError`.
+    """
     with closing(ENGINE.connect(file_of(store), mode="reader")) as connection:
         try:
             return _plan(connection, file_of(store))

@@ -23,14 +23,17 @@ Derived = tuple[str, ...]
 
 
 def folder() -> Path:
-    """Return the folder of the migrations: inside an installed package, else of the repository."""
+    """Return the folder of the migrations: of the package, or the repository."""
     package = Path(__file__).resolve().parents[2]
     shipped = package / "_migrations"
     return shipped if shipped.is_dir() else package.parents[1] / "migrations"
 
 
 def configuration(versions: Iterable[Path] = ()) -> Config:
-    """Return the alembic configuration; *versions* are further folders of migrations."""
+    """Return the alembic configuration.
+
+    *versions* are further folders of migrations.
+    """
     config = Config()
     folders = [folder() / "versions", *versions]
     # One folder a line, and % doubled: every other character may stand in a path.
@@ -44,7 +47,7 @@ def configuration(versions: Iterable[Path] = ()) -> Config:
 
 
 class Chain:
-    """The migrations of one script directory, asked by revision (None: before the first)."""
+    """The migrations of one folder, by revision (None: before the first)."""
 
     def __init__(self, scripts: ScriptDirectory) -> None:
         self._scripts = scripts
@@ -72,11 +75,11 @@ class Chain:
         return int(self._declared(revision, "VERSION", 0))
 
     def derived(self, revision: str | None) -> Derived:
-        """Return the statements that make the views, search tables and triggers of *revision*."""
+        """Return the statements that make what *revision* derives."""
         return tuple(self._declared(revision, "DERIVED", ()))
 
     def oldest(self, revision: str | None) -> dict[str, str]:
-        """Return the oldest releases that may read and write a file of *revision*, as in meta."""
+        """Return the oldest releases for a file of *revision*, as in ``meta``."""
         keys = ("min_reader", "min_writer")
         return {key: self._declared(revision, key.upper(), "") for key in keys}
 

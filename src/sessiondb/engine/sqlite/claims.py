@@ -45,13 +45,17 @@ def owns(path: Path, facts: os.stat_result | None) -> bool:
     if (facts.st_dev, facts.st_ino) in open_files():
         return True
     if facts.st_size == 0:
-        # Between its first moment and its first page nothing else identifies a database.
+        # Between its first moment and its first page nothing else identifies a
+        # database.
         return os.path.lexists(f"{path}.lock")
     return facts.st_size >= _SMALLEST_PAGE and _has_pages(path, facts)
 
 
 def _has_pages(path: Path, facts: os.stat_result) -> bool:
-    """Return whether a file begins like a database; raises `StorageError` if unknown."""
+    """Return whether a file begins like a database.
+
+    Raises `StorageError` if unknown.
+    """
     for descriptor in _descriptors_of(facts):
         # This process has it open as something else: its descriptor reads without harm.
         with contextlib.suppress(OSError):
@@ -76,7 +80,10 @@ def _has_pages(path: Path, facts: os.stat_result) -> bool:
 
 
 def _descriptors_of(facts: os.stat_result) -> list[int]:
-    """Return the descriptors that this process has on a file; ``[]`` if that is unknown."""
+    """Return the descriptors that this process has on a file.
+
+    ``[]`` if that is unknown.
+    """
     for folder in _DESCRIPTORS:
         with contextlib.suppress(OSError):
             numbers = map(int, os.listdir(folder))

@@ -36,9 +36,9 @@ from sessiondb.errors import (
 CACHE_KIB = 16_000
 _INNOCUOUS = 0x200000
 WAL_LIMIT_BYTES = 16 * 1024 * 1024
-#: SQLite's message for a file that is shorter than its header says. It refuses all of it,
-#: except with ``writable_schema``: then whoever only reads gets the pages that are there.
-#: Not set on every connection, because it also hides damage of the schema.
+#: SQLite's message for a file that is shorter than its header says. It refuses all of
+#: it, except with ``writable_schema``: then whoever only reads gets the pages that are
+#: there. Not set on every connection, because it also hides damage of the schema.
 _SHORT = "database disk image is malformed"
 #: ``PRAGMA synchronous`` for each of `DURABILITIES`.
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
@@ -55,11 +55,15 @@ class _Connection(sqlite3.Connection):
     file: disk.FileIdentity | None = None
 
     def execute(self, sql: str, params: Any = (), /) -> sqlite3.Cursor:
-        """Run a statement; raises `sqlite3.Error`, also where the file made the text of it."""
+        """Run a statement.
+
+        Raises `sqlite3.Error`, also where the file made the text of it.
+        """
         try:
             return _execute(self, sql, params)
         except UnicodeDecodeError as error:
-            # SQLite quotes the schema in its messages, and Python decodes them as UTF-8.
+            # SQLite quotes the schema in its messages, and Python decodes them as
+            # UTF-8.
             damaged = sqlite3.DatabaseError(
                 "the schema is damaged, and SQLite's message with it"
             )
@@ -166,7 +170,7 @@ def open_files() -> set[disk.FileIdentity]:
 
 
 def _check_at_rest(path: Path) -> None:
-    """Where no ``-shm`` can be made, a file can be read as it lies if all of it is in it."""
+    """Without a ``-shm``, a file can be read if it has no ``-wal``."""
     if files.has_wal(path):
         raise ReadOnlyError(
             f"{path} has a -wal, which cannot be read in a place that cannot be written",
@@ -175,7 +179,10 @@ def _check_at_rest(path: Path) -> None:
 
 
 def _leave_to_parent() -> None:
-    """In a forked child: closing what it inherited would disturb the parent, also at exit."""
+    """In a forked child, never close what it inherited.
+
+    That would disturb the parent, also at exit.
+    """
     import ctypes
 
     for connection in list(_living):

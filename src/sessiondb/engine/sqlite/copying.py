@@ -54,7 +54,7 @@ def _copy(path: Path, to: Path, exact: bool) -> None:
 
 
 def _sync(path: Path) -> None:
-    """Write a copy through to the disk: VACUUM INTO leaves it to the cache of the system."""
+    """Write a copy through to the disk, as VACUUM INTO does not."""
     with closing(connect(path)) as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         connection.execute(f"PRAGMA user_version={version}")

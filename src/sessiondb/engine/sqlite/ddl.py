@@ -16,9 +16,9 @@ from sessiondb.engine.sqlite import search
 from sessiondb.schema import views
 from sessiondb.schema.tables import metadata
 
-#: Records what a shell deletes, cascades included, whether foreign keys are on or off. No
-#: transaction of the library removes a session that is not marked: it hands out numbers of
-#: its own, which a trigger cannot see.
+#: Records what a shell deletes, cascades included, whether foreign keys are on or off.
+#: No transaction of the library removes a session that is not marked: it hands out
+#: numbers of its own, which a trigger cannot see.
 _DELETED = (
     "CREATE TRIGGER session_deleted AFTER DELETE ON session WHEN old.time_deleted IS NULL "
     "BEGIN UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'change'; "
@@ -36,13 +36,13 @@ _ALEMBIC = (
 
 
 def tidy(sql: str) -> str:
-    """Return *sql* with runs of white space made one space and none next to punctuation."""
+    """Return *sql* with single spaces, and none next to punctuation."""
     return re.sub(r" ?([(),]) ?", r"\1", re.sub(r"\s+", " ", sql)).strip()
 
 
 @cache
 def statements() -> tuple[str, ...]:
-    """Return every CREATE statement of a fresh file: tables, indexes, views, search, triggers."""
+    """Return every CREATE statement of a fresh file, in order."""
     dialect = sqlite.dialect()
     tables = metadata.sorted_tables
     made = [str(CreateTable(t).compile(dialect=dialect)).strip() for t in tables]

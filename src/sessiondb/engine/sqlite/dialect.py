@@ -15,7 +15,7 @@ from sessiondb.engine.elements import ListParameter
 
 
 class _Compiler(SQLiteCompiler):
-    """SQLAlchemy's, with hints: of two indexes that fit, the planner does not know the smaller."""
+    """SQLAlchemy's, with hints: the planner may prefer the larger index."""
 
     def get_from_hint_text(self, table: Any, text: str | None) -> str | None:  # noqa: ARG002
         """Write the text of ``with_hint`` after the table."""
@@ -41,7 +41,7 @@ class SQLiteText:
     def compile(
         self, expression: ClauseElement, columns: Sequence[str] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Return the text with named parameters, and the constants that it binds itself."""
+        """Return the text with named parameters, and its own constants."""
         keys = None if columns is None else list(columns)
         made: Any = expression.compile(dialect=self._named, column_keys=keys)
         constants = {
@@ -52,7 +52,10 @@ class SQLiteText:
         return str(made), constants
 
     def placeholders(self, expression: ClauseElement, columns: Sequence[str]) -> str:
-        """Return INSERT text with one ``?`` for each of *columns*, which are in table order."""
+        """Return INSERT text with one ``?`` for each of *columns*.
+
+        They are in table order.
+        """
         made: Any = expression.compile(
             dialect=sqlite.dialect(), column_keys=list(columns)
         )
@@ -61,7 +64,7 @@ class SQLiteText:
         return str(made)
 
     def list_text(self, name: str) -> str:
-        """Return the values of the list parameter *name* as a subquery in parentheses."""
+        """Return the list parameter *name* as a subquery in parentheses."""
         return f"(SELECT value FROM json_each(:{name}))"
 
 

@@ -39,7 +39,8 @@ class SQLite:
     # A read that turns into a write could fail half-way.
     begin_write = "BEGIN IMMEDIATE"
 
-    # What loads SQLAlchemy is loaded when it is used: completion opens a file without it.
+    # What loads SQLAlchemy is loaded when it is used: completion opens a file without
+    # it.
 
     @cached_property
     def dialect(self) -> SQLiteText:
@@ -118,7 +119,7 @@ class SQLite:
             return 0
 
     def checkpoint(self, connection: Connection) -> bool:
-        """Move the -wal into the file and empty it; False where a reader or writer kept it.
+        """Move the -wal into the file; False if a reader or writer kept it.
 
         TRUNCATE takes the write lock, which avoids the reset race of SQLite < 3.51.3.
         """
@@ -127,7 +128,7 @@ class SQLite:
 
     @property
     def upkeep(self) -> SQLiteUpkeep:
-        """What looking after a file needs."""
+        """The upkeep of files."""
         # Not at the top: no read or write of a program needs it.
         from sessiondb.engine.sqlite.upkeep import SQLiteUpkeep
 
@@ -188,7 +189,7 @@ class SQLite:
         return create_engine("sqlite://", creator=connect, poolclass=NullPool).connect()
 
     def sqlalchemy_async(self, connect: Callable[[], Any]) -> AsyncConnection:
-        """Return such a connection over aiosqlite, which calls *connect* in its thread."""
+        """Return such a connection over aiosqlite, whose thread calls *connect*."""
         from sqlalchemy.ext.asyncio import create_async_engine
         from sqlalchemy.pool import NullPool
 

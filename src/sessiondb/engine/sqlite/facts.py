@@ -1,4 +1,4 @@
-"""The facts of an installation and a file that a support request needs, and advice on them."""
+"""Facts of an installation and a file for support, and advice on them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
 from sessiondb.hints import command
 
-#: The first SQLite without the WAL-reset defect (https://sqlite.org/wal.html#walresetbug).
+#: The first SQLite without the WAL-reset defect
+#: (https://sqlite.org/wal.html#walresetbug).
 WAL_RESET_FIXED = (3, 51, 3)
 #: A write-ahead log larger than this is not being checkpointed.
 LARGE_WAL = 64_000_000

@@ -32,7 +32,7 @@ _NO_BLOCK = getattr(os, "O_NONBLOCK", 0)
 
 
 def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) -> bool:
-    """Make *path* ready for SQLite: a private file, empty if it is new. Return whether it is new.
+    """Make *path* ready for SQLite; return whether it is new (and empty).
 
     Missing folders are made with mode 0700 and the file with 0600, whatever the
     umask; ``-wal`` and ``-shm`` inherit it. With *root* (a project) nothing
@@ -61,7 +61,10 @@ def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) ->
 
 
 def is_empty(path: Path) -> bool:
-    """Return whether a plain file without a byte is at *path*. Raises `StorageError`."""
+    """Return whether a plain file without a byte is at *path*.
+
+    Raises `StorageError`.
+    """
     with disk.translated(path):
         facts = path.stat()
     return stat.S_ISREG(facts.st_mode) and facts.st_size == 0
@@ -76,7 +79,7 @@ def has_wal(path: Path) -> bool:
 
 @contextlib.contextmanager
 def creation_lock(path: Path, timeout: float) -> Iterator[None]:
-    """Hold the lock of *path* between processes and threads; waits up to *timeout* seconds.
+    """Hold the lock of *path*, for up to *timeout* seconds of waiting.
 
     The lock file ``<path>.lock`` stays: removing it would let two holders in.
     Raises `BusyError` after the timeout, and the errors of `prepare`.
@@ -108,7 +111,7 @@ def exposed(path: Path) -> list[Path]:
 
 
 class TemporaryDatabase:
-    """A place for a database in a private folder of its own, removed by `remove` or at exit.
+    """A place in a private folder, removed by `remove` or at exit.
 
     A child of ``os.fork`` leaves it alone.
     """
@@ -133,12 +136,12 @@ def _remove(folder: str, owner: int) -> None:
 
 
 def siblings(path: Path) -> Iterator[Path]:
-    """Yield the names of the files that SQLite or this package keeps beside a database."""
+    """Yield the names that are used beside a database."""
     return (path.with_name(path.name + suffix) for suffix in SIBLINGS)
 
 
 def _check_links(path: Path, root: Path | None) -> None:
-    """Refuse links that SQLite would follow: it would write to wherever a stranger points it."""
+    """Refuse links that SQLite would follow to wherever they point."""
     suspects = list(siblings(path))
     if root is not None:
         if root not in path.parents:
@@ -176,7 +179,10 @@ def _exists(path: Path, read_only: bool) -> bool:
 
 
 def _align(path: Path, facts: os.stat_result) -> None:
-    """Give what lies beside the database its mode; a reader of a 0400 file left them read-only."""
+    """Give what lies beside the database its mode.
+
+    A reader of a 0400 file left them read-only.
+    """
     for side in ("-wal", "-shm"):
         with contextlib.suppress(OSError):
             beside = os.lstat(f"{path}{side}")
@@ -186,7 +192,8 @@ def _align(path: Path, facts: os.stat_result) -> None:
 
 def _make_file(path: Path) -> None:
     try:
-        # Makes the file without a descriptor, so that none can be closed on another thread's lock.
+        # Makes the file without a descriptor, so that none can be closed on another
+        # thread's lock.
         os.mknod(path, 0o600 | stat.S_IFREG)
     except FileExistsError:
         raise

@@ -1,4 +1,4 @@
-"""What SQLite itself finds wrong with a file, and what it can make again."""
+"""Damage that SQLite finds in a file, and what it can make again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _REFERENCES = (
 
 
 def damage(connection: Any) -> list[str]:
-    """Return the lines of integrity_check; ``[]`` for an intact file. Raises `BusyError`."""
+    """Return the lines of integrity_check; ``[]`` for an intact file.
+
+    Raises `BusyError`.
+    """
     lines: list[str] = []
     try:
         # It hands out what it found before it stumbles.
@@ -40,19 +43,19 @@ def damage(connection: Any) -> list[str]:
 
 
 def broken_references(connection: Any) -> list[tuple[str, str]]:
-    """Return (table, table it refers to) for each row whose foreign key leads nowhere."""
+    """Return (table, table it refers to) of each row with a broken reference."""
     rows = connection.execute("PRAGMA foreign_key_check").fetchall()
     return [(table, parent) for table, _, parent, _ in rows]
 
 
 def references_to(connection: Any, table: str) -> list[tuple[str, str]]:
-    """Return the (table, column) with a foreign key to *table*, as the file itself says."""
+    """Return the (table, column) with a foreign key to *table*."""
     found: list[tuple[str, str]] = connection.execute(_REFERENCES, (table,)).fetchall()
     return found
 
 
 def connect_to_repair(path: Path, busy_timeout: float) -> sqlite3.Connection:
-    """Open *path* without foreign keys, whose checks and cascades would get in the way."""
+    """Open *path* without foreign keys: their checks would get in the way."""
     connection = connect(path, busy_timeout=busy_timeout)
     connection.execute("PRAGMA foreign_keys=OFF")
     return connection

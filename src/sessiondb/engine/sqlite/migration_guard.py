@@ -1,4 +1,4 @@
-"""Guards that run around migrations, in the same transaction, so that none can lose data.
+"""Guards around migrations, in the same transaction, against loss of data.
 
 Before the first: a backup, what has to be the same afterwards is counted, our
 views, search tables and triggers are taken away. After the last: those of the
@@ -39,7 +39,7 @@ _SEARCH = "CREATE VIRTUAL TABLE"
 
 
 def recognise(connection: sqlite3.Connection, path: Path) -> tuple[str | None, int]:
-    """Return the revision (None: nothing is in it) and the user_version of one of our files.
+    """Return revision (None: empty) and user_version of a file of ours.
 
     Raises `NotADatabaseError` for a file of another program.
     """
@@ -61,7 +61,10 @@ def _revision(connection: sqlite3.Connection) -> str | None:
 
 
 class MigrationGuard:
-    """One way of a file through the chain. ``backup`` is the copy made before it, if any."""
+    """One way of a file through the chain.
+
+    ``backup`` is the copy made before it, if any.
+    """
 
     def __init__(
         self,
@@ -91,7 +94,10 @@ class MigrationGuard:
             )
 
     def begin(self, steps: Sequence[RevisionStep]) -> None:
-        """Make ready for *steps*; raises `UntrustedDatabaseError` for objects that are not ours."""
+        """Make ready for *steps*.
+
+        Raises `UntrustedDatabaseError` for objects that are not ours.
+        """
         ours = self._chain.derived(self._origin)
         self._check_derived(ours)
         modules = [step.revision.module for step in steps]
@@ -109,7 +115,10 @@ class MigrationGuard:
             self._take_away(ours)
 
     def end(self) -> None:
-        """Complete the file at its destination; raises `ConflictError` if something was lost."""
+        """Complete the file at its destination.
+
+        Raises `ConflictError` if something was lost.
+        """
         destination = _revision(self._connection)
         version, derived = (
             self._chain.version(destination),
@@ -143,7 +152,10 @@ class MigrationGuard:
             self._connection.execute(f"DROP {kind} {name}")
 
     def _derive(self, wanted: Derived) -> None:
-        """Make what is missing and make again what is different; search is empty until filled."""
+        """Make what is missing or different again; search is empty until filled.
+
+        Search is empty until filled.
+        """
         if not self._rebuilds and self._origin is not None:
             there = self._chain.derived(self._origin)
             stale = tuple(sql for sql in there if sql not in wanted)
@@ -186,7 +198,10 @@ class MigrationGuard:
         }
 
     def _count_orphans(self) -> Counter[tuple[str, str]]:
-        """Count rows whose parent is missing; a DELETE in the shell may have left some."""
+        """Count rows whose parent is missing.
+
+        A DELETE in the shell may have left some.
+        """
         rows = self._connection.execute("PRAGMA foreign_key_check")
         return Counter((table, parent) for table, _, parent, _ in rows)
 
@@ -210,7 +225,10 @@ class MigrationGuard:
         return dict(self._connection.execute(sql).fetchall())
 
     def _restore_indexes(self) -> None:
-        """Make a person's own indexes again where their columns still are; ours begin with ix_."""
+        """Make a person's own indexes again where their columns still are.
+
+        Ours begin with ix_.
+        """
         for name in self._indexes.keys() - self._find_indexes().keys():
             if name.startswith("ix_"):
                 continue
@@ -221,7 +239,10 @@ class MigrationGuard:
                     raise
 
     def _back_up(self) -> None:
-        """Copy the file as it is under the write lock; another connection can still read that."""
+        """Copy the file as it is under the write lock.
+
+        Another connection can still read that.
+        """
         with disk.translated(self._backups):
             disk.make_folder(self._backups)
         mark = self._one(

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
 _PRAGMAS = (
     "PRAGMA foreign_keys=OFF",
-    # A table that is renamed keeps its name in the foreign keys and views that point to it.
+    # A table that is renamed keeps its name in the foreign keys and views that point to
+    # it.
     "PRAGMA legacy_alter_table=ON",
     # Only writers checkpoint.
     "PRAGMA wal_autocheckpoint=0",
@@ -68,7 +69,7 @@ def current(path: Path, *, busy_timeout: float = 10.0) -> str | None:
 def pending(
     path: Path, *, versions: Iterable[Path] = (), busy_timeout: float = 10.0
 ) -> list[Pending]:
-    """Return the pending migrations of the file at *path*, in order; none for a current one.
+    """Return the pending migrations of a file, in order; ``[]`` if it is current.
 
     Nor for one of a newer release that this release may write. *versions* are
     further folders of migrations. Raises `NotFoundError`, `NotADatabaseError`,
@@ -119,8 +120,9 @@ def downgrade(
     busy_timeout: float = 10.0,
     backups: Path | None = None,
 ) -> Path | None:
-    """Take the file at *path* down to *target*: a revision, ``base``, or ``-1`` for one step.
+    """Take the file at *path* down to *target*.
 
+    That is a revision, ``base``, or ``-1`` for one step.
     Raises what `upgrade` does, `NotFoundError`, and `ConflictError` if
     sessions would be lost.
     """
@@ -134,8 +136,9 @@ def downgrade(
 
 
 def upgrade_on_open(path: Path, busy_timeout: float) -> None:
-    """Run what is pending if all of it is additive; the caller holds `files.creation_lock`.
+    """Run what is pending if all of it is additive.
 
+    The caller holds `files.creation_lock`.
     Raises `SchemaVersionError` if a person has to run it, and what `upgrade` does.
     """
     waiting = [p for p in pending(path, busy_timeout=busy_timeout) if not p.additive]
@@ -260,7 +263,10 @@ def _reading(path: Path, busy_timeout: float) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _transaction(path: Path, busy_timeout: float) -> Iterator[Connection]:
-    """Yield a connection that holds the write lock; commit at the end, or undo everything."""
+    """Yield a connection that holds the write lock.
+
+    Commit at the end, or undo everything.
+    """
     with closing(connect(path, busy_timeout=busy_timeout)) as raw:
         try:
             recognise(raw, path)

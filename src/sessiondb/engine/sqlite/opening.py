@@ -1,4 +1,4 @@
-"""Making, recognising and bringing up to date the file before anybody uses it.
+"""Making, recognising and migrating the file before its first use.
 
 A current file takes the short way: one connection, four reads, no lock. All
 else (a fresh file, the switch to WAL, a migration) happens under one lock
@@ -42,6 +42,7 @@ def ensure(
 ) -> None:
     """Leave a current, checked database at *path*.
 
+    It is made or migrated if that is allowed.
     Raises `NotFoundError` (missing and not to be made), `NotADatabaseError`,
     `UntrustedDatabaseError`, `SchemaVersionError`, `BusyError`, `CorruptionError`.
     Warns about a network file system, where WAL is not used.
@@ -71,7 +72,7 @@ def ensure(
 
 
 def _depth_of_caller() -> int:
-    """Return the ``stacklevel`` of whoever called into this package."""
+    """Return the ``stacklevel`` of the caller of this package."""
     own = str(Path(__file__).parents[2])
     frame, depth = inspect.currentframe(), 0
     while frame is not None and frame.f_code.co_filename.startswith(own):
@@ -80,7 +81,8 @@ def _depth_of_caller() -> int:
 
 
 def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) -> bool:
-    # The last to close a -wal moves it into the file; that of another program is not ours to move.
+    # The last to close a -wal moves it into the file; that of another program is not
+    # ours to move.
     looking = read_only or files.has_wal(path)
     connection = connect(
         path, mode="ro" if looking else "reader", busy_timeout=busy_timeout

@@ -17,7 +17,8 @@ from sessiondb.errors import (
     SessionDBError,
 )
 
-#: Actions allowed to a statement; any other, as ATTACH or VACUUM INTO, writes somewhere.
+#: Actions allowed to a statement; any other, as ATTACH or VACUUM INTO, writes
+#: somewhere.
 _ALLOWED = {
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,

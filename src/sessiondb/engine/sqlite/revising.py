@@ -97,7 +97,7 @@ def run_revision(context: EnvironmentContext) -> None:
 
 @contextmanager
 def _head_schema(scripts: ScriptDirectory) -> Iterator[Connection]:
-    """Yield a database in memory whose tables the chain has made, marked as at its head."""
+    """Yield a database in memory that the chain has made, at its head."""
     engine = create_engine("sqlite://")
     try:
         with engine.connect() as connection:
@@ -112,7 +112,7 @@ def _head_schema(scripts: ScriptDirectory) -> Iterator[Connection]:
 
 
 def _without_indexes() -> MetaData:
-    """Return the tables alone: alembic cannot compare an index with DESC, or a partial one."""
+    """Return the tables alone: alembic compares neither DESC nor partial indexes."""
     bare = MetaData()
     for table in metadata.sorted_tables:
         table.to_metadata(bare).indexes.clear()
@@ -137,7 +137,10 @@ def _derived() -> Derived:
 def _write_literally(
     script: MigrationScript, made: Stored, wanted: Stored
 ) -> list[str]:
-    """Replace what alembic found by the SQL that does it; return that of the upgrade."""
+    """Replace what alembic found by the SQL that does it.
+
+    Return that of the upgrade.
+    """
     assert script.upgrade_ops is not None
     assert script.downgrade_ops is not None
     there = _literal(script.upgrade_ops) + _index_changes(made, wanted)
@@ -160,7 +163,7 @@ def _index_changes(before: Stored, after: Stored) -> list[str]:
 
 
 def _check_same(made: Stored, wanted: Stored) -> None:
-    """Refuse what alembic does not see: constraints, defaults, STRICT, the order of columns."""
+    """Refuse what alembic overlooks: constraints, defaults, STRICT, the order."""
     for _, name in sorted(
         key for key in wanted if tidy(made[key]) != tidy(wanted[key])
     ):

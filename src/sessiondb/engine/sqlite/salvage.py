@@ -1,4 +1,4 @@
-"""A copy of what can be read of a damaged database, in a temporary file, for reading on.
+"""A temporary copy of what can be read of a damaged database.
 
 Rows are copied by ranges of row numbers that are halved where a page cannot be read,
 so that what lies around a damaged page is found; indexes are not used, and those of
@@ -66,7 +66,7 @@ def readable_copy(path: Path, to: Path, *, read_only: bool = False) -> ReadableC
 
 
 def _without_an_export(error: SessionDBError) -> SessionDBError:
-    """Return the error of a copy without advice to export, which would need that copy."""
+    """Return the error without advice to export, which needs the copy."""
     if isinstance(error, CorruptionError):
         error.hint = "nothing of the file can be read; restore a backup"
     return error
@@ -123,7 +123,10 @@ def _copy_table(copy: ReadableCopy, damaged: sqlite3.Connection, table: str) -> 
 
 
 def _last_row(damaged: sqlite3.Connection, table: str) -> int:
-    """Return a bound of the row numbers; behind a damaged last page nothing else ends them."""
+    """Return a bound of the row numbers.
+
+    Behind a damaged last page nothing else ends them.
+    """
     for how in ("NOT INDEXED", f"INDEXED BY sqlite_autoindex_{table}_1"):
         with suppress(sqlite3.DatabaseError):
             sql = f"SELECT max(rid) FROM {table} {how}"
@@ -133,7 +136,7 @@ def _last_row(damaged: sqlite3.Connection, table: str) -> int:
 
 
 def _name_damaged(copy: ReadableCopy, damaged: sqlite3.Connection) -> None:
-    """Find whose rows are lost, by the indexes that still have them, or by the counters."""
+    """Find whose rows are lost, by intact indexes or by the counters."""
     rows = copy.connection.execute(
         "SELECT s.id FROM session AS s WHERE s.message_count <> "
         "(SELECT count(*) FROM message WHERE session_id = s.id)"

@@ -1,4 +1,4 @@
-"""The search index: FTS5 with external content over a view, so that text is stored once.
+"""The search index: FTS5 with its content in a view: text is stored once.
 
 A row of ``part`` is in the index exactly when ``indexed = 1``; the view shows
 just those rows, so ``rebuild`` and ``integrity-check`` are valid at any time.
@@ -23,7 +23,8 @@ from sessiondb.errors import BusyError, InvalidInputError, abridged
 
 
 def _escaped(column: str) -> str:
-    # JSON writes a line break as \n; unreplaced, the next word would be indexed as "nword".
+    # JSON writes a line break as \n; unreplaced, the next word would be indexed as
+    # "nword".
     out = column
     for escape in ("n", "t", "r"):
         out = f"replace({out}, '\\{escape}', ' ')"
@@ -103,7 +104,10 @@ class SearchIndex:
     # -- writing -------------------------------------------------------------
 
     def put(self, connection: Connection, rids: str) -> None:
-        """Index rows of ``part``, a list parameter; each is marked as indexed already."""
+        """Index rows of ``part``, a list parameter.
+
+        Each is marked as indexed already.
+        """
         connection.execute(_PUT, {"rids": rids})
 
     # -- reading -------------------------------------------------------------
@@ -114,7 +118,7 @@ class SearchIndex:
     rank = "bm25(part_search)"
 
     def match(self, query: str) -> str:
-        """Return *query* as an FTS5 expression of quoted words, all of which must occur.
+        """Return *query* as an FTS5 expression of words that must all occur.
 
         A trailing ``*`` makes a word a prefix. Raises `InvalidInputError` for no words.
         """
@@ -130,14 +134,20 @@ class SearchIndex:
         return " ".join(words)
 
     def newest(self, columns: str, joins: str, terms: str) -> str:
-        """Return the query for matches in parts, the newest first, at most ``:rows``."""
+        """Return the query for matches in parts, newest first.
+
+        There are at most ``:rows``.
+        """
         return (
             f"SELECT f.rowid, {columns} {self._matches(joins, terms)} "
             "ORDER BY f.rowid DESC LIMIT :rows"
         )
 
     def sessions(self, joins: str, terms: str) -> str:
-        """Return the query for the sessions of matches in parts, the newest match first."""
+        """Return the query for the sessions with matches in parts.
+
+        The session of the newest match comes first.
+        """
         return f"SELECT DISTINCT p.session_id {self._matches(joins, terms)}"
 
     def _matches(self, joins: str, terms: str) -> str:
@@ -148,7 +158,10 @@ class SearchIndex:
         )
 
     def snippets(self, columns: str, joins: str) -> str:
-        """Return the query for the matches ``:rids``, between ``:low`` and ``:high``."""
+        """Return the query for the matches ``:rids``.
+
+        They lie between ``:low`` and ``:high``.
+        """
         return (
             f"SELECT f.rowid, {columns} FROM part_search AS f {_OF_PART} {joins} "
             "WHERE f.part_search MATCH :match AND f.rowid BETWEEN :low AND :high "
@@ -239,7 +252,10 @@ def _quoted(word: str) -> str:
 
 
 def _varints(packed: bytes) -> Iterable[int]:
-    """Yield SQLite's numbers of variable length, seven bits a byte, the highest first."""
+    """Yield SQLite's numbers of variable length.
+
+    They have seven bits a byte, the highest first.
+    """
     value = 0
     for byte in packed:
         value = value << 7 | byte & 0x7F

@@ -99,7 +99,10 @@ def _check_room(rooms: tuple[Room, ...]) -> None:
 
 
 def bytes_by_table(connection: Any) -> dict[str, int]:
-    """Return table → bytes with its indexes, largest first; an estimate without dbstat."""
+    """Return table → bytes with its indexes, largest first.
+
+    An estimate without dbstat.
+    """
     try:
         return dict(connection.execute(_BY_TABLE).fetchall())
     except sqlite3.OperationalError:

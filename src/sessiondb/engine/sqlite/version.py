@@ -1,4 +1,4 @@
-"""What says that a file is ours, and of which schema; which releases may use it."""
+"""The marks of a file of ours: whose it is, its schema, who may use it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def to_migrate(path: Path) -> str:
 
 
 def refuse(path: Path, version: int, how: str) -> None:
-    """Raise `SchemaVersionError`: the file is *how* ("newer" or "older") than this release."""
+    """Raise `SchemaVersionError` for a "newer" or "older" file (*how*)."""
     hint = "install a newer sessiondb" if how == "newer" else to_migrate(path)
     raise SchemaVersionError(
         f"{path} has schema {version}, which is {how} than this release's {VERSION}",
@@ -39,7 +39,7 @@ def _release(version: str) -> tuple[int, ...]:
 def check_newer(
     connection: sqlite3.Connection, path: Path, version: int, *, writing: bool
 ) -> None:
-    """Refuse a file of a newer schema unless it says that this release may still use it.
+    """Refuse a file of a newer schema unless it admits this release.
 
     Several agents pin different releases and share one file, so an additive
     migration leaves ``min_reader`` and ``min_writer`` as they are.
