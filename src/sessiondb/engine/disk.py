@@ -25,9 +25,12 @@ _MOUNTINFO = Path("/proc/self/mountinfo")
 # well: the WAL's shared memory is not shared with those. Most FUSE file systems are
 # local.
 _NETWORK = frozenset(
-    "nfs nfs4 cifs smbfs smb3 9p virtiofs afs ceph lustre glusterfs beegfs gpfs gfs2 ocfs2 "
-    "vboxsf vmhgfs prl_fs drvfs davfs fuse.sshfs fuse.smbnetfs fuse.glusterfs fuse.ceph "
-    "fuse.ceph-fuse fuse.davfs fuse.davfs2 fuse.s3fs fuse.gcsfuse fuse.rclone fuse.juicefs "
+    "nfs nfs4 cifs smbfs smb3 9p virtiofs afs ceph lustre glusterfs beegfs gpfs gfs2 "
+    "ocfs2 "
+    "vboxsf vmhgfs prl_fs drvfs davfs fuse.sshfs fuse.smbnetfs fuse.glusterfs "
+    "fuse.ceph "
+    "fuse.ceph-fuse fuse.davfs fuse.davfs2 fuse.s3fs fuse.gcsfuse fuse.rclone "
+    "fuse.juicefs "
     "fuse.vmhgfs-fuse fuse.grpcfuse fuse.osxfs fakeowner".split()
 )
 
@@ -40,7 +43,8 @@ _REFUSALS: dict[type[SessionDBError], tuple[str, str]] = {
     ReadOnlyError: ("EACCES EPERM EROFS", _OWNER_AND_MODE),
     # A network file system that does not answer, or a disk that was taken away.
     UnavailableError: (
-        "ESTALE ENOTCONN EHOSTDOWN EHOSTUNREACH ENETDOWN ENETUNREACH ETIMEDOUT EREMOTEIO "
+        "ESTALE ENOTCONN EHOSTDOWN EHOSTUNREACH ENETDOWN ENETUNREACH ETIMEDOUT "
+        "EREMOTEIO "
         "ENODEV ENXIO",
         "check the network and the mount, and try again",
     ),
@@ -102,6 +106,7 @@ def free_bytes(path: Path) -> int:
         for folder in (path, *path.parents):
             if folder.exists():
                 return shutil.disk_usage(folder).free
+
     raise StorageError(f"nothing is at {path}")
 
 
@@ -131,4 +136,5 @@ def filesystem_of(path: str, mountinfo: str) -> str | None:
         # Of two mounts on one point the later covers the earlier.
         if above and len(point) >= len(longest):
             longest, kind = point, source.split(" ")[0]
+
     return kind

@@ -42,6 +42,7 @@ def check_place(path: Path) -> bool:
     path = _absolute(path)
     check_name(path)
     _check_folders(path)
+
     with disk.translated(path):
         try:
             facts = path.lstat()
@@ -80,6 +81,7 @@ def writing(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     path = _absolute(path)
     _check_free(path, replace)
     part = part_of(path)
+
     with disk.translated(path):
         try:
             with _created(part) as file:
@@ -97,6 +99,7 @@ def packed(file: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
     if path.suffix != ".gz":
         yield file
         return
+
     import gzip
 
     # Without a name and a time in it: the same content is the same bytes.
@@ -165,6 +168,7 @@ class Folder:
         """
         self.path(name)
         part = self._parts / str(len(self._staged))
+
         with disk.translated(part):
             with _created(part) as file:
                 yield file
@@ -173,6 +177,7 @@ class Folder:
                 raise InvalidInputError(
                     f"two files would have the name {abridged(name)}"
                 )
+
         self._staged[name] = part
 
     def path(self, name: str) -> Path:
@@ -185,6 +190,7 @@ class Folder:
             or not relative.name
         ):
             raise InvalidInputError(f"not a name of a file: {abridged(name)}")
+
         path = self._folder / relative
         check_name(path)
         return path
@@ -200,6 +206,7 @@ class Folder:
             self._check_folder(path.parent)
             if path.parent.is_dir() and check_place(path):
                 found.append(path)
+
         return found
 
     def settle(self, *, replace: bool = False) -> int:
@@ -215,6 +222,7 @@ class Folder:
             with disk.translated(path):
                 self._make(path.parent)
             settle(part, path, replace=replace)
+
         return len(self._staged)
 
     def _check_folder(self, folder: Path) -> None:
@@ -243,6 +251,7 @@ def _absolute(path: Path) -> Path:
         os.fsencode(path)
     except UnicodeEncodeError:
         raise InvalidInputError(f"not a path: {str(path)!r}") from None
+
     if "\0" in str(path) or not path.name:
         raise InvalidInputError(f"not a path of a file: {str(path)!r}", hint=_OWN_NAME)
     return path.absolute()
@@ -265,6 +274,7 @@ def _check_folders(path: Path, *, must_exist: bool = True) -> None:
     if must_exist and not path.parent.is_dir():
         raise NotFoundError(f"there is no folder {path.parent}", hint="make it first")
     home = Path(os.path.expanduser("~"))  # noqa: PTH111  also without a home
+
     for folder in path.parents:
         above = (place for place in folder.parents if place != home)
         if folder.is_symlink() and any(

@@ -40,6 +40,7 @@ def backup(
     """
     to = _path(to)
     outputs.check_name(to)
+
     # For a job that names a folder by the date, as private as the copy.
     ENGINE.upkeep.make_place(to)
     if outputs.check_place(to):
@@ -55,6 +56,7 @@ def _path(to: str | os.PathLike[str]) -> Path:
         path = Path(name).expanduser().absolute()
     except (TypeError, RuntimeError) as error:
         raise InvalidInputError(f"to must be a path, not {abridged(to)}") from error
+
     if not name or "\0" in name:
         raise InvalidInputError(f"to must be a path, without NUL, not {abridged(to)}")
     return path

@@ -17,6 +17,7 @@ from sessiondb.effects import SessionHandle
 from sessiondb.engine import outputs
 from sessiondb.errors import ConflictError, SessionDBError
 from sessiondb.formats import jsonl
+from sessiondb.formats.kit import order
 from sessiondb.hints import command
 from sessiondb.model import (
     Message,
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
 _FIELDS = [of.name for of in fields(MessageDraft) if of.name != "parts"]
 _PART_FIELDS = (
-    "id type text tool call_id status outcome title data time_created time_started time_ended"
+    "id type text tool call_id status outcome title data time_created time_started "
+    "time_ended"
 ).split()
 
 
@@ -54,17 +56,10 @@ def parents_first(
         found = _below(store.tree(session), session.id) if with_children else [session]
         wanted |= {item.id: item for item in found}
 
-    ordered: dict[str, Session] = {}
-    for session in wanted.values():
-        chain = [session]
-        while (parent := chain[-1].parent_id) in wanted and parent not in ordered:
-            if wanted[parent or ""] in chain:
-                break
-            chain.append(wanted[parent or ""])
-        ordered |= {item.id: item for item in reversed(chain)}
-
+    # An import links a session to its parent only if that came before.
     families: dict[str, list[Session]] = {}
-    for session in ordered.values():
+    for placed in order.parents_first(wanted, lambda name: wanted[name].parent_id):
+        session = wanted[placed.name]
         families.setdefault(session.root_id, []).append(session)
     return [session for family in families.values() for session in family]
 
@@ -94,6 +89,7 @@ def write_bundle(
         for item in jsonl.write(exports, together=True):
             for chunk in item.chunks:  # type: ignore[union-attr]
                 out.write(chunk.encode("utf-8", "surrogatepass"))
+
     return _read_back(store, {session.id: session for session in found}, path)
 
 
@@ -110,6 +106,7 @@ def _read_back(store: Store, missing: dict[str, Session], path: Path) -> dict[st
             )
         _compare(store, item, path)
         revisions[name] = item.stored.revision
+
     if missing:
         raise _not_restorable(path, f"session {next(iter(missing))} is not in it")
     return revisions
@@ -124,11 +121,13 @@ def _compare(store: Store, item: SourceSession, path: Path) -> None:
             f"session {export.session.id} changed while it was written to {path}",
             hint=f"remove {path} and run the command again; nothing was removed",
         )
+
     kept = len(item.todos or ()), len(item.diffs or ()), len(item.stored.labels)
     if kept != (len(export.todos), len(export.diffs), len(export.labels)):
         raise _not_restorable(
             path, f"todos, diffs or labels of {export.session.id} are missing"
         )
+
     for read, message in zip_longest(item.messages, export.messages):
         if isinstance(read, Problem):
             raise _not_restorable(path, f"line {read.line}: {read.why}")

@@ -66,6 +66,7 @@ def check(store: HasPath) -> list[Finding]:
         findings = [
             f for name, ask in checks.items() for f in _made(name, ask, connection)
         ]
+
     with closing(ENGINE.connect(file_of(store))) as connection:
         findings += _made("search index", _search_index, connection)
     if any(
@@ -74,6 +75,7 @@ def check(store: HasPath) -> list[Finding]:
     ):
         # A repair writes, and what it would write next to is not known any more.
         findings = [replace(finding, repair=None) for finding in findings]
+
     return findings
 
 
@@ -86,6 +88,7 @@ def _made(name: str, ask: Check, connection: Connection) -> list[Finding]:
         if isinstance(why, BusyError):
             raise why from error
         found.append(Finding(name, str(error), 1))
+
     return found
 
 
@@ -107,6 +110,7 @@ def _references(connection: Connection) -> Iterator[Finding]:
         yield Finding(
             "references", f"rows of {table} without their {parent}", number, action
         )
+
     yield from _lost_blobs(connection)
 
 
@@ -152,6 +156,7 @@ def message_cycles(connection: Connection) -> list[tuple[str, int]]:
     sessions = connection.execute(
         "SELECT DISTINCT session_id FROM message WHERE parent_seq > seq"
     ).fetchall()
+
     for (session_id,) in sessions:
         rows = connection.execute(
             "SELECT seq, parent_seq FROM message WHERE session_id = ?", (session_id,)
@@ -159,6 +164,7 @@ def message_cycles(connection: Connection) -> list[tuple[str, int]]:
         found += [
             (session_id, min(circle)) for circle in circles(dict(rows.fetchall()))
         ]
+
     return found
 
 
@@ -166,6 +172,7 @@ def circles(above: dict[Any, Any]) -> list[list[Any]]:
     """Return the circles of a map from each item to the one above it, None for none."""
     found: list[list[Any]] = []
     done: set[Any] = set()
+
     for start in above:
         path: dict[Any, int] = {}
         item = start
@@ -175,6 +182,7 @@ def circles(above: dict[Any, Any]) -> list[list[Any]]:
         if item in path:
             found.append(list(path)[path[item] :])
         done |= path.keys()
+
     return found
 
 
@@ -209,6 +217,7 @@ def _blobs(connection: Connection) -> Iterator[Finding]:
             wrong["blobs whose content is not what their hash says"] += 1
         elif len(data) != size:
             wrong["blobs whose size is wrong"] += 1
+
     for what, number in wrong.items():
         yield Finding("blobs", what, number, _BLOBS.get(what))
     used = " UNION ALL ".join(

@@ -57,6 +57,7 @@ def delete_logged(store: Store, logged: list[Logged]) -> list[str]:
     if effects:
         with store.effects() as fx:
             fx.add(*effects)
+
     removed = [effect.session_id for effect in effects if effect.done]
     if removed:
         store.reap()

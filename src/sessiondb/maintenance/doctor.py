@@ -54,6 +54,7 @@ def diagnose(database: Database) -> dict[str, Any]:
             report |= _inside(path)
         except (SessionDBError, ENGINE.Error) as error:
             report["error"] = str(error)
+
     report["advice"] = [*ENGINE.upkeep.advice(report), *_advice(report)]
     return report
 
@@ -84,6 +85,7 @@ def _inside(path: Path) -> dict[str, Any]:
         report["last_import"] = dict(zip(names, row, strict=True)) if row else None
         report["bytes_by_table"] = ENGINE.upkeep.bytes_by_table(connection)
         report["biggest_sessions"] = biggest_sessions(connection)
+
     report["pending_migrations"] = [
         f"{step.revision} {step.description}" for step in ENGINE.upkeep.pending(path)
     ]
@@ -104,4 +106,5 @@ def _advice(report: dict[str, Any]) -> list[str]:
         advice.append(
             f"removed sessions still take space; {command('vacuum')} frees it"
         )
+
     return advice

@@ -50,6 +50,7 @@ def portable(export: Export, root: str) -> Export:
             )
         else:
             project = replace(project, worktree=worktree)
+
     return replace(export, session=session, project=project, prompts=())
 
 

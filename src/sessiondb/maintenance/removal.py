@@ -70,9 +70,9 @@ class Removal:
         return found | {"bytes": self.bytes}
 
     def measure(self, store: Store) -> Removal:
-        """Look how many bytes going takes; what the sessions share counts once.
+        """Find out how many bytes the removal frees; return itself.
 
-        Return itself.
+        What the sessions share counts once.
         """
         self.bytes = store.freed_bytes(self.going.values()) if self.going else 0
         return self
@@ -92,6 +92,7 @@ class Removal:
                     fx.delete(
                         session_id, keep_forks=self.keep_forks, revisions=revisions
                     )
+
         store.reap()
 
 
@@ -127,29 +128,50 @@ def plan_prune(
     either: both hold then. Raises `InvalidInputError` without a rule, or with
     *empty* and *keep*.
     """
-    if (older_than is None and not empty and keep is None) or (
-        empty and keep is not None
-    ):
-        raise InvalidInputError("prune by older_than, and by one of empty and keep")
+    rule = _Rule(older_than, empty, keep)
+    chosen = rule.chosen(
+        every(store, **{**filters, "order": "used", "empty": keep is None})
+    )
 
-    def fits(session: Session) -> bool:
-        fresh = older_than is not None and session.time_updated >= older_than
-        return not fresh and not (empty and session.message_count)
-
-    found = every(store, **{**filters, "order": "used", "empty": keep is None})
-    chosen = {s.id: s for s in islice(found, keep or 0, None) if fits(s)}
     removal = Removal(keep_forks)
     for session in chosen.values():
         if session.id in removal.going:
             continue
         plan = store.plan_delete(session, keep_forks=keep_forks)
-        # A subagent is a part of the session that asked it: it need not be chosen by
-        # itself.
-        if all(
-            s.id in chosen or (s.relation == "subagent" and fits(s))
-            for s in plan.sessions
-        ):
+        if rule.allows(plan, chosen):
             removal.add(plan)
         else:
             removal.staying[session.id] = session
+
     return removal.measure(store)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Which sessions a prune chooses; raises `InvalidInputError` for none or two."""
+
+    older_than: int | None
+    empty: bool
+    keep: int | None
+
+    def __post_init__(self) -> None:
+        by_content = (self.empty, self.keep is not None)
+        if all(by_content) or not any((*by_content, self.older_than is not None)):
+            raise InvalidInputError("prune by older_than, and by one of empty and keep")
+
+    def chosen(self, sessions: Iterator[Session]) -> dict[str, Session]:
+        """Return those of *sessions*, the last used first, that the rule chooses, by id."""
+        rest = islice(sessions, self.keep or 0, None)
+        return {session.id: session for session in rest if self._fits(session)}
+
+    def allows(self, plan: DeletePlan, chosen: Mapping[str, Session]) -> bool:
+        """Return whether a plan removes nothing but what was chosen."""
+        others = (session for session in plan.sessions if session.id not in chosen)
+        # A subagent is a part of the session that called it: it need not be chosen.
+        return all(s.relation == "subagent" and self._fits(s) for s in others)
+
+    def _fits(self, session: Session) -> bool:
+        is_fresh = (
+            self.older_than is not None and session.time_updated >= self.older_than
+        )
+        return not is_fresh and not (self.empty and session.message_count)

@@ -175,7 +175,8 @@ def _meta(run: _Run) -> None:
 def _projects(run: _Run) -> None:
     """Make a project again from its directories, or those of its sessions."""
     lost = run.rows(
-        "SELECT project_id, min(time_created), max(time_updated), min(directory) FROM session "
+        "SELECT project_id, min(time_created), max(time_updated), min(directory) FROM "
+        "session "
         "WHERE project_id NOT IN (SELECT id FROM project) GROUP BY 1"
     )
     for project_id, created, updated, directory in lost:
@@ -186,20 +187,24 @@ def _projects(run: _Run) -> None:
         )
         worktree = known[0][0] if known else directory
         run.rows(
-            "INSERT INTO project (id, worktree, time_created, time_updated) VALUES (?, ?, ?, ?)",
+            "INSERT INTO project (id, worktree, time_created, time_updated) VALUES (?, "
+            "?, ?, ?)",
             project_id, worktree, created, updated,
         )  # fmt: skip
+
     run.rows(
         "INSERT INTO project_directory (directory, project_id, kind, time_created) "
         "SELECT worktree, id, 'worktree', ? FROM project "
         "WHERE id NOT IN (SELECT project_id FROM project_directory)",
         run.tx.now,
     )
+
     for (worktree,) in run.rows(SHARED_WORKTREES):
         first, *others = projects_at(run.tx, worktree)
         marks = ", ".join("?" * len(others))
         run.touch(f"SELECT id FROM session WHERE project_id IN ({marks})", *others)
         merge_projects(run.tx, first, others)
+
     run.rows(
         "DELETE FROM project_directory WHERE project_id NOT IN (SELECT id FROM project)"
     )
@@ -215,16 +220,19 @@ def _orphans(run: _Run) -> None:
             f"UPDATE prompt SET {name}_id = NULL "
             f"WHERE {name}_id IS NOT NULL AND {name}_id NOT IN (SELECT id FROM {name})"
         )
+
     for table in ("terminal", "lease", "todo", "file_diff", "message"):
         run.rows(
             f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)"
         )
+
     for table in ("part", "label"):
         run.touch(
             f"DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM message AS m "
             f"WHERE m.session_id = {table}.session_id AND m.seq = {table}.seq) "
             "RETURNING session_id"
         )
+
     _forget_imports(run)
 
 
@@ -250,17 +258,20 @@ def _family(run: _Run) -> None:
     alone = {
         name
         for (name,) in run.rows(
-            "SELECT s.id FROM session AS s LEFT JOIN session AS p ON p.id = s.parent_id "
+            "SELECT s.id FROM session AS s LEFT JOIN session AS p ON p.id = "
+            "s.parent_id "
             "WHERE s.parent_id IS NOT NULL AND (p.id IS NULL OR "
             "(s.time_deleted IS NULL AND p.time_deleted IS NOT NULL))"
         )
     }
     for name in sorted(alone | set(session_cycles(run.connection))):
         run.touch(
-            "UPDATE session SET parent_id = NULL, parent_seq = NULL WHERE id = ? RETURNING id",
+            "UPDATE session SET parent_id = NULL, parent_seq = NULL WHERE id = ? "
+            "RETURNING id",
             name,
         )
         _new_root(run, name)
+
     # Down from the top, a generation at a time: no chain is longer than its sessions.
     while True:
         found = run.rows(
@@ -324,11 +335,14 @@ def _tree(run: _Run) -> None:
     _behind(run, lost)
     _behind(run, message_cycles(run.connection))
     run.touch(
-        f"UPDATE session SET last_seq = {_LAST_SEQ} WHERE last_seq < {_LAST_SEQ} RETURNING id"
+        f"UPDATE session SET last_seq = {_LAST_SEQ} WHERE last_seq < {_LAST_SEQ} "
+        "RETURNING id"
     )
     run.touch(
-        f"UPDATE session SET leaf_seq = {_LAST_SEQ} WHERE leaf_seq IS NOT NULL AND NOT EXISTS "
-        "(SELECT 1 FROM message WHERE session_id = session.id AND seq = leaf_seq) RETURNING id"
+        f"UPDATE session SET leaf_seq = {_LAST_SEQ} WHERE leaf_seq IS NOT NULL AND NOT "
+        "EXISTS "
+        "(SELECT 1 FROM message WHERE session_id = session.id AND seq = leaf_seq) "
+        "RETURNING id"
     )
 
 
@@ -345,7 +359,8 @@ def _behind(run: _Run, places: list[tuple[str, int]]) -> None:
 def _ownership(run: _Run) -> None:
     """Give each class of copies one owner, by the rule of every other write."""
     run.touch(
-        "UPDATE message SET inherited = 0 WHERE inherited NOT IN (0, 1) RETURNING session_id"
+        "UPDATE message SET inherited = 0 WHERE inherited NOT IN (0, 1) RETURNING "
+        "session_id"
     )
     for _ in range(_ROUNDS):
         lost = [
@@ -356,6 +371,7 @@ def _ownership(run: _Run) -> None:
         run.touched |= changed
         if not changed and not _drop_keys(run):
             break
+
     _parts(run)
 
 
@@ -368,10 +384,13 @@ def _drop_keys(run: _Run) -> bool:
     unowned = run.rows(UNOWNED)
     for root_id, seq, name, time, _ in unowned:
         run.touch(
-            "UPDATE message SET usage_key = NULL WHERE id = ? AND seq = ? AND time_created = ? "
-            "AND session_id IN (SELECT id FROM session WHERE root_id = ?) RETURNING session_id",
+            "UPDATE message SET usage_key = NULL WHERE id = ? AND seq = ? AND "
+            "time_created = ? "
+            "AND session_id IN (SELECT id FROM session WHERE root_id = ?) RETURNING "
+            "session_id",
             name, seq, time, root_id,
         )  # fmt: skip
+
     return bool(unowned)
 
 
@@ -386,6 +405,7 @@ def _parts(run: _Run) -> None:
     for rid, session_id, inherited in run.rows(UNLIKE_MESSAGES):
         run.touched.add(session_id)
         run.rows("UPDATE part SET inherited = ? WHERE rid = ?", inherited, rid)
+
     run.rows("UPDATE part SET indexed = 0 WHERE inherited = 1 AND indexed = 1")
     run.tx.to_index += [
         rid

@@ -33,6 +33,7 @@ from sessiondb.maintenance.deletions import Logged, delete_logged, deleted_here
 from sessiondb.maintenance.portable import FOLDER, portable
 from sessiondb.maintenance.removal import AT_ONCE, every
 from sessiondb.model import Imported, Problem, Session, SourceSession
+from sessiondb.model.versions import Version
 from sessiondb.repository.sessions import ALL
 from sessiondb.store import Store
 
@@ -78,6 +79,7 @@ def sync(store: Store) -> Synced:
             "sync needs a project-local database",
             hint=f"{command('init', '--local')} creates one",
         )
+
     root = Path(store.location.root)
     folder = root / FOLDER
     if any(path.is_symlink() for path in (folder, folder.parent)):
@@ -131,17 +133,10 @@ def _read(store: Store, done: Synced, files: Files, notes: Notes) -> list[Logged
 
     Return what was in the files.
     """
-    here = {name: session for name, _, session in _sessions(store) if name in files}
-    waiting: list[Path] = []
-    for name in sorted(files, reverse=True):
-        session = here.get(name)
-        if session is None or notes.get(name, ())[:2] != files[name]:
-            waiting.append(done.folder / name)
-            continue
-        names = session.id, session.source, session.source_id or session.id
-        done.read.append(Imported("unchanged", *names, session.message_count))
+    waiting = _changed_files(store, done, files, notes)
     logged: list[Logged] = []
     placed: set[tuple[str, str]] = set()
+
     for result in store.ingest(_sources(waiting, files, logged)):
         if isinstance(result, Problem):
             done.problems.append(result)
@@ -149,14 +144,35 @@ def _read(store: Store, done: Synced, files: Files, notes: Notes) -> list[Logged
             done.read.append(result)
             placed.add((result.source, result.source_id))
 
-    told = {problem.source for problem in done.problems}
+    # An import passes silently by sessions of other directories.
+    reported = {problem.source for problem in done.problems}
     for item in logged:
-        if (item.source, item.source_id) not in placed and str(item.path) not in told:
+        is_placed = (item.source, item.source_id) in placed
+        if not is_placed and str(item.path) not in reported:
             where = "is of a directory outside of the project, so it is not read"
             done.problems.append(
                 Problem(str(item.path), f"session {item.source_id} {where}")
             )
+
     return logged
+
+
+def _changed_files(
+    store: Store, done: Synced, files: Files, notes: Notes
+) -> list[Path]:
+    """Return the files that changed since the last sync; the others count as read."""
+    here = {name: session for name, _, session in _sessions(store) if name in files}
+    waiting: list[Path] = []
+
+    for name in sorted(files, reverse=True):
+        session = here.get(name)
+        if session is None or notes.get(name, ())[:2] != files[name]:
+            waiting.append(done.folder / name)
+            continue
+        names = session.id, session.source, session.source_id or session.id
+        done.read.append(Imported("unchanged", *names, session.message_count))
+
+    return waiting
 
 
 def _settle_deletions(
@@ -165,29 +181,35 @@ def _settle_deletions(
     """Settle deletions: those of others, our own, and sessions that continued."""
     done.removed = delete_logged(store, logged)
     alive: list[Logged] = []
-    for item, version, goes_on in deleted_here(store, logged):
-        if goes_on:
-            alive.append(item)
-            continue
-        seen = files[item.path.name]
-        record = json.dumps(
-            jsonl.deleted(item.stored.id, version), separators=(",", ":")
-        )
-        with item.path.open("r+b") as file:
-            if _seen(item.path.lstat()) == seen:
-                files[item.path.name] = _append(file, [record + "\n"])
 
-    names = {(item.source, item.source_id) for item in alive}
-    again = _sources(list(dict.fromkeys(item.path for item in alive)), files, [])
-    chosen = (
-        x
-        for x in again
-        if isinstance(x, SourceSession) and (x.source, x.source_id) in names
-    )
-    for result in store.ingest(chosen, undelete=True):
+    for item, version, is_alive in deleted_here(store, logged):
+        if is_alive:
+            alive.append(item)
+        else:
+            _record_deletion(item, version, files)
+
+    for result in store.ingest(_again(alive, files), undelete=True):
         if isinstance(result, Imported):
             done.read = [x for x in done.read if x.id != result.id]
             done.read.append(result)
+
+
+def _record_deletion(item: Logged, version: Version, files: Files) -> None:
+    """Add to the log of a session that it was deleted here."""
+    record = json.dumps(jsonl.deleted(item.stored.id, version), separators=(",", ":"))
+    with item.path.open("r+b") as file:
+        # A file that changed since it was read says something new: the next sync reads it.
+        if _seen(item.path.lstat()) == files[item.path.name]:
+            files[item.path.name] = _append(file, [record + "\n"])
+
+
+def _again(alive: list[Logged], files: Files) -> Iterator[SourceSession]:
+    """Yield sessions that were deleted here and continued by others."""
+    names = {(item.source, item.source_id) for item in alive}
+    paths = list(dict.fromkeys(item.path for item in alive))
+    for item in _sources(paths, files, []):
+        if isinstance(item, SourceSession) and (item.source, item.source_id) in names:
+            yield item
 
 
 def _sources(
@@ -212,23 +234,30 @@ def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
     damaged = {problem.source for problem in done.problems}
     after: Notes = {}
     _agree(store, files, notes)
+
     for name, state, session in _sessions(store):
         path, seen, noted = done.folder / name, files.get(name), notes.get(name)
-        if seen is None and noted is not None:
-            done.missing.append(session.id)
-        if noted is not None and (seen is None or noted == (*seen, state)):
-            after[name] = noted
-            continue
+        if noted is not None:
+            # A file that was removed is not written again: a user wanted it gone.
+            if seen is None:
+                done.missing.append(session.id)
+            if seen is None or noted == (*seen, state):
+                after[name] = noted
+                continue
 
+        is_intact = str(path) not in damaged
         try:
-            left = _update(store, session, path, seen, str(path) not in damaged)
+            left = _update(store, session, path, seen, is_intact)
         except UNREADABLE as error:
             done.problems.append(Problem(str(path), f"session {session.id}: {error}"))
             continue
-        if left is not None and left != seen:
+
+        if left not in (None, seen):
             done.written.append(session.id)
-        if left is not None and str(path) not in damaged:
+        # Without a note, what could not be read is looked at again by the next sync.
+        if left is not None and is_intact:
             after[name] = (*left, state)
+
     return after
 
 
@@ -237,18 +266,20 @@ def _update(
     session: Session,
     path: Path,
     seen: tuple[int, int] | None,
-    whole: bool,
+    is_intact: bool,
 ) -> tuple[int, int] | None:
     """Write a session's file, or its missing records.
 
-    Return its state, as `_bring` does.
+    Return its state, as `_bring_up_to_date` does.
     """
     root = str(store.location.root)
 
     def lines() -> Iterator[str]:
         return jsonl.lines(portable(store.export(session, **jsonl.READ), root))
 
-    return _replace(path, lines()) if seen is None else _bring(path, seen, lines, whole)
+    if seen is None:
+        return _replace(path, lines())
+    return _bring_up_to_date(path, seen, lines, is_intact)
 
 
 def _agree(store: Store, files: Files, notes: Notes) -> None:
@@ -263,8 +294,11 @@ def _agree(store: Store, files: Files, notes: Notes) -> None:
             fx.add(*map(NoteVersions, some))
 
 
-def _bring(
-    path: Path, seen: tuple[int, int], lines: Callable[[], Iterator[str]], whole: bool
+def _bring_up_to_date(
+    path: Path,
+    seen: tuple[int, int],
+    lines: Callable[[], Iterator[str]],
+    is_intact: bool,
 ) -> tuple[int, int] | None:
     """Make a file say what *lines* say and return what it is then.
 
@@ -276,9 +310,11 @@ def _bring(
     with path.open("r+b") as file:
         if _seen(path.lstat()) != seen:
             return None
-        lacking = jsonl.additions(file, lines(), whole=whole)
-        if lacking is not None:
-            return _append(file, lacking) if lacking else seen
+        missing = jsonl.additions(file, lines(), whole=is_intact)
+        if missing is not None:
+            return _append(file, missing) if missing else seen
+
+    # It says something that no longer holds: no line of it could be taken back.
     return _replace(path, lines())
 
 
@@ -287,12 +323,14 @@ def _append(file: IO[bytes], lines: list[str]) -> tuple[int, int]:
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 1, 0))
     content = "".join(lines).encode()
+
     try:
         file.write(content if file.read(1) in (b"", b"\n") else b"\n" + content)
         file.flush()
     except OSError:
         file.truncate(end)
         raise
+
     return _seen(os.fstat(file.fileno()))
 
 

@@ -74,6 +74,7 @@ def vacuum(store: Store, *, busy_timeout: float = 10.0) -> Vacuumed:
     bounds.seconds(busy_timeout, "busy_timeout")
     path = file_of(store)
     store.reap()
+
     with closing(ENGINE.connect(path, busy_timeout=busy_timeout)) as connection:
         try:
             before = ENGINE.upkeep.space(connection, path).bytes
@@ -81,6 +82,7 @@ def vacuum(store: Store, *, busy_timeout: float = 10.0) -> Vacuumed:
             after = ENGINE.upkeep.space(connection, path).bytes
         except ENGINE.Error as error:
             raise ENGINE.translate(error) from error
+
     return Vacuumed(before, after, truncated)
 
 

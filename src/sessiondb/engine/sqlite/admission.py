@@ -35,4 +35,5 @@ def open_copy(copy: Path, original: Path) -> sqlite3.Connection:
     except BaseException:
         connection.close()
         raise
+
     return connection

@@ -36,6 +36,7 @@ def configuration(versions: Iterable[Path] = ()) -> Config:
     """
     config = Config()
     folders = [folder() / "versions", *versions]
+
     # One folder a line, and % doubled: every other character may stand in a path.
     for name, value in (
         ("script_location", str(folder())),
@@ -43,6 +44,7 @@ def configuration(versions: Iterable[Path] = ()) -> Config:
         ("version_locations", "\n".join(map(str, folders))),
     ):
         config.set_main_option(name, value.replace("%", "%%"))
+
     return config
 
 

@@ -48,6 +48,7 @@ def owns(path: Path, facts: os.stat_result | None) -> bool:
         # Between its first moment and its first page nothing else identifies a
         # database.
         return os.path.lexists(f"{path}.lock")
+
     return facts.st_size >= _SMALLEST_PAGE and _has_pages(path, facts)
 
 
@@ -76,6 +77,7 @@ def _has_pages(path: Path, facts: os.stat_result) -> bool:
                 f"{path} cannot be read, so it is not replaced"
             ) from error
         return code != sqlite3.SQLITE_NOTADB
+
     return True
 
 

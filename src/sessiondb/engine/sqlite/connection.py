@@ -104,11 +104,13 @@ def connect(
         raise InvalidInputError(
             f"durability is full or normal, not {abridged(durability)}"
         )
+
     uri = uri_of(path, "ro" if mode == "ro" else "rw")
     attempt = partial(
         _connect, path, mode=mode, busy_timeout=busy_timeout, durability=durability,
         one_thread=one_thread,
     )  # fmt: skip
+
     try:
         return attempt(uri)
     except sqlite3.Error as error:
@@ -119,6 +121,7 @@ def connect(
         ):
             raise translate(error, path) from error
         _check_at_rest(path)
+
     try:
         return attempt(f"{uri}&immutable=1")
     except sqlite3.Error as error:
@@ -137,15 +140,18 @@ def _connect(
     file = disk.identity(path)
     if file in _inherited:
         raise StoreClosedError(
-            f"{path} was in use when this process was forked, so it cannot be opened here",
+            f"{path} was in use when this process was forked, so it cannot be opened "
+            "here",
             hint="close it before os.fork(), or start the process by spawn",
         )
+
     connection = sqlite3.connect(
         uri, uri=True, timeout=busy_timeout, isolation_level=None,
         check_same_thread=one_thread, cached_statements=256, factory=_Connection,
     )  # fmt: skip
     connection.path, connection.file = path, file
     _living.add(connection)
+
     try:
         try:
             set_pragmas(connection, mode, busy_timeout, durability)
@@ -157,6 +163,7 @@ def _connect(
     except BaseException:
         connection.close()
         raise
+
     return connection
 
 
@@ -173,8 +180,10 @@ def _check_at_rest(path: Path) -> None:
     """Without a ``-shm``, a file can be read if it has no ``-wal``."""
     if files.has_wal(path):
         raise ReadOnlyError(
-            f"{path} has a -wal, which cannot be read in a place that cannot be written",
-            hint="copy the file and its -wal to a place that can be written, and open them there",
+            f"{path} has a -wal, which cannot be read in a place that cannot be "
+            "written",
+            hint="copy the file and its -wal to a place that can be written, and open "
+            "them there",
         )
 
 

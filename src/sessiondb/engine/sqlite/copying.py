@@ -28,6 +28,7 @@ def copied(
     if outputs.check_place(to):
         raise outputs.taken(to)
     part = part or outputs.part_of(to)
+
     try:
         # SQLite itself would make the file readable by everybody.
         files.prepare(part)

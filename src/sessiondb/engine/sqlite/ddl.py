@@ -20,7 +20,8 @@ from sessiondb.schema.tables import metadata
 #: No transaction of the library removes a session that is not marked: it hands out
 #: numbers of its own, which a trigger cannot see.
 _DELETED = (
-    "CREATE TRIGGER session_deleted AFTER DELETE ON session WHEN old.time_deleted IS NULL "
+    "CREATE TRIGGER session_deleted AFTER DELETE ON session WHEN old.time_deleted IS "
+    "NULL "
     "BEGIN UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'change'; "
     "INSERT INTO deletion (change, session_id, revision, last_seq) "
     "SELECT CAST(value AS INTEGER), old.id, old.revision + 1, old.last_seq "
@@ -49,4 +50,5 @@ def statements() -> tuple[str, ...]:
     for table in tables:
         indexes = sorted(table.indexes, key=lambda index: str(index.name))
         made += [str(CreateIndex(i).compile(dialect=dialect)).strip() for i in indexes]
+
     return (_ALEMBIC, *made, *views.VIEWS, search.CONTENT, *search.TABLES, *TRIGGERS)

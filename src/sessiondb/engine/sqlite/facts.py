@@ -19,7 +19,8 @@ LARGE_WAL = 64_000_000
 #: Unused pages of more than this are worth giving back.
 LARGE_FREE = 16_000_000
 _SETTINGS = (
-    "journal_mode synchronous foreign_keys page_size page_count freelist_count encoding "
+    "journal_mode synchronous foreign_keys page_size page_count freelist_count "
+    "encoding "
     "application_id user_version"
 ).split()
 _LIBRARIES = ("sqlalchemy", "alembic", "aiosqlite")
@@ -72,10 +73,12 @@ def advice(report: dict[str, Any]) -> list[str]:
     file, pragmas = report["database"], report.get("pragmas", {})
     if sqlite3.sqlite_version_info < WAL_RESET_FIXED:
         found.append(
-            f"SQLite {sqlite3.sqlite_version} has the WAL-reset defect (fixed in 3.51.3): "
+            f"SQLite {sqlite3.sqlite_version} has the WAL-reset defect (fixed in "
+            "3.51.3): "
             "rarely, two processes that write and checkpoint at once damage the file; "
             "keep backups"
         )
+
     if file.get("exposed"):
         found.append(f"others can read {', '.join(file['exposed'])}; chmod 600 them")
     if network := file.get("network_filesystem"):
@@ -84,9 +87,11 @@ def advice(report: dict[str, Any]) -> list[str]:
         found.append(
             "the write-ahead log is large: some program keeps a read transaction open"
         )
+
     unused = pragmas.get("freelist_count", 0) * pragmas.get("page_size", 0)
     if unused > LARGE_FREE:
         found.append(
             f"{unused / 1e6:,.0f} MB are unused; {command('vacuum')} frees them"
         )
+
     return found

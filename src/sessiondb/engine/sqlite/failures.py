@@ -29,8 +29,10 @@ _HINTS: dict[type[SessionDBError], str] = {
     StorageFullError: "free some disk space and try again",
     ReadOnlyError: "check the owner and the mode of the file and its directory",
     CorruptionError: f"{command('check')} lists the damage; restore a backup, "
-    f"or save what can be read: {command('export', '-a', '--to', 'jsonl', '-o', 'saved.jsonl')}",
-    NotADatabaseError: "name another file, or restore a backup of it; it was not changed",
+    "or save what can be read: "
+    f"{command('export', '-a', '--to', 'jsonl', '-o', 'saved.jsonl')}",
+    NotADatabaseError: "name another file, or restore a backup of it; it was not "
+    "changed",
 }
 _BY_CODE: dict[int, type[SessionDBError]] = {
     sqlite3.SQLITE_BUSY: BusyError,
@@ -69,9 +71,11 @@ def translate(error: Exception, path: Path | None = None) -> SessionDBError:
         ):
             return StoreClosedError("the store is closed")
         return SessionDBError(f"SQLite refused: {error}")
+
     if code in _CONSTRAINTS:
         kind, meaning = _CONSTRAINTS[code]
         return kind(f"{meaning} ({error})")
+
     base = code & 0xFF
     if base == sqlite3.SQLITE_CONSTRAINT:
         return InvalidInputError(f"the database refused a value: {error}")

@@ -45,6 +45,7 @@ def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) ->
             f"{path} is a name for what is beside a database",
             hint="choose another name",
         )
+
     _check_links(path, root)
     if _exists(path, read_only):
         return False
@@ -57,6 +58,7 @@ def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) ->
         except FileExistsError:
             _exists(path, read_only)
             return False
+
     return True
 
 
@@ -147,6 +149,7 @@ def _check_links(path: Path, root: Path | None) -> None:
         if root not in path.parents:
             raise InvalidInputError(f"{path} is not inside of {root}")
         suspects += [folder for folder in path.parents if root in folder.parents]
+
     for suspect in suspects:
         if os.path.islink(suspect):  # noqa: PTH114  False also without permission
             raise NotADatabaseError(
@@ -160,11 +163,13 @@ def _exists(path: Path, read_only: bool) -> bool:
             facts = os.lstat(path)
         except FileNotFoundError:
             return False
+
     if not stat.S_ISREG(facts.st_mode):
         what = "a link" if stat.S_ISLNK(facts.st_mode) else "not a file"
         raise NotADatabaseError(
             f"{path} is {what}", hint="name the database file itself"
         )
+
     if facts.st_size == 1:
         # SQLite takes it for an empty one.
         raise NotADatabaseError(f"{path} is not a database", hint="choose another path")
@@ -173,6 +178,7 @@ def _exists(path: Path, read_only: bool) -> bool:
         raise ReadOnlyError(
             f"{path} belongs to another user", hint="use it as that user"
         )
+
     if _POSIX and not read_only:
         _align(path, facts)
     return True

@@ -53,12 +53,14 @@ def check_schema(connection: sqlite3.Connection, version: int) -> None:
         raise UntrustedDatabaseError(
             f"the file has a trigger that is not ours: {name}", hint=_HINT
         )
+
     _require_same("trigger", expected, triggers)
     if version == VERSION:
         ours = {_name_of(sql): sql for sql in (*views.VIEWS, search.CONTENT)}
         _require_same(
             "view", ours, {n: s for (k, n), s in found.items() if k == "view"}
         )
+
     virtual = {_name_of(sql): sql for sql in search.TABLES}
     _require_same(
         "table", virtual, {n: s for (k, n), s in found.items() if k == "table"}
@@ -76,6 +78,7 @@ def _check_functions(connection: sqlite3.Connection) -> None:
         f"AND sql IS NOT NULL AND tbl_name IN ({marks})",
         tables,
     ).fetchall()  # a cursor in the traceback would keep the file open
+
     for name, sql in rows:
         called = (
             {word.lower() for word in _CALLED.findall(sql)}

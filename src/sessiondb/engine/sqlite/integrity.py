@@ -39,6 +39,7 @@ def damage(connection: Any) -> list[str]:
         if isinstance(why := translate(error), BusyError):
             raise why from error
         lines.append(str(error))
+
     return [line for line in lines if line != "ok"]
 
 

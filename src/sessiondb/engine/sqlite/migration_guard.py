@@ -49,6 +49,7 @@ def recognise(connection: sqlite3.Connection, path: Path) -> tuple[str | None, i
         raise NotADatabaseError(
             f"{path} is not a sessiondb database", hint="choose another path"
         )
+
     return _revision(connection), version
 
 
@@ -84,12 +85,15 @@ class MigrationGuard:
         self._origin, version = recognise(connection, path)
         if not chain.knows(self._origin):
             raise SchemaVersionError(
-                f"{path} is at revision {self._origin}, which is newer than this release",
+                f"{path} is at revision {self._origin}, which is newer than this "
+                "release",
                 hint="install a newer sessiondb",
             )
+
         if version != chain.version(self._origin):
             raise UntrustedDatabaseError(
-                f"{path} says revision {self._origin} and schema {version}, which is not the same",
+                f"{path} says revision {self._origin} and schema {version}, which is "
+                "not the same",
                 hint="restore a backup",
             )
 
@@ -129,6 +133,7 @@ class MigrationGuard:
             self._name(version, self._chain.oldest(destination))
         else:
             self._connection.execute("PRAGMA user_version=0")
+
         self._restore_indexes()
         self._check_kept()
         self._check_derived(derived)
@@ -189,7 +194,8 @@ class MigrationGuard:
 
     def _count_rows(self) -> dict[str, int]:
         sql = (
-            "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' "
+            "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = "
+            "'table' "
             "AND name != 'alembic_version' AND substr(name, 1, 7) != 'sqlite_'"
         )
         names = [name for (name,) in self._connection.execute(sql)]
@@ -213,6 +219,7 @@ class MigrationGuard:
                 raise ConflictError(
                     f"the migration was undone: {table} had {before} rows, then {after}"
                 )
+
         orphans = self._count_orphans() - self._orphans
         if orphans:
             (table, parent), count = orphans.most_common(1)[0]

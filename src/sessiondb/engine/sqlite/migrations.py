@@ -103,6 +103,7 @@ def upgrade(
     """
     versions = tuple(versions)
     files.prepare(path)
+
     with files.creation_lock(path, busy_timeout):
         if not pending(path, versions=versions, busy_timeout=busy_timeout):
             return None
@@ -161,6 +162,7 @@ def run_env(context: EnvironmentContext) -> None:
     if "connection" in attributes:
         _run(context, attributes["connection"])
         return
+
     try:
         context.configure(dialect_name="sqlite")
         if "revision_context" in context.get_context().opts:
@@ -180,10 +182,12 @@ def run_env(context: EnvironmentContext) -> None:
 def _commanded(context: EnvironmentContext) -> Iterator[Connection]:
     if context.is_offline_mode():
         raise InvalidInputError(
-            "migrations are not a script: each step counts rows, checks foreign keys and "
+            "migrations are not a script: each step counts rows, checks foreign keys "
+            "and "
             "rebuilds search on the file",
             hint="to see what one does, run it on a copy: `scripts/migrate COPY`",
         )
+
     attributes = context.config.attributes
     path = attributes["path"] = attributes["path"]()
     if path is None:
@@ -191,6 +195,7 @@ def _commanded(context: EnvironmentContext) -> Iterator[Connection]:
     if context.get_context().opts.get("dont_mutate") and disk.identity(path) is None:
         raise NotFoundError(f"no database at {path}")
     files.prepare(path)
+
     with (
         files.creation_lock(path, timeout=10.0),
         _transaction(path, 10.0) as connection,
@@ -214,6 +219,7 @@ def _drive(
             run(config, target)
     except CommandError as error:
         raise InvalidInputError(f"{path}: {error}") from error
+
     made: Path | None = config.attributes.get("backup")
     return made
 
@@ -240,6 +246,7 @@ def _run(context: EnvironmentContext, connection: Connection) -> None:
         return steps
 
     context.configure(connection=connection, fn=plan)
+
     try:
         context.run_migrations()
         if steps:
@@ -247,6 +254,7 @@ def _run(context: EnvironmentContext, connection: Connection) -> None:
     except BaseException:
         passage.forget_backup()
         raise
+
     attributes["backup"] = passage.backup
 
 

@@ -54,18 +54,22 @@ def ensure(
         if files.is_empty(path):
             # It may be anybody's: who only reads must not make a database of it.
             raise NotADatabaseError(f"{path} is empty", hint="name another file")
+
     files.prepare(path, root=root, read_only=read_only)
     network = disk.network_filesystem(path)
     if network is not None:
         message = f"{path} is on {network}: no WAL there; use one process at a time"
         warnings.warn(message, stacklevel=_depth_of_caller())
+
     journal = "wal" if network is None else "delete"
+
     try:
         if _is_current(path, min(busy_timeout, _FIRST_LOOK), read_only, journal):
             return
     except BusyError:
         # Another process is inside the switch to WAL: wait for it at the lock.
         pass
+
     with files.creation_lock(path, busy_timeout):
         if not _is_current(path, busy_timeout, read_only, journal):
             _bring_up(path, busy_timeout, journal)
@@ -87,6 +91,7 @@ def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) 
     connection = connect(
         path, mode="ro" if looking else "reader", busy_timeout=busy_timeout
     )
+
     try:
         application, version = identity_of(connection)
         if application != APPLICATION_ID:

@@ -28,9 +28,11 @@ _ALLOWED = {
 #: How a virtual table such as the search index is set up when it is first used.
 _DECLARED = (sqlite3.SQLITE_UPDATE, "sqlite_master")
 _PRAGMAS = frozenset(
-    "application_id collation_list compile_options data_version encoding foreign_key_check "
+    "application_id collation_list compile_options data_version encoding "
+    "foreign_key_check "
     "foreign_key_list freelist_count function_list index_info index_list index_xinfo "
-    "integrity_check journal_mode page_count page_size pragma_list quick_check table_info "
+    "integrity_check journal_mode page_count page_size pragma_list quick_check "
+    "table_info "
     "table_list table_xinfo user_version".split()
 )
 #: Pragmas that set something if they have a value; for others it names what to look at.
@@ -81,6 +83,7 @@ def _explained(error: sqlite3.Error | sqlite3.Warning) -> SessionDBError:
             hint="write with other commands of sessiondb, "
             "which keep the database consistent",
         )
+
     if code == sqlite3.SQLITE_ERROR:
         return InvalidInputError(
             f"SQL: {error}", hint=f"views made for reading: {_VIEWS}"

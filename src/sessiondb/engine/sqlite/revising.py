@@ -159,6 +159,7 @@ def _index_changes(before: Stored, after: Stored) -> list[str]:
         if kind == "INDEX" and tidy(old or "") != tidy(new or ""):
             changes += [f"DROP INDEX {name}"] if old else []
             changes += [new] if new else []
+
     return changes
 
 
@@ -168,7 +169,8 @@ def _check_same(made: Stored, wanted: Stored) -> None:
         key for key in wanted if tidy(made[key]) != tidy(wanted[key])
     ):
         raise InvalidInputError(
-            f"{name} differs from what the migrations make, in a way that SQLite cannot alter",
+            f"{name} differs from what the migrations make, in a way that SQLite "
+            "cannot alter",
             hint=_HINT,
         )
 
@@ -199,6 +201,7 @@ def _literal(container: OpContainer) -> list[str]:
         if not all(map(_POSSIBLE.match, found)):
             raise _unalterable(operation)
         written += found
+
     return written
 
 

@@ -42,6 +42,7 @@ def readable_copy(path: Path, to: Path, *, read_only: bool = False) -> ReadableC
     connection = sqlite3.connect(
         uri_of(to, "rw"), uri=True, isolation_level=None, check_same_thread=False
     )
+
     try:
         set_pragmas(connection, "rw", 10.0, "normal")
         connection.execute("PRAGMA foreign_keys=OFF")
@@ -62,6 +63,7 @@ def readable_copy(path: Path, to: Path, *, read_only: bool = False) -> ReadableC
     except BaseException:
         connection.close()
         raise
+
     return copy
 
 
@@ -104,6 +106,7 @@ def _copy_table(copy: ReadableCopy, damaged: sqlite3.Connection, table: str) -> 
     select = f"SELECT {columns} FROM {table} NOT INDEXED WHERE rid BETWEEN ? AND ?"
 
     last = _last_row(damaged, table)
+
     for first in range(1, last + 1, _AT_ONCE):
         waiting = [(first, min(first + _AT_ONCE - 1, last))]
         while waiting:
@@ -145,6 +148,7 @@ def _name_damaged(copy: ReadableCopy, damaged: sqlite3.Connection) -> None:
     for table in ("part", "message", "todo", "file_diff", "label"):
         if table in copy.lost:
             _name_by_index(copy, damaged, table)
+
     if "blob" in copy.lost:
         copy.damaged |= _without_blobs(copy.connection)
 
@@ -167,10 +171,12 @@ def _without_blobs(connection: Connection) -> set[str]:
         ("file_diff", "after_blob"),
     ]
     found: set[str] = set()
+
     for table, column in holders:
         rows = connection.execute(
             f"SELECT DISTINCT session_id FROM {table} WHERE {column} IS NOT NULL "
             f"AND NOT EXISTS (SELECT 1 FROM blob WHERE hash = {column})"
         )
         found |= {name for (name,) in rows}
+
     return found

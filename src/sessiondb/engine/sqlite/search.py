@@ -54,13 +54,15 @@ TABLES = (
 
 _TAKE_OUT = (
     "INSERT INTO part_search (part_search, rowid, text, input, title) "
-    "SELECT 'delete', rid, text, input, title FROM part_search_content WHERE rid = old.rid;"
+    "SELECT 'delete', rid, text, input, title FROM part_search_content WHERE rid = "
+    "old.rid;"
 )
 _PART_TRIGGERS = (
     f"CREATE TRIGGER part_search_delete BEFORE DELETE ON part WHEN old.indexed = 1 "
     f"BEGIN {_TAKE_OUT} END",
     f"CREATE TRIGGER part_search_before_update BEFORE UPDATE OF "
-    f"rid, text, text_blob, input, input_blob, title, indexed ON part WHEN old.indexed = 1 "
+    "rid, text, text_blob, input, input_blob, title, indexed ON part WHEN old.indexed "
+    "= 1 "
     f"BEGIN {_TAKE_OUT} END",
     "CREATE TRIGGER part_search_after_update AFTER UPDATE OF "
     "rid, text, text_blob, input, input_blob, title, indexed ON part "
@@ -91,7 +93,8 @@ TRIGGERS = (*_PART_TRIGGERS, *_plain("session", "title"), *_plain("prompt", "tex
 #: The search tables, that of parts first.
 NAMES = ("part_search", "session_search", "prompt_search")
 _PUT = (
-    "INSERT INTO part_search (rowid, text, input, title) SELECT rid, text, input, title "
+    "INSERT INTO part_search (rowid, text, input, title) SELECT rid, text, input, "
+    "title "
     f"FROM part_search_content WHERE rid IN {DIALECT.list_text('rids')}"
 )
 _OF_PART = "CROSS JOIN part AS p ON p.rid = f.rowid"
@@ -131,6 +134,7 @@ class SearchIndex:
             raise InvalidInputError(
                 "the query has no words", hint="search for letters or digits"
             )
+
         return " ".join(words)
 
     def newest(self, columns: str, joins: str, terms: str) -> str:

@@ -126,4 +126,5 @@ def estimated_by_table(connection: Any) -> dict[str, int]:
         )
         rows, mean = connection.execute(sql).fetchone()
         found[table] = int(rows * (mean or 0))
+
     return dict(sorted(found.items(), key=lambda item: -item[1]))
