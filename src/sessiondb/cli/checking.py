@@ -147,6 +147,6 @@ def _repair_json(
         "plan": [_as_json(finding) | {"repair": finding.repair} for finding in plan],
         "repaired": list(map(_as_json, done.repaired)),
         "left": list(map(_as_json, done.left)),
-        "backup": str(done.backup) if done.backup else None,
+        "backup": done.backup,
         "dry_run": consent.dry_run,
     }

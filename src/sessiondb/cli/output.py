@@ -149,6 +149,8 @@ def dumps(value: Any) -> str:
 def _default(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     if isinstance(value, bytes):
         import base64
 

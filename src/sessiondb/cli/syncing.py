@@ -53,7 +53,7 @@ def sync_command(options: Options, *, as_json: bool) -> int:
 
 def _as_json(done: Synced, read: Counter[str]) -> dict[str, Any]:
     return {
-        "folder": str(done.folder),
+        "folder": done.folder,
         **{name: read[name] for name in OUTCOMES},
         "written": done.written,
         "missing": done.missing,

@@ -40,7 +40,7 @@ def migrate_command(options: Options, *, dry_run: bool, as_json: bool) -> None:
         output.write_json(
             {
                 "pending": [step._asdict() for step in steps],
-                "backup": str(backup) if backup else None,
+                "backup": backup,
                 "dry_run": dry_run,
             }
         )
@@ -79,7 +79,7 @@ def backup_command(options: Options, *, target: str, as_json: bool) -> None:
         made = backup(store, to, part=part)
 
     if as_json:
-        output.write_json(asdict(made) | {"path": str(made.path)})
+        output.write_json(asdict(made))
     else:
         output.write(f"{made.path}\n")
         say(f"{count(made.sessions, 'session')}, {size(made.bytes)}")
@@ -115,8 +115,7 @@ def vacuum_command(options: Options, *, dry_run: bool, yes: bool, as_json: bool)
             result = asdict(_vacuumed(store, plan, quiet=as_json))
 
     if as_json:
-        rooms = [asdict(room) | {"folder": str(room.folder)} for room in plan.rooms]
-        output.write_json(asdict(plan) | result | {"rooms": rooms, "dry_run": dry_run})
+        output.write_json(asdict(plan) | result | {"dry_run": dry_run})
     return 0
 
 
