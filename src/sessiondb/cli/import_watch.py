@@ -51,7 +51,7 @@ class Changes:
         return found
 
     def look(self) -> Sources | None:
-        """Return the stores with a file that is new or changed; None if there is none."""
+        """Return the stores with a new or changed file; None if there are none."""
         before, self._seen = self._seen, self._look()
         changed = [
             file for file, stamp in self._seen.items() if before.get(file) != stamp
@@ -110,7 +110,7 @@ class _Reporter:
         self._known.update(tuple(map(s.get, names)) for s in first.sessions)
 
     def report(self, results: Iterable[Imported | Problem]) -> None:
-        """Report *results* as they come; as JSON once all are there, or no more can come."""
+        """Report *results* as they come, or as JSON after the last one."""
         report = Report()
         try:
             for result in filter(self._is_new, results):

@@ -118,7 +118,7 @@ def import_command(
         if watch:
             from sessiondb.cli.import_watch import Changes, follow
 
-            # Before anything is read: a file written during the import has changed after it.
+            # Before anything is read: a file written meanwhile is a change.
             changes = Changes(sources.places, formats)
 
         report = Report()

@@ -89,7 +89,7 @@ def _stdin() -> ForeignStore:
 
 
 def _why_nothing(place: Path) -> str:
-    """Return why there is no session at *place*, naming the agents that it belongs to."""
+    """Return why there is no session at *place*; it may belong to agents."""
     from sessiondb.formats.unsupported import agents_at
 
     agents = agents_at(place)
@@ -122,7 +122,7 @@ def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
 
 
 def is_there(place: Path) -> bool:
-    """Return whether something is at *place*, readable or not; raises `InvalidInputError`."""
+    """Return whether anything is at *place*; raises `InvalidInputError`."""
     if place == STDIN:
         return True
     try:
@@ -136,7 +136,7 @@ def is_there(place: Path) -> bool:
 
 
 def refuse_itself(sources: Sources, database: Path | None) -> None:
-    """Raise `InvalidInputError` if one of the places is the *database* that is imported into."""
+    """Raise `InvalidInputError` if one of the places is the *database* itself."""
     from sessiondb.formats.kit.files import identity
 
     own = None if database is None else identity(database)

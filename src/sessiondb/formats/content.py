@@ -1,4 +1,4 @@
-"""What every writer asks of a part or an error, whoever wrote it down."""
+"""Files and errors of any session, as every exporter needs them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import binascii
 import urllib.parse
 from typing import Any, NamedTuple
 
+from sessiondb.formats.kit.fields import as_object, as_text
 from sessiondb.model import Part
 
 
@@ -20,24 +21,27 @@ class File(NamedTuple):
 
 
 def file_of(part: Part) -> File:
-    """Return a file, wherever its content stands."""
+    """Return a file, wherever its content is stored."""
     data = part.data
-    mime, name, url = (data.get(key) for key in ("mime", "filename", "url"))
+    url = as_text(data.get("url"))
     content = data.get("content")
-    encoded = base64.b64encode(content).decode() if isinstance(content, bytes) else None
-    url = url if isinstance(url, str) else None
-    if encoded is None and url is not None and url.startswith("data:"):
+    encoded = None
+    if isinstance(content, bytes):
+        encoded = base64.b64encode(content).decode()
+    elif url is not None and url.startswith("data:"):
         encoded = inline(url)
+
+    mime = as_text(data.get("mime"))
     return File(
-        mime if isinstance(mime, str) else "application/octet-stream",
-        name if isinstance(name, str) else None,
+        "application/octet-stream" if mime is None else mime,
+        as_text(data.get("filename")),
         encoded,
         url,
     )
 
 
 def inline(url: str) -> str | None:
-    """Return the content of a ``data:`` URL in base64; None of one that is malformed."""
+    """Return the content of a ``data:`` URL in base64; None if it is malformed."""
     head, comma, body = url.partition(",")
     if not comma:
         return None
@@ -50,11 +54,10 @@ def inline(url: str) -> str | None:
 
 
 def error_text(error: Any) -> str:
-    """Return what an error says, whoever wrote it down."""
-    if isinstance(error, dict):
-        inner = error.get("data")
-        for place in (error, inner if isinstance(inner, dict) else {}):
-            if isinstance(place.get("message"), str):
-                return str(place["message"])
-        return str(error.get("name") or error.get("type") or "")
-    return str(error)
+    """Return what an error says, whichever program recorded it; empty if nothing."""
+    if not isinstance(error, dict):
+        return str(error)
+    for place in (error, as_object(error.get("data"))):
+        if isinstance(place.get("message"), str):
+            return str(place["message"])
+    return str(error.get("name") or error.get("type") or "")

@@ -23,7 +23,7 @@ from sessiondb.formats.protocol import ForeignStore, Format, unreadable
 MAX_DEPTH = 24
 _SIDE_FILES = ("-wal", "-journal")
 _NEVER = frozenset({".git", "node_modules"})
-#: The entries of a bare git repository; snapshots of complete projects are kept in such.
+#: The entries of a bare git repository, in which snapshots of projects are kept.
 _BARE = {"HEAD", "objects", "refs"}
 
 
@@ -114,7 +114,7 @@ def _stamp(file: Path) -> dict[Path, tuple[int, ...]]:
 def default_locations(
     env: Mapping[str, str], *, formats: Iterable[str] | None = None
 ) -> list[Path]:
-    """Return where the programs keep their stores in *env*; there may be nothing there."""
+    """Return where programs keep their stores in *env*, whether or not any is there."""
     return [path for form in _formats(formats) for path in form.default_locations(env)]
 
 
@@ -128,14 +128,15 @@ def _suffixes(formats: list[Format]) -> frozenset[str]:
 
 
 def _at(path: Path, formats: list[Format]) -> Iterator[ForeignStore]:
-    """Yield the stores at *path*; for one that cannot be looked at, a store that says why."""
+    """Yield the stores at *path*; one that cannot be looked at says why."""
     if not may_read(path):
         yield unreadable(path, "cannot be read (Permission denied)")
         return
     for form in formats:
         try:
             yield from form.at(path)
-        except Exception as error:  # noqa: BLE001  no format may hide the stores of others
+        # No format may hide the stores of others.
+        except Exception as error:  # noqa: BLE001
             why = f"cannot be looked at: its reader failed: {error!r:.300}"
             yield unreadable(path, why)
 
@@ -155,15 +156,22 @@ def _inside(
     for entry in found:
         path = folder / entry.name
         if entry.is_dir(follow_symlinks=False):
-            if entry.name not in _NEVER:
-                folders.append(path)
-        elif path.suffix in suffixes and is_file(path):
-            # The same file under a second name, a hard link, is not another store.
-            known = identity(path)
-            if known is not None and known not in seen:
-                seen.add(known)
-                files.append(path)
+            folders.append(path)
+        elif path.suffix in suffixes and _is_new_file(path, seen):
+            files.append(path)
 
     if found and not may_search(folder):
         raise OddRecordError("cannot be searched (Permission denied)")
-    return folders, files
+    return [inner for inner in folders if inner.name not in _NEVER], files
+
+
+def _is_new_file(path: Path, seen: set[tuple[int, int]]) -> bool:
+    """Return whether a regular file is at *path* that was not *seen*, and add it.
+
+    The same file under a second name, a hard link, is not another store.
+    """
+    known = identity(path) if is_file(path) else None
+    if known is None or known in seen:
+        return False
+    seen.add(known)
+    return True

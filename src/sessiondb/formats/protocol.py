@@ -40,19 +40,20 @@ class ForeignStore:
         except OSError as error:
             why = error.strerror or error
             raise SourceError(f"cannot read {self.path}: {why}") from error
-        except Exception as error:  # noqa: BLE001  a defect must not end the import of other stores
+        # A defect must not end the import of other stores.
+        except Exception as error:  # noqa: BLE001
             why = f"the rest cannot be read; its reader failed: {error!r:.300}"
             yield Problem(str(self.path), why)
 
 
 def unreadable(path: Path, why: str) -> ForeignStore:
-    """Return a placeholder for a file or folder that may hold a store, unreadable as it is."""
+    """Return a placeholder for a file or folder that may hold a store."""
     problem = Problem(str(path), why)
     return ForeignStore("unreadable", path, lambda _: iter([problem]))
 
 
 def nowhere(env: Mapping[str, str]) -> list[Path]:
-    """Return the default locations of a format whose files have no fixed place: none."""
+    """Return the default locations of files that have no fixed place: none."""
     del env
     return []
 
@@ -79,7 +80,7 @@ class Write(Protocol):
     def __call__(
         self, sessions: Iterable[Export], *, detail: str, together: bool = False
     ) -> Iterator[Document | Loss]:
-        """Yield the files, parents first; each is read to its end before the next one."""
+        """Yield the files, parents first; each is read before the next one."""
 
 
 @dataclass(frozen=True, slots=True)

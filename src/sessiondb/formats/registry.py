@@ -94,7 +94,7 @@ def reader(name: str) -> Format:
 
 
 def exporter(name: str) -> Exporter:
-    """Return how sessions are written as *name*; raises `InvalidInputError` if they cannot."""
+    """Return the exporter *name*; raises `InvalidInputError` if there is none."""
     entry = _entry(name)
     if entry is None or entry.writes is None:
         known = ", ".join(writable())

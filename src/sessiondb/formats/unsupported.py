@@ -1,4 +1,4 @@
-"""Agents whose sessions are recognised and cannot be read yet, so that they can be named.
+"""Agents whose sessions are recognised and cannot be read yet, to name them.
 
 A store is recognised by the names that its program gives to folders and files, or by
 the first records of its text files. No database is opened for it.
@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from sessiondb.formats.kit.fields import is_object
+from sessiondb.formats.kit.files import is_file
 
 #: Agent → what the path of one of its files looks like, seen from the root.
 _PATHS = {
@@ -33,7 +35,7 @@ _NEVER = {".git", "node_modules"}
 
 
 def agents_at(path: str | os.PathLike[str]) -> list[str]:
-    """Return the names of agents with sessions at *path* or below it; none is ``[]``."""
+    """Return the names of agents with sessions at or below *path*; none is ``[]``."""
     found: dict[str, None] = {}
     for file in _files(Path(path)):
         where = file.absolute().as_posix()
@@ -47,22 +49,28 @@ def _files(top: Path) -> Iterator[Path]:
     if not top.is_dir():
         yield top
         return
+
     pending, left = [(top, 0)], MAX_ENTRIES
     while pending and left > 0:
         folder, depth = pending.pop()
-        try:
-            with os.scandir(folder) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)[:left]
-        except OSError:
-            continue
+        entries = _entries(folder)[:left]
         left -= len(entries)
         for entry in entries:
-            if entry.is_symlink():
-                continue
+            path = folder / entry.name
             if not entry.is_dir(follow_symlinks=False):
-                yield folder / entry.name
+                yield path
             elif depth < MAX_DEPTH and entry.name not in _NEVER:
-                pending.append((folder / entry.name, depth + 1))
+                pending.append((path, depth + 1))
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return what is in a folder but links; nothing of one that cannot be read."""
+    try:
+        with os.scandir(folder) as listing:
+            found = [entry for entry in listing if not entry.is_symlink()]
+    except OSError:
+        return []
+    return sorted(found, key=lambda entry: entry.name)
 
 
 def _by_content(file: Path) -> list[str]:
@@ -77,32 +85,30 @@ def _by_content(file: Path) -> list[str]:
 
 def _agent_of(record: dict[str, Any]) -> str | None:
     """Return whose log a record is from; None if that is not certain."""
-    kind, message = record.get("type"), record.get("message")
+    keys, kind = record.keys(), record.get("type")
     if kind == "session_meta" and "payload" in record:
         return "Codex"
-    if kind == "session" and {"id", "cwd", "timestamp"} <= record.keys():
+    if kind == "session" and {"id", "cwd", "timestamp"} <= keys:
         return "pi"
-    if {"sessionId", "projectHash"} <= record.keys():
+    if {"sessionId", "projectHash"} <= keys:
         return "Gemini CLI"
-    if {"sessionId", "parentUuid"} <= record.keys() and isinstance(message, dict):
+
+    message = record.get("message")
+    if {"sessionId", "parentUuid"} <= keys and isinstance(message, dict):
         return "Qwen Code" if "parts" in message else "Claude Code"
     return None
 
 
 def _records(file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of the first lines of a file; none if it cannot be read."""
+    if not is_file(file):
+        return
     try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            return
-        with file.open("rb") as lines:
-            for _ in range(MAX_LINES):
-                line = lines.readline(MAX_LINE)
-                if not line:
-                    return
-                record = _parsed(line)
-                if isinstance(record, dict):
-                    yield record
+        with file.open("rb") as opened:
+            lines = [opened.readline(MAX_LINE) for _ in range(MAX_LINES)]
     except OSError:
         return
+    yield from filter(is_object, map(_parsed, lines))
 
 
 def _parsed(line: bytes) -> Any:

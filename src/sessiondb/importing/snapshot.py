@@ -136,7 +136,7 @@ def _ids_of(name: str) -> Read[list[tuple[int, str]]]:
 
 
 def _export_of(base: str | None, name: str) -> Read[Export]:
-    """Return a session with everything that belongs to it but its messages and parent."""
+    """Return a session with all that belongs to it but messages and parent."""
     found = yield from session_by_id(base, name)
     projects = yield from lists.projects(base)
     return Export(

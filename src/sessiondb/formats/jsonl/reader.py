@@ -44,7 +44,7 @@ SUFFIXES = packed.SUFFIXES | {".jsonl"}
 #: Lines that are looked at to see whether a file is ours.
 _GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 20
 _PIPE_BYTES = 1 << 20
-#: Where a team keeps logs: directories in them are relative to the project, or its root.
+#: Where a team keeps logs: directories in them are relative to the project.
 SYNC_FOLDER = (".sessiondb", "sessions")
 
 
@@ -58,7 +58,7 @@ def _is_ours(path: Path) -> bool:
     try:
         beginning = glance(path, _GLANCE_BYTES)
     except SourceError:
-        # Reading it says why: a file of that name is most likely a log, whoever wrote it.
+        # Reading it says why: a file of that name is most likely a log.
         name = path.with_suffix("") if packed.is_packed(path) else path
         return name.suffix == ".jsonl"
     return any(map(_is_record, beginning.split(b"\n")[:_GLANCE_LINES]))
@@ -80,7 +80,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
 
 
 def read_stream(file: IO[bytes], name: Path) -> Iterator[SourceSession | Problem]:
-    """Yield the sessions of what a pipe gives, packed or not, as if its file was *name*.
+    """Yield the sessions of a pipe, packed or not, as if its file was *name*.
 
     It is kept in a temporary file, because messages are read in a second pass.
     """
@@ -94,7 +94,7 @@ def read_stream(file: IO[bytes], name: Path) -> Iterator[SourceSession | Problem
 
 
 def read_lines(lines: Lines) -> Iterator[SourceSession | Problem]:
-    """Yield the sessions of an open log, parents first; it stays open until the last."""
+    """Yield the sessions of a log that stays open until the last, parents first."""
     scan = Scan(lines)
     yield from scan.problems
     for found in _parents_first(scan.sessions):

@@ -24,10 +24,10 @@ from sessiondb.model import (
 from sessiondb.model.records import Tokens
 
 SCHEMA_VERSION = 1
-#: A text, an input or bytes of this many bytes are a blob: a record of its own, once per file.
+#: A text, an input or bytes of this many bytes are a blob: a record, once per file.
 BLOB_BYTES = 4096
 
-#: Role and kind of a message → type of its record; another kind of event is an ``event``.
+#: Role and kind of a message → type of its record; any other event is ``event``.
 ROLE_TYPES = {
     "user": "user",
     "assistant": "assistant_started",
@@ -39,13 +39,13 @@ EVENT_TYPES = ("context", "cancelled", "failed")
 MESSAGE_TYPES = {kind: role for role, kind in ROLE_TYPES.items()} | dict.fromkeys(
     EVENT_TYPES, "event"
 )
-#: Records that add to a message: those that begin or are a part, and those that end something.
+#: Records that add to a message: parts and their beginnings, and what ends something.
 PART_TYPES = ("text_finished", "reasoning_finished", "tool_started", "part")
 ENDING_TYPES = ("tool_finished", "assistant_finished", "relinked")
-#: Records of what may change about a session; each carries the ``revision`` of what it says.
+#: Records of what may change about a session; each carries its ``revision``.
 STATE_TYPES = (
-    "session_renamed", "archived", "unarchived", "labeled", "unlabeled", "todos", "file_changed",
-    "session_state", "deleted",
+    "session_renamed", "archived", "unarchived", "labeled", "unlabeled", "todos",
+    "file_changed", "session_state", "deleted",
 )  # fmt: skip
 HEAD_TYPES = ("session_meta", "forked", "spawned")
 PROMPT = "prompt"
@@ -57,7 +57,7 @@ _ELSEWHERE = ("role", "id", "tokens", "data", "parts", "time_created", "time_com
 
 
 def _message_fields() -> tuple[str, ...]:
-    """Return what the record of a message has: all that a caller can state, in order."""
+    """Return what the record of a message has: all that a caller can set, in order."""
     stated = {of.name for of in fields(MessageDraft)}.difference(END_FIELDS, _ELSEWHERE)
     names = (of.name for of in fields(Message))
     return tuple(name for name in names if name in stated or name == "usage_key")
@@ -73,8 +73,9 @@ LINEAGE_FIELDS = (
     "relation", "parent_id", "parent_seq", "parent_source_id", "root_id", "call_id",
 )  # fmt: skip
 STATE_FIELDS = (
-    "last_seq", "share_url", "revert", "permission", "summary_additions", "summary_deletions",
-    "summary_files", "summary_diffs", "time_updated", "time_compacting", "time_detached",
+    "last_seq", "share_url", "revert", "permission", "summary_additions",
+    "summary_deletions", "summary_files", "summary_diffs", "time_updated",
+    "time_compacting", "time_detached",
 )  # fmt: skip
 PROJECT_FIELDS = ("worktree", "vcs", "remote", "root_commit")
 TODO_FIELDS = ("content", "status", "priority", "id", "time_created", "time_updated")
@@ -100,108 +101,137 @@ def envelope(kind: str, session_id: str, seq: int, time: int) -> Record:
 
 
 def head(export: Export) -> Iterator[Record]:
-    """Yield what a session is from its beginning."""
-    session, project = export.session, export.project
-    record = envelope("session_meta", session.id, 0, session.time_created)
-    record |= _known(session, META_FIELDS) | {"directory": session.directory}
-    if session.model_source != "derived":
-        record |= _known(session, MODEL_FIELDS)
-    about = versions.about_of(
-        {name: getattr(session, name) for name in versions.ABOUT_FIELDS}
-    )
-    here = {versions.ABOUT: about} if any(x is not None for x in about) else {}
-    known = versions.versions_of(here, _only_about(export), session.revision, 0)
-    if versions.ABOUT in known and known[versions.ABOUT].revision:
-        record["revision"] = known[versions.ABOUT].revision
-    if project is not None:
-        record["project"] = _known(project, PROJECT_FIELDS)
-    yield record
+    """Yield what a session is from its beginning: itself, its lineage, its prompts."""
+    yield _meta(export)
+    session = export.session
     lineage = _known(session, LINEAGE_FIELDS)
     if lineage.get("root_id") == session.id:
         del lineage["root_id"]
     if lineage:
         kind = "spawned" if session.relation == "subagent" else "forked"
         yield envelope(kind, session.id, 0, session.time_created) | lineage
+
     for prompt in export.prompts:
-        record = envelope(PROMPT, session.id, 0, prompt.time_created) | {
-            "prompt_id": prompt.id
-        }
-        yield record | _known(prompt, PROMPT_FIELDS)
+        record = envelope(PROMPT, session.id, 0, prompt.time_created)
+        yield record | {"prompt_id": prompt.id} | _known(prompt, PROMPT_FIELDS)
 
 
-def _only_about(export: Export) -> dict[str, versions.Version]:
-    return {name: v for name, v in export.base.items() if name == versions.ABOUT}
+def _meta(export: Export) -> Record:
+    session, project = export.session, export.project
+    record = envelope("session_meta", session.id, 0, session.time_created)
+    record |= _known(session, META_FIELDS) | {"directory": session.directory}
+    if session.model_source != "derived":
+        record |= _known(session, MODEL_FIELDS)
+    revision = _revision_of_about(export)
+    if revision:
+        record["revision"] = revision
+    if project is not None:
+        record["project"] = _known(project, PROJECT_FIELDS)
+    return record
+
+
+def _revision_of_about(export: Export) -> int:
+    """Return the revision of what may change in ``session_meta``; 0 if it never did."""
+    session = export.session
+    facts = {name: getattr(session, name) for name in versions.ABOUT_FIELDS}
+    about = versions.about_of(facts)
+    known_here = any(value is not None for value in about)
+    here = {versions.ABOUT: about} if known_here else {}
+    base = {n: v for n, v in export.base.items() if n == versions.ABOUT}
+    known = versions.versions_of(here, base, session.revision, 0)
+    return known[versions.ABOUT].revision if versions.ABOUT in known else 0
 
 
 def message_records(message: Message, parent_id: str | None) -> Iterator[Record]:
     """Yield a message: one record, an assistant's one for each step."""
+    record = _begun(message, parent_id)
+    end = _known(message, END_FIELDS)
+    if message.tokens is not None:
+        end["tokens"] = _known(message.tokens, Tokens.__slots__)
+    if message.role == "assistant":
+        yield from _answer(message, record, end)
+        return
+
+    record |= end
+    if message.time_completed is not None:
+        record["time_completed"] = message.time_completed
+    if message.parts:
+        record["parts"] = list(map(_part, message.parts))
+    yield record
+
+
+def _begun(message: Message, parent_id: str | None) -> Record:
     kind = ROLE_TYPES[message.role]
     fields = _known(message, MESSAGE_FIELDS)
     if kind == "event" and message.kind in EVENT_TYPES:
         kind = fields.pop("kind")
-    sid, seq = message.session_id, message.seq
-    record = envelope(kind, sid, seq, message.time_created)
+    record = envelope(kind, message.session_id, message.seq, message.time_created)
     record |= {"message_id": message.id, "parent_id": parent_id, **fields}
     if message.inherited:
         record["inherited"] = True
     if message.data:
         record["data"] = message.data
-    end = _known(message, END_FIELDS)
-    if message.tokens is not None:
-        end["tokens"] = _known(message.tokens, Tokens.__slots__)
+    return record
+
+
+def _answer(message: Message, record: Record, end: Record) -> Iterator[Record]:
+    """Yield an answer; what ended it is a record of its own, if it ended."""
     completed = message.time_completed
-    if message.role == "assistant":
-        yield record | (end if completed is None else {})
-        for part in message.parts:
-            yield from _steps(message, part)
-        if completed is not None:
-            finished = envelope("assistant_finished", sid, seq, completed)
-            yield finished | {"message_id": message.id, **end}
-        return
-    record |= end
+    yield record | (end if completed is None else {})
+    for part in message.parts:
+        yield from _steps(message, part)
     if completed is not None:
-        record["time_completed"] = completed
-    if message.parts:
-        record["parts"] = [
-            {
-                "part_id": p.id,
-                "part_type": p.type,
-                "time": p.time_created,
-                **_call(p),
-                **_result(p),
-            }
-            for p in message.parts
-        ]
-    yield record
+        ended = envelope(
+            "assistant_finished", message.session_id, message.seq, completed
+        )
+        yield ended | {"message_id": message.id, **end}
+
+
+def _part(part: Part) -> Record:
+    names = {"part_id": part.id, "part_type": part.type, "time": part.time_created}
+    return names | _call(part) | _result(part)
+
+
+#: Statuses of calls that may still change.
+_OPEN = (None, "pending", "running")
 
 
 def _steps(message: Message, part: Part) -> Iterator[Record]:
-    settled = part.type == "tool" and part.status not in (None, "pending", "running")
+    """Yield the beginning of a part and, of a call that ended, the result."""
     where = message.session_id, message.seq
     names = {"message_id": message.id, "part_id": part.id}
-    kind = "part"
-    if part.type == "tool":
-        kind = "tool_started"
-    elif message.time_completed is not None and part.type in ("text", "reasoning"):
-        kind = f"{part.type}_finished"
+    kind = _kind_of(message, part)
     begun = envelope(kind, *where, part.time_created) | names | {"idx": part.idx}
     if kind == "part":
         begun["part_type"] = part.type
-    yield begun | _call(part) | ({} if settled else _result(part))
-    if settled:
-        when = part.time_updated if part.time_ended is None else part.time_ended
-        ended = envelope("tool_finished", *where, when) | names
-        yield ended | _known(part, ("call_id",)) | _result(part)
+    begun |= _call(part)
+    if part.type != "tool" or part.status in _OPEN:
+        yield begun | _result(part)
+        return
+
+    yield begun
+    when = part.time_updated if part.time_ended is None else part.time_ended
+    ended = envelope("tool_finished", *where, when) | names
+    yield ended | _known(part, ("call_id",)) | _result(part)
+
+
+def _kind_of(message: Message, part: Part) -> str:
+    if part.type == "tool":
+        return "tool_started"
+    is_text = part.type in ("text", "reasoning")
+    if is_text and message.time_completed is not None:
+        return f"{part.type}_finished"
+    return "part"
 
 
 def _call(part: Part) -> Record:
     record = _known(part, PART_FIELDS)
-    if part.input_json is not None:
-        if len(part.input_json.encode()) >= BLOB_BYTES:
-            record["input_blob"] = part.input_json
-        else:
-            record["input"] = part.input
-    return record
+    given = part.input_json
+    if given is None:
+        return record
+    if len(given.encode()) >= BLOB_BYTES:
+        return record | {"input_blob": given}
+    return record | {"input": part.input}
 
 
 def _result(part: Part) -> Record:
@@ -216,37 +246,42 @@ def _result(part: Part) -> Record:
 
 
 def values(export: Export, ids: Mapping[int, str]) -> dict[str, Any]:
-    """Return the fields of a session that may change; *ids* maps the seq of a message to its id."""
+    """Return the fields of a session that may change; *ids* of messages are by seq."""
     session = export.session
+
+    def facts(names: Iterable[str]) -> dict[str, Any]:
+        return {name: getattr(session, name) for name in names}
+
+    diffs = (diff_value(diff, ids.get(diff.seq)) for diff in export.diffs)
+    leaf_seq = session.leaf_seq
     return versions.values_of(
         title=(session.title, session.title_source),
         metadata=_metadata(session),
         labels={x.label: ids[x.seq] for x in export.labels if x.seq in ids},
         todos=[[getattr(todo, name) for name in TODO_FIELDS] for todo in export.todos],
-        diffs=sorted((diff_value(x, ids.get(x.seq)) for x in export.diffs), key=repr),
-        about=versions.about_of(
-            {n: getattr(session, n) for n in versions.ABOUT_FIELDS}
-        ),
-        summary=tuple(getattr(session, name) for name in versions.SUMMARY_FIELDS),
+        diffs=sorted(diffs, key=repr),
+        about=versions.about_of(facts(versions.ABOUT_FIELDS)),
+        summary=tuple(facts(versions.SUMMARY_FIELDS).values()),
         data=_data(session),
         archived=session.time_archived,
-        leaf=None if session.leaf_seq is None else ids.get(session.leaf_seq),
-        **{name: getattr(session, name) for name in versions.PLAIN},
+        leaf=None if leaf_seq is None else ids.get(leaf_seq),
+        **facts(versions.PLAIN),
     )
 
 
 def diff_value(diff: FileDiff, message_id: str | None) -> list[Any]:
     """Return what identifies a file that was changed."""
     patch = None if diff.patch is None else diff.patch.encode("utf-8", "surrogatepass")
-    sides = [
-        None if x is None else sha256(x).hexdigest()
-        for x in (patch, diff.before, diff.after)
-    ]
+    sides = map(_hash, (patch, diff.before, diff.after))
     return [message_id, diff.path, *sides, diff.additions, diff.deletions]
 
 
+def _hash(content: bytes | None) -> str | None:
+    return None if content is None else sha256(content).hexdigest()
+
+
 def state(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
-    """Yield what may change about a session; *ids* maps the seq of a message to its id."""
+    """Yield what may change about a session; *ids* of messages are by seq."""
     session = export.session
     here = values(export, ids)
     known = versions.versions_of(
@@ -265,23 +300,21 @@ def state(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
         yield record(archived, known[versions.ARCHIVED])
 
     yield from _labels(here, known, record)
+
     if versions.TODOS in known:
         todos = [_known(todo, TODO_FIELDS) for todo in export.todos]
         yield record("todos", known[versions.TODOS]) | {"todos": todos}
     for diff in export.diffs:
         version = known[versions.DIFFS]
-        yield (
-            record("file_changed", version)
-            | {"list": version.digest}
-            | _diff(diff, ids)
-        )
+        changed = record("file_changed", version) | {"list": version.digest}
+        yield changed | _diff(diff, ids)
 
     whole = versions.Version(session.revision, session.time_updated)
     yield record("session_state", whole) | _rest(session, here, known)
 
 
 def deleted(session_id: str, version: versions.Version) -> Record:
-    """Return the record that a session was deleted; the digest says what was seen then."""
+    """Return the record of a deletion; the digest identifies what it had seen."""
     record = envelope("deleted", session_id, 0, version.time)
     return record | {"revision": version.revision, "seen": version.digest}
 
@@ -291,15 +324,12 @@ def _labels(
     known: Mapping[str, versions.Version],
     record: Callable[[str, versions.Version], Record],
 ) -> Iterator[Record]:
-    for name in sorted(known):
-        if name.startswith(versions.LABEL):
-            label = {"label": name.removeprefix(versions.LABEL)}
-            if name in here:
-                yield (
-                    record("labeled", known[name]) | label | {"message_id": here[name]}
-                )
-            else:
-                yield record("unlabeled", known[name]) | label
+    for name in sorted(name for name in known if name.startswith(versions.LABEL)):
+        label = {"label": name.removeprefix(versions.LABEL)}
+        if name in here:
+            label["message_id"] = here[name]
+        kind = "labeled" if name in here else "unlabeled"
+        yield record(kind, known[name]) | label
 
 
 def _diff(diff: FileDiff, ids: Mapping[int, str]) -> Record:
@@ -320,18 +350,19 @@ def _rest(
     for name, value in (("metadata", _metadata(session)), ("data", _data(session))):
         if value:
             record[name] = value
-    # Where nothing is said, a field that is here has the version of the record itself.
+
+    # Without an entry, a field that is here has the version of the record itself.
     own = session.revision, session.time_updated
-    others = {
-        name: list(version[:2])
-        for name, version in sorted(known.items())
-        if is_of_state(name, here) and (version[:2] != own or name not in here)
-    }
+    others = {}
+    for name, version in sorted(known.items()):
+        differs = name not in here or version[:2] != own
+        if differs and is_of_state(name, here):
+            others[name] = list(version[:2])
     return record | ({"versions": others} if others else {})
 
 
 def is_of_state(name: str, here: Mapping[str, Any]) -> bool:
-    """Return whether ``session_state`` says a field: that has no record of its own, or is empty."""
+    """Return whether a field has no record of its own, and is in ``session_state``."""
     if name == versions.DIFFS:
         return name not in here
     return name in _OF_STATE or name.startswith(versions.METADATA)

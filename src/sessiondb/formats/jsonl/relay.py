@@ -22,7 +22,7 @@ from sessiondb.model import Export, Problem, SourceMessage, SourceSession
 def relayed(
     path: Path, export: Export, ids: Mapping[int, str], digest: str
 ) -> Iterator[SourceSession | Problem]:
-    """Yield the session of *export*, which is in the database at *path*, and its problems.
+    """Yield the session of *export*, from the database at *path*, and its problems.
 
     *ids* are those of all its messages by seq; the messages themselves are read when
     they are iterated. *digest* changes with anything of the session.

@@ -1,4 +1,4 @@
-"""One of our files, looked through once: which session each line belongs to, and where it is.
+"""A log, looked through once: which session each line belongs to, and where it is.
 
 Only what says what a session is stays in memory; the lines of its messages and
 blobs are read again when their turn comes. Lines may come in any order (two
@@ -17,6 +17,7 @@ from typing import Any, cast
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record
 from sessiondb.formats.jsonl.values import record_of
+from sessiondb.formats.kit.json import text_of
 from sessiondb.formats.kit.lines import Line, Lines
 from sessiondb.model import Problem, Prompt, versions
 
@@ -39,7 +40,7 @@ _ENCODINGS: dict[str, Callable[[str], bytes]] = {
 
 @dataclass(slots=True)
 class Found:
-    """One session of a file. ``messages`` maps an id to its lines, ``state`` are (line, record)."""
+    """One session of a file: lines of messages by id, and records with their lines."""
 
     id: str
     first: Line
@@ -53,7 +54,7 @@ class Found:
 
 
 class Scan:
-    """The sessions of a file, in the order in which they begin, and what is wrong with it."""
+    """The sessions of a file in the order of their first lines, and its problems."""
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
@@ -121,7 +122,7 @@ class Scan:
                 raise ValueError(f"a prompt without {name}")
 
         where = given.get("directory")
-        if where is not None and (not isinstance(where, str) or "\0" in where):
+        if where is not None and "\0" in text_of(where):
             raise ValueError(f"not a directory: {where!r:.80}")
         facts = given["source"], given["time"]
         return Prompt(given["prompt_id"], given["text"], where, None, None, *facts)
@@ -146,21 +147,21 @@ class Scan:
 
 
 def _about(meta: Record) -> tuple[int, str]:
-    """Return by what one ``session_meta`` goes before another; of equal ones the last holds."""
+    """Return the rank of a ``session_meta``; of equal ones the last holds."""
     revision = meta.get("revision")
     known = revision if type(revision) is int else 0
     return known, versions.digest(versions.about_of(meta))
 
 
 def _checked(raw: bytes) -> Record:
-    """Return the record of a line, its blobs left out; raises ValueError, RecursionError."""
+    """Return a record without its blobs; raises ValueError and RecursionError."""
     return checked(record_of(raw, lambda _: b""))
 
 
 def checked(record: Any) -> Record:
     """Return *record* if it is one; raises ValueError."""
     if not isinstance(record, dict):
-        raise ValueError("not an object")  # noqa: TRY004  a file's fault, not the caller's
+        raise ValueError("not an object")  # noqa: TRY004  a file's fault
     for name, kind in _ENVELOPE.items():
         if type(record.get(name)) is not kind:
             raise ValueError(f"no {name}")

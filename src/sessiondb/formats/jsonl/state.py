@@ -8,8 +8,8 @@ revision: it counts as newer than all that do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeGuard
 
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record
@@ -18,7 +18,7 @@ from sessiondb.formats.kit.json import object_of, text_of
 from sessiondb.model import FileDiff, Problem, versions
 from sessiondb.model.versions import Version, digest, order
 
-#: A revision grows by one for each write: a greater one is a mistake, and would never be exceeded.
+#: A revision grows by one for each write: a greater one is a mistake.
 MAX_REVISION = 1 << 53
 
 _DERIVED = ["", "derived"]
@@ -33,20 +33,11 @@ class State:
 
     def __init__(self, scan: Scan, found: Found, meta: Record) -> None:
         self.meta, self.problems = meta, list[Problem]()
-        given = [record for _, record in found.state if record["type"] != "deleted"]
-        self.seen = digest(sorted(found.messages))
-        self.deleted = max(
-            filter(None, (_deletion(r) for _, r in found.state)), default=None
-        )
-        rest = [record for record in given if record["type"] == "session_state"]
         self._scan = scan
-        self.revision = max(
-            filter(_is_revision, _numbers(given, "revision")), default=0
-        )
-        self.time_updated = _greatest(rest, "time_updated")
-        self.time_detached = min(_numbers(rest, "time_detached"), default=None)
-        self.last_seq = _greatest(rest, "last_seq") or 0
-        self.names_leaf = any("leaf_id" in record for record in rest)
+        self.seen = digest(sorted(found.messages))
+        deletions = (_deletion(record) for _, record in found.state)
+        self.deleted = max(filter(None, deletions), default=None)
+        self._summarise([record for _, record in found.state])
 
         self.values: dict[str, Any] = {}
         self.versions: dict[str, Version] = {}
@@ -54,14 +45,22 @@ class State:
         self.diff_messages: list[str | None] = []
         for line, record in found.state:
             try:
-                for name, value, version in list(
-                    _fields(record, self._version(record))
-                ):
-                    self._take(name, value, version)
+                self._take_record(record)
             except (ValueError, TypeError, KeyError) as error:
                 self.problems.append(scan.lines.skipped(error, line))
         self._take_about(meta)
-        self._take_diffs([r for r in given if r["type"] == "file_changed"])
+        self._take_diffs([r for _, r in found.state if r["type"] == "file_changed"])
+
+    def _summarise(self, records: list[Record]) -> None:
+        """Note what is the greatest, or the least, of all records."""
+        given = [record for record in records if record["type"] != "deleted"]
+        states = [record for record in given if record["type"] == "session_state"]
+        revisions = filter(_is_revision, _numbers(given, "revision"))
+        self.revision = max(revisions, default=0)
+        self.time_updated = max(_numbers(states, "time_updated"), default=None)
+        self.time_detached = min(_numbers(states, "time_detached"), default=None)
+        self.last_seq = max(_numbers(states, "last_seq"), default=0)
+        self.names_leaf = any("leaf_id" in record for record in states)
 
     def value(self, name: str, default: Any = None) -> Any:
         """Return the value of a field."""
@@ -69,12 +68,11 @@ class State:
 
     def below(self, prefix: str) -> dict[str, Any]:
         """Return the values whose names begin with *prefix*, without it."""
-        found = (
-            (name, value)
+        return {
+            name.removeprefix(prefix): value
             for name, value in self.values.items()
             if name.startswith(prefix)
-        )
-        return {name.removeprefix(prefix): value for name, value in found}
+        }
 
     def _version(self, record: Record) -> Version:
         revision = record.get("revision", self.revision + 1)
@@ -82,13 +80,22 @@ class State:
             raise ValueError(f"not a revision: {revision!r:.80}")
         return Version(revision, record["time"])
 
+    def _take_record(self, record: Record) -> None:
+        """Take every field of a record, or none if one of them cannot be."""
+        version = self._version(record)
+        fields = _FIELDS.get(record["type"])
+        given = [] if fields is None else list(fields(record, version))
+        for name, value, of in given:
+            self._take(name, value, of)
+
     def _take(self, name: str, value: Any, version: Version) -> bool:
+        """Take a field unless a greater version of it is known; return whether it was taken."""
         new = version._replace(digest=digest(value))
         known = self.versions.get(name)
-        if known is not None and order(name, self.values.get(name), known) > order(
-            name, value, new
-        ):
-            return False
+        if known is not None:
+            here = order(name, self.values.get(name), known)
+            if here > order(name, value, new):
+                return False
         self.versions[name] = new
         self.values.pop(name, None)
         if value is not None:
@@ -108,102 +115,130 @@ class State:
                 key = self._version(record), str(record.get("list"))
                 lists.setdefault(key, []).append(record)
         for (version, _), items in lists.items():
-            # The numbers of messages are those of several databases: only their ids say something.
-            ids = {name: n for n, name in enumerate(r.get("message_id") for r in items)}
-            pairs = [
-                (self._diff(record, ids), record.get("message_id")) for record in items
-            ]
-            # Merged files may hold one record twice, each with a number of its own.
-            found = {repr(records.diff_value(*pair)): pair for pair in pairs}
-            value = sorted(
-                (records.diff_value(*pair) for pair in found.values()), key=repr
-            )
-            if self._take(versions.DIFFS, value, version):
-                self.diffs = [diff for diff, _ in found.values()]
-                self.diff_messages = [message_id for _, message_id in found.values()]
+            self._take_list(version, items)
         if versions.DIFFS not in self.values:
             self.diffs, self.diff_messages = [], []
 
-    def _diff(self, record: Record, ids: Mapping[str | None, int]) -> FileDiff:
-        sides: dict[str, Any] = {
-            side: self._scan.blob(record[f"{side}_blob"])
-            for side in ("before", "after")
-            if f"{side}_blob" in record
-        }
+    def _take_list(self, version: Version, items: list[Record]) -> None:
+        """Take one list of changed files."""
+        # Seqs are those of several databases: only ids mean something.
+        names = [record.get("message_id") for record in items]
+        places = {name: place for place, name in enumerate(names)}
+
+        # Merged files may hold one record twice, each with a seq of its own.
+        found: dict[str, tuple[list[Any], FileDiff, str | None]] = {}
+        for record, name in zip(items, names, strict=True):
+            diff = self._diff(record, places)
+            value = records.diff_value(diff, name)
+            found[repr(value)] = value, diff, name
+        value = [found[key][0] for key in sorted(found)]
+        if self._take(versions.DIFFS, value, version):
+            self.diffs = [diff for _, diff, _ in found.values()]
+            self.diff_messages = [name for _, _, name in found.values()]
+
+    def _diff(self, record: Record, places: Mapping[str | None, int]) -> FileDiff:
         known = {name: record[name] for name in records.DIFF_FIELDS if name in record}
+        for side in ("before", "after"):
+            if f"{side}_blob" in record:
+                known[side] = self._scan.blob(record[f"{side}_blob"])
         if "patch_blob" in record:
-            known["patch"] = self._scan.blob(record["patch_blob"]).decode(
-                "utf-8", "surrogatepass"
-            )
+            patch = self._scan.blob(record["patch_blob"])
+            known["patch"] = patch.decode("utf-8", "surrogatepass")
         message_id = record.get("message_id")
-        where = 0 if message_id is None else ids[message_id] + 1
-        return FileDiff(seq=where, **known, **sides)
+        where = 0 if message_id is None else places[message_id] + 1
+        return FileDiff(seq=where, **known)
 
 
-def _deletion(record: Record) -> Version | None:
-    revision, seen = record.get("revision"), record.get("seen")
-    known = (
-        record["type"] == "deleted" and type(revision) is int and isinstance(seen, str)
-    )
-    if not known or not _is_revision(revision):
-        return None
-    return Version(revision or 0, record["time"], str(seen))
+# -- what a record says: (name, value or None, version) of each field -------------
+
+Field = tuple[str, Any, Version]
 
 
-def _fields(record: Record, version: Version) -> Iterator[tuple[str, Any, Version]]:
-    """Yield (name, value or None, version) of each field that a record says."""
-    kind = record["type"]
-    if kind == "session_renamed":
-        title = [text_of(record["title"]), record.get("title_source", "derived")]
-        yield versions.TITLE, None if title == _DERIVED else title, version
-    elif kind in ("archived", "unarchived"):
-        yield versions.ARCHIVED, record["time"] if kind == "archived" else None, version
-    elif kind in ("labeled", "unlabeled"):
-        message_id = text_of(record["message_id"]) if kind == "labeled" else None
-        yield versions.LABEL + text_of(record["label"]), message_id, version
-    elif kind == "todos":
-        items = [
-            [object_of(x).get(name) for name in records.TODO_FIELDS]
-            for x in record["todos"]
-        ]
-        yield versions.TODOS, items or None, version
-    elif kind == "session_state":
-        yield from _rest(record, version)
+def _title(record: Record, version: Version) -> Iterator[Field]:
+    title = [text_of(record["title"]), record.get("title_source", "derived")]
+    yield versions.TITLE, None if title == _DERIVED else title, version
 
 
-def _rest(record: Record, version: Version) -> Iterator[tuple[str, Any, Version]]:
-    summary = [record.get(name) for name in versions.SUMMARY_FIELDS]
-    here = {
-        name: record[name] for name in versions.PLAIN if record.get(name) is not None
-    }
-    here |= {
-        versions.METADATA + k: [v] for k, v in object_of(record.get("metadata")).items()
-    }
-    if record.get("leaf_id") is not None:
-        here[versions.LEAF] = text_of(record["leaf_id"])
-    if any(value is not None for value in summary):
-        here[versions.SUMMARY] = summary
-    if record.get("data"):
-        here[versions.DATA] = object_of(record["data"])
+def _archived(record: Record, version: Version) -> Iterator[Field]:
+    yield versions.ARCHIVED, record["time"], version
 
-    named = {}
-    for name, pair in object_of(record.get("versions")).items():
-        revision, time = pair
-        if not _is_revision(revision) or type(time) is not int:
-            raise ValueError(f"not a version: {pair!r:.80}")
-        named[name] = Version(revision, time)
+
+def _unarchived(record: Record, version: Version) -> Iterator[Field]:
+    del record
+    yield versions.ARCHIVED, None, version
+
+
+def _labeled(record: Record, version: Version) -> Iterator[Field]:
+    message_id = text_of(record["message_id"])
+    yield versions.LABEL + text_of(record["label"]), message_id, version
+
+
+def _unlabeled(record: Record, version: Version) -> Iterator[Field]:
+    yield versions.LABEL + text_of(record["label"]), None, version
+
+
+def _todos(record: Record, version: Version) -> Iterator[Field]:
+    items = []
+    for item in map(object_of, record["todos"]):
+        items.append([item.get(name) for name in records.TODO_FIELDS])  # noqa: PERF401
+    yield versions.TODOS, items or None, version
+
+
+def _state(record: Record, version: Version) -> Iterator[Field]:
+    here = _values(record)
+    named = dict(_named_versions(record))
     for name in {**here, **named}:
         if records.is_of_state(name, here):
             yield name, here.get(name), named.get(name, version)
 
 
-def _is_revision(value: Any) -> bool:
+_FIELDS: dict[str, Callable[[Record, Version], Iterator[Field]]] = {
+    "session_renamed": _title,
+    "archived": _archived,
+    "unarchived": _unarchived,
+    "labeled": _labeled,
+    "unlabeled": _unlabeled,
+    "todos": _todos,
+    "session_state": _state,
+}
+
+
+def _values(record: Record) -> dict[str, Any]:
+    """Return the fields that a ``session_state`` has a value of."""
+    plain = {name: record.get(name) for name in versions.PLAIN}
+    here = {name: value for name, value in plain.items() if value is not None}
+    for key, value in object_of(record.get("metadata")).items():
+        here[versions.METADATA + key] = [value]
+    if record.get("leaf_id") is not None:
+        here[versions.LEAF] = text_of(record["leaf_id"])
+    summary = [record.get(name) for name in versions.SUMMARY_FIELDS]
+    if any(value is not None for value in summary):
+        here[versions.SUMMARY] = summary
+    if record.get("data"):
+        here[versions.DATA] = object_of(record["data"])
+    return here
+
+
+def _named_versions(record: Record) -> Iterator[tuple[str, Version]]:
+    """Yield the versions of fields that are not those of the record itself."""
+    for name, pair in object_of(record.get("versions")).items():
+        revision, time = pair
+        if not _is_revision(revision) or type(time) is not int:
+            raise ValueError(f"not a version: {pair!r:.80}")
+        yield name, Version(revision, time)
+
+
+def _deletion(record: Record) -> Version | None:
+    """Return the version of a deletion; None for any other record."""
+    revision, seen = record.get("revision"), record.get("seen")
+    if record["type"] != "deleted" or not isinstance(seen, str):
+        return None
+    return Version(revision, record["time"], seen) if _is_revision(revision) else None
+
+
+def _is_revision(value: Any) -> TypeGuard[int]:
     return type(value) is int and 0 <= value <= MAX_REVISION
 
 
 def _numbers(given: list[Record], name: str) -> list[int]:
     return [record[name] for record in given if type(record.get(name)) is int]
-
-
-def _greatest(given: list[Record], name: str) -> int | None:
-    return max(_numbers(given, name), default=None)

@@ -26,52 +26,79 @@ _TRICKY = re.compile(
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
+#: The floats that are no numbers of JSON.
+_FLOATS = ("nan", "inf", "-inf")
+#: Takes bytes and returns the name of their blob, or None: they stay where they are.
 Keep = Callable[[bytes], str | None]
+#: Returns the bytes of a blob by its name; raises ValueError if there is none.
+Blobs = Callable[[str], bytes]
 
 
 def line_of(record: Mapping[str, Any], keep: Keep) -> str:
-    """Return *record* as a line; *keep* takes large bytes and returns the name of their blob."""
+    """Return *record* as a line; *keep* may move large bytes into a blob."""
+    # Most records are plain JSON: what is odd shows in the text, or cannot be one.
     try:
         text = _encoder.encode(record)
     except (TypeError, ValueError):
         text = ""
     if not text or '"$' in text or _SPLIT_PAIR.search(text):
         text = _encoder.encode(plain(record, keep))
-    return _TRICKY.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+    return _TRICKY.sub(_escaped, text) + "\n"
 
 
-def plain(value: Any, keep: Keep) -> Any:  # noqa: PLR0911  one for each kind of value
-    """Return *value* as JSON can say it; undone by `exact`."""
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
+
+
+def plain(value: Any, keep: Keep) -> Any:
+    """Return *value* as JSON can express it; undone by `exact`."""
+    # Lists and objects are not functions of their own: one frame a level, not two.
+    if isinstance(value, list | tuple):
+        items = []
+        for item in value:
+            items.append(plain(item, keep))  # noqa: PERF401
+        return items
+
+    if isinstance(value, Mapping):
+        odd = any(map(_is_odd, value))
+        pairs = []
+        for key, item in value.items():
+            pairs.append((key, plain(item, keep)))
+        if not odd:
+            return dict(pairs)
+        return {"$map": [[_plain_text(key), item] for key, item in pairs]}
+
+    return _plain_scalar(value, keep)
+
+
+def _is_odd(key: str) -> bool:
+    """Return whether JSON, or `exact`, would take a key for another one."""
+    return key.startswith("$") or _SPLIT_PAIR.search(key) is not None
+
+
+def _plain_scalar(value: Any, keep: Keep) -> Any:
     if isinstance(value, str):
-        if not _SPLIT_PAIR.search(value):
-            return value
-        return {"$str": _base64(value.encode("utf-8", "surrogatepass"))}
+        return _plain_text(value)
     if isinstance(value, float) and not math.isfinite(value):
         return {"$float": str(value)}
     if isinstance(value, bytes):
         name = keep(value)
         return {"$bytes": _base64(value)} if name is None else {"$blob": name}
-    if isinstance(value, list | tuple):
-        items = []
-        for item in value:
-            items.append(plain(item, keep))  # noqa: PERF401  one frame a level, not two
-        return items
-    if isinstance(value, Mapping):
-        pairs = []
-        odd = False
-        for key, item in value.items():
-            odd = odd or key.startswith("$") or _SPLIT_PAIR.search(key) is not None
-            pairs.append((key, plain(item, keep)))
-        return {"$map": [[plain(k, keep), v] for k, v in pairs]} if odd else dict(pairs)
     return value
+
+
+def _plain_text(value: str) -> str | dict[str, str]:
+    if not _SPLIT_PAIR.search(value):
+        return value
+    return {"$str": _base64(value.encode("utf-8", "surrogatepass"))}
 
 
 def _base64(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
-def record_of(line: bytes, blob: Callable[[str], bytes]) -> Any:
-    """Return what a line says; *blob* returns the bytes of a blob by its name.
+def record_of(line: bytes, blob: Blobs) -> Any:
+    """Return the value of a line; *blob* returns the bytes of a blob by its name.
 
     Raises ValueError (also for anything but JSON), RecursionError.
     """
@@ -79,41 +106,48 @@ def record_of(line: bytes, blob: Callable[[str], bytes]) -> Any:
     return exact(value, blob) if b'"$' in line else value
 
 
-def exact(value: Any, blob: Callable[[str], bytes]) -> Any:
+def exact(value: Any, blob: Blobs) -> Any:
     """Return what `plain` was given; raises ValueError for what it cannot have made."""
+    # One frame a level, as in `plain`.
     if isinstance(value, list):
         items = []
         for item in value:
-            items.append(exact(item, blob))  # noqa: PERF401  one frame a level, not two
+            items.append(exact(item, blob))  # noqa: PERF401
         return items
+
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
         ((key, item),) = value.items()
+        if key == "$map":
+            return _object_of(item, blob)
         if key.startswith("$"):
-            return _meant(key, item, blob)
+            return _value_of(key, text_of(item), blob)
     found = {}
     for key, item in value.items():
         found[key] = exact(item, blob)
     return found
 
 
-def _meant(key: str, item: Any, blob: Callable[[str], bytes]) -> Any:
-    if key == "$map" and isinstance(item, list):
-        found = {}
-        for pair in item:
-            if not isinstance(pair, list) or len(pair) != 2:
-                raise ValueError("$map is a list of pairs")
-            name, value = pair
-            found[text_of(exact(name, blob))] = exact(value, blob)
-        return found
-    item = text_of(item)
+def _object_of(pairs: Any, blob: Blobs) -> dict[str, Any]:
+    if not isinstance(pairs, list):
+        raise ValueError("$map is a list of pairs")  # noqa: TRY004  a file's fault
+    found = {}
+    for pair in pairs:
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise ValueError("$map is a list of pairs")
+        name, value = pair
+        found[text_of(exact(name, blob))] = exact(value, blob)
+    return found
+
+
+def _value_of(key: str, item: str, blob: Blobs) -> Any:
     if key == "$blob":
         return blob(item)
     if key == "$bytes":
         return base64.b64decode(item, validate=True)
     if key == "$str":
         return base64.b64decode(item, validate=True).decode("utf-8", "surrogatepass")
-    if key == "$float" and item in ("nan", "inf", "-inf"):
+    if key == "$float" and item in _FLOATS:
         return float(item)
     raise ValueError(f"{key} is not a value")

@@ -24,7 +24,7 @@ _ALWAYS = ("input_blob", "before_blob", "after_blob")
 def write(
     sessions: Iterable[Export], *, detail: str = "full", together: bool = False
 ) -> Iterator[Document | Loss]:
-    """Yield a file for each session; *together* they are one, a bundle, parents first."""
+    """Yield a file for each session, or *together* one bundle, parents first."""
     del detail  # nothing can be left out of our own log
     seen: set[str] = set()
     for export in sessions:
@@ -33,15 +33,16 @@ def write(
 
 
 def file_name(session_id: str) -> str:
-    """Return the name of a session's file; ids from agents may not be valid file names."""
+    """Return the name of a session's file: ids of agents may not be file names."""
     name = quote(session_id, safe="")
     if len(name) > 200 or name.startswith("."):
-        name = f"{name[:160].lstrip('.')}~{hashlib.sha256(session_id.encode()).hexdigest()[:16]}"
+        digest = hashlib.sha256(session_id.encode()).hexdigest()
+        name = f"{name[:160].lstrip('.')}~{digest[:16]}"
     return f"{name}.jsonl"
 
 
 def lines(export: Export, seen: set[str] | None = None) -> Iterator[str]:
-    """Yield the lines of one session; *seen* are the blobs that the file has already."""
+    """Yield the lines of one session; *seen* are the blobs that are in the file."""
     seen = set() if seen is None else seen
     ids: dict[int, str] = {}
     yield from _unknown_lines(export)
@@ -76,7 +77,7 @@ def _unknown_lines(export: Export) -> Iterator[str]:
 
 
 def record_lines(record: Record, seen: set[str]) -> list[str]:
-    """Return the lines of one record: the blobs that are not in *seen* yet, and its own."""
+    """Return the lines of a record: blobs that are not *seen* yet, and its own."""
     blobs = _Blobs(seen)
     own = blobs.line(record)
     return [*blobs.new, own]
@@ -101,7 +102,7 @@ def _messages(export: Export, ids: dict[int, str]) -> Iterator[Record]:
 
 
 class _Blobs:
-    """Takes large values out of records; ``new`` are the lines that must come before the record."""
+    """Takes large values out of records; ``new`` are the lines of their blobs."""
 
     def __init__(self, seen: set[str]) -> None:
         self._seen = seen

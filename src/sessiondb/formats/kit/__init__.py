@@ -1,4 +1,4 @@
-"""The kit from which readers of every format are built, so that all keep the same limits.
+"""What readers of every format are built from, so that all keep the same limits.
 
 `json` decodes records and says which ids and numbers can be stored, `files` reads
 files and folders that may be unreadable, links or fifos, `lines` reads logs line by

@@ -17,7 +17,7 @@ from sessiondb.formats.kit.json import OddRecordError
 MAX_FILE = 64 << 20
 #: Bytes of a file that is read in one piece; the largest value that can be stored fits.
 MAX_RECORD = 1 << 30
-# No symlink, and no waiting for whoever writes to a fifo. Windows knows only the last of them.
+# No symlink, and no waiting for the writer of a fifo; Windows knows only the last.
 _NO_TRICKS: int = sum(
     getattr(os, f, 0) for f in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
 )
@@ -73,7 +73,7 @@ def stamp(path: Path) -> tuple[int, int] | None:
 
 
 def read_file(path: Path) -> bytes | None:
-    """Return the content of a regular file that is not a symlink; None where there is none.
+    """Return the content of a regular file, no symlink; None if there is none.
 
     Raises `OddRecordError` when it cannot be read.
     """
@@ -91,7 +91,7 @@ def read_file(path: Path) -> bytes | None:
 
 
 def read_small(path: Path) -> bytes | None:
-    """Return the content of a regular file of at most `MAX_FILE` bytes; None for any other."""
+    """Return the content of a regular file of at most `MAX_FILE` bytes, else None."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | _NO_TRICKS), "rb") as file:
             found = os.fstat(file.fileno())

@@ -77,7 +77,7 @@ _decoder = json.JSONDecoder(parse_constant=_refuse)
 _scan = make_scanner(cast(Any, _decoder))
 
 
-#: Decodes the value at a place of a text, returns it and where it ends; raises ValueError.
+#: Decodes the value at a place of a text; returns it and its end; raises ValueError.
 piece = _decoder.raw_decode
 
 
@@ -118,19 +118,20 @@ def object_of(value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise ValueError(f"expected an object, not {value!r:.80}")  # noqa: TRY004  a file's fault
+        # A fault of the file, not of the caller.
+        raise ValueError(f"expected an object, not {value!r:.80}")  # noqa: TRY004
     return value
 
 
 def text_of(value: Any) -> str:
     """Return *value* if it is a text; raises ValueError."""
     if not isinstance(value, str):
-        raise ValueError(f"expected a text, not {value!r:.80}")  # noqa: TRY004  a file's fault
+        raise ValueError(f"expected a text, not {value!r:.80}")  # noqa: TRY004
     return value
 
 
 def storable(value: dict[str, Any]) -> bool:
-    """Return whether every integer in *value* fits 64 bits: no other can be kept in ``data``."""
+    """Return whether every integer in *value* fits 64 bits, as ``data`` requires."""
     stack: list[Any] = [value]
     while stack:
         item = stack.pop()
@@ -150,7 +151,7 @@ def check_id(value: object) -> None:
 
 
 def usable_id(value: object) -> bool:
-    """Return whether *value* is an id: a short string that is not empty, no control characters."""
+    """Return whether *value* is an id: a short string without control characters."""
     if type(value) is not str or _ID.fullmatch(value) is None:
         return False
     if value.isascii():

@@ -29,7 +29,7 @@ from sessiondb.model import Problem
 
 T = TypeVar("T")
 
-#: Bytes of a line; a longer one is a problem. The largest value that can be stored fits.
+#: Bytes of a line; a longer one is a problem. The largest storable value fits.
 MAX_LINE = 1 << 30
 _CHUNK = 1 << 16
 _NO_WAIT: int = sum(getattr(os, f, 0) for f in ("O_NONBLOCK", "O_BINARY"))
@@ -136,7 +136,7 @@ def opened(path: Path) -> Iterator[Lines]:
 
 @contextlib.contextmanager
 def spooled(path: Path, pieces: Iterable[bytes]) -> Iterator[Lines]:
-    """Open a log that comes in *pieces*, packed or not, as if it was the file at *path*.
+    """Open a log that comes in *pieces*, packed or not, as if it was at *path*.
 
     For what is no file: a pipe, or a log that is made only to be read.
     """

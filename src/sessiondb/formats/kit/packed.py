@@ -96,7 +96,7 @@ def unpack(file: IO[bytes], path: Path, copy: IO[bytes]) -> str | None:
 
 
 def inflated(file: IO[bytes], path: Path) -> Iterator[bytes]:
-    """Yield what a packed file holds, in pieces, several files one behind the other too.
+    """Yield what a packed file holds, in pieces; it may be several in a row.
 
     Raises `DamagedError` behind all that is intact, and `SourceError` if nothing
     here unpacks a file with the name of *path*.
@@ -129,7 +129,7 @@ def inflated(file: IO[bytes], path: Path) -> Iterator[bytes]:
 
 
 def _copied(inflater: Any) -> Any:
-    """Return *inflater* as it is now; None of one that cannot be copied: Zstandard's."""
+    """Return *inflater* as it is now; None for Zstandard, which cannot be copied."""
     return inflater.copy() if hasattr(inflater, "copy") else None
 
 

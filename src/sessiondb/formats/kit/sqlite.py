@@ -25,12 +25,16 @@ BUSY_SECONDS = 10.0
 _SIDE_FILES = ("-wal", "-journal")
 _AS_IT_LIES = "mode=ro&immutable=1"
 _PRAGMAS = ("PRAGMA trusted_schema = OFF", "PRAGMA query_only = ON")
-#: Statements that take the snapshot, with the schema or without. SQLite refuses all of a
+#: Statements that take the snapshot, with the schema or without. SQLite refuses a
 #: file that is shorter than its header says, unless the schema might be written.
 _SCHEMA = ("SELECT count(*) FROM sqlite_master",)
 _HEADER = ("PRAGMA writable_schema = ON", "PRAGMA schema_version")
 # Copying is left to a process of its own: see above.
-_COPY = "import shutil, sys\nfor a, b in zip(sys.argv[1::2], sys.argv[2::2]): shutil.copyfile(a, b)"
+_COPY = """
+import shutil, sys
+for source, target in zip(sys.argv[1::2], sys.argv[2::2]):
+    shutil.copyfile(source, target)
+"""
 _COPY_ATTEMPTS = 5
 
 
@@ -136,7 +140,7 @@ class ForeignDatabase:
         return int(number)
 
     def copy_to(self, path: Path) -> None:
-        """Write the database as it is in this read to the new file *path*; raises `Error`."""
+        """Write the snapshot of this read to the new file *path*; raises `Error`."""
         with contextlib.closing(sqlite3.connect(path)) as copy:
             self.connection.backup(copy)
 
@@ -173,7 +177,7 @@ class ForeignDatabase:
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise
-        # A database in WAL mode needs a -shm, which cannot be made in a read-only directory.
+        # WAL mode needs a -shm, which cannot be made in a read-only directory.
         if not used:
             return self._connect(self.path, _AS_IT_LIES)
         return self._connect(self._copy([self.path, *used]), "mode=rw")
@@ -198,14 +202,14 @@ class ForeignDatabase:
         return connection
 
     def _copy(self, files: list[Path]) -> Path:
-        """Copy a database and its side files to a private directory; return the copy."""
+        """Copy a database and its side files to a private directory."""
         private = tempfile.TemporaryDirectory(prefix="sessiondb-")
         folder = Path(self._after.enter_context(private))
         pairs = [str(name) for file in files for name in (file, folder / file.name)]
         for _ in range(_COPY_ATTEMPTS):
             before = [_stamp(file) for file in files]
             try:
-                subprocess.run(  # noqa: S603 - our own interpreter and code, paths as arguments
+                subprocess.run(  # noqa: S603  our own interpreter and code
                     [sys.executable, "-I", "-S", "-c", _COPY, *pairs],
                     capture_output=True,
                     check=True,
@@ -219,9 +223,9 @@ class ForeignDatabase:
         raise SourceError(f"cannot read {self.path}: it changes too often to be copied")
 
     def _tidy(self) -> None:
-        """Let SQLite remove the empty ``-wal`` that a read-only connection leaves behind.
+        """Let SQLite remove the empty ``-wal`` that a read-only connection leaves.
 
-        Only where there was none before, and only SQLite knows whether it is still unused.
+        Only if there was none before; SQLite alone knows whether it is still unused.
         """
         if not os.path.lexists(_beside(self.path, "-wal")):
             return
@@ -258,7 +262,7 @@ def columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
 
 
 def _may_add_beside_only(path: Path) -> bool:
-    """Return whether a ``-wal`` could be made beside a file, and then not be tidied up."""
+    """Return whether a ``-wal`` could be made beside a file and not be removed."""
     return may_write(path.parent) and not may_write(path)
 
 
