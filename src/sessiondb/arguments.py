@@ -145,8 +145,10 @@ def _guarded(function: Callable[P, R], model: Callable[..., Any]) -> Callable[P,
             if at >= len(args):
                 break
             _check(name, args[at], rules[name])
+
         for name in kwargs.keys() & rules.keys():
             _check(name, kwargs[name], rules[name])
+
         return function(*args, **kwargs)
 
     return call if rules else function

@@ -76,6 +76,7 @@ def _check_keys(value: Any, what: str = "data", level: int = 0) -> None:
                 raise CodecError(f"keys of {what} must be strings, not {abridged(key)}")
     elif isinstance(value, list | tuple):
         items = value
+
     for item in items:
         # Most values are scalars: no call for those.
         if type(item) not in _SCALARS:
@@ -142,6 +143,7 @@ def unpack(packed: bytes | None) -> dict[str, Any]:
         value = _unpack(packed, unicode_errors="surrogatepass", ext_hook=_no_extension)
     except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
         raise CodecError(f"stored data cannot be decoded: {error}") from error
+
     if type(value) is not dict:
         raise CodecError("stored data is not a map")
     return value
@@ -161,6 +163,7 @@ def depth(value: Any) -> int:
         if isinstance(item, list | tuple):
             deepest = max(deepest, level)
             stack += [(below, level + 1) for below in item]
+
     return deepest
 
 
@@ -181,6 +184,7 @@ def json_text(value: Any, what: str = "value") -> str:
     if type(value) not in _SCALARS:
         # json writes the key 1 as "1": what is read back would be another value.
         _check_keys(value, what)
+
     return text
 
 

@@ -56,6 +56,7 @@ class _Abridged(reprlib.Repr):
         if isinstance(x, int) and x.bit_length() > 256:
             # Python refuses to write integers of more than 4,300 digits.
             return f"an integer of {x.bit_length():,} bits"
+
         return super().repr1(x, level)
 
 

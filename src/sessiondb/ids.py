@@ -82,6 +82,7 @@ def decode(text: str) -> ULID:
         found = _ulid().from_str(text)
     except ValueError:
         found = None
+
     if found is None or str(found) != text:
         raise InvalidInputError(f"not a ULID: {abridged(text)}")
     return found
@@ -145,6 +146,7 @@ class Mint:
             session_id
         ):
             return
+
         with self._lock:
             if session_id < self._floor:
                 self._floor, self._descending = session_id, None
@@ -228,22 +230,26 @@ def valid_id(value: object, what: str) -> str:
         raise InvalidInputError(
             f"{what} must be a non-empty string, not {abridged(value)}"
         )
+
     if not value.isprintable() and any(
         ord(c) < 32 or 127 <= ord(c) < 160 for c in value
     ):
         raise InvalidInputError(
             f"{what} contains control characters: {abridged(value)}"
         )
+
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
         raise InvalidInputError(
             f"{what} is not valid Unicode: {abridged(value)}"
         ) from None
+
     if size > MAX_ID_BYTES:
         raise InvalidInputError(
             f"{what} is {size} bytes, at most {MAX_ID_BYTES} are allowed"
         )
+
     return value
 
 
@@ -258,4 +264,5 @@ def valid_session_id(value: object) -> str:
             f"a session id must not begin with @: {name!r}",
             hint="@ names the session that was used last",
         )
+
     return name

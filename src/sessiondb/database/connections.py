@@ -102,6 +102,7 @@ class Readers:
                 turn = asyncio.get_running_loop().create_future()
                 self._waiting.append(turn)
             await turn
+
         try:
             return self._lent(Reader(self._core))
         except BaseException:
@@ -118,6 +119,7 @@ class Readers:
             kept = not self._core.closed
             if kept:
                 self._idle.append(reader)
+
         if not kept:
             reader.executor.end()
         self._forget(0 if kept else 1)
@@ -140,10 +142,13 @@ class Readers:
         with self._lock:
             idle, self._idle = self._idle, deque()
             busy = list(self._busy) if self._core.closed else []
+
         for reader in idle:
             reader.executor.end()
+
         for reader in (*idle, *busy):
             reader.executor.join(PATIENCE)
+
         self._forget(len(idle))
 
 
@@ -160,4 +165,5 @@ def async_connection(core: Core) -> AsyncConnection:
             f"AsyncStore.connection needs {error.name}",
             hint="pip install 'sessiondb[asyncio]'",
         ) from error
+
     return ENGINE.sqlalchemy_async(partial(core.connect_reader, one_thread=True))

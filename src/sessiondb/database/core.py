@@ -143,6 +143,7 @@ class Core:
             raise StoreClosedError(
                 "this store was opened before fork(2)", hint="open a store in the child"
             )
+
         if lifetime.COLLECTED:
             self.service.post(lifetime.close_collected)
 
@@ -192,6 +193,7 @@ class Core:
         finally:
             # Also after an interrupt: the unit may be on disk.
             self.committed(unit)
+
         self.service.touch()
         if self.worktrees.is_due(unit):
             self.refresh_project()
@@ -286,6 +288,7 @@ class Core:
             self.close()
         except Exception:
             _log.exception("a store that was collected could not be closed")
+
         # Last, so that a thread that opens the file waits for its end.
         with contextlib.suppress(ValueError):
             lifetime.COLLECTED.remove(self)

@@ -82,6 +82,7 @@ class LeaseBlock:
         except BaseException:
             lease.given_back()
             raise
+
         return lease
 
     def __exit__(self, *_: object) -> None:

@@ -58,6 +58,7 @@ class Opening(Generic[S]):
             raise InvalidInputError(
                 "this store was opened before", hint="call open() again"
             )
+
         self._used = True
         made: list[Core] = []
         executor = SerialExecutor("sessiondb-open", last=partial(_close, made))

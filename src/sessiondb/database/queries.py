@@ -87,6 +87,7 @@ class Queries:
         if isinstance(ref, str) and ref.startswith("@"):
             here = yield from self._filters(HERE)
             directory = self._core.locate(None).directory
+
         return (
             yield from find_session(
                 self._base, ref, here=here, terminal_id=terminal, directory=directory

@@ -117,6 +117,7 @@ class IdleReaders:
             self._idle.append(connection)
         else:
             connection.close()
+
         # After, not before: a thread that closes the store now would not see it.
         if self.closed:
             self.pause()

@@ -69,6 +69,7 @@ class StreamBlock:
         except BaseException as error:
             self._end(error)
             raise
+
         return self._out
 
     def __exit__(self, _: object, failure: BaseException | None, __: object) -> None:

@@ -87,6 +87,7 @@ class Worktrees:
             raise InvalidInputError(
                 f"a directory must be valid Unicode, without NUL: {abridged(path)}"
             )
+
         found = location.project_at(path)
         # The current directory may have a name of any bytes.
         return Place(
@@ -154,6 +155,7 @@ class Worktrees:
         worktrees: dict[str, list[Any]] = {}
         for commit, *worktree in rows:
             worktrees.setdefault(commit, []).append(worktree)
+
         gone = {c for c, of in worktrees.items() if moved_project(of, self._base)}
 
         # Only now is it worth a process.

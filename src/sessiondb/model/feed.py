@@ -64,8 +64,10 @@ def position_of(cursor: str, newest: Position) -> Position:
         raise InvalidInputError(
             f"since is a cursor of another database: {shown}", hint=_HINT
         )
+
     if place.number > newest.number:
         raise InvalidInputError(
             f"since is a cursor ahead of this database: {shown}", hint=_HINT
         )
+
     return place

@@ -50,6 +50,7 @@ class _Gathered:
             self.problems.append(
                 f"message {message.seq} keeps from {abridged(kept)}, which is not here"
             )
+
         if first is None:
             self.messages = []
         else:
@@ -150,6 +151,7 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
         raise InvalidInputError(
             f"repair is one of {', '.join(REPAIRS)}, not {abridged(repair)}"
         )
+
     state = _Gathered({message.id: place for place, message in enumerate(path)})
     for message in path:
         if message.role == "event" or message.kind == "compaction":
@@ -232,6 +234,7 @@ def _once(messages: list[Message]) -> list[Message]:
         kept = _without(message, shown) if shown else message
         if kept is not None:
             out.append(kept)
+
     return out
 
 

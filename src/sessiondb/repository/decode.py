@@ -122,6 +122,7 @@ def listed(rows: Iterable[Row], base: str | None) -> list[Session]:
         except CorruptionError as error:
             warnings.warn(f"{error}; {error.hint}", stacklevel=2)
             found.append(session_of(_without_damage(row), base))
+
     return found
 
 
@@ -135,6 +136,7 @@ def _without_damage(row: Row) -> Row:
                 decode(values[name])
         except _UNDECODABLE:
             values[name] = "{}" if name == "metadata" else None
+
     return tuple({**values, "lost": 0}.values())
 
 
@@ -165,6 +167,7 @@ def message_of(row: Row, parts: tuple[Part, ...]) -> Message:
     except _UNDECODABLE as undecodable:
         session_id, seq = plain[:2]
         raise damaged(message_name(session_id, seq), undecodable) from undecodable
+
     return _make_message(*plain, why, inherited == 1, data, parts)
 
 
@@ -214,6 +217,7 @@ def part_of(row: Row, session_id: str) -> Part:
         exact = data.pop(codec.EXACT, None)
         shown = exact if isinstance(exact, str) else shown
         data = codec.unguard(data)
+
     return _make_part(*plain, shown, data, inherited == 1)
 
 

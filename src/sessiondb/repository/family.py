@@ -95,6 +95,7 @@ def nodes(session_id: str) -> Read[tuple[MessageNode, ...]]:
     names: dict[int, list[str]] = {}
     for item in (yield from labels(session_id)):
         names.setdefault(item.seq, []).append(item.label)
+
     return tuple(
         _make_node(
             row[0],
@@ -122,9 +123,11 @@ def tree(base: str | None, asked: Session, *, messages: bool = False) -> Read[Tr
     for item in members:
         if item.parent_id in by_id and item.parent_id is not None:
             children.setdefault(item.parent_id, []).append(item)
+
     top = asked
     while top.parent_id is not None and top.parent_id in by_id:
         top = by_id[top.parent_id]
+
     shown = (yield from nodes(asked.id)) if messages else ()
     return _grow(top, children, asked.id, shown)
 
@@ -139,10 +142,12 @@ def _grow(
     order = [top]
     for item in order:
         order += children.get(item.id, ())
+
     built: dict[str, Tree] = {}
     for item in reversed(order):
         below = tuple(built.pop(child.id) for child in children.get(item.id, ()))
         built[item.id] = Tree(item, below, shown if item.id == asked else ())
+
     return built[top.id]
 
 
@@ -189,6 +194,7 @@ def _split(
             y += 1
         else:
             break
+
     only_a += (seq for seq, _ in a[x:])
     only_b += (seq for seq, _ in b[y:])
     return common, only_a, only_b
@@ -213,6 +219,7 @@ def plan_delete(
             (detached if keep_forks and child.relation == "fork" else going).append(
                 child
             )
+
     size, parts = yield from sizes.freed(item.id for item in going)
     messages = sum(item.message_count for item in going)
     return DeletePlan(tuple(going), tuple(detached), messages, parts, size)

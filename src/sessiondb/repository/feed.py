@@ -89,4 +89,5 @@ def changes_since(
             seen[sid] = min(
                 [last_seq, *(seq - 1 for seq in open_seqs if seq is not None)]
             )
+
     return found, place

@@ -82,6 +82,7 @@ def projects(base: str | None) -> Read[list[Project]]:
         values[1], values[6] = absolute(values[1], base), json.loads(values[6])
         values[9] = None if values[9] is None else json.loads(values[9])
         found.append(Project(*values))
+
     return found
 
 

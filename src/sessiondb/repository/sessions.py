@@ -83,6 +83,7 @@ class Filters:
         for name in ("source", "agent", "title"):
             if (value := getattr(self, name)) is not None:
                 check_text(value, name)
+
         if self.title is not None and len(self.title.encode()) > MAX_TITLE_FILTER:
             raise InvalidInputError(f"title is longer than {MAX_TITLE_FILTER:,} bytes")
         for name in ("since", "until"):
@@ -110,6 +111,7 @@ class Filters:
         if not (self.archived or self.subagents or self.empty):
             # The text of the partial indexes, to the letter.
             return [*_LISTED, *terms]
+
         included = (
             (self.archived, _UNARCHIVED),
             (self.empty, _NOT_EMPTY),
@@ -170,6 +172,7 @@ def decode_cursor(cursor: str, *kinds: Any) -> list[Any]:
             key = json.loads(
                 base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
             )
+
     known = isinstance(key, list) and len(key) == len(kinds)
     # A cursor that we did not write is refused: another spelling, a number that SQLite
     # cannot hold.
@@ -274,6 +277,7 @@ def list_sessions(
         raise InvalidInputError(
             f"order is one of {', '.join(ORDERS)}, not {abridged(order)}"
         )
+
     check_limit(limit)
     after = None if cursor is None else decode_cursor(cursor, int | float, str)
     if order == "size":
@@ -387,20 +391,24 @@ def find_session(
         return (
             yield from _last_used(base, ref, here or Filters(), terminal_id, directory)
         )
+
     if not _may_be_a_name(ref):
         raise NotFoundError(f"no session is named {abridged(ref)}", hint=_ALL_SESSIONS)
     for statement in (_BY_ID, _BY_SOURCE_ID):
         rows = yield statement, {"ref": ref}
         if rows:
             return _only(rows, ref, base)
+
     if (yield _REMOVED, {"ref": ref}):
         raise NotFoundError(
             f"session {abridged(ref)} was removed here", hint=_ALL_SESSIONS
         )
+
     for statement, params in _guesses(ref):
         rows = yield statement, params
         if rows:
             return _only(rows, ref, base)
+
     raise NotFoundError(f"no session is named {abridged(ref)}", hint=_ALL_SESSIONS)
 
 
@@ -433,6 +441,7 @@ def _guesses(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
     if len(ref) >= 4:
         guesses.append((_BY_TAIL, {"tail": "%" + escape_like(ref)}))
         guesses.append((_BY_SOURCE_PREFIX, {"head": escape_like(ref) + "%"}))
+
     return guesses
 
 
@@ -446,6 +455,7 @@ def _only(rows: list[tuple[Any, ...]], ref: str, base: str | None) -> Session:
             sessions=found,
             hint=f"type more of the id: {command('show', found[0].id)}",
         )
+
     return session_of(rows[0], base)
 
 
@@ -462,6 +472,7 @@ def _last_used(
             f"{abridged(ref)} is not a REF; @ is the last session, @~1 the one before"
         )
         raise NotFoundError(what, hint=_ALL_SESSIONS)
+
     digits = (match[1] or "0").lstrip("0")
     # Beyond what a list holds at once there is nothing, and int() refuses 5,000 digits.
     back = int(digits or "0") if len(digits) < len(str(MAX_LIMIT)) else MAX_LIMIT
@@ -469,11 +480,13 @@ def _last_used(
         rows = yield _LAST_HERE, {"directory": directory, "terminal": terminal_id}
         if rows:
             return session_of(rows[0], base)
+
     page = yield from list_sessions(base, here, limit=min(back + 1, MAX_LIMIT))
     if len(page.items) <= back:
         raise NotFoundError(
             f"there is no session {abridged(ref)} here", hint=_ALL_SESSIONS
         )
+
     return page.items[back]
 
 

@@ -240,6 +240,7 @@ def _own_rows(
         for session_id, lengths in (yield statement, named or {}):
             words = _INDEX.words(lengths)
             sums[session_id] = sums.get(session_id, 0) + sign * words * per_word
+
     return sums
 
 
@@ -254,6 +255,7 @@ def blob_bytes(size: int) -> int:
     if row > _ON_PAGE:
         rest = _LEAST + (row - _LEAST) % _OVERFLOW
         here = rest if rest <= _ON_PAGE else _LEAST
+
     pages = -(-(row - here) // _OVERFLOW) * 4096
     shared = _PAGE // max(1, _PAGE // (here + _CELL))
     return pages + max(shared, here + _CELL) + 64 + _CELL

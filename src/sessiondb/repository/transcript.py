@@ -93,6 +93,7 @@ def _weights() -> Any:
     rows: Any = part
     for value, column in zip(large, columns, strict=True):
         rows = rows.outerjoin(value, value.c.hash == column)
+
     sizes = [func.coalesce(value.c.size, text("0")) for value in large]
     # A small value is in the row: 1 KB is a guess that is never far off.
     weight = func.sum(text("1024") + sizes[0] + sizes[1] + sizes[2])
@@ -135,6 +136,7 @@ def seq_of(session_id: str, key: str | int) -> Read[int]:
         rows = yield _SEQ_IS, {"sid": session_id, "at": key}
     else:
         rows = yield _SEQ_OF_ID, {"sid": session_id, "mid": key}
+
     if not rows:
         raise _no_message(session_id, key)
     return int(rows[0][0])
@@ -206,6 +208,7 @@ def tail_path(session_id: str, last: int, below: int | None = None) -> Read[list
             want = parent
         if want == top:  # a damaged file: the message is not there
             break
+
     return path[::-1]
 
 
@@ -240,6 +243,7 @@ def load(
         found[seq] = message_of(row, tuple(parts.get(seq, ())))
         if row[-1]:
             lost.append(message_name(session_id, seq))
+
     if lost:
         yield from report_lost(session_id, lost)
 
@@ -325,13 +329,16 @@ def blob_bytes(name: str, session_id: str | None = None) -> Read[bytes]:
         raise InvalidInputError(
             f"hash must be 64 hexadecimal digits, not {abridged(name)}"
         )
+
     if session_id is None:
         rows = yield _BLOB, {"hash": name}
     else:
         rows = yield _BLOB_OF, {"hash": name, "sid": session_id}
+
     if not rows:
         of = "" if session_id is None else f" in session {session_id}"
         raise NotFoundError(f"no blob {name}{of}")
+
     return bytes(rows[0][0])
 
 
@@ -352,6 +359,7 @@ def pages(
             found.append([])
             filled = weight
         found[-1].append(seq)
+
     return found
 
 

@@ -98,6 +98,7 @@ def _dimensions(by: object) -> tuple[str, ...]:
             )
         if names.count(name) > 1:
             raise InvalidInputError(f"usage is grouped by {name} twice")
+
     return tuple(names)
 
 
@@ -124,6 +125,7 @@ def usage(
         group.add(sessions, messages, cost, more[:_KINDS])
         unpaid, rates = more[_KINDS : 2 * _KINDS], (prices or {}).get(model or "")
         group.estimate(unpaid, rates)
+
     return [
         group.row(dict(zip(names, key, strict=True))) for key, group in groups.items()
     ]
