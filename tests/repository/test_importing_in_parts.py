@@ -16,6 +16,7 @@ from processes import run
 
 from sessiondb import ALL, Store, ids, tool, user
 from sessiondb.effects.imports import family
+from sessiondb.effects.transaction import Transaction
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS
 from sessiondb.maintenance import check
 from sessiondb.model import (
@@ -271,3 +272,34 @@ def test_a_session_that_is_being_read_shows_what_it_was_until_it_is_whole(
     take_in(store, replace(session_of("s", digest="2"), messages=more()))
     assert seen == [["a", "b"]] * 2
     assert len(store.messages("s")) == 602
+
+
+@pytest.mark.parametrize("children_first", [False, True])
+def test_copies_of_one_answer_are_imported_in_linear_time(
+    tmp_path: Path, children_first: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, one, counted = Transaction.run, Transaction.one, {"statements": 0}
+
+    def counting(inner: Any) -> Any:
+        def count(tx: Transaction, statement: Any, **values: Any) -> Any:
+            counted["statements"] += 1
+            return inner(tx, statement, **values)
+
+        return count
+
+    monkeypatch.setattr(Transaction, "run", counting(run))
+    monkeypatch.setattr(Transaction, "one", counting(one))
+
+    def statements(copies: int) -> float:
+        answer = said("m", cost=1.0, usage_id="same")
+        family = [session_of("0", answer)]
+        fork = {"parent_source_id": "0", "relation": "fork"}
+        family += (session_of(f"{n}", answer, **fork) for n in range(1, copies))
+        counted["statements"] = 0
+        with Store.open(tmp_path / f"{copies}.db", durability="normal") as store:
+            take_in(store, *(family[::-1] if children_first else family))
+            assert store.usage(by=())[0].cost == 1.0
+        return counted["statements"] / copies
+
+    # Some for each copy and transaction, but none for each pair of copies.
+    assert statements(320) < 1.5 * statements(80)
