@@ -272,7 +272,7 @@ def check_prompt(of: Any) -> Prompt:
 
 def _project(item: SourceSession, problems: list[Problem]) -> ProjectFacts | None:
     """Return the project that a session names, if it can be stored."""
-    # A log of ours has no projects: the row of its session names the directory.
+    # A log of sessiondb's has no projects: the row of its session names the directory.
     if item.project is None or item.stored is not None:
         return None
     try:

@@ -81,6 +81,15 @@ class _Row(NamedTuple):
     time_importing: int | None
     messages: int
 
+    @property
+    def leaving(self) -> bool:
+        return self.time_deleted is not None
+
+    @property
+    def detached(self) -> bool:
+        # A session that a program opened here under that name was never the source's.
+        return self.time_detached is not None or self.time_imported is None
+
 
 class _Noted(NamedTuple):
     buried: bool
@@ -88,67 +97,67 @@ class _Noted(NamedTuple):
     offset: int | None
     problems: str | None
 
-    @property
-    def again(self) -> bool:
-        """Whether to read a session again whose digest is the same.
+    def is_same(self, digest: str, *, closed: bool = False) -> bool:
+        """Return whether a session with *digest* has been read as it is.
 
-        A parent came later, or something could not be read, which may have been mended.
+        One that is not *closed* to its source is read again if a parent came later, or
+        if something could not be read, which may have been mended.
         """
-        return self.offset is None or self.problems is not None
+        if self.digest != digest:
+            return False
+        return closed or (self.offset is not None and self.problems is None)
 
 
 def look_up(item: SourceSession, ledger: str) -> Read[Known]:
     """Return what is known of *item*, whose entry in the ledger is *ledger*."""
     of = item.stored
     name = {"source": item.source, "source_id": item.source_id}
-    sid = item.source_id if of is None else of.id
-    buried_as = item.source_id if of is None else of.buried_as(item.source_id)
+    sid, buried_as = item.source_id, item.source_id
+    if of is not None:
+        sid, buried_as = of.id, of.buried_as(item.source_id)
     found = yield _HERE, {**name, "sid": sid}
     names = {"source": item.source, "path": ledger, "buried_as": buried_as}
-    (noted,) = yield _NOTED, names
+    (entry,) = yield _NOTED, names
 
-    rows, entry = [_Row(*row) for row in found], _Noted(*noted)
+    rows, noted = [_Row(*row) for row in found], _Noted(*entry)
     if of is None:
-        return _foreign(rows, entry, item.digest)
-    return _own(rows, entry, item.digest, of)
+        return _foreign(rows, noted, item.digest)
+    return _own(rows, noted, item.digest, of)
 
 
 def _foreign(rows: Sequence[_Row], noted: _Noted, digest: str) -> Known:
-    row = next((row for row in rows if row.named), None)
-    same = noted.digest == digest
-    if row is None:
-        # An export names a session by its id here.
-        living = (row.id for row in rows if row.time_deleted is None)
-        return Known(
-            deleted=noted.buried,
-            unchanged=same and not noted.again,
-            original=next(living, None),
-        )
+    """Return what is known of another program's session: by its source and source id."""
+    for row in rows:
+        if row.named:
+            return Known(
+                row.id,
+                row.messages,
+                deleted=noted.buried or row.leaving,
+                leaving=row.leaving,
+                new=row.leaving or row.time_importing is not None,
+                unchanged=noted.is_same(digest, closed=row.detached),
+                detached=row.detached,
+            )
 
-    leaving = row.time_deleted is not None
-    # A session that a program opened here under that name was never the source's.
-    detached = row.time_detached is not None or row.time_imported is None
-    return Known(
-        row.id,
-        row.messages,
-        deleted=noted.buried or leaving,
-        leaving=leaving,
-        new=leaving or row.time_importing is not None,
-        unchanged=same and (detached or not noted.again),
-        detached=detached,
-    )
+    # An export names a session by its id here.
+    for row in rows:
+        if not row.leaving:
+            same = noted.is_same(digest)
+            return Known(messages=row.messages, unchanged=same, original=row.id)
+    return Known(deleted=noted.buried)
 
 
 def _own(rows: Sequence[_Row], noted: _Noted, digest: str, of: StoredSession) -> Known:
+    """Return what is known of a session of a log: by its id, then by its source."""
     row = rows[0] if rows else None
     # A new session may have the name that a removed one had.
     if row is None or (noted.buried and row.id != of.id):
         return Known(deleted=noted.buried or of.is_deleted)
-    if row.time_deleted is not None:
+    if row.leaving:
         return Known(deleted=True, leaving=True)
     return Known(
         row.id,
         row.messages,
         new=row.time_importing is not None,
-        unchanged=noted.digest == digest and not noted.again,
+        unchanged=noted.is_same(digest),
     )

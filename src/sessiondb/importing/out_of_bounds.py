@@ -1,6 +1,6 @@
 """Numbers of an imported message that its columns refuse, moved into its ``data``.
 
-An absurd cost, token count or time is no reason to lose what was said. Each goes to
+No absurd cost, token count or time may cost what was said. Each goes to
 ``data`` under ``out_of_bounds``, by the name of its field: as it is where MessagePack
 holds it, an integer of more than 64 bits as a string in hexadecimal. This is done only
 for a message that was refused, so that sound ones cost nothing.

@@ -64,7 +64,7 @@ def one_of(*allowed: str) -> Check:
 
 
 def filled(check: Check, default: Any) -> Check:
-    """Anything that *check* takes; *default* stands in for None and what is empty."""
+    """Anything that *check* takes; *default* replaces None and what is empty."""
     return lambda value, what: check(value, what) or default
 
 
