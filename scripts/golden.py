@@ -93,7 +93,7 @@ def bring_in(store: Store) -> None:
         "elsewhere", "s1", f"{HOME}/s1.json", messages=asked, **common
     )
     again = [
-        SourceMessage(user("Why?", id="c1"), copied_from=("s1", "m1")),
+        SourceMessage(user("Why?", id="c1")),
         SourceMessage(user("Really?", id="c2")),
     ]
     copy = SourceSession(

@@ -43,6 +43,7 @@ def backup(
 
     # For a job that names a folder by the date, as private as the copy.
     ENGINE.upkeep.make_place(to)
+
     if outputs.check_place(to):
         raise ConflictError(f"{to} already exists", hint="a backup needs a new file")
     with ENGINE.upkeep.copied(file_of(store), to, part=part) as copy:

@@ -69,14 +69,16 @@ def check(store: HasPath) -> list[Finding]:
 
     with closing(ENGINE.connect(file_of(store))) as connection:
         findings += _made("search index", _search_index, connection)
-    if any(
-        finding.check == "integrity" and ENGINE.upkeep.is_of_pages(finding.what)
-        for finding in findings
-    ):
-        # A repair writes, and what it would write next to is not known any more.
+
+    # A repair writes, and what it would write next to is not known any more.
+    if any(map(_is_of_pages, findings)):
         findings = [replace(finding, repair=None) for finding in findings]
 
     return findings
+
+
+def _is_of_pages(finding: Finding) -> bool:
+    return finding.check == "integrity" and ENGINE.upkeep.is_of_pages(finding.what)
 
 
 def _made(name: str, ask: Check, connection: Connection) -> list[Finding]:
@@ -85,6 +87,7 @@ def _made(name: str, ask: Check, connection: Connection) -> list[Finding]:
         found.extend(ask(connection))
     except ENGINE.Error as error:
         why = ENGINE.translate(error)
+        # A lock says nothing about the database; anything else is damage.
         if isinstance(why, BusyError):
             raise why from error
         found.append(Finding(name, str(error), 1))
@@ -104,9 +107,9 @@ def _references(connection: Connection) -> Iterator[Finding]:
     """Rows whose reference is broken, as deletes without foreign keys leave them."""
     broken = Counter(ENGINE.upkeep.broken_references(connection))
     for (table, parent), number in broken.items():
-        action = (
-            None if parent == "blob" else _ORPHANS.get((table, parent), "remove them")
-        )
+        # Bytes that are lost cannot be made again; `_lost_blobs` names whose they are.
+        is_lost = parent == "blob"
+        action = None if is_lost else _ORPHANS.get((table, parent), "remove them")
         yield Finding(
             "references", f"rows of {table} without their {parent}", number, action
         )

@@ -54,6 +54,7 @@ def delete_logged(store: Store, logged: list[Logged]) -> list[str]:
         for item in logged
         if item.stored.deleted is not None and item.stored.is_deleted
     ]
+    # Without any, no transaction: a sync that finds nothing leaves no trace.
     if effects:
         with store.effects() as fx:
             fx.add(*effects)

@@ -55,6 +55,7 @@ def diagnose(database: Database) -> dict[str, Any]:
         except (SessionDBError, ENGINE.Error) as error:
             report["error"] = str(error)
 
+    # The engine's first: a defect of it may explain all others.
     report["advice"] = [*ENGINE.upkeep.advice(report), *_advice(report)]
     return report
 

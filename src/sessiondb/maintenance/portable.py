@@ -32,8 +32,10 @@ def root_of(target: str | os.PathLike[str] | None) -> str | None:
     if target is None:
         return None
     path = Path(os.path.realpath(target))
-    folder = path if path.parts[-2:] == jsonl.SYNC_FOLDER else path.parent
-    return str(folder.parents[1]) if folder.parts[-2:] == jsonl.SYNC_FOLDER else None
+    for folder in (path, path.parent):
+        if folder.parts[-2:] == jsonl.SYNC_FOLDER:
+            return str(folder.parents[1])
+    return None
 
 
 def portable(export: Export, root: str) -> Export:
@@ -44,7 +46,8 @@ def portable(export: Export, root: str) -> Export:
     project = export.project
     if project is not None:
         worktree = stored(project.worktree, root)
-        if is_absolute(worktree):  # another project's facts do not describe this one
+        # The facts of another project do not describe this one.
+        if is_absolute(worktree):
             project = replace(
                 project, worktree=_ROOT, vcs=None, remote=None, root_commit=None
             )
@@ -57,7 +60,7 @@ def portable(export: Export, root: str) -> Export:
 def portable_in(
     exports: Iterable[Export], target: str | os.PathLike[str] | None
 ) -> Iterable[Export]:
-    """Return *exports* as they are written to *target*: maybe by that rule."""
+    """Return *exports* as they are written to *target*, which may be such a folder."""
     root = root_of(target)
     return exports if root is None else (portable(export, root) for export in exports)
 

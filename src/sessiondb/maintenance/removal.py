@@ -85,6 +85,7 @@ class Removal:
         *revisions* are those of `write_bundle`: a session that changed since raises
         `ConflictError`, and its unit of at most `AT_ONCE` sessions removes nothing.
         """
+        # In several transactions: no writer waits for the removal of a thousand sessions.
         session_ids = iter(self.plans)
         while some := list(islice(session_ids, AT_ONCE)):
             with store.effects() as fx:
@@ -93,6 +94,7 @@ class Removal:
                         session_id, keep_forks=self.keep_forks, revisions=revisions
                     )
 
+        # Now and not in the background: who removes sessions wants them off the disk.
         store.reap()
 
 

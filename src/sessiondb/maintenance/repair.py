@@ -86,8 +86,10 @@ def repair(
     now = datetime.now(UTC)
     path = file_of(store)
     backup = path.with_name(f"{path.name}.before-repair-{now:%Y%m%dT%H%M%S.%fZ}")
+    # Exact: a compact copy reads every row, and ends at the first damaged page.
     with ENGINE.upkeep.copied(path, backup, exact=True):
         pass
+
     try:
         with closing(ENGINE.upkeep.connect_to_repair(path, busy_timeout)) as connection:
             _repair_indexes(connection)
@@ -95,6 +97,7 @@ def repair(
     except ENGINE.Error as error:
         raise ENGINE.translate(error) from error
 
+    # A repair may uncover what was hidden behind other damage: all is checked again.
     left = check(store)
     gone = {finding.what for finding in left}
     return Repaired(backup, [f for f in repairable(found) if f.what not in gone], left)
@@ -103,9 +106,11 @@ def repair(
 def _repair_indexes(connection: Connection) -> None:
     engine = ENGINE.upkeep
     lines = engine.damage(connection)
+    # First of all: what follows finds rows by their indexes.
     if lines:
         engine.reindex(connection)
         lines = engine.damage(connection)
+
     if any(map(engine.is_of_pages, lines)):
         raise CorruptionError(
             f"pages of the file are damaged beyond repair: {lines[0].strip()}",
@@ -149,9 +154,8 @@ class _Run:
 def _search(run: _Run) -> None:
     """Make the index agree with the rows.
 
-    It comes before they change, because triggers take out what they find,
-    And after, because a value that was found again is text that is missing from the
-    index.
+    It comes before they change, because triggers take out what is there, and again
+    after that, because a value that was found again is missing from the index.
     """
     damaged = list(ENGINE.search.damaged(run.connection))
     ENGINE.search.rebuild(run.connection, damaged)
@@ -164,6 +168,7 @@ def _meta(run: _Run) -> None:
         "min_writer": MIN_WRITER,
         "change": "0",
     }
+    # Only what is missing: another value may be that of a newer release.
     for fact in facts.items():
         run.rows(insert_new_text(meta, ("key", "value")), *fact)
     run.rows(
@@ -221,6 +226,7 @@ def _orphans(run: _Run) -> None:
             f"WHERE {name}_id IS NOT NULL AND {name}_id NOT IN (SELECT id FROM {name})"
         )
 
+    # In this order: parts and labels refer to messages, which go here.
     for table in ("terminal", "lease", "todo", "file_diff", "message"):
         run.rows(
             f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)"
@@ -248,6 +254,7 @@ def _forget_imports(run: _Run) -> None:
         )
     )
     for rid, source, path in run.rows("SELECT rid, source, path FROM import_ledger"):
+        # A source id may have a "#" itself, so each of them may be the one.
         ends = [path[at + 1 :] for at, char in enumerate(path) if char == "#"]
         if ends and not any((source, end) in known for end in ends):
             run.rows("DELETE FROM import_ledger WHERE rid = ?", rid)
@@ -317,6 +324,8 @@ def _name_again(run: _Run, used: str) -> None:
     }
     if not lost:
         return
+
+    # One at a time: all blobs together may be larger than memory.
     for (name,) in run.rows(f"SELECT hash FROM blob WHERE hash NOT IN ({used})"):
         ((data,),) = run.rows("SELECT data FROM blob WHERE hash = ?", name)
         found = hashlib.sha256(data).hexdigest()

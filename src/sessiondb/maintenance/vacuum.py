@@ -73,6 +73,7 @@ def vacuum(store: Store, *, busy_timeout: float = 10.0) -> Vacuumed:
     """
     bounds.seconds(busy_timeout, "busy_timeout")
     path = file_of(store)
+    # Rows that are marked and still there would be copied like any other.
     store.reap()
 
     with closing(ENGINE.connect(path, busy_timeout=busy_timeout)) as connection:

@@ -1,7 +1,7 @@
 """The chain of migrations, and what each of them declares.
 
 A migration says for itself ``VERSION`` (the user_version it leads to),
-``ADDITIVE`` (older releases go on reading and writing) and ``CHANGED`` (tables
+``ADDITIVE`` (older releases continue to read and write) and ``CHANGED`` (tables
 whose number of rows it may change; default none). ``DERIVED`` (the views, search
 tables and triggers, in the order they are made), ``MIN_READER`` and
 ``MIN_WRITER`` hold from a migration on until a later one says otherwise.

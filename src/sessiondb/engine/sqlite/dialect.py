@@ -49,6 +49,7 @@ class SQLiteText:
             for name, bound in made.binds.items()
             if not bound.required
         }
+
         return str(made), constants
 
     def placeholders(self, expression: ClauseElement, columns: Sequence[str]) -> str:

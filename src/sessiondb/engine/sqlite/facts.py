@@ -47,6 +47,7 @@ def place_facts(path: Path) -> dict[str, Any]:
     if disk.identity(path) is None:
         return {"path": str(path), "exists": False}
     wal = path.with_name(f"{path.name}-wal")
+
     return {
         "path": str(path),
         "exists": True,

@@ -114,6 +114,7 @@ class MigrationGuard:
         }
         self._rows, self._orphans = self._count_rows(), self._count_orphans()
         self._indexes = self._find_indexes()
+
         if self._rebuilds:
             self._back_up()
             self._take_away(ours)
@@ -185,6 +186,7 @@ class MigrationGuard:
         found = {name: tidy(sql) for _, name, sql in rows if sql}
         expected = {_named(sql)[1]: tidy(sql) for sql in derived}
         triggers = {name for kind, name, _ in rows if kind == "trigger"}
+
         for name in sorted(expected.keys() | triggers):
             if expected.get(name) != found.get(name):
                 state = "not ours" if name not in expected else "changed or missing"
@@ -199,6 +201,7 @@ class MigrationGuard:
             "AND name != 'alembic_version' AND substr(name, 1, 7) != 'sqlite_'"
         )
         names = [name for (name,) in self._connection.execute(sql)]
+
         return {
             name: self._one(f"SELECT count(*) FROM {_quoted(name)}") for name in names
         }

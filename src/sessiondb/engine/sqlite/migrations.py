@@ -243,6 +243,7 @@ def _run(context: EnvironmentContext, connection: Connection) -> None:
             )
         if steps:
             passage.begin(steps)
+
         return steps
 
     context.configure(connection=connection, fn=plan)

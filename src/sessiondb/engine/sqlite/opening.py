@@ -52,7 +52,7 @@ def ensure(
             hint = f"check the path, or create it: {command('--db', str(path), 'init')}"
             raise NotFoundError(f"no database at {path}", hint=hint)
         if files.is_empty(path):
-            # It may be anybody's: who only reads must not make a database of it.
+            # It may belong to any program: a reader must not make a database of it.
             raise NotADatabaseError(f"{path} is empty", hint="name another file")
 
     files.prepare(path, root=root, read_only=read_only)

@@ -149,6 +149,7 @@ def _write_literally(
         _check_same(made, wanted)
     script.upgrade_ops = UpgradeOps(cast("Any", list(map(ExecuteSQLOp, there))))
     script.downgrade_ops = DowngradeOps(cast("Any", list(map(ExecuteSQLOp, back))))
+
     return there
 
 

@@ -79,6 +79,7 @@ def _plain(table: str, column: str) -> tuple[str, str, str]:
         f"INSERT INTO {search} ({search}, rowid, {column}) "
         f"VALUES ('delete', old.rid, old.{column});"
     )
+
     return (
         f"CREATE TRIGGER {search}_insert AFTER INSERT ON {table} BEGIN {insert} END",
         f"CREATE TRIGGER {search}_delete AFTER DELETE ON {table} BEGIN {delete} END",

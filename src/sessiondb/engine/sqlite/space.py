@@ -43,6 +43,7 @@ def space(connection: Any, path: Path) -> Space:
         (path.parent, used * (size + _FRAME)),
         (_temporary_folder(path), used * size),
     ]
+
     return Space(pages * size, free * size, tuple(_rooms(needs)))
 
 
