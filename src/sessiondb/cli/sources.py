@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sessiondb.formats import ForeignStore
     from sessiondb.model import SourceSession
 
-#: The place that is no path: a log on stdin.
+#: Not a path: a log on stdin.
 STDIN = Path("-")
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG})
 

@@ -2,8 +2,8 @@
 
 Known shapes of keys, tokens and passwords are replaced by ``[redacted]`` in every
 text, input, title, patch and value of ``data``. It knows shapes, not meanings: a
-secret that looks like a word stays, and so does what is inside bytes (whole
-files, images). Read what you hand out.
+secret that looks like a word stays, and so does what is inside bytes (files,
+images). Read what you hand out.
 """
 
 from __future__ import annotations

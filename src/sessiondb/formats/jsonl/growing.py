@@ -68,7 +68,7 @@ def _key(raw: bytes) -> bytes:
         record = {k: v for k, v in _object(line).items() if k not in _OWN}
         said = json.dumps(record, sort_keys=True).encode()
     elif _INHERITED in said and _object(line).get("inherited") is True:
-        # Its own stands before all that is nested.
+        # The message's own comes before all that is nested.
         said = said.replace(_INHERITED, b"", 1)
     return hashlib.blake2b(said, digest_size=16).digest()
 

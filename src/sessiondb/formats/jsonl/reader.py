@@ -44,6 +44,10 @@ SUFFIXES = packed.SUFFIXES | {".jsonl"}
 #: Lines that are looked at to see whether a file is ours.
 _GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 20
 _PIPE_BYTES = 1 << 20
+#: Errors of records that do not fit together, whatever their values are.
+_UNREADABLE = (ValueError, TypeError, AttributeError, KeyError)
+_RESULT = ("text", "data", "time_updated", *records.RESULT_FIELDS)
+_PART = ("input", "text", "time_updated", *records.PART_FIELDS, *records.RESULT_FIELDS)
 #: Where a team keeps logs: directories in them are relative to the project.
 SYNC_FOLDER = (".sessiondb", "sessions")
 
@@ -106,7 +110,7 @@ def read_lines(lines: Lines) -> Iterator[SourceSession | Problem]:
             state = State(scan, found, found.meta)
             yield from state.problems
             yield session_of(scan, found, state)
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
+        except _UNREADABLE as error:
             yield scan.problem(f"session {found.id!r:.80}: {error}", found.first)
 
 
@@ -130,10 +134,11 @@ def session_of(scan: Scan, found: Found, state: State) -> SourceSession:
     if found.unknown:
         data[records.UNKNOWN] = found.unknown
     source_id = meta.get("source_id")
-    todos = [
-        Todo(**dict(zip(records.TODO_FIELDS, x, strict=True)))
-        for x in state.value("todos", ())
-    ]
+    # In a folder of logs, a project is where the folder is.
+    worktree = project.get("worktree", None if base is None else ".")
+
+    todos = map(_todo, state.value(versions.TODOS, ()))
+    metadata = {key: value for key, (value,) in state.below(versions.METADATA).items()}
     summary = state.value(versions.SUMMARY, (None,) * len(versions.SUMMARY_FIELDS))
     return SourceSession(
         source=text_of(meta["source"]),
@@ -144,18 +149,14 @@ def session_of(scan: Scan, found: Found, state: State) -> SourceSession:
         title=title,
         title_source=title_source,
         directory=_absolute(meta.get("directory", ""), base),
-        worktree=_absolute(
-            project.get("worktree", None if base is None else "."), base
-        ),
+        worktree=_absolute(worktree, base),
         vcs=project.get("vcs"),
         root_commit=project.get("root_commit"),
         remote=project.get("remote"),
         parent_source_id=lineage.get("parent_source_id"),
         relation=lineage.get("relation"),
         call_id=lineage.get("call_id"),
-        metadata={
-            key: value for key, (value,) in state.below(versions.METADATA).items()
-        },
+        metadata=metadata,
         todos=tuple(todos),
         diffs=tuple(state.diffs),
         time_created=meta["time"],
@@ -169,6 +170,10 @@ def session_of(scan: Scan, found: Found, state: State) -> SourceSession:
         **dict(zip(versions.SUMMARY_FIELDS, summary, strict=True)),
         **{name: state.value(name) for name in versions.PLAIN},
     )
+
+
+def _todo(values: Iterable[Any]) -> Todo:
+    return Todo(**dict(zip(records.TODO_FIELDS, values, strict=True)))
 
 
 def _stored(found: Found, state: State) -> StoredSession:
@@ -206,28 +211,23 @@ def _absolute(directory: Any, base: str | None) -> Any:
         raise ValueError(f"not a directory: {directory!r:.80}")
     if base is None:
         return directory
+
+    # A log that another person wrote must not lead out of the project.
     path = os.path.normpath(Path(base, directory))
-    return (
-        path if path == base or path.startswith(base.rstrip(os.sep) + os.sep) else base
-    )
+    inside = path.startswith(base.rstrip(os.sep) + os.sep)
+    return path if inside or path == base else base
 
 
 def messages_of(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:
     """Yield the messages of a session, each read when its turn comes."""
     for message_id, lines in found.messages.items():
         try:
-            yield _message(message_id, list(_whole(scan, lines)))
-        except (
-            ValueError,
-            TypeError,
-            AttributeError,
-            KeyError,
-            RecursionError,
-        ) as error:
+            yield _message(message_id, list(_complete(scan, lines)))
+        except (*_UNREADABLE, RecursionError) as error:
             yield scan.problem(f"message {message_id!r:.80}: {error}", lines[0])
 
 
-def _whole(scan: Scan, lines: Iterable[Line]) -> Iterator[Record]:
+def _complete(scan: Scan, lines: Iterable[Line]) -> Iterator[Record]:
     """Yield the records of a message, blobs put in, those that end something last."""
     found = [scan.read(line) for line in lines]
     for record in sorted(found, key=lambda r: r["type"] in records.ENDING_TYPES):
@@ -249,6 +249,34 @@ def _text_of(scan: Scan, name: Any) -> str:
 
 
 def _message(message_id: str, given: list[Record]) -> SourceMessage:
+    head, end, parts = _merged(given)
+    if "type" not in head:
+        raise ValueError("its first record is missing")
+    kind = head["type"]
+    if kind in records.EVENT_TYPES:
+        head["kind"] = kind
+
+    # An answer says at its end what any other message says at once.
+    closing = {**head, **end}
+    tokens = closing.get("tokens")
+    ordered = sorted(parts.values(), key=lambda part: part.get("idx", 0))
+    draft = MessageDraft(
+        role=records.MESSAGE_TYPES[kind],
+        id=message_id,
+        parts=tuple(map(_part, ordered)),
+        tokens=None if tokens is None else Tokens(**_picked(tokens, Tokens.__slots__)),
+        time_created=head["time"],
+        data=object_of(head.get("data")),
+        **_picked(head, (n for n in records.MESSAGE_FIELDS if n != "usage_key")),
+        **_picked(closing, (*records.END_FIELDS, "time_completed")),
+    )
+    key = head.get("usage_key")
+    stored = StoredMessage(head["seq"], key, head.get("inherited") is True)
+    return SourceMessage(draft, parent=head["parent_id"], stored=stored)
+
+
+def _merged(given: list[Record]) -> tuple[Record, Record, dict[str, Record]]:
+    """Return what begins a message, what ends it, and its parts by id."""
     head: Record = {}
     end: Record = {}
     parts: dict[str, Record] = {}
@@ -264,57 +292,29 @@ def _message(message_id: str, given: list[Record]) -> SourceMessage:
             end = {**record, "time_completed": record["time"]}
         else:
             _add_part(parts, record)
-    if "type" not in head:
-        raise ValueError("its first record is missing")
-    role = records.MESSAGE_TYPES[head["type"]]
-    if head["type"] in records.EVENT_TYPES:
-        head["kind"] = head["type"]
-    closing = {**head, **end}
-    tokens = closing.get("tokens")
-    draft = MessageDraft(
-        role=role,
-        id=message_id,
-        parts=tuple(
-            map(_part, sorted(parts.values(), key=lambda part: part.get("idx", 0)))
-        ),
-        tokens=None if tokens is None else Tokens(**_picked(tokens, Tokens.__slots__)),
-        time_created=head["time"],
-        data=object_of(head.get("data")),
-        **_picked(head, (n for n in records.MESSAGE_FIELDS if n != "usage_key")),
-        **_picked(closing, (*records.END_FIELDS, "time_completed")),
-    )
-    key = head.get("usage_key")
-    stored = StoredMessage(head["seq"], key, head.get("inherited") is True)
-    return SourceMessage(draft, parent=head["parent_id"], stored=stored)
+    return head, end, parts
 
 
 def _add_part(parts: dict[str, Record], record: Record) -> None:
     part_id = text_of(record["part_id"])
-    if record["type"] == "tool_finished":
-        begun = parts.get(part_id)
-        if begun is None:
-            raise ValueError(f"a result without its call {part_id!r:.80}")
-        ended = ("text", "data", "time_updated", *records.RESULT_FIELDS)
-        parts[part_id] = {**begun, **_picked(record, ended)}
+    if record["type"] != "tool_finished":
+        kind = record["type"].partition("_")[0]
+        parts[part_id] = {"part_type": kind, **record}
         return
-    kind = record["type"].partition("_")[0]
-    parts[part_id] = {"part_type": kind, **record}
+
+    begun = parts.get(part_id)
+    if begun is None:
+        raise ValueError(f"a result without its call {part_id!r:.80}")
+    parts[part_id] = {**begun, **_picked(record, _RESULT)}
 
 
 def _part(record: Record) -> PartDraft:
-    names = (
-        "input",
-        "text",
-        "time_updated",
-        *records.PART_FIELDS,
-        *records.RESULT_FIELDS,
-    )
     return PartDraft(
         type=record["part_type"],
         id=record["part_id"],
         data=object_of(record.get("data")),
         time_created=record["time"],
-        **_picked(record, names),
+        **_picked(record, _PART),
     )
 
 

@@ -309,8 +309,8 @@ def state(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
         changed = record("file_changed", version) | {"list": version.digest}
         yield changed | _diff(diff, ids)
 
-    whole = versions.Version(session.revision, session.time_updated)
-    yield record("session_state", whole) | _rest(session, here, known)
+    own = versions.Version(session.revision, session.time_updated)
+    yield record("session_state", own) | _rest(session, here, known)
 
 
 def deleted(session_id: str, version: versions.Version) -> Record:

@@ -26,7 +26,7 @@ _TRICKY = re.compile(
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _encoder = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
-#: The floats that are no numbers of JSON.
+#: The floats that JSON has no numbers for.
 _FLOATS = ("nan", "inf", "-inf")
 #: Takes bytes and returns the name of their blob, or None: they stay where they are.
 Keep = Callable[[bytes], str | None]

@@ -138,7 +138,7 @@ def opened(path: Path) -> Iterator[Lines]:
 def spooled(path: Path, pieces: Iterable[bytes]) -> Iterator[Lines]:
     """Open a log that comes in *pieces*, packed or not, as if it was at *path*.
 
-    For what is no file: a pipe, or a log that is made only to be read.
+    For a pipe, or a log that is made only to be read.
     """
     with _temporary() as file, contextlib.ExitStack() as after:
         for piece in pieces:

@@ -52,8 +52,8 @@ def _zstd() -> tuple[Callable[[], _Decompressor], type[Exception]]:
         own: Any = import_module("compression.zstd")  # Python 3.14
     except ImportError:
         package: Any = import_module("zstandard")
-        whole = package.ZstdDecompressor(max_window_size=_WINDOW)
-        return whole.decompressobj, package.ZstdError
+        limited = package.ZstdDecompressor(max_window_size=_WINDOW)
+        return limited.decompressobj, package.ZstdError
     return own.ZstdDecompressor, own.ZstdError
 
 

@@ -2,7 +2,7 @@
 
 A foreign database is opened by SQLite and by nothing else: closing any other
 descriptor on it would drop every POSIX lock this process holds there. Its bytes
-and those of its ``-wal`` stay as they are, whoever is writing.
+and those of its ``-wal`` stay as they are, whichever program writes.
 """
 
 from __future__ import annotations
