@@ -63,7 +63,7 @@ def test_a_new_database_and_every_new_folder_above_it_are_private(
 
 
 @pytest.mark.usefixtures("no_umask")
-def test_what_sqlite_puts_beside_the_database_is_private_too(tmp_path: Path) -> None:
+def test_side_files_written_by_sqlite_are_private_too(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     prepare(path)
     code = """

@@ -82,7 +82,7 @@ def broken_imports(source: str, room: str) -> list[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
-def test_a_package_imports_only_what_stands_above_it(file: Path) -> None:
+def test_a_package_imports_only_the_packages_above_it(file: Path) -> None:
     room = room_of(file)
     if room == "__init__":  # the front door opens every room
         return

@@ -74,7 +74,7 @@ def test_explicit_comes_before_environment_before_local_before_config_before_glo
     )
 
 
-def test_a_scope_asks_for_one_of_them_alone(project: Path) -> None:
+def test_a_scope_selects_exactly_one_database(project: Path) -> None:
     env = {"SESSIONDB_PATH": "env.db"}
     init_local(project)
     assert resolve(scope="local", cwd=project, env=env).path == project / LOCAL
@@ -122,7 +122,7 @@ def test_a_path_or_an_sqlite_url_names_a_file(
 @pytest.mark.parametrize(
     "where", [":memory:", "sqlite://", "sqlite:///", "sqlite:///:memory:"]
 )
-def test_memory_is_no_path(where: str) -> None:
+def test_memory_is_not_a_path(where: str) -> None:
     assert resolve(where) == Database(None, "memory")
     assert resolve(env={"SESSIONDB_PATH": where}) == Database(None, "memory")
 
@@ -138,7 +138,7 @@ def test_memory_is_no_path(where: str) -> None:
         "sqlite:///a.db?mode=ro",
     ],
 )
-def test_what_names_no_database_is_refused(
+def test_a_place_that_names_no_database_is_refused(
     where: str,
 ) -> None:
     with pytest.raises(InvalidInputError):

@@ -53,7 +53,7 @@ def test_a_function_is_named_with_its_class() -> None:
     assert [each.name for each in source.functions] == ["A.f", "A.f.g"]
 
 
-def test_whatever_is_above_a_cap_is_named() -> None:
+def test_code_above_a_cap_is_named() -> None:
     at = [
         function("x = 1\n" + "    x = 2\n" * 49),
         function("return " + " or ".join("abcdefghijk")),

@@ -55,7 +55,7 @@ def test_a_directory_of_a_repository_belongs_to_its_root(repository: Path) -> No
     )
 
 
-def test_outside_of_a_repository_a_directory_stands_for_itself(tmp_path: Path) -> None:
+def test_outside_of_a_repository_a_directory_is_its_own_project(tmp_path: Path) -> None:
     place = project_at(tmp_path)
     assert (place.root, place.directory, place.vcs) == (
         str(tmp_path),
@@ -174,7 +174,7 @@ def test_a_git_directory_that_is_none_is_passed_by(repository: Path) -> None:
     assert project_at(repository / "src").root == str(repository)
 
 
-def test_a_pipe_in_place_of_a_git_file_blocks_nobody(repository: Path) -> None:
+def test_a_pipe_in_place_of_a_git_file_does_not_block(repository: Path) -> None:
     os.mkfifo(repository / "src" / ".git")
     (repository / ".git" / "config").unlink()
     os.mkfifo(repository / ".git" / "config")
@@ -203,7 +203,7 @@ def test_a_directory_that_is_not_here_is_kept_as_written(repository: Path) -> No
 
 
 @pytest.mark.parametrize("directory", ["", "a\0b"])
-def test_what_cannot_be_a_directory_is_refused(directory: str) -> None:
+def test_an_invalid_directory_is_refused(directory: str) -> None:
     with pytest.raises(InvalidInputError):
         project_at(directory)
 
@@ -265,7 +265,7 @@ def test_a_remote_is_a_host_and_a_path_or_unknown(url: str, remote: str | None) 
     assert normalised(url) == remote
 
 
-def test_origin_comes_first_and_a_path_of_this_machine_is_no_remote(
+def test_origin_comes_first_and_a_local_path_is_not_a_remote(
     repository: Path, run: Git
 ) -> None:
     assert remote_of(str(repository)) is None

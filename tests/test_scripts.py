@@ -142,7 +142,7 @@ def _imports_of_ours(script: Path) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(
     "script", sorted((ROOT / "scripts").rglob("*.py")), ids=lambda path: path.stem
 )
-def test_what_a_script_imports_exists(script: Path) -> None:
+def test_every_name_that_a_script_imports_exists(script: Path) -> None:
     for module, name in _imports_of_ours(script):
         found = importlib.import_module(module)
         assert hasattr(found, name) or importlib.util.find_spec(f"{module}.{name}"), (

@@ -27,7 +27,7 @@ def verdict(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     return lambda *given: list(verdict(*given))
 
 
-def test_whatever_was_acknowledged_and_is_not_so_is_found(
+def test_every_acknowledged_fact_that_does_not_hold_is_found(
     tmp_path: Path, verdict: Callable[..., list[str]]
 ) -> None:
     path = tmp_path / "s.db"

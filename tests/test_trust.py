@@ -104,7 +104,7 @@ def test_a_notice_is_one_line_whatever_the_folder_is_called(tmp_path: Path) -> N
     assert str(resolve(cwd=folder).notice).isprintable()
 
 
-def test_a_moved_project_is_accepted_anew_and_a_copy_inherits_nothing(
+def test_a_moved_project_must_be_accepted_again_and_a_copy_inherits_nothing(
     project: Path,
 ) -> None:
     init_local(project)
@@ -177,7 +177,9 @@ def test_a_database_removed_by_hand_may_be_made_again(project: Path) -> None:
         assert resolve(cwd=project).kind == "local"
 
 
-def test_links_and_what_is_no_local_database_cannot_be_accepted(project: Path) -> None:
+def test_links_and_paths_other_than_a_local_database_cannot_be_accepted(
+    project: Path,
+) -> None:
     real = project / "real"
     real.mkdir()
     (project / ".sessiondb").symlink_to(real)

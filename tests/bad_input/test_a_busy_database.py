@@ -55,7 +55,7 @@ def hold(path: Path) -> Iterator[Hold]:
     other.communicate()
 
 
-def test_a_held_lock_is_busy_after_the_timeout_and_reading_goes_on(
+def test_a_held_lock_raises_busy_after_the_timeout_and_reads_continue(
     path: Path, hold: Hold
 ) -> None:
     with Store.open(path, busy_timeout=0.3) as store:

@@ -88,7 +88,7 @@ def _texts(store: Store, session: Any) -> list[str | None]:
     return [message.text for message in store.messages(session)]
 
 
-def test_appends_fail_with_a_typed_error_and_go_on_when_there_is_space(
+def test_appends_fail_with_a_typed_error_and_work_again_once_there_is_space(
     disk: Path, store: Store
 ) -> None:
     session = store.create_session(title="written until it is full")
@@ -145,7 +145,7 @@ _WRITES: dict[str, Callable[[Store, object], object]] = {
 
 
 @pytest.mark.parametrize("what", _WRITES)
-def test_every_write_is_refused_whole_and_works_when_there_is_space(
+def test_every_write_is_refused_completely_and_works_once_there_is_space(
     disk: Path, store: Store, what: str
 ) -> None:
     session = store.sessions(project=ALL).items[0]

@@ -154,7 +154,7 @@ def test_with_a_damaged_index_nothing_is_missing(
     assert run("check").exit_code == 4
 
 
-def test_what_is_said_about_damage_names_commands_that_help(
+def test_findings_and_errors_about_damage_name_commands_that_help(
     damaged: Callable[..., Path], made: Made
 ) -> None:
     damaged("part", 2)

@@ -147,7 +147,7 @@ def _dangling(path: Path) -> None:
 
 @pytest.mark.parametrize("opening", _OPENINGS, ids=_HOW)
 @pytest.mark.parametrize("make", [_folder, _pipe, _link, _dangling])
-def test_what_is_no_plain_file_is_refused_at_once(
+def test_a_path_to_anything_but_a_regular_file_is_refused_at_once(
     tmp_path: Path, make: Callable[[Path], None], opening: Callable[[Path], object]
 ) -> None:
     path = tmp_path / "sessions.db"
@@ -158,7 +158,7 @@ def test_what_is_no_plain_file_is_refused_at_once(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_device_is_no_database() -> None:
+def test_a_device_is_not_a_database() -> None:
     with pytest.raises(NotADatabaseError, match="not a file"):
         Store.open("/dev/null")
 
@@ -204,7 +204,7 @@ def test_a_newer_file_that_allows_it_is_read_and_not_written(path: Path) -> None
     assert path.read_bytes() == before
 
 
-def test_a_file_that_another_process_migrated_meanwhile_is_noticed_by_the_next_commit(
+def test_a_migration_by_another_process_is_noticed_by_the_next_commit(
     path: Path,
 ) -> None:
     with Store.open(path) as store:
@@ -268,7 +268,7 @@ def test_flipped_pages_give_a_typed_error_or_true_answers_and_no_crash(
 
 
 @pytest.mark.parametrize("keep", [0.3, 0.7])
-def test_a_file_that_was_cut_off_is_damaged_and_not_made_whole(
+def test_a_truncated_file_is_reported_as_damaged_and_never_shortened_further(
     path: Path, keep: float
 ) -> None:
     size = int(path.stat().st_size * keep) // 4096 * 4096
@@ -292,7 +292,7 @@ def _copied_while_open(path: Path, to: Path) -> str:
 
 
 @pytest.mark.parametrize("cut", [1, 1000, 4096 * 5])
-def test_a_torn_log_keeps_every_whole_commit_before_the_tear(
+def test_a_torn_log_keeps_every_complete_commit_before_the_tear(
     path: Path, tmp_path: Path, cut: int
 ) -> None:
     copy = tmp_path / "copy.db"

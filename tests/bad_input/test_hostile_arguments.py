@@ -389,7 +389,7 @@ async def awaited(result: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ASYNC_ONLY)
-def test_what_an_asynchronous_store_has_of_its_own_answers_any_value(
+def test_methods_that_only_an_asynchronous_store_has_answer_any_value(
     room: Room, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(VALID, "open.where", lambda r: r.folder / "opened.db")

@@ -168,7 +168,7 @@ def test_a_schema_is_not_trusted_where_this_sqlite_can_do_without(path: Path) ->
         connection.close()
 
 
-def test_what_is_planted_while_a_store_is_open_is_found_at_the_next_start(
+def test_a_trigger_planted_while_a_store_is_open_is_found_at_the_next_start(
     path: Path,
 ) -> None:
     with Store.open(path) as store:
@@ -186,7 +186,7 @@ def _plant_only(path: Path, statement: str) -> None:
         connection.commit()
 
 
-def test_a_reader_of_ours_cannot_be_made_to_write(path: Path) -> None:
+def test_a_read_connection_cannot_be_made_to_write(path: Path) -> None:
     with Store.open(path) as store, store.connection() as connection:
         for statement in (
             "DELETE FROM session",

@@ -304,7 +304,7 @@ def test_names_are_kept_as_people_can_read_them(
 @pytest.mark.parametrize(
     "odd", [NUL, SURROGATE, "", "line\nbreak", "x" * 257, "é" * 129, None, 7]
 )
-def test_what_cannot_be_an_id_is_refused_wherever_one_is_given(
+def test_an_invalid_id_is_refused_wherever_one_is_given(
     store: Store, path: Path, session: SessionHandle, odd: Any
 ) -> None:
     message = store.append(session, user("x"))
@@ -436,7 +436,7 @@ def test_imported_text_is_exact_too(store: Store, odd: str) -> None:
     assert message.data["extra"] == odd
 
 
-def test_what_cannot_be_imported_is_a_problem_and_the_rest_is_here(
+def test_a_message_that_cannot_be_imported_is_a_problem_and_the_rest_is_imported(
     store: Store,
 ) -> None:
     bad = [

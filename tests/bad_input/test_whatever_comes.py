@@ -74,7 +74,7 @@ _json = st.recursive(
     st.dictionaries(_texts.map("_{}".format), _plain, max_size=3),
     _json,
 )
-def test_what_goes_in_comes_out(
+def test_written_values_are_read_back_exactly(
     store: Store, said: tuple[str, str], data: dict[str, Any], given_to_it: Any
 ) -> None:
     words, output = said

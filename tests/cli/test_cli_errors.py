@@ -230,7 +230,7 @@ def test_a_file_that_is_not_a_database_is_named(sessiondb: Run, tmp_path: Path) 
     assert error["message"] == f"{path} is not a sessiondb database"
 
 
-def test_what_this_release_cannot_do_is_unsupported(sessiondb: Run) -> None:
+def test_a_postgresql_url_is_reported_as_unsupported(sessiondb: Run) -> None:
     ran = sessiondb("--db", "postgresql://host/db", "list", "--json")
     assert ran.code == 2
     error = error_of(ran)

@@ -128,7 +128,7 @@ def test_a_terminal_sees_progress_and_a_pipe_does_not(
         "opencode-0.5.29",
     ],
 )
-def test_a_real_store_is_whole(
+def test_a_real_store_is_imported_completely(
     sessiondb: Run, real_store: Callable[[str], Path], name: str
 ) -> None:
     folder = real_store(name)
@@ -192,7 +192,9 @@ def test_a_database_of_another_machine_is_imported_if_it_is_named(
     assert path.read_bytes() == before
 
 
-def test_a_database_is_no_source_of_itself(sessiondb: Run, tmp_path: Path) -> None:
+def test_a_database_cannot_be_imported_into_itself(
+    sessiondb: Run, tmp_path: Path
+) -> None:
     path = story(tmp_path)
     (tmp_path / "link.db").symlink_to(path)
     for name in (path, tmp_path / "link.db"):
@@ -232,7 +234,7 @@ def test_a_bundle_that_breaks_off_is_read_up_to_there(
     ("stdin", "why"),
     [(b"", "there is nothing to read"), (b"hello\n{}\n", "not a log of sessiondb")],
 )
-def test_what_is_no_bundle_on_stdin_is_a_problem(
+def test_stdin_without_a_bundle_is_a_problem(
     sessiondb: Run, stdin: bytes, why: str
 ) -> None:
     ran = sessiondb("import", "-", "--json", stdin=stdin)

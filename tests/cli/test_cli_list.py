@@ -183,7 +183,7 @@ def local(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000).astimezone()
 
 
-def test_an_until_day_is_meant_whole() -> None:
+def test_an_until_day_includes_all_of_that_day() -> None:
     from sessiondb.cli.options import Moment
 
     day = "2026-11-01"
@@ -313,7 +313,9 @@ def test_a_list_by_size_says_how_large_each_session_is(
     ("month", "begins", "ends"),
     [("2026-02", "2026-02-01", "2026-02-28"), ("2026-12", "2026-12-01", "2026-12-31")],
 )
-def test_a_month_is_meant_whole(month: str, begins: str, ends: str) -> None:
+def test_a_month_means_its_first_to_its_last_day(
+    month: str, begins: str, ends: str
+) -> None:
     from sessiondb.cli.options import Moment
 
     since, until = Moment(), Moment(end=True)

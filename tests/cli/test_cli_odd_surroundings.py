@@ -83,7 +83,7 @@ def test_a_pipe_as_settings_blocks_no_process(project: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("variable", ["XDG_CONFIG_HOME", "SESSIONDB_CONFIG"])
-def test_settings_are_optional_if_there_is_no_place_for_them(
+def test_settings_are_optional_if_their_file_cannot_exist(
     sessiondb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     file = tmp_path / "file"

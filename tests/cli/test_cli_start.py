@@ -38,7 +38,7 @@ def test_version(sessiondb: Run) -> None:
 @pytest.mark.parametrize(
     "args", [["--help"], ["--version"], ["path"], ["list", "--help"]]
 )
-def test_what_needs_no_database_loads_no_sqlalchemy(
+def test_commands_without_a_database_do_not_load_sqlalchemy(
     project: Path, args: list[str]
 ) -> None:
     code = (

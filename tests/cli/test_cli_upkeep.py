@@ -151,7 +151,7 @@ def test_a_backup_into_a_folder_is_named_by_the_time(
     assert sessiondb("--db", str(copy), "list", "-a", "--json").json["sessions"]
 
 
-def test_agents_go_on_writing_during_a_backup(
+def test_agents_keep_writing_during_a_backup(
     sessiondb: Run, story: Story, store: Store
 ) -> None:
     done = threading.Event()
@@ -316,7 +316,7 @@ def test_a_repair_needs_no_yes_if_there_is_nothing_to_repair(
     assert (ran.code, ran.out, ran.err) == (0, "", "nothing to repair\n")
 
 
-def test_a_repair_asks_on_a_terminal(
+def test_a_repair_prompts_on_a_terminal(
     terminal: Run, story: Story, store: Store, database: Path
 ) -> None:
     store.close()

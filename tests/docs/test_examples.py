@@ -36,7 +36,7 @@ def test_an_example_is_short_enough_to_be_read() -> None:
         assert len(lines) <= MAX_LINES, name
 
 
-def test_a_killed_agent_finds_what_it_left_open_and_goes_on(tmp_path: Path) -> None:
+def test_a_killed_agent_finds_its_open_work_and_continues(tmp_path: Path) -> None:
     lines = said("agent", tmp_path).split("\n")
     assert lines[1] == "left open: 1 message, 1 call"
     answer = lines.index("#2 assistant cancelled")

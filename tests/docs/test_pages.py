@@ -100,7 +100,7 @@ def test_both_facades_have_the_names_that_the_page_promises() -> None:
         assert re.search(rf"`{name}\([^|]*\|[^|]*`Store` only", text), name
 
 
-def test_the_rooms_stand_in_the_order_that_the_tests_enforce() -> None:
+def test_the_design_page_lists_the_packages_in_the_enforced_order() -> None:
     source = (ROOT / "tests/test_layers.py").read_text()
     (order,) = re.findall(r"(?s)^ORDER = \(\s*(.*?)\s*\)\.split", source, re.MULTILINE)
     order = ast.literal_eval(f"({order})")

@@ -186,7 +186,7 @@ def test_the_python_of_a_page_runs(
         assert capsys.readouterr().out == shown.text
 
 
-def test_what_is_shown_of_an_example_stands_in_it() -> None:
+def test_an_excerpt_of_an_example_is_contained_in_its_source() -> None:
     shown = [block for block in blocks(BOTH, "python") if not _is_whole(block)]
     sources = {re.search(r"examples/\w+\.py", block.before)[0] for block in shown}  # type: ignore[index]
     assert sources == {f"examples/{name}.py" for name in EXAMPLES}

@@ -44,7 +44,7 @@ async def cancelled(work: Coroutine[Any, Any, Any], moment: tuple[str, float]) -
     return task.cancelled()
 
 
-async def test_a_unit_is_whole_or_not_there_and_can_be_committed_again(
+async def test_a_cancelled_unit_is_complete_or_absent_and_can_be_committed_again(
     store: AsyncStore,
 ) -> None:
     ended = set()

@@ -121,7 +121,7 @@ values = st.recursive(
 
 
 @given(data=st.dictionaries(st.sampled_from(["content", "a", "b", "text"]), values))
-def test_whatever_is_taken_apart_is_put_together_again(data: dict[str, Any]) -> None:
+def test_split_content_is_joined_to_the_same_data(data: dict[str, Any]) -> None:
     rest, content = codec.split_content(data)
     if content is None:
         assert rest is data

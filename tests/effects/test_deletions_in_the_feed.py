@@ -146,7 +146,7 @@ async def ingest(store: AwaitedStore, found: SourceSession, **how: Any) -> None:
         [result async for result in store.inner.ingest([found], **how)]
 
 
-async def test_what_was_removed_and_imported_again_is_gone_under_its_old_id(
+async def test_a_session_removed_and_imported_again_is_deleted_under_its_old_id(
     contract: Contract,
 ) -> None:
     await ingest(contract.store, imported("theirs"))
@@ -164,7 +164,7 @@ async def test_what_was_removed_and_imported_again_is_gone_under_its_old_id(
 
 
 @pytest.mark.parametrize("foreign_keys", [False, True])
-async def test_what_a_shell_deletes_is_reported_with_what_went_along(
+async def test_a_delete_in_the_shell_is_reported_with_its_cascaded_sessions(
     contract: Contract, session: SessionHandle, foreign_keys: bool
 ) -> None:
     await contract.store.append(session, user("Hello"))
@@ -288,7 +288,7 @@ _STEPS = st.tuples(
 
 @settings(max_examples=25, deadline=None)
 @given(steps=st.lists(_STEPS, min_size=3, max_size=16))
-def test_whoever_continues_from_its_cursor_knows_what_exists(
+def test_a_follower_that_continues_from_its_cursor_knows_the_living_sessions(
     steps: list[tuple[str, int]],
 ) -> None:
     with TemporaryDirectory() as folder:

@@ -120,7 +120,7 @@ def commit_for_ever(pipe: Connection, path: Path, name: str) -> None:
             number += 1
 
 
-async def test_what_was_acknowledged_survives_sigkill_whole(
+async def test_acknowledged_commits_survive_sigkill_completely(
     tmp_path: Path, empty: Path
 ) -> None:
     path = tmp_path / "s.db"

@@ -157,7 +157,9 @@ def test_a_handle_never_means_part_of_another_name(store: Store) -> None:
         store.delete(found)
 
 
-def test_what_was_a_full_id_is_never_taken_for_part_of_another(store: Store) -> None:
+def test_a_formerly_complete_id_never_matches_as_a_prefix_of_another(
+    store: Store,
+) -> None:
     for name in ("user-1", "user-12", "x-user-1"):
         store.append(store.create_session(id=name), user(name))
     store.open_session("user-1x")

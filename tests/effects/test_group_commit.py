@@ -140,7 +140,7 @@ async def test_a_bad_unit_among_64_good_ones_hurts_none(
     contract.check()
 
 
-async def test_what_queues_during_a_commit_is_committed_as_one(
+async def test_units_queued_during_a_commit_are_committed_as_one(
     contract: Contract, told: list[list[Change]]
 ) -> None:
     units = [contract.store.unit() for _ in range(64)]
@@ -195,7 +195,7 @@ async def test_a_result_arrives_after_the_commit_that_holds_it(
     assert sorted(seen) == [(n + 1, 1) for n in range(30)]
 
 
-async def test_a_callback_finds_what_it_is_told_of(
+async def test_a_callback_can_read_the_changes_it_is_notified_of(
     contract: Contract, session: SessionHandle
 ) -> None:
     seen: list[bool] = []
@@ -333,7 +333,9 @@ async def test_a_number_that_was_rolled_back_is_not_given_out_again(
     ) == [(1,)]
 
 
-async def test_a_caller_whose_loop_is_gone_hurts_nobody(tmp_path: Path) -> None:
+async def test_a_caller_whose_loop_is_closed_does_not_affect_others(
+    tmp_path: Path,
+) -> None:
     async with AsyncStore.open(tmp_path / "s.db", durability="normal") as store:
         s = await store.create_session(directory="/tmp")
         writer = store._core.writer
@@ -356,7 +358,7 @@ async def test_a_caller_whose_loop_is_gone_hurts_nobody(tmp_path: Path) -> None:
         assert len(await store.messages(s)) == 9
 
 
-def test_an_interrupt_in_the_writing_thread_leaves_nobody_waiting(
+def test_an_interrupt_in_the_writing_thread_leaves_no_caller_waiting(
     tmp_path: Path,
 ) -> None:
     with Store.open(tmp_path / "s.db", durability="normal") as store:
@@ -411,7 +413,7 @@ async def test_no_loop_waits_for_the_database(tmp_path: Path) -> None:
     assert slowest < 0.5
 
 
-async def test_whoever_cannot_get_the_lock_in_time_is_told_so(
+async def test_a_writer_that_cannot_get_the_lock_in_time_raises_busy(
     contract: Contract, session: SessionHandle
 ) -> None:
     hasty = await contract.open(busy_timeout=0.05)

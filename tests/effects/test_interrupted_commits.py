@@ -290,7 +290,7 @@ def test_an_interrupt_on_any_line_of_a_commit_for_others_loses_and_hangs_nothing
     assert every_line(interrupted, step) > 300
 
 
-def test_an_interrupt_on_any_line_of_the_writing_of_a_unit_is_no_different(
+def test_an_interrupt_on_any_line_that_writes_a_unit_leaves_it_consistent(
     ground: Ground,
 ) -> None:
     """Every line of the package that a commit runs, thinned out by a stride."""

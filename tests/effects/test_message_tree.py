@@ -21,7 +21,7 @@ async def texts(contract: Contract, session: SessionHandle, **how: bool) -> list
     return [m.text for m in await contract.store.messages(session, **how)]
 
 
-async def test_an_append_goes_after_the_leaf_or_where_it_is_told(
+async def test_an_append_goes_after_the_leaf_or_after_the_given_message(
     contract: Contract, session: SessionHandle
 ) -> None:
     store = contract.store
@@ -129,7 +129,7 @@ async def test_truncate_leaves_the_leaf_on_another_branch(
     assert await texts(contract, session) == ["one", "three"]
 
 
-async def test_truncate_of_nothing_is_no_revision(
+async def test_truncating_nothing_does_not_change_the_revision(
     contract: Contract, session: SessionHandle
 ) -> None:
     m = await contract.store.append(session, user("one"))

@@ -89,7 +89,7 @@ def everything(contract: Contract) -> dict[str, list[Any]]:
     return {name: contract.rows(f"SELECT * FROM {name}") for (name,) in tables}
 
 
-async def test_a_unit_of_every_verb_is_written_whole(
+async def test_a_unit_of_every_verb_is_written_completely(
     contract: Contract, session: SessionHandle
 ) -> None:
     async with contract.store.effects() as fx:

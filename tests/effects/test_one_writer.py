@@ -305,7 +305,7 @@ async def test_no_other_process_writes_messages_under_a_lease(
         holder.end()
 
 
-async def test_whoever_is_refused_under_a_lease_writes_once_it_is_given_back(
+async def test_a_unit_refused_under_a_lease_commits_once_the_lease_is_released(
     contract: Contract, session: SessionHandle
 ) -> None:
     unit = contract.store.unit()

@@ -50,7 +50,7 @@ QUICK = settings(max_examples=40, deadline=None)
 
 @QUICK
 @given(said=TEXTS.map(lambda t: t * 50) | TEXTS, data=PLAIN, given_=JSON, output=TEXTS)
-def test_whatever_is_taken_comes_back_exactly(
+def test_accepted_values_come_back_exactly(
     store: Store, said: str, data: Any, given_: Any, output: str
 ) -> None:
     s = store.create_session(directory="/tmp")

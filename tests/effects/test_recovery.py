@@ -98,7 +98,7 @@ async def test_nothing_is_settled_behind_a_living_process(
     assert (message.finish, message.text) == ("stop", "What was said and lost")
 
 
-async def test_what_was_left_open_without_a_lease_is_found_too(
+async def test_work_left_open_without_a_lease_is_found_too(
     contract: Contract, session: SessionHandle
 ) -> None:
     done = await contract.store.create_session(directory="/tmp")

@@ -307,7 +307,7 @@ async def test_a_character_in_two_surrogates_is_kept_in_text_and_refused_in_json
         await contract.store.append(session, assistant(tool("t", {"v": two})))
 
 
-async def test_what_json_holds_and_64_bits_do_not_is_kept_in_arguments(
+async def test_json_numbers_beyond_64_bits_are_kept_in_arguments(
     contract: Contract, session: SessionHandle
 ) -> None:
     given = {
@@ -329,7 +329,7 @@ async def test_what_json_holds_and_64_bits_do_not_is_kept_in_arguments(
     assert message.parts[1].data == edge
 
 
-async def test_an_unknown_part_type_is_kept_whole(
+async def test_an_unknown_part_type_is_kept_verbatim(
     contract: Contract, session: SessionHandle
 ) -> None:
     odd = part("hologram", text="seen", angle=1.5, layers=[{"a": None}], raw=b"\0")
@@ -371,7 +371,7 @@ async def test_no_lock_is_held_while_a_unit_is_open(
     ]
 
 
-async def test_what_rows_decide_is_decided_inside_the_transaction(
+async def test_conditions_on_rows_are_checked_inside_the_transaction(
     contract: Contract, session: SessionHandle
 ) -> None:
     with (

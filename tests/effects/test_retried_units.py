@@ -131,7 +131,7 @@ async def test_the_same_block_with_ids_of_its_own_gives_no_duplicates(
     contract.check()
 
 
-async def test_what_is_known_again_is_no_revision(contract: Contract) -> None:
+async def test_a_repeated_unit_does_not_change_the_revision(contract: Contract) -> None:
     async def block() -> None:
         async with contract.store.effects() as fx:
             fx.create_session(id="s1", directory="/tmp")
@@ -220,7 +220,7 @@ async def test_other_content_under_a_known_id_is_a_conflict(contract: Contract) 
     assert everything(contract) == before
 
 
-async def test_the_order_of_keys_and_all_times_are_no_other_content(
+async def test_the_order_of_keys_and_times_do_not_change_the_content(
     contract: Contract,
 ) -> None:
     await contract.store.create_session(id="s", directory="/tmp")
@@ -235,7 +235,7 @@ async def test_the_order_of_keys_and_all_times_are_no_other_content(
     assert (again.seq, again.parts) == (first.seq, first.parts)
 
 
-async def test_a_message_that_went_on_is_known_by_what_it_began_with(
+async def test_a_message_that_was_continued_is_recognised_by_its_first_draft(
     contract: Contract,
 ) -> None:
     """An open message grew, its call was answered, and it was finished."""

@@ -70,7 +70,7 @@ async def test_a_user_names_above_an_agent_above_what_was_derived(
     assert await title(contract, named) == ("Named at once", "user")
 
 
-async def test_titles_and_archiving_are_no_use_of_a_session(
+async def test_titles_and_archiving_do_not_count_as_use_of_a_session(
     contract: Contract, session: SessionHandle
 ) -> None:
     await contract.store.append(session, user("x"), time=1_700_000_000_000)

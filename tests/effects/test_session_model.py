@@ -79,7 +79,7 @@ async def test_a_model_that_the_caller_sets_stays_until_it_is_cleared(
     assert (await model(contract, session))[1:] == ("fixed", "caller")
 
 
-async def test_what_a_session_says_of_itself_can_be_set(
+async def test_the_descriptive_fields_of_a_session_can_be_set(
     contract: Contract, session: SessionHandle
 ) -> None:
     store = contract.store

@@ -119,7 +119,7 @@ def test_a_session_made_now_is_above_all_that_were_dated(dated: Path) -> None:
         assert store.sessions(project=ALL, order="created").items[0].id == newest.id
 
 
-async def test_a_feed_tells_of_what_is_written_with_an_old_time(
+async def test_a_feed_reports_writes_that_state_an_old_time(
     contract: Contract,
 ) -> None:
     session = await contract.store.create_session(time=OLD)

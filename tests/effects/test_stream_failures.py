@@ -45,7 +45,7 @@ def full(store: AwaitedStore) -> Generator[None]:
     [(ValueError("no\0pe"), "error"), (KeyboardInterrupt(), "cancelled")],
     ids=["exception", "interrupt"],
 )
-async def test_an_exception_keeps_what_is_there_and_goes_on(
+async def test_an_exception_keeps_the_streamed_content_and_propagates(
     contract: Contract, session: SessionHandle, error: BaseException, finish: str
 ) -> None:
     with pytest.raises(type(error)) as raised:
@@ -172,7 +172,7 @@ async def test_a_session_deleted_under_a_stream_is_said_and_leaves_nothing(
         assert contract.rows(f"SELECT count(*) FROM {table}") == [(0,)]
 
 
-async def test_a_message_that_somebody_else_finished_does_not_grow(
+async def test_a_message_finished_by_another_caller_does_not_grow(
     contract: Contract, session: SessionHandle
 ) -> None:
     with pytest.raises(ConflictError):
@@ -210,7 +210,7 @@ async def test_a_stream_does_not_open_behind_another_writer(
     assert contract.rows("SELECT * FROM lease") == []
 
 
-async def test_a_stream_continues_from_where_it_is_told(
+async def test_a_stream_continues_after_the_given_message(
     contract: Contract, session: SessionHandle
 ) -> None:
     one = await contract.store.append(session, user("one"))
@@ -223,7 +223,7 @@ async def test_a_stream_continues_from_where_it_is_told(
     ]
 
 
-def test_a_store_closed_under_a_stream_is_said_and_nobody_hangs(tmp_path: Path) -> None:
+def test_a_store_closed_under_a_stream_raises_and_does_not_hang(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "s.db", durability="normal")
     s = store.create_session(directory="/tmp")
     begun = time.monotonic()
@@ -237,7 +237,7 @@ def test_a_store_closed_under_a_stream_is_said_and_nobody_hangs(tmp_path: Path) 
         assert again.messages(s)[0].text == "kept"
 
 
-async def test_an_async_store_closed_under_a_stream_is_said_and_nobody_hangs(
+async def test_an_async_store_closed_under_a_stream_raises_and_does_not_hang(
     tmp_path: Path,
 ) -> None:
     store = await AsyncStore.open(tmp_path / "s.db", durability="normal")

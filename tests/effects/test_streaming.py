@@ -128,7 +128,7 @@ async def test_a_flush_of_nothing_writes_nothing(
         assert (await contract.store.session(session)).revision == revision
 
 
-async def test_whoever_waits_for_the_same_write_is_woken(
+async def test_every_flush_that_waits_for_the_same_write_is_woken(
     contract: Contract, session: SessionHandle
 ) -> None:
     async with contract.store.stream(session) as out:
@@ -204,7 +204,7 @@ async def test_a_megabyte_ends_as_one_blob(
     contract.check()
 
 
-async def test_arguments_are_written_once_they_are_whole(
+async def test_arguments_are_written_once_they_are_complete(
     contract: Contract, session: SessionHandle
 ) -> None:
     async with contract.store.stream(session) as out:
@@ -231,7 +231,7 @@ async def test_arguments_are_written_once_they_are_whole(
 @pytest.mark.parametrize(
     "given", ['{"cut": "of', "not JSON", "[" * 2_000, '{"n": NaN}', "\ud800"]
 )
-async def test_arguments_that_are_no_json_are_kept_as_text(
+async def test_arguments_that_are_not_json_are_kept_as_text(
     contract: Contract, session: SessionHandle, given: str
 ) -> None:
     async with contract.store.stream(session) as out:

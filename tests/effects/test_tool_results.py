@@ -61,7 +61,7 @@ async def test_a_large_result_is_one_blob(
     assert call.parts[0].text == result.parts[0].text == "x" * 50_000
 
 
-async def test_a_result_with_nul_is_exact_where_it_stands(
+async def test_a_result_with_nul_is_exact_in_its_call_and_its_message(
     contract: Contract, session: SessionHandle
 ) -> None:
     for number, value in enumerate(["a\0b", "\0" * 5_000]):

@@ -85,7 +85,7 @@ def test_a_store_is_read_while_another_process_writes_to_it(held: Path) -> None:
     assert contents(held.parent) == before
 
 
-def test_a_database_that_nobody_has_open_is_left_without_side_files(
+def test_a_database_that_no_process_has_open_is_left_without_side_files(
     tmp_path: Path,
 ) -> None:
     path = wal_store(tmp_path / "opencode.db")
@@ -203,7 +203,7 @@ def test_stores_are_found_by_what_they_are(tmp_path: Path) -> None:
     assert [store.path for store in find(tmp_path / "linked" / "backup.db")]
 
 
-def test_older_stores_of_a_data_directory_add_what_the_newer_ones_lack(
+def test_older_stores_of_a_data_directory_add_sessions_missing_from_newer_ones(
     tmp_path: Path,
 ) -> None:
     newest = hello(1)
@@ -247,7 +247,7 @@ def test_a_database_copied_for_another_channel_adds_what_is_newer_there(
     ]  # fmt: skip
 
 
-def test_what_is_not_there_or_not_known_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_file_or_an_unknown_format_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no such file"):
         list(find(tmp_path / "gone"))
     with pytest.raises(InvalidInputError, match="opencode"):

@@ -75,7 +75,9 @@ def test_a_page_requests_nothing(store: Store, hostile: dict[str, str]) -> None:
         assert str(image["src"]).startswith("data:image/png;base64,")
 
 
-def test_what_hides_or_reorders_is_shown(hostile: dict[str, str]) -> None:
+def test_characters_that_hide_or_reorder_text_are_shown_as_escapes(
+    hostile: dict[str, str],
+) -> None:
     page = hostile["normal"]
     assert not re.search(
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u202e\u2066-\u2069\ud800-\udfff]", page
@@ -115,7 +117,7 @@ PIECES = [
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=16).map("".join))
-def test_whatever_is_put_together_is_not_markup(said: str) -> None:
+def test_arbitrary_prose_never_becomes_unsafe_markup(said: str) -> None:
     found = read_html(prose(said))
     assert {tag for tag, _ in found.seen} <= TAGS - {"img", "style", "meta"}
     assert all(
@@ -256,7 +258,7 @@ def test_images_of_harmless_kinds_are_inside_and_others_are_named(store: Store) 
     assert page.text.count("is not in this page") == 3
 
 
-def test_what_is_left_out_is_reported(store: Store) -> None:
+def test_omitted_content_is_reported(store: Store) -> None:
     name = store.create_session().id
     first = store.append(name, user("one"))
     store.append(name, user("another way"))

@@ -81,9 +81,7 @@ def test_a_bundle_keeps_each_blob_once_and_parents_first(
     assert {x.stored.id for x in list(store.read())[:1]} == {names[0]}
 
 
-def test_what_goes_on_elsewhere_is_brought_along(
-    opened: Opened, tmp_path: Path
-) -> None:
+def test_changes_made_elsewhere_are_imported(opened: Opened, tmp_path: Path) -> None:
     here, there = opened("a"), opened("b")
     top = story(here)[0]
     path = tmp_path / "s.jsonl"
@@ -135,7 +133,7 @@ def test_an_open_message_is_finished_by_the_other_side_and_never_opens_again(
     assert there.messages(top)[0].time_completed is not None
 
 
-def test_what_was_removed_here_comes_back_only_when_asked(
+def test_a_session_removed_here_comes_back_only_on_request(
     opened: Opened, tmp_path: Path
 ) -> None:
     here = opened("a")

@@ -50,7 +50,7 @@ def test_a_second_sync_writes_nothing_and_directories_are_relative(
         assert not path.exists()
 
 
-def test_a_session_removed_here_is_not_brought_back_by_its_file(
+def test_a_session_removed_here_is_not_restored_from_its_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "p"
@@ -144,7 +144,7 @@ def test_who_follows_a_file_sees_only_what_is_new(ours: Store) -> None:
     assert sync(ours).written == []
 
 
-def test_what_no_longer_holds_is_not_kept_in_a_file(ours: Store) -> None:
+def test_outdated_records_are_not_kept_in_a_file(ours: Store) -> None:
     name = ours.create_session(title="T").id
     ours.append(name, user("one"))
     ours.append(name, assistant("half"), open=True)
@@ -161,7 +161,7 @@ def test_what_no_longer_holds_is_not_kept_in_a_file(ours: Store) -> None:
     assert len(file_of(ours, name).read_bytes()) < 3 * len(log(ours, name))
 
 
-def test_a_file_that_nobody_changed_is_not_read_and_costs_next_to_nothing(
+def test_an_unchanged_file_is_not_read_and_costs_next_to_nothing(
     ours: Store,
 ) -> None:
     for number in range(60):
@@ -196,7 +196,7 @@ def test_a_file_that_nobody_changed_is_not_read_and_costs_next_to_nothing(
         '{"schema_version":99,"seq":1,"time":1,"type":"user","session_id":"s","message_id":"m"}\n',
     ],
 )  # fmt: skip
-def test_what_could_not_be_read_stays_in_the_file_and_is_told_each_time(
+def test_an_unreadable_line_stays_in_the_file_and_is_reported_each_time(
     ours: Store, line: str
 ) -> None:
     name = ours.create_session(title="T").id
@@ -249,7 +249,7 @@ def test_a_project_that_moved_needs_nothing_written(
         assert sync(store).missing == [name]
 
 
-def test_what_one_typed_does_not_go_to_the_team(ours: Store) -> None:
+def test_the_prompt_history_is_not_shared_with_the_team(ours: Store) -> None:
     name = ours.create_session(title="T").id
     ours.add_prompt("never sent", session=name)
     sync(ours)

@@ -71,7 +71,9 @@ def test_a_packed_log_that_breaks_off_is_read_up_to_there(
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
-def test_what_is_no_packed_file_at_all_is_an_error(tmp_path: Path, suffix: str) -> None:
+def test_a_plain_file_with_a_suffix_of_packed_files_is_an_error(
+    tmp_path: Path, suffix: str
+) -> None:
     path = tmp_path / f"log{suffix}"
     path.write_bytes(LOG)
     found, problems = read(path)

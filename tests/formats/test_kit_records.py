@@ -117,7 +117,7 @@ def test_a_file_name_leads_nowhere_else(name: str) -> None:
     assert "\\" not in made
 
 
-def test_what_json_cannot_express_is_null() -> None:
+def test_values_that_json_cannot_express_become_null() -> None:
     value = {"a": float("nan"), "b": [b"x", 1], 3: ("c",)}
     assert not is_json(value)
     assert as_json(value) == {"a": None, "b": [None, 1], "3": ["c"]}

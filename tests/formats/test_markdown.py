@@ -89,7 +89,7 @@ PIECES = [
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=24).map("".join))
-def test_whatever_is_put_together_means_nothing_outside_itself(said: str) -> None:
+def test_arbitrary_prose_does_not_affect_the_markdown_after_it(said: str) -> None:
     found = rendered(f"{prose(said)}\n\n# after\n")
     assert found.said[-2:] == ["after", "\n"]
     assert [tag for tag, _ in found.seen][-1] == "h1"
@@ -106,7 +106,7 @@ def test_whatever_is_put_together_means_nothing_outside_itself(said: str) -> Non
         "- [x] done\n- [ ] open",
     ],
 )
-def test_what_means_no_harm_is_left_as_it_is(said: str) -> None:
+def test_harmless_prose_is_left_unchanged(said: str) -> None:
     assert prose(said) == said
 
 

@@ -144,7 +144,7 @@ def test_calls_of_version_2_have_input_result_and_outcome(tmp_path: Path) -> Non
     assert export_json(source, drafts(source)) == item
 
 
-def test_messages_stand_in_the_order_of_seq_whatever_their_times_say(
+def test_messages_are_ordered_by_seq_regardless_of_their_times(
     tmp_path: Path,
 ) -> None:
     item = session2(
@@ -154,7 +154,7 @@ def test_messages_stand_in_the_order_of_seq_whatever_their_times_say(
     assert [draft.parts[0].text for draft in drafts(source)] == ["First", "Second"]
 
 
-def test_what_is_not_finished_is_open_and_is_not_exported(tmp_path: Path) -> None:
+def test_unfinished_messages_are_open_and_are_not_exported(tmp_path: Path) -> None:
     half = answered(1, {"type": "text", "text": ""})
     del half["time"]["completed"]
     shell = message("shell", 2, shellID="sh_1", command="ls", status="running")

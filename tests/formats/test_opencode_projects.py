@@ -88,7 +88,9 @@ def round_trip(store: Store, root: Path, out: Path) -> None:
     assert files(out / "storage") == files(root)
 
 
-def test_what_is_known_of_a_project_is_in_its_row(store: Store, tree: Path) -> None:
+def test_all_facts_about_a_project_are_stored_in_its_row(
+    store: Store, tree: Path
+) -> None:
     brought_in(store, tree)
     (project,) = store.projects()
     assert (project.worktree, project.vcs, project.name) == (

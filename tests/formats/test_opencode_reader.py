@@ -232,7 +232,7 @@ def test_no_file_outside_of_the_store_is_read_for_a_session(tmp_path: Path) -> N
     assert source.diffs is None
 
 
-def test_what_belongs_to_nothing_is_reported(tmp_path: Path) -> None:
+def test_records_without_an_owner_are_reported(tmp_path: Path) -> None:
     item = session(1, user(0, "Hi"))
     lost = session(2, user(1, "Lost"), assistant(2, text("Gone")))
     path = sqlite_store(tmp_path / "opencode.db", item, lost)

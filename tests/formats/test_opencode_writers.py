@@ -218,7 +218,7 @@ def test_a_fork_made_here_of_a_session_of_version_1_keeps_its_records(
     assert own["parts"][0]["text"] == "Else"
 
 
-def test_a_session_that_went_on_here_is_written_as_one(
+def test_a_session_continued_here_is_written_as_one_session(
     store: Store, tmp_path: Path
 ) -> None:
     first = sqlite_store(tmp_path / "a" / "opencode.db", session(1, user(0, "One")))
@@ -283,7 +283,7 @@ def test_labels_todos_and_diffs_are_reported_as_lost(store: Store) -> None:
         assert losses == {"label start", "its todo list"}
 
 
-def test_what_ends_a_turn_and_what_changes_the_model_is_kept_where_there_is_a_place_for_it(
+def test_ends_of_turns_and_changes_of_model_are_kept_if_the_format_has_a_place_for_them(
     store: Store,
 ) -> None:
     handle = store.create_session(title="Ends")
@@ -375,7 +375,7 @@ def test_our_session_that_comes_back_is_extended_and_never_doubled(
     assert len(store.sessions(project=sdb.ALL, subagents=True)) == 1
 
 
-def test_what_shares_nothing_with_the_session_it_names_is_left_alone(
+def test_an_import_that_shares_no_message_with_the_session_it_names_diverges(
     store: Store, tmp_path: Path
 ) -> None:
     handle = talk(store)

@@ -111,7 +111,7 @@ def test_a_session_that_both_continued_keeps_both_branches(
     assert there.messages(top)[-1].parts[0].text == "There"
 
 
-def test_what_was_removed_here_returns_only_on_request(
+def test_a_session_removed_here_returns_only_on_request(
     opened: Opened, tmp_path: Path
 ) -> None:
     path, (top, *_) = old_file(opened, tmp_path)

@@ -140,7 +140,7 @@ def test_a_log_from_elsewhere_in_the_folder_is_placed_at_the_root(
         assert store.session("ses_0000000000000000000000TEST").directory == str(ada)
 
 
-def test_what_sync_cannot_place_is_a_problem(
+def test_a_session_that_sync_cannot_place_is_a_problem(
     ada: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with local(ada, monkeypatch) as store:

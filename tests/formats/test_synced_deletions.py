@@ -69,7 +69,7 @@ def test_a_deletion_reaches_the_other_clone_and_the_log_keeps_everything(
     assert [m.text for m in ada.store.messages(session)] == ["start"]
 
 
-def test_who_goes_on_with_a_session_keeps_it_for_all(shared: Two) -> None:
+def test_a_session_continued_by_one_user_is_kept_for_all(shared: Two) -> None:
     ada, bob, session = shared
     for number in range(9):
         ada.store.set_title(session, f"title {number}")

@@ -85,7 +85,7 @@ def test_two_releases_write_to_one_file_in_turn(old: Path, release: Releases) ->
     assert migrations.current(old) == NEXT
 
 
-def test_an_open_store_goes_on_after_an_additive_migration(
+def test_an_open_store_keeps_working_after_an_additive_migration(
     old: Path, later: list[Path]
 ) -> None:
     with Store.open(old) as store:

@@ -97,7 +97,9 @@ def test_a_revision_is_numbered_after_its_schema_and_waits_for_its_version(
     assert "DERIVED" not in text
 
 
-def test_what_sqlite_cannot_alter_is_refused_in_one_line(project: Project) -> None:
+def test_a_change_that_sqlite_cannot_make_is_refused_in_one_line(
+    project: Project,
+) -> None:
     project.edit("tables.py", r'_text\("title", required=True', r'_text("title"')
     result = project.run("alembic", "revision", "--autogenerate", "-m", "no titles")
     assert result.returncode != 0

@@ -94,7 +94,7 @@ def test_an_upgrade_keeps_every_value_of_every_row_and_the_search(
     assert ask(old, "PRAGMA foreign_key_check") == []
 
 
-def test_what_is_pending_says_whether_it_waits_for_a_person(
+def test_a_pending_migration_reports_whether_it_needs_confirmation(
     old: Path, later: list[Path]
 ) -> None:
     assert migrations.pending(old, versions=later) == [
@@ -229,9 +229,7 @@ def test_a_migration_may_change_the_rows_it_declares(old: Path, tmp_path: Path) 
     assert ask(old, "SELECT * FROM todo") == []
 
 
-def test_rows_that_lost_their_parent_before_do_not_stand_in_the_way(
-    old: Path, later: list[Path]
-) -> None:
+def test_orphaned_rows_do_not_block_a_migration(old: Path, later: list[Path]) -> None:
     ask(old, "DELETE FROM message WHERE rid = 1")
     migrations.upgrade(old, versions=later)
     assert migrations.current(old) == LAST
@@ -256,7 +254,7 @@ UPGRADE = (
 )
 
 
-def test_killed_in_the_middle_the_old_version_is_whole(
+def test_a_migration_killed_halfway_leaves_the_old_version_intact(
     old: Path, tmp_path: Path, whole: Whole, later: list[Path]
 ) -> None:
     before = whole(old)

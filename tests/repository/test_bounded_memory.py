@@ -72,7 +72,7 @@ store.close()
 @pytest.mark.skipif(
     sys.platform != "linux", reason="the peak of a process is read from /proc"
 )
-def test_a_large_session_is_never_whole_in_memory(tmp_path: Path) -> None:
+def test_a_large_session_is_never_completely_in_memory(tmp_path: Path) -> None:
     path = tmp_path / "large.db"
     with Store.open(path, durability="normal") as store:
         session = store.create_session(title="large")

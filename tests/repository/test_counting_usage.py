@@ -161,7 +161,7 @@ def test_sessions_and_messages_are_counted_once_each(
     assert store.usage(by=())[0].sessions == 5
 
 
-def test_what_is_inherited_is_counted_where_it_was_spent(
+def test_inherited_usage_is_counted_in_the_session_that_spent_it(
     store: Store, spent: dict[str, str]
 ) -> None:
     before = store.usage(by=())[0].cost

@@ -160,7 +160,7 @@ def test_the_reaper_leaves_no_row_and_no_blob_of_what_was_deleted(
     assert check(store) == []
 
 
-def test_a_blob_lives_exactly_as_long_as_somebody_refers_to_it(store: Store) -> None:
+def test_a_blob_lives_exactly_as_long_as_a_session_refers_to_it(store: Store) -> None:
     large = "z" * 4000
     first, second = store.create_session(), store.create_session()
     store.append(first, user(large))
@@ -232,7 +232,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.slow
-def test_a_removal_that_was_killed_half_way_goes_on(tmp_path: Path) -> None:
+def test_a_removal_that_was_killed_halfway_is_resumed(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with Store.open(path) as store:
         kept = store.create_session(title="kept")
@@ -285,7 +285,7 @@ def test_plain_sql_deletes_a_session_with_everything_and_search_stays_valid(
     assert check(store) == []
 
 
-def test_what_a_delete_in_the_shell_leaves_is_named_by_check(
+def test_blobs_left_by_a_delete_in_the_shell_are_found_by_check(
     store: Store, family: dict[str, str], sqlite3_shell: str
 ) -> None:
     sql = "PRAGMA foreign_keys = ON; DELETE FROM session;"

@@ -84,7 +84,7 @@ def test_a_fork_is_cut_at_a_message_or_before_one(store: Store, plan: str) -> No
         store.fork(plan, at=1, before=2)
 
 
-def test_a_whole_fork_has_all_branches(store: Store, plan: str) -> None:
+def test_a_fork_with_branches_has_all_branches(store: Store, plan: str) -> None:
     fork = store.fork(plan, branches=True)
     assert [m.text for m in store.messages(fork, branches=True)] == [
         "one", "two", "three", "four", "five",
@@ -117,7 +117,7 @@ def test_a_fork_takes_todos_settings_diffs_and_labels_along(
     assert [(item.seq, item.label) for item in store.labels(fork)] == [(2, "kept")]
 
 
-def test_what_is_open_is_closed_in_the_copy_and_stays_open_in_the_original(
+def test_open_work_is_closed_in_the_copy_and_stays_open_in_the_original(
     store: Store,
 ) -> None:
     session = store.create_session()
@@ -223,7 +223,7 @@ def test_a_session_without_a_title_has_numbered_forks_too(store: Store) -> None:
     assert titles == ["(fork #1)", "(fork #2)"]
 
 
-def test_a_fork_goes_on_by_itself(store: Store, plan: str) -> None:
+def test_a_fork_continues_independently(store: Store, plan: str) -> None:
     fork = store.fork(plan, at=2)
     added = store.append(fork, user("another way"))
     assert added.seq == 6, "numbers that the original gave out are not given out again"
@@ -235,7 +235,7 @@ def test_a_fork_goes_on_by_itself(store: Store, plan: str) -> None:
 
 
 @pytest.mark.parametrize("gone", ["truncated", "deleted", "reaped", "in the shell"])
-def test_a_fork_stays_whole_when_its_parent_changes_or_goes(
+def test_a_fork_stays_intact_when_its_parent_changes_or_is_removed(
     store: Store, plan: str, gone: str
 ) -> None:
     fork = store.fork(plan, branches=True)
@@ -298,7 +298,7 @@ def test_the_same_fork_asked_for_again_is_the_same_fork(
         store.fork(plan, at=2, id="ses_mine")
 
 
-def test_a_unit_can_write_fork_and_go_on(store: Store) -> None:
+def test_a_unit_can_write_fork_and_continue_writing(store: Store) -> None:
     with store.effects() as fx:
         session = fx.create_session(title="x")
         fx.append(session, assistant("a"), cost=1.0)

@@ -32,7 +32,7 @@ def texts(store: Store, name: str, **how: Any) -> list[str]:
     return [item.text for item in store.messages(name, **how)]
 
 
-def test_children_that_come_first_are_linked_by_the_import_that_brings_their_parent(
+def test_children_imported_first_are_linked_by_the_import_of_their_parent(
     store: Store,
 ) -> None:
     deep = session_of(
@@ -75,7 +75,7 @@ def test_children_and_parent_of_one_import_are_linked_in_any_order(
     assert check(store) == []
 
 
-def test_a_child_that_went_on_here_is_linked_and_does_not_diverge(store: Store) -> None:
+def test_a_child_continued_here_is_linked_and_does_not_diverge(store: Store) -> None:
     child = session_of("c", said("x"), parent_source_id="p", relation="subagent")
     take_in(store, child)
     store.append(store.session("c").id, user("here"))
@@ -198,7 +198,7 @@ with Store.open(sys.argv[1]) as store:
 """
 
 
-def test_an_import_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_killed_import_continues_from_where_it_was(tmp_path: Path) -> None:
     def message(number: int, name: str = "m") -> SourceMessage:
         return said(f"{name}{number}", at=number, cost=1.0, usage_id=f"o{number}")
 
@@ -223,7 +223,7 @@ def test_an_import_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         assert check(store) == []
 
 
-def test_a_session_that_is_deleted_while_it_is_imported_hinders_nobody(
+def test_a_session_deleted_during_its_import_does_not_affect_the_next(
     store: Store,
 ) -> None:
     def messages() -> Iterator[SourceMessage]:
@@ -256,7 +256,7 @@ def test_two_imports_of_the_same_at_once_write_it_once(store: Store) -> None:
     assert check(store) == []
 
 
-def test_a_session_that_is_being_read_shows_what_it_was_until_it_is_whole(
+def test_a_session_shows_its_old_state_until_its_import_is_complete(
     store: Store,
 ) -> None:
     take_in(store, session_of("s", said("a"), said("b")))

@@ -219,7 +219,7 @@ def test_a_result_record_fills_its_call_and_stays_with_it_when_either_changes(
 # -- what was done here --------------------------------------------------------
 
 
-def test_what_the_user_did_here_wins(store: Store) -> None:
+def test_changes_by_the_user_win_over_the_source(store: Store) -> None:
     (done,) = take_in(store, full_session())
     store.set_title(done.id, "My name")
     store.archive(done.id)
@@ -235,7 +235,7 @@ def test_what_the_user_did_here_wins(store: Store) -> None:
     assert [(item.seq, item.label) for item in store.labels(done.id)] == [(3, "start")]
 
 
-def test_what_the_source_says_anew_is_taken_over(store: Store) -> None:
+def test_changed_fields_of_the_source_are_taken_over(store: Store) -> None:
     take_in(store, session_of("s", said("a"), title="Old"))
     told = session_of(
         "s", said("a", labels=("named",)), title="New", version="2", agent="plan", model_id="m",
@@ -267,7 +267,7 @@ def test_a_session_continued_here_diverges_and_keeps_its_own(store: Store) -> No
     assert texts(store, done.id) == ["a", "here"]
 
 
-def test_as_fork_brings_the_other_state_and_takes_over_its_name(store: Store) -> None:
+def test_as_fork_imports_the_diverged_state_under_the_source_id(store: Store) -> None:
     (done,) = take_in(store, session_of("s", said("a", cost=1.0)))
     store.append(done.id, assistant("here"), cost=2.0)
     told = session_of("s", said("a", cost=1.0), said("b", cost=4.0, at=1))
@@ -289,7 +289,7 @@ def test_as_fork_brings_the_other_state_and_takes_over_its_name(store: Store) ->
     assert check(store) == []
 
 
-def test_what_was_removed_here_stays_removed_until_it_is_wanted_back(
+def test_a_removed_session_stays_removed_until_it_is_undeleted(
     store: Store,
 ) -> None:
     told = session_of("s", said("a", cost=1.0), said("b", "b" * 3000))
@@ -310,7 +310,7 @@ def test_what_was_removed_here_stays_removed_until_it_is_wanted_back(
         assert check(store) == []
 
 
-def test_a_family_that_was_removed_comes_back_whole(store: Store) -> None:
+def test_a_removed_family_comes_back_completely(store: Store) -> None:
     family = (
         session_of("p", said("a", "a" * 2000)),
         session_of(
@@ -352,7 +352,7 @@ def test_a_dry_run_says_what_would_be_and_writes_nothing(store: Store) -> None:
     assert everything(store) == before
 
 
-def test_what_was_imported_is_what_was_told(store: Store) -> None:
+def test_an_imported_session_equals_its_source(store: Store) -> None:
     told = full_session()
     take_in(store, told)
     drafts = [item.draft for item in told.messages if isinstance(item, SourceMessage)]

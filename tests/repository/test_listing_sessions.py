@@ -168,7 +168,7 @@ def test_messages_parts_and_settlements_move_the_last_use(
     moves(store.finish, message)
 
 
-def test_what_is_done_about_a_session_does_not_move_its_last_use(
+def test_changes_to_the_facts_of_a_session_do_not_move_its_last_use(
     store: Store, set_clock: Clock
 ) -> None:
     session = talk(store, "x")
@@ -200,7 +200,7 @@ def test_plain_order_by_id_is_newest_first_also_when_the_clock_steps_back(
     ]
 
 
-def test_ids_go_on_below_those_of_the_file_that_is_opened(
+def test_new_ids_continue_below_those_in_the_opened_file(
     tmp_path: Path, set_clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Store.open(tmp_path / "a.db", durability="normal") as store:
@@ -237,6 +237,6 @@ def test_ids_go_on_below_those_of_the_file_that_is_opened(
         {"cursor": "W" * 1_000_000},
     ],
 )
-def test_what_is_no_list_is_refused(store: Store, wrong: dict[str, Any]) -> None:
+def test_an_invalid_listing_is_refused(store: Store, wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         store.sessions(project=ALL, **wrong)

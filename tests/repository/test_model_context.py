@@ -41,7 +41,9 @@ def sent(store: Store, session: str, **how: Any) -> list[str]:
     return [item.text for item in store.context(session, **how).messages]
 
 
-def test_what_was_said_is_sent_and_what_happened_is_not(store: Store) -> None:
+def test_messages_are_sent_to_the_model_and_events_without_content_are_not(
+    store: Store,
+) -> None:
     session = talk(
         store, user("ask"), event("session_init"), event("usage"), event("label"),
         event("something unknown"), event("custom", "not for the model"),
@@ -135,7 +137,7 @@ def test_a_reset_cuts_everything_before_it(store: Store) -> None:
     assert sent(store, session, at=2) == ["old", "older"]
 
 
-def test_a_compaction_stands_for_what_it_summarises(store: Store) -> None:
+def test_a_compaction_replaces_the_messages_it_summarises(store: Store) -> None:
     session = talk(
         store, user("a"), assistant("b"), event("compaction", "so far"), user("c")
     )
@@ -269,7 +271,7 @@ def test_a_message_with_such_a_call_can_be_left_out_with_the_results_it_had(
     assert [item.text for item in context.messages] == ["ask", "go on"]
 
 
-def test_nothing_is_repaired_when_nobody_wants_it(store: Store, dangling: str) -> None:
+def test_nothing_is_repaired_if_repair_is_none(store: Store, dangling: str) -> None:
     context = store.context(dangling, repair="none")
     # All but the record of the result that its call shows.
     assert list(context.messages) == [

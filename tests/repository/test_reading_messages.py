@@ -100,7 +100,7 @@ def test_a_range_is_cut_by_after_and_before_both_exclusive(
 
 @given(data=st.data())
 @settings(max_examples=12, deadline=None)
-def test_pages_put_together_are_the_whole_session(data: st.DataObject) -> None:
+def test_the_pages_of_a_session_join_to_all_its_messages(data: st.DataObject) -> None:
     with Store.open(":memory:", durability="normal") as store:
         session = store.create_session()
         with store.effects() as fx:
@@ -158,7 +158,9 @@ def test_a_label_moves_to_the_message_that_got_it_last(
     assert [(item.seq, item.label) for item in store.labels(branched)] == [(5, "here")]
 
 
-def test_large_values_come_back_whole_and_once_as_a_blob(store: Store) -> None:
+def test_large_values_come_back_verbatim_and_are_stored_once_as_a_blob(
+    store: Store,
+) -> None:
     session = store.create_session()
     large = "ä" * 5000
     store.append(
@@ -295,7 +297,7 @@ def test_a_call_id_that_is_used_again_never_mixes_two_results(store: Store) -> N
     assert store.message(session, 2).parts[0].text == "one"
 
 
-def test_walking_goes_on_while_others_write_and_leaves_out_what_was_removed(
+def test_a_walk_continues_while_others_write_and_omits_removed_messages(
     store: Store,
 ) -> None:
     session = store.create_session()

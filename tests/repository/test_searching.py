@@ -334,7 +334,7 @@ def test_a_part_of_a_message_with_a_time_of_its_own_has_that_time(store: Store) 
     assert times == [noon, noon + 3]
 
 
-def test_a_snippet_shows_where_the_word_stands(store: Store) -> None:
+def test_a_snippet_shows_the_word_in_its_context(store: Store) -> None:
     session = talk(store, "x", "before " * 30 + "needle " + "after " * 30)
     (hit,) = store.search("needle")
     assert f"{MARKS[0]}needle{MARKS[1]}" in hit.snippet
@@ -357,7 +357,7 @@ def test_an_answer_is_found_when_it_is_complete_and_a_call_when_it_is_settled(
     assert check(store) == []
 
 
-def test_what_a_fork_inherited_is_found_once_and_what_it_took_over_still(
+def test_inherited_text_is_found_once_and_text_a_fork_took_over_stays_found(
     store: Store,
 ) -> None:
     original = talk(store, "original", "word", assistant(text("large " * 500)))

@@ -81,7 +81,7 @@ def test_a_plan_says_what_a_removal_gives_back(
             assert 0.8 <= said / freed <= 1.2, (session, said, freed)
 
 
-def test_what_forks_share_is_freed_with_the_last_of_them(tmp_path: Path) -> None:
+def test_blobs_shared_by_forks_are_freed_with_the_last_of_them(tmp_path: Path) -> None:
     with Store.open(tmp_path / "sizes.db", durability="normal") as store:
         session = store.create_session()
         blobs(store, session)
@@ -98,7 +98,7 @@ def test_what_forks_share_is_freed_with_the_last_of_them(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", [texts, blobs], ids=lambda kind: kind.__name__)
-def test_what_a_fork_that_stays_takes_over_in_search_is_not_freed(
+def test_search_entries_taken_over_by_a_remaining_fork_are_not_freed(
     tmp_path: Path, kind: Callable[[Store, SessionHandle], None]
 ) -> None:
     with Store.open(tmp_path / "sizes.db", durability="normal") as store:

@@ -27,7 +27,9 @@ def test_opening_a_database_that_is_in_use_is_seen(
     audit.violations.clear()
 
 
-def test_sqlite_and_files_that_nobody_holds_are_not_counted(tmp_path: Path) -> None:
+def test_opens_by_sqlite_and_of_files_not_in_use_are_not_counted(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "sessions.db"
     with Store.open(path) as store:
         store.append(store.create_session(), user("Hello"))

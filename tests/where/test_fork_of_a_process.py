@@ -75,7 +75,7 @@ def _texts(path: Path) -> list[str | None]:
         ]
 
 
-def test_a_child_cannot_use_what_it_inherited_and_the_parent_goes_on(
+def test_a_child_cannot_use_an_inherited_store_and_the_parent_keeps_working(
     store: Store, session: SessionHandle
 ) -> None:
     unit, pages = store.effects(), store.walk(session)

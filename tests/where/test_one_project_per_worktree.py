@@ -245,7 +245,7 @@ def commit(run: Git, path: Path) -> None:
     run(path, "remote", "add", "origin", "https://example.org/app.git")
 
 
-def test_what_git_says_later_is_recorded_at_the_next_write(
+def test_changed_facts_of_git_are_recorded_at_the_next_write(
     store: Store, tmp_path: Path, run: Git
 ) -> None:
     app = repository_of(run, tmp_path / "app")

@@ -118,7 +118,7 @@ async def test_an_executor_does_in_order_what_it_was_asked_and_ends_with_the_las
     assert done == [0, 1, 2, "last"]
 
 
-async def test_an_executor_that_nobody_refers_to_ends() -> None:
+async def test_an_executor_without_references_ends() -> None:
     ended = threading.Event()
     executor = SerialExecutor("tests", last=ended.set)
     assert await executor.call(lambda: 3) == 3

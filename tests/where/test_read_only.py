@@ -126,7 +126,7 @@ async def test_an_async_store_opened_for_reading_too(path: Path) -> None:
             await store.reap()
 
 
-def test_a_reader_sees_what_others_commit_meanwhile(path: Path) -> None:
+def test_a_reader_sees_commits_of_others_while_it_is_open(path: Path) -> None:
     with Store.open(path) as writer, Store.open(path, read_only=True) as reader:
         session = writer.create_session(title="new")
         writer.append(session, user("committed"))
@@ -141,7 +141,9 @@ def test_a_missing_file_is_not_made_for_reading(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_what_needs_work_before_it_is_read_is_refused_for_reading(folder: Path) -> None:
+def test_an_empty_file_is_refused_and_left_empty_by_a_read_only_store(
+    folder: Path,
+) -> None:
     (folder / "empty.db").touch()
     with pytest.raises(NotADatabaseError):
         Store.open(folder / "empty.db", read_only=True)

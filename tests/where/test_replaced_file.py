@@ -51,7 +51,7 @@ def test_nothing_is_written_to_the_file_that_replaced_ours(
     assert store.path.read_bytes() == brought
 
 
-def test_what_replaced_ours_is_whole_when_it_is_opened_next(
+def test_the_replacement_file_is_intact_when_it_is_opened_next(
     store: Store, other: Path
 ) -> None:
     os.replace(other, store.path)
@@ -77,7 +77,7 @@ def test_the_new_file_is_not_opened_beside_the_old_one(
 
 
 @pytest.mark.slow
-def test_another_process_finds_the_new_file_whole_once_ours_was_refused(
+def test_another_process_finds_the_new_file_intact_after_our_write_was_refused(
     store: Store, other: Path
 ) -> None:
     os.replace(other, store.path)
@@ -131,7 +131,7 @@ def test_streams_and_waiting_units_of_a_replaced_file_fail_and_do_not_hang(
     store.close()
 
 
-def test_whoever_follows_a_file_that_was_replaced_gets_an_error_at_the_next_look(
+def test_a_feed_of_a_replaced_file_raises_at_the_next_poll(
     store: Store, other: Path
 ) -> None:
     feed = store.changes(since=BEGINNING, poll=0)

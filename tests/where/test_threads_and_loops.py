@@ -122,7 +122,9 @@ async def _only_session(store: AsyncStore) -> str:
     return (await store.create_session()).id
 
 
-def test_a_store_goes_on_in_the_next_loop_after_the_first_is_closed(path: Path) -> None:
+def test_a_store_keeps_working_in_the_next_loop_after_the_first_is_closed(
+    path: Path,
+) -> None:
     store = asyncio.run(_opened(path))
     session = SessionHandle(asyncio.run(_only_session(store)))
     for name in ("first", "second", "third"):

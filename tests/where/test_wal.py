@@ -93,7 +93,7 @@ def test_nothing_but_the_database_and_its_lock_remains_after_the_last_one_closed
     }
 
 
-def test_what_a_crash_left_in_it_is_there_at_the_next_start(
+def test_commits_left_in_the_wal_by_a_crash_are_read_at_the_next_start(
     path: Path, tmp_path: Path
 ) -> None:
     crashed = tmp_path / "crashed.db"
