@@ -103,6 +103,7 @@ def _records(file: Path) -> Iterator[dict[str, Any]]:
     """Yield the objects of the first lines of a file; none if it cannot be read."""
     if not is_file(file):
         return
+
     try:
         with file.open("rb") as opened:
             lines = [opened.readline(MAX_LINE) for _ in range(MAX_LINES)]

@@ -78,6 +78,7 @@ def _copy(path: Path, copy: Path) -> None:
 def _unusable(path: Path, copy: Path, error: SessionDBError) -> SourceError:
     """Return the error of a database that cannot be read, with its hint in one line."""
     said = str(error).replace(str(copy), str(path))
+
     hint = error.hint
     # Its own hint is about the database that is imported into.
     if hint is None or isinstance(error, CorruptionError):
@@ -116,6 +117,7 @@ class Snapshot:
     def _session(self, name: str) -> Iterator[SourceSession | Problem]:
         export = self._read(_export_of(self._base, name))
         ids = dict(self._read(_ids_of(name)))
+
         # Whatever is written to a session raises its revision.
         facts = replace(export, messages=(), diffs=(), parent=None)
         digest = hashlib.sha256(repr(facts).encode("utf-8", "surrogatepass"))

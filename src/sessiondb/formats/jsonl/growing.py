@@ -39,6 +39,7 @@ def additions(
     ours: set[bytes] = set()
     missing: list[str] = []
     size = 0
+
     for line in lines:
         raw = line.encode()
         key = _key(raw)
@@ -46,6 +47,7 @@ def additions(
         ours.add(key)
         if key not in there:
             missing.append(line)
+
     if not whole or there <= ours:
         return missing
 
@@ -62,6 +64,7 @@ def _key(raw: bytes) -> bytes:
     match = _KIND.match(said)
     kind = "" if match is None else match[1].decode()
     name = _HASH.search(said) if kind == "blob" else None
+
     if name is not None:
         said = b"blob " + name[1]
     elif kind in records.HEAD_TYPES:

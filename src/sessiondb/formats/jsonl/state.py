@@ -96,6 +96,7 @@ class State:
             here = order(name, self.values.get(name), known)
             if here > order(name, value, new):
                 return False
+
         self.versions[name] = new
         self.values.pop(name, None)
         if value is not None:
@@ -116,6 +117,8 @@ class State:
                 lists.setdefault(key, []).append(record)
         for (version, _), items in lists.items():
             self._take_list(version, items)
+
+        # The list may have been emptied by a later version.
         if versions.DIFFS not in self.values:
             self.diffs, self.diff_messages = [], []
 
@@ -131,6 +134,7 @@ class State:
             diff = self._diff(record, places)
             value = records.diff_value(diff, name)
             found[repr(value)] = value, diff, name
+
         value = [found[key][0] for key in sorted(found)]
         if self._take(versions.DIFFS, value, version):
             self.diffs = [diff for _, diff, _ in found.values()]
@@ -141,6 +145,7 @@ class State:
         for side in ("before", "after"):
             if f"{side}_blob" in record:
                 known[side] = self._scan.blob(record[f"{side}_blob"])
+
         if "patch_blob" in record:
             patch = self._scan.blob(record["patch_blob"])
             known["patch"] = patch.decode("utf-8", "surrogatepass")
@@ -209,6 +214,7 @@ def _values(record: Record) -> dict[str, Any]:
     here = {name: value for name, value in plain.items() if value is not None}
     for key, value in object_of(record.get("metadata")).items():
         here[versions.METADATA + key] = [value]
+
     if record.get("leaf_id") is not None:
         here[versions.LEAF] = text_of(record["leaf_id"])
     summary = [record.get(name) for name in versions.SUMMARY_FIELDS]
