@@ -294,8 +294,8 @@ class Engine(Protocol):
     ) -> None:
         """Leave a current, checked database at *path*.
 
-        It is made or migrated if that is allowed.
-        With *root* (a project) nothing between it and the database may be a link.
+        It is made or migrated if that is allowed. With *root* (a project) nothing
+        between it and the database may be a link.
         Raises `NotFoundError`, `NotADatabaseError`, `UntrustedDatabaseError`,
         `SchemaVersionError`, `BusyError` and the errors of the storage.
         """

@@ -80,7 +80,7 @@ def identity(path: Path) -> FileIdentity | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        # Not around the whole: every commit comes here twice.
+        # Not around the call: every commit comes here twice, and a context costs more.
         with translated(path):
             raise
     return facts.st_dev, facts.st_ino
