@@ -31,7 +31,7 @@ if "CI" not in os.environ:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _isolated_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No test reads or writes the sessions, settings or git identity of a person."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):

@@ -105,7 +105,7 @@ def _failures(folder: Path, theirs: Path) -> Iterator[str]:
         first = read_into(store, theirs)
         again = read_into(store, theirs)
 
-        yield from _told(first)
+        yield from _poor_problems(first)
         if [r.outcome for r in first if _is_neighbour(r)] != ["imported"]:
             yield "the neighbour was not imported"
         outcomes = Counter(r.outcome for r in again if isinstance(r, Imported))
@@ -130,7 +130,7 @@ def _failures(folder: Path, theirs: Path) -> Iterator[str]:
         yield f"written outside: {extra}"
 
 
-def _told(results: list[Imported | Problem]) -> Iterator[str]:
+def _poor_problems(results: list[Imported | Problem]) -> Iterator[str]:
     for result in results:
         if isinstance(result, Problem) and DEFECT in result.why:
             yield result.why

@@ -34,7 +34,7 @@ class Provider:
                 self.send_response(200)
                 self.send_header("Content-Type", kind)
                 self.end_headers()
-                self.wfile.write(_stream() if streamed else _encoded(_whole()))
+                self.wfile.write(_stream() if streamed else _encoded(_completion()))
 
             def log_message(self, *_: Any) -> None:
                 """Say nothing."""
@@ -66,7 +66,7 @@ class Provider:
             thread.join()
 
 
-def _whole() -> dict[str, Any]:
+def _completion() -> dict[str, Any]:
     message = {"role": "assistant", "content": ANSWER}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}

@@ -58,7 +58,7 @@ def _empty(disk: Path) -> None:
     (disk / "filler").unlink()
 
 
-def _whole(path: Path) -> None:
+def _assert_intact(path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -81,7 +81,7 @@ def store(disk: Path) -> Iterator[Store]:
                         ),
                     )
         yield store
-    _whole(store.path)
+    _assert_intact(store.path)
 
 
 def _texts(store: Store, session: Any) -> list[str | None]:
@@ -190,7 +190,7 @@ async def test_of_units_that_wait_together_each_gets_its_own_answer(disk: Path) 
         assert sorted(map(str, found)) == sorted(["first", *written])
         _empty(disk)
         await store.append(session, user("space again"))
-    _whole(disk / "sessions.db")
+    _assert_intact(disk / "sessions.db")
 
 
 def test_a_database_that_cannot_be_made_is_made_when_there_is_space(disk: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_database_that_cannot_be_made_is_made_when_there_is_space(disk: Path) 
         _empty(disk)
         with Store.open(path) as store:
             store.append(store.create_session(), user("Hello"))
-        _whole(path)
+        _assert_intact(path)
 
 
 def test_a_migration_without_space_leaves_the_file_at_its_version(
@@ -263,7 +263,7 @@ def test_a_limit_on_the_size_of_files_is_a_storage_error_too(tmp_path: Path) -> 
         assert _texts(store, session) == [*acknowledged, "space again"]
 
     _limited(work, MEGABYTE)
-    _whole(path)
+    _assert_intact(path)
 
 
 def test_under_such_a_limit_nothing_half_made_stays_behind(tmp_path: Path) -> None:
@@ -276,4 +276,4 @@ def test_under_such_a_limit_nothing_half_made_stays_behind(tmp_path: Path) -> No
     _limited(work, 50_000)
     with Store.open(path) as store:
         store.append(store.create_session(), user("Hello"))
-    _whole(path)
+    _assert_intact(path)

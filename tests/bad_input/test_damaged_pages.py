@@ -105,18 +105,18 @@ def test_with_damaged_parts_all_is_listed_and_the_intact_sessions_are_exported(
     damaged: Callable[..., Path], made: Made, leaves: tuple[int, ...]
 ) -> None:
     path = damaged("part", *leaves)
-    whole = set(made.ids)
+    all_ids = set(made.ids)
     for command in (["list", "-a"], ["list", "-a", "--sort", "size"]):
-        assert listed(*command) == whole
-    assert listed("search", "needle", "-a") == whole
+        assert listed(*command) == all_ids
+    assert listed("search", "needle", "-a") == all_ids
     assert run("stats", "-a").exit_code == 0
     left = exported()
-    assert len(whole) - 2 * len(leaves) <= len(left) < len(whole)
+    assert len(all_ids) - 2 * len(leaves) <= len(left) < len(all_ids)
     ran = run("export", "-a", "--to", "jsonl")
     assert ran.exit_code == 4
-    assert all(name[-6:].lower() in ran.stderr for name in whole - left)
+    assert all(name[-6:].lower() in ran.stderr for name in all_ids - left)
     with Store.open(path) as store, pytest.raises(CorruptionError):
-        for name in sorted(whole - left):
+        for name in sorted(all_ids - left):
             store.messages(name)
 
 

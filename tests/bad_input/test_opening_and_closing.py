@@ -102,17 +102,17 @@ async def test_a_connection_without_its_extra_names_what_to_install(
 async def test_callbacks_are_ended_again_and_after_the_store_was_closed(
     tmp_path: Path,
 ) -> None:
-    told: list[Change] = []
+    notified: list[Change] = []
     with Store.open(tmp_path / "x.db") as neighbour:
         with Store.open(tmp_path / "x.db") as store:
-            ends = [store.on_commit(told.extend)]
+            ends = [store.on_commit(notified.extend)]
         async with AsyncStore.open(tmp_path / "x.db") as other:
-            ends.append(other.on_commit(told.extend))
+            ends.append(other.on_commit(notified.extend))
         for end in ends * 2:
             end()
         neighbour.append(neighbour.create_session(), user("told to nobody"))
     await asyncio.sleep(0.02)
-    assert told == []
+    assert notified == []
 
 
 def test_a_backup_is_written_to_a_path_of_any_kind(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def _code(text: str) -> str:
     return "\n".join([*spans, *lines, ""])
 
 
-def _is_whole(block: Block) -> bool:
+def _is_complete(block: Block) -> bool:
     return not block.before.startswith("<!-- examples/")
 
 
@@ -175,9 +175,9 @@ def _is_whole(block: Block) -> bool:
 def test_the_python_of_a_page_runs(
     name: str, reader: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = [block for block in blocks(page(name), "python") if _is_whole(block)]
-    assert whole
-    for block in whole:
+    complete = [block for block in blocks(page(name), "python") if _is_complete(block)]
+    assert complete
+    for block in complete:
         exec(
             compile(block.text, f"{name}:{block.line}", "exec"), {"__name__": "reader"}
         )
@@ -187,7 +187,7 @@ def test_the_python_of_a_page_runs(
 
 
 def test_an_excerpt_of_an_example_is_contained_in_its_source() -> None:
-    shown = [block for block in blocks(BOTH, "python") if not _is_whole(block)]
+    shown = [block for block in blocks(BOTH, "python") if not _is_complete(block)]
     sources = {re.search(r"examples/\w+\.py", block.before)[0] for block in shown}  # type: ignore[index]
     assert sources == {f"examples/{name}.py" for name in EXAMPLES}
     for block in shown:

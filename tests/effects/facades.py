@@ -121,7 +121,7 @@ class Contract:
 
     def check(self) -> None:
         """The file, its search index and its counters are whole."""
-        whole(self.path)
+        assert_intact(self.path)
 
 
 def rows(path: Path, sql: str, *params: Any) -> list[tuple[Any, ...]]:
@@ -156,7 +156,7 @@ UNION ALL SELECT 'deletion', session_id FROM deletion WHERE change >
 """
 
 
-def whole(path: Path) -> None:
+def assert_intact(path: Path) -> None:
     """Assert that a file is intact, and that what is counted twice agrees."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from facades import eventually, rows, whole
+from facades import assert_intact, eventually, rows
 
 from sessiondb import ALL, AsyncStore, Store, assistant, text, tool, user
 from sessiondb.database.connections import MAX_READERS
@@ -28,7 +28,7 @@ async def store(tmp_path: Path) -> AsyncGenerator[AsyncStore]:
     ) as opened:
         await opened.create_session(id="s", directory="/tmp")
         yield opened
-    whole(opened.path)
+    assert_intact(opened.path)
 
 
 async def cancelled(work: Coroutine[Any, Any, Any], moment: tuple[str, float]) -> bool:

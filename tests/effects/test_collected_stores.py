@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from facades import rows, whole
+from facades import assert_intact, rows
 from lines import COMMIT_PATH, Interrupter
 from processes import run, said
 
@@ -35,7 +35,7 @@ def path(tmp_path: Path, empty: Path) -> Generator[Path]:
     gc.unfreeze()
     gc.collect()
     close_collected()
-    whole(path)
+    assert_intact(path)
 
 
 def reading(path: Path) -> Store:

@@ -108,11 +108,11 @@ async def test_a_commit_that_deletes_reports_what_it_detached_too(
 ) -> None:
     await contract.store.append(session, user("Hello"))
     fork = await contract.store.fork(session)
-    told: list[Change] = []
-    contract.store.on_commit(told.extend)
+    notified: list[Change] = []
+    contract.store.on_commit(notified.extend)
     await contract.store.delete(session, keep_forks=True)
     expected = {session.id: True, fork.id: False}
-    await eventually(lambda: {c.session_id: c.deleted for c in told} == expected)
+    await eventually(lambda: {c.session_id: c.deleted for c in notified} == expected)
 
 
 async def test_a_session_that_is_created_again_under_its_id_is_deleted_first_and_then_new(

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from facades import Contract, rows, whole
+from facades import Contract, assert_intact, rows
 from peers import Connection, other
 from test_stream_failures import full
 
@@ -33,13 +33,13 @@ async def test_a_full_disk_is_a_typed_error_and_nothing_of_the_unit_is_written(
     await contract.store.append(session, user("before"))
     with full(contract.store):
         for _ in range(2):
-            with pytest.raises(StorageFullError) as told:
+            with pytest.raises(StorageFullError) as raised:
                 async with contract.store.effects() as fx:
                     fx.set_title(session, "never")
                     fx.append(session, assistant("x" * 500_000))
-            assert (told.value.effect, told.value.position) == ("append", 1)
-            assert isinstance(told.value, OSError)
-            assert (told.value.retryable, told.value.exit_code) == (True, 1)
+            assert (raised.value.effect, raised.value.position) == ("append", 1)
+            assert isinstance(raised.value, OSError)
+            assert (raised.value.retryable, raised.value.exit_code) == (True, 1)
         assert [m.text for m in await contract.store.messages(session)] == ["before"]
     await contract.store.commit(fx)
     found = await contract.store.session(session)
@@ -99,7 +99,7 @@ def test_a_file_that_cannot_grow_loses_nothing_and_works_again(
     assert len(acknowledged) > 10
     found = [row for (row,) in rows(path, "SELECT id FROM message ORDER BY seq")]
     assert found[1:] == acknowledged
-    whole(path)
+    assert_intact(path)
 
 
 def commit_for_ever(pipe: Connection, path: Path, name: str) -> None:
@@ -146,8 +146,8 @@ async def test_acknowledged_commits_survive_sigkill_completely(
         FROM message m WHERE m.session_id = ?"""
         messages, asked, labels, settled = rows(path, sql, name, name, name)[0]
         assert messages == 2 * asked == 2 * labels == 2 * settled
-        whole(path)
+        assert_intact(path)
     with Store.open(path) as store:
         for name in names:
             store.append(name, user("on"))
-    whole(path)
+    assert_intact(path)

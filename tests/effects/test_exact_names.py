@@ -192,9 +192,9 @@ def test_an_id_goes_before_every_other_name(store: Store) -> None:
         store.create_session(id="zzzz-a-long-name"),
     )
     store.open_session("zzzz", id="named")
-    whole = store.create_session(id="zzzz")
+    exact = store.create_session(id="zzzz")
     assert store.session(slug).id == by_slug.id
-    assert store.session("zzzz").id == whole.id
+    assert store.session("zzzz").id == exact.id
     assert store.session("long-name").id == tail.id
     assert session_json(store.session(first))["slug"] == slug
 

@@ -94,7 +94,7 @@ class Failing:
 
 
 @pytest_asyncio.fixture
-async def told(contract: Contract) -> list[list[Change]]:
+async def notified(contract: Contract) -> list[list[Change]]:
     """The changes of each commit from here on."""
     writer = contract.store.inner._core.writer
     await eventually(lambda: writer._serving is None)
@@ -141,14 +141,14 @@ async def test_a_bad_unit_among_64_good_ones_hurts_none(
 
 
 async def test_units_queued_during_a_commit_are_committed_as_one(
-    contract: Contract, told: list[list[Change]]
+    contract: Contract, notified: list[list[Change]]
 ) -> None:
     units = [contract.store.unit() for _ in range(64)]
     for unit in units:
         unit.create_session(directory="/tmp")
     assert await together(contract, units) == [None] * 64
-    await eventually(lambda: sum(map(len, told)) == 64)
-    assert [len(changes) for changes in told] == [1, 63]
+    await eventually(lambda: sum(map(len, notified)) == 64)
+    assert [len(changes) for changes in notified] == [1, 63]
 
 
 async def test_the_changes_of_one_commit_are_ordered_by_their_number(
@@ -168,15 +168,17 @@ async def test_the_changes_of_one_commit_are_ordered_by_their_number(
         assert numbers == sorted(numbers)
 
 
-async def test_a_batch_has_an_end(contract: Contract, told: list[list[Change]]) -> None:
+async def test_a_batch_has_an_end(
+    contract: Contract, notified: list[list[Change]]
+) -> None:
     units = [contract.store.unit() for _ in range(300)]
     for unit in units:
         unit.create_session(directory="/tmp")
     if contract.kind == "sync":
         units = units[:40]
     assert await together(contract, units) == [None] * len(units)
-    await eventually(lambda: sum(map(len, told)) == len(units))
-    assert max(len(changes) for changes in told) <= 256
+    await eventually(lambda: sum(map(len, notified)) == len(units))
+    assert max(len(changes) for changes in notified) <= 256
 
 
 async def test_a_result_arrives_after_the_commit_that_holds_it(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from facades import whole
+from facades import assert_intact
 from lines import COMMIT_PATH, STREAM_PATH, Interrupter, interrupt
 
 from sessiondb import (
@@ -46,7 +46,7 @@ def number(change: Change) -> int:
     return int(change.cursor[-16:], 16)
 
 
-class Told:
+class Notified:
     """The revisions that a subscriber was told of, by session."""
 
     def __init__(self) -> None:
@@ -88,9 +88,11 @@ class Ground:
         self._other = sqlite3.connect(path, isolation_level=None)
         self.store = Store.open(path, durability="normal")
         self.asynchronous = self.in_loop(_opened(path)).result(PATIENCE)
-        self.told, self.told_in_loop = Told(), Told()
-        self.store.on_commit(self.told)
-        self.in_loop(_subscribed(self.asynchronous, self.told_in_loop)).result(PATIENCE)
+        self.notified, self.notified_in_loop = Notified(), Notified()
+        self.store.on_commit(self.notified)
+        self.in_loop(_subscribed(self.asynchronous, self.notified_in_loop)).result(
+            PATIENCE
+        )
         for session in SESSIONS:
             self.store.create_session(id=session, directory="/tmp")
 
@@ -123,8 +125,8 @@ class Ground:
             time.sleep(0.0005)
         revisions = dict(self.rows("SELECT id, revision FROM session"))
         ((last,),) = self.rows("SELECT max(change) FROM session")
-        self.told.check(revisions, last)
-        self.told_in_loop.check(revisions, last)
+        self.notified.check(revisions, last)
+        self.notified_in_loop.check(revisions, last)
 
     def on_disk(self, unit: Unit) -> bool:
         """Return whether a unit of `unit` is in the file, once."""
@@ -138,8 +140,8 @@ async def _opened(path: Path) -> AsyncStore:
     return await AsyncStore.open(path, durability="normal")
 
 
-async def _subscribed(store: AsyncStore, told: Told) -> None:
-    store.on_commit(told)
+async def _subscribed(store: AsyncStore, notified: Notified) -> None:
+    store.on_commit(notified)
 
 
 def handle(unit: Unit) -> Any:
@@ -171,7 +173,7 @@ def ground(tmp_path: Path, empty: Path) -> Generator[Ground]:
         finally:
             made.close()
             faulthandler.cancel_dump_traceback_later()
-    whole(path)
+    assert_intact(path)
 
 
 def others(

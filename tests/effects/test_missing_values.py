@@ -117,15 +117,15 @@ def torn(
     """A session of which a value is missing, and an intact one."""
     path = tmp_path / "sessions.db"
     with Store.open(path) as store:
-        whole = store.create_session(title="Whole", directory=str(tmp_path))
-        store.append(whole, user("w" * LARGE))
+        intact = store.create_session(title="Whole", directory=str(tmp_path))
+        store.append(intact, user("w" * LARGE))
         session = store.create_session(title="Torn", directory=str(tmp_path))
         store.append(session, user("before " + "t" * LARGE))
         store.append(session, assistant("after"))
     remove(path, "CAST(data AS TEXT) LIKE 'before%'")
     monkeypatch.setenv("SESSIONDB_PATH", str(path))
     monkeypatch.chdir(tmp_path)
-    return session, whole
+    return session, intact
 
 
 def run(*args: str) -> Result:
@@ -135,21 +135,21 @@ def run(*args: str) -> Result:
 def test_show_prints_the_rest_and_exits_with_4(
     torn: tuple[SessionHandle, SessionHandle],
 ) -> None:
-    session, whole = torn
+    session, intact = torn
     for args in (["show", session.id], ["show", session.id, "--json"]):
         ran = run(*args)
         assert ran.exit_code == 4
         assert "after" in ran.stdout
         named = f"part 0 of message 1 of session {session.id}"
         assert ran.stderr.count(named) == 1
-    assert run("show", whole.id).exit_code == 0
+    assert run("show", intact.id).exit_code == 0
 
 
 @pytest.mark.parametrize("form", ["jsonl", "markdown", "opencode"])
 def test_export_leaves_the_session_out_and_exits_with_4(
     torn: tuple[SessionHandle, SessionHandle], form: str
 ) -> None:
-    session, whole = torn
+    session, intact = torn
     ran = run("export", "-a", "--to", form, "-o", "out", "--force")
     assert ran.exit_code == 4
     assert f"part 0 of message 1 of session {session.id} is damaged" in ran.stderr
@@ -157,16 +157,16 @@ def test_export_leaves_the_session_out_and_exits_with_4(
     written = "".join(file.read_text() for file in files if file.is_file())
     assert "w" * LARGE in written
     assert "after" not in written
-    assert run("export", whole.id, "--to", form, "-o", "one", "--force").exit_code == 0
+    assert run("export", intact.id, "--to", form, "-o", "one", "--force").exit_code == 0
 
 
 def test_fork_is_refused_with_the_same_error(
     torn: tuple[SessionHandle, SessionHandle],
 ) -> None:
-    session, whole = torn
+    session, intact = torn
     ran = run("fork", session.id, "--json")
     assert ran.exit_code == 4
     error = json.loads(ran.stderr.splitlines()[-1])["error"]
     assert error["type"] == "CorruptionError"
     assert f"part 0 of message 1 of session {session.id}" in error["message"]
-    assert run("fork", whole.id).exit_code == 0
+    assert run("fork", intact.id).exit_code == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from facades import whole
+from facades import assert_intact
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,7 +24,7 @@ def store(tmp_path_factory: pytest.TempPathFactory, empty: Path) -> Iterator[Sto
     shutil.copy(empty, path)
     with Store.open(path, durability="normal") as opened:
         yield opened
-    whole(path)
+    assert_intact(path)
 
 
 CHARACTERS = st.characters(codec=None) | st.sampled_from(

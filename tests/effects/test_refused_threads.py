@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from facades import whole
+from facades import assert_intact
 from processes import run, said
 
 from sessiondb import AsyncStore, BusyError, Store, user
@@ -58,14 +58,14 @@ def test_a_store_works_without_threads_and_starts_them_when_it_can(
             "streamed without a thread",
         ]
 
-        told: list[object] = []
-        store.on_commit(told.extend)
+        notified: list[object] = []
+        store.on_commit(notified.extend)
         store.append(s, user("two"))
         deadline = time.monotonic() + PATIENCE
-        while not (told and store._core.service.running):
+        while not (notified and store._core.service.running):
             assert time.monotonic() < deadline
             time.sleep(0.001)
-    whole(tmp_path / "s.db")
+    assert_intact(tmp_path / "s.db")
 
 
 def test_a_store_closes_without_threads(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ async def test_async_writes_are_committed_without_the_writers_thread(
             assert sorted(m.seq for m in made) == list(range(1, 21))
         await asyncio.wait_for(store.append(s, user("later")), PATIENCE)
         assert store._core.service.running
-    whole(tmp_path / "s.db")
+    assert_intact(tmp_path / "s.db")
 
 
 def test_a_store_is_used_while_the_interpreter_ends(tmp_path: Path) -> None:

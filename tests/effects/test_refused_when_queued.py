@@ -350,7 +350,7 @@ def write_twenty(_: Connection, path: Path, session: str) -> None:
             store.append(session, user(f"meanwhile {n}"))
 
 
-def delete_when_told(pipe: Connection, path: Path, session: str) -> None:
+def delete_on_request(pipe: Connection, path: Path, session: str) -> None:
     with Store.open(path, durability="normal") as store:
         pipe.recv()
         store.delete(session)
@@ -375,7 +375,7 @@ async def test_conditions_on_rows_are_checked_inside_the_transaction(
     contract: Contract, session: SessionHandle
 ) -> None:
     with (
-        other(delete_when_told, contract.path, session.id) as deleter,
+        other(delete_on_request, contract.path, session.id) as deleter,
         pytest.raises(NotFoundError) as gone,
     ):
         async with contract.store.effects() as fx:

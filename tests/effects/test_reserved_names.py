@@ -68,7 +68,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def brought(store: Store, *messages: MessageDraft, digest: str = "1") -> str:
+def imported_session(store: Store, *messages: MessageDraft, digest: str = "1") -> str:
     records = [SourceMessage(message) for message in messages]
     (result,) = store.ingest(
         [SourceSession("other", "s", "/store", digest, records, directory="/")]
@@ -89,12 +89,12 @@ FOREIGN = (
 def test_a_foreign_record_with_such_a_key_is_kept_exactly(
     store: Store, tmp_path: Path
 ) -> None:
-    session = brought(store, *FOREIGN)
+    session = imported_session(store, *FOREIGN)
     parts = [message.parts[0] for message in store.messages(session)]
     assert [item.text for item in parts] == ["shown", ODD, ODD, ODD]
     assert [dict(item.data) for item in parts] == [KEYS] * 4
     revision = store.session(session).revision
-    brought(store, *FOREIGN, digest="2")
+    imported_session(store, *FOREIGN, digest="2")
     assert store.session(session).revision == revision, "the same again changes nothing"
 
     jsonl = exporter("jsonl")
@@ -116,7 +116,7 @@ def test_a_foreign_record_with_such_a_key_is_kept_exactly(
 def test_the_file_holds_the_exact_text_under_its_name_and_others_beside_it(
     store: Store,
 ) -> None:
-    session = brought(store, *FOREIGN[:2])
+    session = imported_session(store, *FOREIGN[:2])
     with closing(sqlite3.connect(store.path)) as db:
         rows = db.execute(
             "SELECT data FROM part WHERE session_id = ? ORDER BY seq", (session,)
@@ -128,7 +128,7 @@ def test_the_file_holds_the_exact_text_under_its_name_and_others_beside_it(
 
 
 def test_a_fork_and_a_settled_call_keep_what_a_foreign_part_has(store: Store) -> None:
-    session = brought(store, *FOREIGN[:3])
+    session = imported_session(store, *FOREIGN[:3])
     store.settle(session, "c", output=ODD, more=1)
     fork = store.fork(session)
     for found in (session, fork.id):

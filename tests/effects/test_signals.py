@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
-from facades import rows, whole
+from facades import assert_intact, rows
 from processes import start
 
-#: Appends until it is told to end, in the main thread, in a thread and in a loop. Says
+#: Appends until it is signalled to end, in the main thread, in a thread and in a loop. Says
 #: what was acknowledged, and what the handles and subscribers know of it.
 PROGRAM = """
     import asyncio, json, signal, sys, threading, time
@@ -32,8 +32,8 @@ PROGRAM = """
         store.create_session(id=name, directory="/tmp")
     ended = threading.Event()
     done = {name: [] for name in names}
-    wrong, told = [], []
-    store.on_commit(told.extend)
+    wrong, notified = [], []
+    store.on_commit(notified.extend)
 
     def in_thread():
         while not ended.is_set():
@@ -82,12 +82,12 @@ PROGRAM = """
             wrong.append("a thread waits for ever")
     last = store.append("main", user("last"))
     wait = time.monotonic() + 20
-    while not any(c.session_id == "main" and c.last_seq == last.seq for c in told):
+    while not any(c.session_id == "main" and c.last_seq == last.seq for c in notified):
         if time.monotonic() > wait:
             wrong.append("a subscriber was not called")
             break
         time.sleep(0.001)
-    numbers = [change.cursor for change in told]
+    numbers = [change.cursor for change in notified]
     if numbers != sorted(set(numbers)):
         wrong.append("changes twice or out of order")
     store.close()
@@ -119,4 +119,4 @@ def test_ctrl_c_at_any_moment_loses_and_hangs_nothing(tmp_path: Path) -> None:
             for (i,) in rows(path, "SELECT id FROM message WHERE session_id = ?", name)
         ]
         assert set(acknowledged) <= set(found)
-    whole(path)
+    assert_intact(path)

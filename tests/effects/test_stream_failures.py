@@ -124,9 +124,9 @@ async def test_a_full_disk_is_raised_and_written_when_there_is_space(
         await out.flush()
         with full(contract.store):
             said.add("x" * 50_000)
-            with pytest.raises(StorageFullError) as told:
+            with pytest.raises(StorageFullError) as failed:
                 await out.flush()
-            assert told.value.retryable
+            assert failed.value.retryable
             assert (await contract.store.messages(session))[0].text == "before "
         await out.flush()
         assert (await contract.store.messages(session))[

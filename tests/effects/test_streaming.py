@@ -85,35 +85,35 @@ async def test_deltas_are_written_after_a_quarter_of_a_second_in_one_write(
     contract: Contract, session: SessionHandle
 ) -> None:
     assert (FLUSH_SECONDS, FLUSH_BYTES) == (0.25, 4096)
-    told: list[list[Change]] = []
+    notified: list[list[Change]] = []
     async with contract.store.stream(session) as out:
         await asyncio.sleep(0.02)
-        contract.store.on_commit(told.append)
+        contract.store.on_commit(notified.append)
         said = out.text()
         for _ in range(100):
             said.add("a little ")
         await asyncio.sleep(0.1)
-        assert (told, await parts(contract, session)) == ([], [])
-        await eventually(lambda: told)
+        assert (notified, await parts(contract, session)) == ([], [])
+        await eventually(lambda: notified)
         assert await parts(contract, session) == [("text", "a little " * 100, None)]
-        assert len(told) == 1
+        assert len(notified) == 1
 
 
 async def test_four_kilobytes_do_not_wait(
     contract: Contract, session: SessionHandle
 ) -> None:
-    told: list[list[Change]] = []
+    notified: list[list[Change]] = []
     async with contract.store.stream(session) as out:
         await asyncio.sleep(0.02)
-        contract.store.on_commit(told.append)
+        contract.store.on_commit(notified.append)
         said = out.text()
         begun = asyncio.get_running_loop().time()
         for n in range(1, 9):
             said.add("x" * 4096)
-            await eventually(lambda n=n: len(told) == n)
+            await eventually(lambda n=n: len(notified) == n)
         assert asyncio.get_running_loop().time() - begun < 8 * FLUSH_SECONDS
         await out.flush()
-        assert len(told) == 8
+        assert len(notified) == 8
 
 
 async def test_a_flush_of_nothing_writes_nothing(

@@ -25,7 +25,7 @@ def one_written(form: str, export: Export) -> tuple[dict[str, Any], set[str]]:
     return document, {loss.why for loss in losses}
 
 
-def brought_in(store: Store, path: Path) -> dict[str, str]:
+def import_store(store: Store, path: Path) -> dict[str, str]:
     return {
         done.source_id: done.id  # type: ignore[union-attr]
         for found in find(path)

@@ -78,9 +78,9 @@ def test_a_flipped_byte_in_a_packed_log_costs_what_follows_it(
 def test_a_packed_log_of_several_members_is_read_and_a_cut_one_up_to_the_cut(
     theirs: Path, store: Store
 ) -> None:
-    whole = log()
-    half = whole.index(b"\n", len(whole) // 2) + 1
-    packed = gzip.compress(whole[:half]) + gzip.compress(whole[half:])
+    complete = log()
+    half = complete.index(b"\n", len(complete) // 2) + 1
+    packed = gzip.compress(complete[:half]) + gzip.compress(complete[half:])
     (theirs / "bundle.jsonl.gz").write_bytes(packed)
     assert not problems_of(read_into(store, theirs))
     (theirs / "bundle.jsonl.gz").write_bytes(packed[:-20])

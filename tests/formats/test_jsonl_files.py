@@ -152,10 +152,10 @@ def test_a_torn_line_costs_that_line(opened: Opened, tmp_path: Path, cut: int) -
     top = here.create_session(title="T").id
     here.append(top, user("one"))
     here.append(top, user("two"))
-    whole = log(here, top)
-    path = write(tmp_path / "torn.jsonl", whole[:-cut])
+    complete = log(here, top)
+    path = write(tmp_path / "torn.jsonl", complete[:-cut])
     problem, *_ = read_into(there, path)
-    lines = len(whole[:-cut].splitlines())
+    lines = len(complete[:-cut].splitlines())
     if cut > 1:
         assert (problem.source, problem.line) == (str(path), lines)
         assert "the file ends inside of it" in problem.why

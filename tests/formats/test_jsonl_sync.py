@@ -256,7 +256,7 @@ def test_the_prompt_history_is_not_shared_with_the_team(ours: Store) -> None:
     assert "never sent" not in file_of(ours, name).read_text()
 
 
-def told(store: Store) -> dict[str, Any]:
+def shared_state(store: Store) -> dict[str, Any]:
     """What two databases agree on, whatever the order in which it came to them."""
     found = {}
     for session in store.sessions(
@@ -321,9 +321,9 @@ def test_two_clones_come_to_the_same_and_then_to_rest(
                 sync(store)
             assert handed_over(bob, ada).problems == []
             assert handed_over(ada, bob).problems == []
-            assert told(adas) == told(bobs)
+            assert shared_state(adas) == shared_state(bobs)
             assert adas.session(shared).cost == 2.0
-            assert len(told(adas)) == 6 + 2
+            assert len(shared_state(adas)) == 6 + 2
             for to, of in ((bob, ada), (ada, bob)):
                 done = handed_over(to, of)
                 assert (done.written, set(outcomes(done))) == ([], {"unchanged"})

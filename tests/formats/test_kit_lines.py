@@ -60,10 +60,10 @@ def test_a_packed_log_that_breaks_off_is_read_up_to_there(
     tmp_path: Path, suffix: str
 ) -> None:
     path = tmp_path / f"log{suffix}"
-    whole = PACK[suffix](
+    complete = PACK[suffix](
         b"".join(bytes(f'{{"n":{n}}}\n', "ascii") for n in range(99_999))
     )
-    path.write_bytes(whole[: len(whole) * 2 // 3])
+    path.write_bytes(complete[: len(complete) * 2 // 3])
     found, problems = read(path)
     assert found[:2] == [{"n": 0}, {"n": 1}]
     assert len(found) > 10_000

@@ -258,10 +258,10 @@ def test_waiting_messages_and_instructions_are_kept_in_the_data(tmp_path: Path) 
             "id": "msg_9", "session_id": "ses_0001", "type": "user", "payload": {"text": "Later"},
             "delivery": "queue", "enqueued_seq": 5, "time_created": T0,
         })  # fmt: skip
-        told = {"core/date": "aa", "core/long": "bb"}
+        values = {"core/date": "aa", "core/long": "bb"}
         insert(db, "instruction_state", {
             "session_id": "ses_0001", "epoch_start": 0, "through_seq": 0,
-            "initial_values": told, "current_values": told,
+            "initial_values": values, "current_values": values,
         })  # fmt: skip
         insert(db, "instruction_blob", {"hash": "aa", "value": '"Friday"'})
         insert(db, "instruction_blob", {"hash": "bb", "value": "x" * 5000})
@@ -377,8 +377,8 @@ def test_an_answer_that_was_open_is_completed_by_the_next_import(
     path = sqlite2_store(tmp_path / "opencode.db", session2(1, asked(0, "One"), half))
     with Store.open(tmp_path / "own.db", durability="normal") as store:
         (done,) = store.ingest(one_store(path))
-        whole = answered(1, {"type": "text", "text": "Done"})
-        row = message_row("ses_0001", 1, whole)
+        finished = answered(1, {"type": "text", "text": "Done"})
+        row = message_row("ses_0001", 1, finished)
         with sqlite3.connect(path) as db:
             db.execute("DELETE FROM session_message WHERE seq = 1")
             insert(db, "session_message", {**row, "time_updated": T0 + 99})

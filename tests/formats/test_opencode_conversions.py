@@ -22,7 +22,7 @@ from opencode_store import (
 )
 from opencode_store import text as text_1
 from opencode_store import tool as tool_1
-from opencode_writing import brought_in, into_folder, one_written, talk
+from opencode_writing import import_store, into_folder, one_written, talk
 
 import sessiondb as sdb
 from sessiondb import Store
@@ -79,7 +79,7 @@ def test_a_session_of_version_1_becomes_what_the_upgrade_makes_of_it(
     for message in item["messages"]:
         for part in message["parts"]:
             part.update(sessionID="ses_0001", messageID=message["info"]["id"])
-    ids = brought_in(store, sqlite_store(tmp_path / "opencode.db", item))
+    ids = import_store(store, sqlite_store(tmp_path / "opencode.db", item))
     document, losses = one_written("opencode2", store.export(ids["ses_0001"]))
     first, note, second, third = document["messages"]
     assert (first["text"], first["files"][0]["data"]) == ("Do it", "AAE=")
@@ -107,7 +107,7 @@ def test_the_upgrade_of_a_real_store_is_what_we_make_of_it(
 ) -> None:
     upgraded = real_store("opencode-upgraded-2.0.15") / "reports"
     with Store.open(tmp_path / "real.db", durability="normal") as store:
-        brought_in(store, real_store("opencode-1.18.33") / "data")
+        import_store(store, real_store("opencode-1.18.33") / "data")
         for path in sorted(upgraded.glob("export-*.out")):
             truth = json.loads(path.read_text(encoding="utf-8"))
             try:
@@ -148,7 +148,7 @@ def test_a_session_of_version_2_becomes_a_tree_of_version_1(
         ),
         permissions=[{"action": "edit", "resource": "*", "effect": "ask"}],
     )
-    ids = brought_in(store, sqlite2_store(tmp_path / "opencode.db", item))
+    ids = import_store(store, sqlite2_store(tmp_path / "opencode.db", item))
     into_folder(tmp_path / "out", store.export(ids["ses_0001"]))
     found, problems = read(tmp_path / "out")
     assert not problems
@@ -175,7 +175,7 @@ def test_a_tree_is_written_as_it_was_read(store: Store, tmp_path: Path) -> None:
     ]
     item["share"] = {"id": "1", "secret": "s3cret", "url": "https://opncd.ai/s/1"}
     root = tree_store(tmp_path / "data", item)
-    ids = brought_in(store, root)
+    ids = import_store(store, root)
     losses = into_folder(tmp_path / "out", store.export(ids["ses_0001"]))
     assert not losses
     project = Path("project", f"{PROJECT}.json")
@@ -190,7 +190,7 @@ def test_diffs_that_were_set_here_are_those_of_the_tree(
         {"file": "a", "additions": 1, "deletions": 0, "more": 2},
         {"file": "b"},
     ]
-    (name,) = brought_in(store, tree_store(tmp_path / "data", item)).values()
+    (name,) = import_store(store, tree_store(tmp_path / "data", item)).values()
     store.set_diffs(
         name, [sdb.FileDiff("b", additions=3), sdb.FileDiff("c", patch="@@")]
     )
@@ -216,7 +216,7 @@ def test_a_real_tree_is_written_as_it_was_read(
 ) -> None:
     data = real_store("opencode-1.1.65") / "data"
     with Store.open(tmp_path / "real.db", durability="normal") as store:
-        ids = brought_in(store, data)
+        ids = import_store(store, data)
         into_folder(tmp_path / "out", *(store.export(name) for name in ids.values()))
     (root,) = data.rglob("storage")
     made, truth = contents(tmp_path / "out" / "storage"), contents(root)

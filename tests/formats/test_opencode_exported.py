@@ -80,8 +80,8 @@ def test_an_export_that_breaks_off_gives_the_messages_before_the_break(
     path = written(
         tmp_path / "a.json", session(1, user(0, "One"), user(1, "Two")), indent=1
     )
-    whole = path.read_text(encoding="utf-8")
-    path.write_text(whole[: whole.index('"Two"')], encoding="utf-8")
+    complete = path.read_text(encoding="utf-8")
+    path.write_text(complete[: complete.index('"Two"')], encoding="utf-8")
     found, problems = read(path)
     assert [d.parts[0].text for d in drafts(found["ses_0001"])] == ["One"]
     assert "breaks off after 1 messages" in problems[0].why

@@ -34,10 +34,13 @@ def messages(source: SourceSession) -> list[SourceMessage]:
 
 
 def original(turns: int = 3, number: int = 1) -> dict:
-    told = []
+    dialogue = []
     for turn in range(0, 10 * turns, 10):
-        told += [user(turn, f"Step {turn}"), assistant(turn + 1, text(f"Done {turn}"))]
-    return session(number, *told, title="Plan")
+        dialogue += [
+            user(turn, f"Step {turn}"),
+            assistant(turn + 1, text(f"Done {turn}")),
+        ]
+    return session(number, *dialogue, title="Plan")
 
 
 @pytest.mark.parametrize("write", [sqlite_store, tree_store])

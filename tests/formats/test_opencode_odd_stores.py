@@ -33,7 +33,7 @@ from opencode_store import (
     text,
     user,
 )
-from opencode_writing import brought_in, written
+from opencode_writing import import_store, written
 
 from sessiondb import Store
 from sessiondb.formats.opencode import export_json
@@ -47,7 +47,7 @@ class Kind(NamedTuple):
 
     write: Callable[..., Path]
     export: Callable[..., dict[str, Any]]
-    whole: dict[str, Any]
+    intact: dict[str, Any]
     others: list[dict[str, Any]]
 
 
@@ -75,7 +75,7 @@ ODD = [
 def templates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("templates")
     return {
-        name: kind.write(folder / name / "opencode.db", kind.whole, *kind.others)
+        name: kind.write(folder / name / "opencode.db", kind.intact, *kind.others)
         for name, kind in KINDS.items()
     }
 
@@ -115,7 +115,7 @@ def test_no_value_in_any_column_harms_another_session(
         db.close()
         found, problems = read(path)
         source = found["ses_0001"]
-        assert kind.export(source, drafts(source)) == kind.whole
+        assert kind.export(source, drafts(source)) == kind.intact
         lost = {"ses_0002", "ses_0003"} - found.keys()
         assert not lost or problems
         assert all([list(other.messages)] for other in found.values())
@@ -161,7 +161,7 @@ def test_values_that_json_cannot_express_are_written_as_null_and_reported(
         )
     db.close()
     with Store.open(tmp_path / "own.db", durability="normal") as store:
-        ids = brought_in(store, path)
+        ids = import_store(store, path)
         for form in ("opencode", "opencode-tree"):
             documents, losses = written(form, store.export(ids["ses_0002"]))
             info = next(d.get("info", d) for d in documents if "title" in str(d))

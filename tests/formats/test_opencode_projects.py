@@ -23,7 +23,7 @@ from opencode_store import (
     tree_store,
     user,
 )
-from opencode_writing import brought_in, into_folder
+from opencode_writing import import_store, into_folder
 
 from sessiondb import ALL, Store
 from sessiondb.formats.redact import redacted
@@ -80,7 +80,7 @@ def files(root: Path) -> dict[str, Any]:
 
 
 def round_trip(store: Store, root: Path, out: Path) -> None:
-    brought_in(store, root)
+    import_store(store, root)
     exports = [
         store.export(item.id) for item in store.sessions(project=ALL, archived=True)
     ]
@@ -91,7 +91,7 @@ def round_trip(store: Store, root: Path, out: Path) -> None:
 def test_all_facts_about_a_project_are_stored_in_its_row(
     store: Store, tree: Path
 ) -> None:
-    brought_in(store, tree)
+    import_store(store, tree)
     (project,) = store.projects()
     assert (project.worktree, project.vcs, project.name) == (
         WORKTREE,
@@ -119,13 +119,13 @@ def test_a_project_and_its_permissions_are_written_as_they_were_read(
 def test_of_two_stores_the_earliest_time_and_the_name_that_is_given_hold(
     store: Store, tree: Path, tmp_path: Path
 ) -> None:
-    brought_in(store, tree)
+    import_store(store, tree)
     other = tree_store(tmp_path / "other", talk(2))
     put(
         other / "project" / f"{PROJECT}.json",
         {**RECORD, "name": None, "time": {"created": T0}},
     )
-    brought_in(store, other)
+    import_store(store, other)
     (project,) = store.projects()
     assert (project.name, project.time_created) == ("The Shop", T0 - 5000)
 
@@ -134,7 +134,7 @@ def test_a_sandbox_that_is_a_project_of_its_own_stays_one(
     store: Store, tree: Path
 ) -> None:
     store.create_session(directory=RECORD["sandboxes"][0])
-    brought_in(store, tree)
+    import_store(store, tree)
     found = store.sessions(project=RECORD["sandboxes"][0], empty=True, archived=True)
     assert [item.source for item in found] == ["sessiondb"]
 
@@ -170,7 +170,7 @@ def test_a_database_describes_its_projects_too(store: Store, tmp_path: Path) -> 
             " time_initialized = ?",
             (T0 - 5000, T0 - 4000),
         )
-    brought_in(store, path)
+    import_store(store, path)
     (project,) = store.projects()
     assert (project.name, project.time_created) == ("The Shop", T0 - 5000)
     assert (project.time_initialized, project.permission) == (T0 - 4000, APPROVED)
@@ -186,7 +186,7 @@ def test_approvals_of_version_2_belong_to_their_project(
         db.execute(f"CREATE TABLE permission ({columns})")
         rows = [("2", PROJECT, "edit", "*"), ("1", PROJECT, "bash", "git *")]
         db.executemany("INSERT INTO permission VALUES (?, ?, ?, ?)", rows)
-    brought_in(store, path)
+    import_store(store, path)
     (project,) = store.projects()
     assert project.permission == [
         {"action": "bash", "resource": "git *", "effect": "allow"},
@@ -229,7 +229,7 @@ def test_nothing_of_a_share_and_no_secret_of_a_project_leaves_with_redaction(
     put(tree / "share" / "ses_0001.json", SHARE)
     start = {"start": "API_KEY=sk-proj-abcdefghijklmnopqrstuvwxyz0123456789 make"}
     put(tree / "project" / f"{PROJECT}.json", {**RECORD, "commands": start})
-    brought_in(store, tree)
+    import_store(store, tree)
     exports = [redacted(store.export(item.id)) for item in store.sessions(project=ALL)]
     into_folder(tmp_path / "out", *exports)
     written = "".join(path.read_text() for path in (tmp_path / "out").rglob("*.json"))
@@ -242,7 +242,7 @@ def test_sessions_that_lie_flat_are_found(store: Store, tree: Path) -> None:
     here = change(tree, "ses_0001")
     here.rename(tree / "session" / "ses_0001.json")
     here.parent.rmdir()
-    names = brought_in(store, tree)
+    names = import_store(store, tree)
     assert names.keys() == {"ses_0001"}
     assert len(store.messages(names["ses_0001"])) == 2
     (project,) = store.projects()
@@ -257,7 +257,7 @@ def test_a_project_id_that_is_a_path_leads_nowhere(
     item = talk(projectID="../../../secret")
     put(root / "session" / "ses_0001.json", item["info"])
     (root / "message").mkdir()
-    brought_in(store, root)
+    import_store(store, root)
     assert [project.name for project in store.projects()] == ["shop"]
 
 
@@ -266,7 +266,7 @@ def test_the_project_of_a_real_tree_is_written_as_it_was(
     store: Store, real_store: Callable[[str], Path], tmp_path: Path
 ) -> None:
     data = real_store("opencode-1.1.65/data")
-    brought_in(store, data)
+    import_store(store, data)
     into_folder(
         tmp_path, *(store.export(item.id) for item in store.sessions(project=ALL))
     )

@@ -170,8 +170,8 @@ def test_a_cut_output_comes_along_only_from_inside_the_store(tmp_path: Path) -> 
     source = one(sqlite_store(data / "opencode.db", item))
     (draft,) = drafts(source)
     files = [part.data.get("output_file") for part in draft.parts]
-    whole = {"name": "tool-output/tool_1", "content": b"all of it\0"}
-    assert files == [whole, whole, None, None, None, None, None]
+    complete = {"name": "tool-output/tool_1", "content": b"all of it\0"}
+    assert files == [complete, complete, None, None, None, None, None]
     assert export_json(source, [draft])["messages"] == item["messages"]
 
 

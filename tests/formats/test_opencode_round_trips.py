@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opencode_writing import brought_in, into_folder
+from opencode_writing import import_store, into_folder
 
 from sessiondb import ALL, Session, Store
 from sessiondb.formats import exporter, find
@@ -75,7 +75,7 @@ def real(
     truths = [json.loads(file.read_text(encoding="utf-8")) for file in files]
     path = tmp_path_factory.mktemp("real") / "own.db"
     with Store.open(path, durability="normal") as store:
-        brought_in(store, folder / below)
+        import_store(store, folder / below)
         found = documents(store)
         yield Real(
             folder,
@@ -121,7 +121,7 @@ def test_an_export_is_an_import_in_a_database_that_never_saw_the_store(
 ) -> None:
     out = written_to(tmp_path / "out", real)
     with Store.open(tmp_path / "fresh.db", durability="normal") as fresh:
-        ids = brought_in(fresh, out)
+        ids = import_store(fresh, out)
         assert documents(fresh) == real.written
         for session in sessions_of(real.store):
             assert session.source_id is not None
@@ -183,5 +183,5 @@ def test_a_store_written_as_a_tree_is_read_as_the_same_sessions(
     first = (real.store.export(name) for name in names)
     made = (WriterV1(item, list(item.messages), []).json() for item in first)
     with Store.open(tmp_path / "fresh.db", durability="normal") as fresh:
-        brought_in(fresh, tmp_path / "tree")
+        import_store(fresh, tmp_path / "tree")
         assert documents(fresh) == {item["info"]["id"]: item for item in made}

@@ -11,7 +11,7 @@ import pytest
 from opencode2_store import asked, everything2, session2, sqlite2_store
 from opencode_store import T0, assistant, everything, session, sqlite_store, user
 from opencode_store import text as text_1
-from opencode_writing import brought_in, into_folder, one_written, talk, written
+from opencode_writing import import_store, into_folder, one_written, talk, written
 
 import sessiondb as sdb
 from sessiondb import Store
@@ -38,13 +38,13 @@ def test_a_session_goes_back_in_the_generation_it_came_from(
     store: Store, tmp_path: Path
 ) -> None:
     first, second = everything(), everything2()
-    ids = brought_in(
+    ids = import_store(
         store, sqlite_store(tmp_path / "a" / "opencode.db", first, version="1.2")
     )
     assert one_written("opencode", store.export(ids["ses_0001"]))[0] == first
     store.delete(ids["ses_0001"])
     with Store.open(tmp_path / "other.db", durability="normal") as other:
-        ids = brought_in(other, sqlite2_store(tmp_path / "b" / "opencode.db", second))
+        ids = import_store(other, sqlite2_store(tmp_path / "b" / "opencode.db", second))
         assert one_written("opencode", other.export(ids["ses_0001"]))[0] == second
         assert one_written("opencode2", other.export(ids["ses_0001"]))[0] == second
 
@@ -200,7 +200,7 @@ def test_a_fork_made_here_of_a_session_of_version_1_keeps_its_records(
 ) -> None:
     answer = assistant(1, text_1("Two"), {"type": "step-finish", "reason": "stop"})
     item = session(1, user(0, "One"), answer)
-    ids = brought_in(store, sqlite_store(tmp_path / "opencode.db", item))
+    ids = import_store(store, sqlite_store(tmp_path / "opencode.db", item))
     fork = store.fork(ids["ses_0001"])
     store.append(fork, sdb.user("Else"))
     document, _ = one_written("opencode", store.export(fork.id))
@@ -224,7 +224,7 @@ def test_a_session_continued_here_is_written_as_one_session(
     first = sqlite_store(tmp_path / "a" / "opencode.db", session(1, user(0, "One")))
     second = sqlite2_store(tmp_path / "b" / "opencode.db", session2(2, asked(0, "One")))
     for path, name in ((first, "ses_0001"), (second, "ses_0002")):
-        own = brought_in(store, path)[name]
+        own = import_store(store, path)[name]
         store.append(
             own, sdb.assistant("Two"), finish="stop", provider="acme", model="large"
         )
@@ -238,7 +238,7 @@ def test_a_session_continued_here_is_written_as_one_session(
 def test_subagents_name_the_parent_that_was_written(
     store: Store, tmp_path: Path
 ) -> None:
-    parent = brought_in(
+    parent = import_store(
         store, sqlite_store(tmp_path / "opencode.db", session(1, user(0, "One")))
     )
     child = store.create_session(
@@ -343,7 +343,7 @@ def test_no_name_of_a_session_leads_out_of_the_folder_it_is_written_to(
     path = sqlite_store(
         tmp_path / "opencode.db", session(1, user(0, "Hi"), id="..", projectID=".")
     )
-    ids = brought_in(store, path)
+    ids = import_store(store, path)
     for form in ("opencode", "opencode-tree"):
         for document in exporter(form).write([store.export(ids[".."])], detail="full"):
             steps = getattr(document, "name", "").split("/")
@@ -362,7 +362,7 @@ def test_our_session_that_comes_back_is_extended_and_never_doubled(
     assert [item.outcome for item in store.ingest(found.read())] == ["unchanged"]
     there = tmp_path / "there.db"
     with Store.open(there, durability="normal") as other:  # where it goes on
-        (name,) = brought_in(other, tmp_path / "out").values()
+        (name,) = import_store(other, tmp_path / "out").values()
         other.append(name, sdb.user("Back?"), time=T0 * 2)
         other.append(name, sdb.assistant("Back."), finish="stop", time=T0 * 2 + 1)
         into_folder(tmp_path / "out", other.export(name), form=form)

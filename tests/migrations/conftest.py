@@ -92,7 +92,7 @@ def remember(
 
 
 @pytest.fixture(scope="session")
-def whole(golden: dict[str, Any], schema: Schema) -> Callable[[Path], object]:
+def contents(golden: dict[str, Any], schema: Schema) -> Callable[[Path], object]:
     """All that is in a file, to be compared."""
     return lambda path: (golden["rows"](path), schema(path))
 

@@ -18,7 +18,7 @@ from sessiondb.engine.sqlite import migrations
 pytestmark = pytest.mark.slow
 
 Remember = Callable[[Path], Callable[[Path], list[str]]]
-Whole = Callable[[Path], object]
+Contents = Callable[[Path], object]
 
 
 class Release(Protocol):
@@ -99,32 +99,32 @@ def test_an_open_store_keeps_working_after_an_additive_migration(
 
 
 def test_an_open_store_writes_nothing_once_a_migration_forbids_it(
-    old: Path, later: list[Path], whole: Whole
+    old: Path, later: list[Path], contents: Contents
 ) -> None:
     with Store.open(old) as store:
         session = store.create_session(title="Before", directory="/home/ada/parser")
         store.append(session, user("one"))
         migrations.upgrade(old, LAST, versions=later)
-        before = whole(old)
+        before = contents(old)
         for _ in range(2):
             with pytest.raises(SchemaVersionError, match=f"schema {int(LAST)}"):
                 store.append(session, user("two"))
         assert [m.parts[0].text for m in store.messages(session.id)] == ["one"]
-        assert whole(old) == before
+        assert contents(old) == before
 
 
 def test_a_file_that_only_newer_releases_may_write_can_be_read(
-    newer: Path, whole: Whole
+    newer: Path, contents: Contents
 ) -> None:
     demand(newer, "min_writer")
-    before = whole(newer)
+    before = contents(newer)
     with Store.open(newer) as store:
         (session, *_) = store.sessions(project=ALL)
         assert store.messages(session.id)
         with pytest.raises(SchemaVersionError) as caught:
             store.append(session, user("no"))
     assert caught.value.exit_code == 6
-    assert whole(newer) == before
+    assert contents(newer) == before
 
 
 def test_a_file_that_only_newer_releases_may_read_is_refused_and_stays_as_it_is(

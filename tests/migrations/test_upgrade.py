@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 
 Remember = Callable[[Path], Callable[[Path], list[str]]]
 Schema = Callable[[Path], list[str]]
-Whole = Callable[[Path], object]
+Contents = Callable[[Path], object]
 
 SCRIPT = f"{NEXT}_one_more.py"
 MIGRATION = '''"""one more migration."""
@@ -104,17 +104,17 @@ def test_a_pending_migration_reports_whether_it_needs_confirmation(
 
 
 def test_only_a_migration_that_is_not_additive_makes_a_backup(
-    old: Path, later: list[Path], tmp_path: Path, whole: Whole
+    old: Path, later: list[Path], tmp_path: Path, contents: Contents
 ) -> None:
     backups = tmp_path / "state" / "backups"
     assert migrations.upgrade(old, NEXT, versions=later, backups=backups) is None
-    before = whole(old)
+    before = contents(old)
     backup = migrations.upgrade(old, versions=later, backups=backups)
     assert backup is not None
     assert list(backups.iterdir()) == [backup]
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     assert stat.S_IMODE(backups.stat().st_mode) == 0o700
-    assert whole(backup) == before
+    assert contents(backup) == before
     assert migrations.current(backup) == NEXT
 
 
@@ -170,12 +170,12 @@ def test_each_step_down_on_a_copy_gives_the_rows_and_the_schema_of_before(
 
 
 def test_the_last_step_down_refuses_while_there_are_sessions(
-    old: Path, whole: Whole
+    old: Path, contents: Contents
 ) -> None:
-    before = whole(old)
+    before = contents(old)
     with pytest.raises(ConflictError, match="6 sessions would be lost"):
         migrations.downgrade(old, "base")
-    assert whole(old) == before
+    assert contents(old) == before
     assert list(old.parent.glob("*schema*")) == []
 
 
@@ -210,13 +210,13 @@ def test_without_sessions_the_last_step_down_is_a_file_to_begin_with(
     ],
 )
 def test_a_migration_that_loses_something_is_undone(
-    statement: str, why: str, old: Path, tmp_path: Path, whole: Whole
+    statement: str, why: str, old: Path, tmp_path: Path, contents: Contents
 ) -> None:
-    before = whole(old)
+    before = contents(old)
     versions = migration(tmp_path / "versions", f"op.execute({statement!r})")
     with pytest.raises((ConflictError, UntrustedDatabaseError), match=why):
         migrations.upgrade(old, versions=versions)
-    assert whole(old) == before
+    assert contents(old) == before
     assert list(tmp_path.glob("*schema*")) == []
 
 
@@ -255,9 +255,9 @@ UPGRADE = (
 
 
 def test_a_migration_killed_halfway_leaves_the_old_version_intact(
-    old: Path, tmp_path: Path, whole: Whole, later: list[Path]
+    old: Path, tmp_path: Path, contents: Contents, later: list[Path]
 ) -> None:
-    before = whole(old)
+    before = contents(old)
     (folder,) = migration(
         tmp_path / "versions",
         "op.execute('PRAGMA cache_size=5')",
@@ -268,7 +268,7 @@ def test_a_migration_killed_halfway_leaves_the_old_version_intact(
     killed = subprocess.run([sys.executable, "-c", UPGRADE, old, folder], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert old.with_name("sessions.db-wal").stat().st_size > 0
-    assert whole(old) == before
+    assert contents(old) == before
     with Store.open(old) as store:
         assert len(store.sessions(project=ALL)) == 4
     migrations.upgrade(old, versions=later)

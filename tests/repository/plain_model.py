@@ -124,10 +124,10 @@ class Model:
         session.detached = session.detached or session.source_id is not None
 
     def fork(
-        self, session: Kept, new: str, time: int, leaf: int | None, whole: bool
+        self, session: Kept, new: str, time: int, leaf: int | None, branches: bool
     ) -> Kept:
         """Copy a session."""
-        seqs = list(session.rows) if whole else session.path(leaf)
+        seqs = list(session.rows) if branches else session.path(leaf)
         rows = {seq: replace(session.rows[seq], is_open=False) for seq in seqs}
         fork = Kept(new, time, session.id, "fork", session.root, rows=rows, leaf=leaf)
         fork.last = session.last
@@ -233,18 +233,18 @@ class Model:
     def _write(self, session: Kept, item: Foreign) -> None:
         here = {row.id: row for row in session.rows.values()}
         before = None
-        for told in item.messages:
-            row = here.get(told.id)
+        for given in item.messages:
+            row = here.get(given.id)
             if row is None:
                 session.last += 1
-                row = session.rows[session.last] = replace(told, seq=session.last)
-            elif row.key != told.key:
-                self._rename(row, told.key)
+                row = session.rows[session.last] = replace(given, seq=session.last)
+            elif row.key != given.key:
+                self._rename(row, given.key)
             row.parent, row.text, row.cost, row.key = (
                 before,
-                told.text,
-                told.cost,
-                told.key,
+                given.text,
+                given.cost,
+                given.key,
             )
             before = row.seq
         session.leaf = before

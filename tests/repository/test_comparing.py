@@ -13,7 +13,7 @@ from sessiondb import Store, user
 from sessiondb.model import Comparison, SourceMessage
 
 
-def told(found: Comparison) -> tuple[list[str], list[str], list[str]]:
+def texts_of(found: Comparison) -> tuple[list[str], list[str], list[str]]:
     common, only_a, only_b = found.common, found.only_a, found.only_b
     return [m.text for m in common], [m.text for m in only_a], [m.text for m in only_b]
 
@@ -37,8 +37,8 @@ def test_a_cost_at_the_start_of_the_original_hides_nothing_that_is_shared(
         relation="fork", parent_source_id="o",
     )  # fmt: skip
     first, second = (item.id for item in take_in(store, original, fork))
-    assert told(store.compare(first, second)) == (["a", "b"], ["title", "c"], ["d"])
-    assert told(store.compare(second, first)) == (["a", "b"], ["d"], ["title", "c"])
+    assert texts_of(store.compare(first, second)) == (["a", "b"], ["title", "c"], ["d"])
+    assert texts_of(store.compare(second, first)) == (["a", "b"], ["d"], ["title", "c"])
 
 
 def test_a_cost_that_both_have_is_shared(store: Store) -> None:
@@ -46,7 +46,7 @@ def test_a_cost_that_both_have_is_shared(store: Store) -> None:
     (done,) = take_in(store, original)
     fork = store.fork(done.id, at=2)
     store.append(fork, user("x"))
-    assert told(store.compare(done.id, fork)) == (["title", "a"], ["b"], ["x"])
+    assert texts_of(store.compare(done.id, fork)) == (["title", "a"], ["b"], ["x"])
 
 
 def test_messages_that_are_only_numbered_alike_are_not_shared(store: Store) -> None:
@@ -57,8 +57,8 @@ def test_messages_that_are_only_numbered_alike_are_not_shared(store: Store) -> N
     )  # fmt: skip
     stranger = session_of("s", said("1", "plan", usage_id="other"))
     ids = [item.id for item in take_in(store, parent, child, stranger)]
-    assert told(store.compare(ids[0], ids[1]))[0] == []
-    assert told(store.compare(ids[0], ids[2]))[0] == []
+    assert texts_of(store.compare(ids[0], ids[1]))[0] == []
+    assert texts_of(store.compare(ids[0], ids[2]))[0] == []
 
 
 def test_copies_are_shared_whether_or_not_their_families_are_linked(
@@ -68,7 +68,7 @@ def test_copies_are_shared_whether_or_not_their_families_are_linked(
     copy = session_of("f", copied("a2", "a"), copied("b2", "b"))
     first, second = (item.id for item in take_in(store, original, copy))
     assert store.session(first).root_id != store.session(second).root_id
-    assert told(store.compare(first, second))[0] == ["a", "b"]
+    assert texts_of(store.compare(first, second))[0] == ["a", "b"]
 
 
 _RUNS = itertools.count()
@@ -107,7 +107,7 @@ def test_costs_anywhere_move_no_message_from_one_list_to_another(
     )
     first, second = (item.id for item in take_in(store, original, fork))
 
-    common, only_a, only_b = told(store.compare(first, second))
+    common, only_a, only_b = texts_of(store.compare(first, second))
     assert common == [f"{n}" for n in range(shared)]
     assert [word for word in only_a if "-u" not in word] == [
         f"a{n}" for n in range(more[0])

@@ -147,8 +147,10 @@ def test_a_call_whose_result_lies_behind_the_cut_loses_it(store: Store) -> None:
     store.append(session, assistant(tool("b", {}, call_id="2")))
     store.append(session, result("1", "first " * 400))
     store.append(session, result("2", "second"))
-    whole = store.fork(session)
-    assert [m.parts[0].status for m in store.messages(whole)[:2]] == ["completed"] * 2
+    complete = store.fork(session)
+    assert [m.parts[0].status for m in store.messages(complete)[:2]] == [
+        "completed"
+    ] * 2
     cut = store.fork(session, at=3)
     one, two, node = (item.parts[0] for item in store.messages(cut))
     assert (one.status, one.text, node.text) == (

@@ -104,7 +104,7 @@ def test_a_chain_of_parents_is_never_too_long_to_be_deleted(
     store: Store, upwards: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(family, "MAX_CHAIN", 20)
-    told = [
+    given = [
         session_of(
             f"{n}",
             said("a"),
@@ -113,9 +113,9 @@ def test_a_chain_of_parents_is_never_too_long_to_be_deleted(
         )
         for n in range(50)
     ]
-    results = list(store.ingest(told[::-1] if upwards else told))
+    results = list(store.ingest(given[::-1] if upwards else given))
     assert any(isinstance(item, Problem) for item in results)
-    assert len([item for item in results if isinstance(item, Imported)]) == len(told)
+    assert len([item for item in results if isinstance(item, Imported)]) == len(given)
     tops = [
         item
         for item in store.sessions(project=ALL, limit=100)
@@ -150,7 +150,7 @@ def test_a_transaction_holds_a_bounded_number_of_records_and_bytes(
     store: Store,
 ) -> None:
     with closing(sqlite3.connect(store.path)) as watch:
-        told: dict[str, int] = {"records": 0, "bytes": 0}
+        given: dict[str, int] = {"records": 0, "bytes": 0}
 
         def committed(sql: str) -> int:
             found: int = watch.execute(sql).fetchone()[0]
@@ -163,13 +163,13 @@ def test_a_transaction_holds_a_bounded_number_of_records_and_bytes(
                 yield said(
                     f"m{number}", at=number, parts=(tool("t", {}, output=words),) * 2
                 )
-                told["records"] += 3
-                told["bytes"] += size if size > 10 else 0
+                given["records"] += 3
+                given["bytes"] += size if size > 10 else 0
                 count = "SELECT (SELECT count(*) FROM message) + (SELECT count(*) FROM part)"
                 # One record more has been read than can be written.
-                assert told["records"] - committed(count) <= MAX_RECORDS + 3
+                assert given["records"] - committed(count) <= MAX_RECORDS + 3
                 large = committed("SELECT coalesce(sum(size), 0) FROM blob")
-                assert told["bytes"] - large <= MAX_BYTES + size
+                assert given["bytes"] - large <= MAX_BYTES + size
                 listed = store.sessions(project=ALL, empty=True)
                 assert not listed.items, "a session is listed when it is whole"
 
@@ -214,12 +214,12 @@ def test_a_killed_import_continues_from_where_it_was(tmp_path: Path) -> None:
     with Store.open(path, durability="normal") as store:
         assert [item.source_id for item in store.sessions(project=ALL)] == ["copy"]
         assert check(store) == []
-        whole = session_of("s", *map(message, range(300)), digest="1")
-        (done,) = take_in(store, whole)
+        complete = session_of("s", *map(message, range(300)), digest="1")
+        (done,) = take_in(store, complete)
         assert (done.outcome, done.messages) == ("imported", 300)
         assert [item.seq for item in store.messages("s")] == list(range(1, 301))
         assert (store.session("s").cost, store.session("copy").cost) == (300.0, None)
-        assert outcomes(take_in(store, whole)) == ["unchanged"]
+        assert outcomes(take_in(store, complete)) == ["unchanged"]
         assert check(store) == []
 
 
@@ -232,8 +232,8 @@ def test_a_session_deleted_during_its_import_does_not_affect_the_next(
                 store.delete(ids.imported_session_id(SOURCE, "s", T0))
             yield said(f"m{number}")
 
-    told = replace(session_of("s", digest="1"), messages=messages())
-    results = take_in(store, told, session_of("t", said("a")))
+    given = replace(session_of("s", digest="1"), messages=messages())
+    results = take_in(store, given, session_of("t", said("a")))
     assert outcomes(results) == ["deleted", "imported"]
     assert [item.source_id for item in store.sessions(project=ALL)] == ["t"]
     store.reap()
@@ -241,17 +241,17 @@ def test_a_session_deleted_during_its_import_does_not_affect_the_next(
 
 
 def test_two_imports_of_the_same_at_once_write_it_once(store: Store) -> None:
-    told = session_of(
+    given = session_of(
         "s", *(said(f"m{number}", at=number) for number in range(600)), digest="1"
     )
 
     def interrupted() -> Iterator[SourceMessage]:
-        for number, message in enumerate(told.messages):
+        for number, message in enumerate(given.messages):
             if number == 400:
-                take_in(store, told)
+                take_in(store, given)
             yield message  # type: ignore[misc]
 
-    take_in(store, replace(told, messages=interrupted()))
+    take_in(store, replace(given, messages=interrupted()))
     assert [item.seq for item in store.messages("s")] == list(range(1, 601))
     assert check(store) == []
 

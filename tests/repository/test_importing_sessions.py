@@ -127,25 +127,25 @@ def test_a_source_that_is_gone_deletes_nothing(store: Store) -> None:
 
 
 def test_trees_of_the_source_are_kept_and_say_which_turn(store: Store) -> None:
-    told = [
+    given = [
         said("1", role="user"), said("2"), said("3", role="user", parent="1"), said("4"),
         said("5", role="user", parent=None), said("6", parent="2"),
     ]  # fmt: skip
-    take_in(store, session_of("s", *told, leaf="4"))
+    take_in(store, session_of("s", *given, leaf="4"))
     assert texts(store, "s") == ["1", "3", "4"]
     every = store.messages("s", branches=True)
     assert [item.parent_seq for item in every] == [None, 1, 1, 3, None, 2]
     assert [item.turn_id for item in every] == ["1", "1", "3", "3", "5", "1"]
-    assert outcomes(take_in(store, session_of("s", *told, leaf="6"))) == ["updated"]
+    assert outcomes(take_in(store, session_of("s", *given, leaf="6"))) == ["updated"]
     assert texts(store, "s") == ["1", "2", "6"]
 
 
 def test_a_parent_that_comes_later_or_never_does_not_break_the_tree(
     store: Store,
 ) -> None:
-    told = (said("1", parent="3"), said("2", parent="nowhere"), said("3", parent="1"))
+    given = (said("1", parent="3"), said("2", parent="nowhere"), said("3", parent="1"))
     for _ in range(2):
-        take_in(store, session_of("s", *told, digest=os.urandom(4).hex()))
+        take_in(store, session_of("s", *given, digest=os.urandom(4).hex()))
         assert [item.parent_seq for item in store.messages("s", branches=True)] == [
             None,
             1,
@@ -155,10 +155,10 @@ def test_a_parent_that_comes_later_or_never_does_not_break_the_tree(
 
 
 def test_a_record_that_comes_twice_counts_once_and_is_a_problem(store: Store) -> None:
-    told = session_of(
+    given = session_of(
         "s", said("a"), said("b", "first"), said("b", "second"), said("c")
     )
-    *problems, done = list(store.ingest([told]))
+    *problems, done = list(store.ingest([given]))
     assert isinstance(done, Imported)
     assert (done.outcome, done.messages, len(problems)) == ("imported", 3, 1)
     assert texts(store, "s") == ["a", "first", "c"]
@@ -170,8 +170,8 @@ def test_a_record_that_cannot_be_stored_is_a_problem_and_the_rest_is_here(
     broken = SourceMessage(replace(said("x").draft, finish="odd"))
     nameless = SourceMessage(replace(said("x").draft, id=None))
     torn = Problem("/elsewhere/store", "torn line", 3)
-    told = session_of("s", said("a"), broken, nameless, torn, said("b"))
-    *problems, done = list(store.ingest([Problem("/elsewhere", "unreadable"), told]))
+    given = session_of("s", said("a"), broken, nameless, torn, said("b"))
+    *problems, done = list(store.ingest([Problem("/elsewhere", "unreadable"), given]))
     assert isinstance(done, Imported)
     assert len(problems) == 4
     assert set(done.problems) == set(problems[1:])
@@ -184,7 +184,7 @@ def test_a_record_that_cannot_be_stored_is_a_problem_and_the_rest_is_here(
 def test_a_result_record_fills_its_call_and_stays_with_it_when_either_changes(
     store: Store,
 ) -> None:
-    def told(
+    def given(
         cost: float | None = None, output: str = "fine " * 300, at: int = 3
     ) -> SourceSession:
         call = said("call", at=1, cost=cost, parts=(tool("bash", {}, call_id="c"),))
@@ -202,13 +202,13 @@ def test_a_result_record_fills_its_call_and_stays_with_it_when_either_changes(
             found: int = connection.execute(sql).fetchone()[0]
             return found
 
-    take_in(store, told())
+    take_in(store, given())
     assert (shown(), stored()) == (("fine " * 300,) * 2, 1)
-    assert outcomes(take_in(store, told(cost=1.0))) == ["updated"]
+    assert outcomes(take_in(store, given(cost=1.0))) == ["updated"]
     assert (shown(), stored()) == (("fine " * 300,) * 2, 1)
-    assert outcomes(take_in(store, told(cost=1.0, at=4))) == ["updated"]
+    assert outcomes(take_in(store, given(cost=1.0, at=4))) == ["updated"]
     assert (shown(), stored()) == (("fine " * 300,) * 2, 1)
-    assert outcomes(take_in(store, told(1.0, "better", 4))) == ["updated"]
+    assert outcomes(take_in(store, given(1.0, "better", 4))) == ["updated"]
     assert (shown(), stored()) == (("better",) * 2, 1)
     with closing(sqlite3.connect(store.path)) as connection:
         assert connection.execute("SELECT count(*) FROM blob").fetchone() == (0,)
@@ -225,9 +225,9 @@ def test_changes_by_the_user_win_over_the_source(store: Store) -> None:
     store.archive(done.id)
     store.set_metadata(done.id, {"mine": True})
     store.label(done.id, 3, "start")
-    told = full_session(metadata={"theirs": 1}, time_archived=None)
-    told = replace(told, title="Their new name", digest="2")
-    take_in(store, told)
+    given = full_session(metadata={"theirs": 1}, time_archived=None)
+    given = replace(given, title="Their new name", digest="2")
+    take_in(store, given)
     kept = store.session(done.id)
     assert (kept.title, kept.title_source) == ("My name", "user")
     assert kept.time_archived is not None
@@ -237,12 +237,12 @@ def test_changes_by_the_user_win_over_the_source(store: Store) -> None:
 
 def test_changed_fields_of_the_source_are_taken_over(store: Store) -> None:
     take_in(store, session_of("s", said("a"), title="Old"))
-    told = session_of(
+    given = session_of(
         "s", said("a", labels=("named",)), title="New", version="2", agent="plan", model_id="m",
         share_url="https://example.org", todos=(Todo("x"),), diffs=(FileDiff("f"),),
         data={"kept": "whole"}, time_updated=T0 + 99,
     )  # fmt: skip
-    assert outcomes(take_in(store, told)) == ["updated"]
+    assert outcomes(take_in(store, given)) == ["updated"]
     found = store.session("s")
     assert (found.title, found.version, found.agent, found.model_id) == (
         "New",
@@ -262,16 +262,16 @@ def test_a_session_continued_here_diverges_and_keeps_its_own(store: Store) -> No
     (done,) = take_in(store, session_of("s", said("a")))
     store.append(done.id, user("here"))
     assert outcomes(take_in(store, session_of("s", said("a")))) == ["unchanged"]
-    told = session_of("s", said("a"), said("b"))
-    assert outcomes(take_in(store, told)) == ["diverged"]
+    given = session_of("s", said("a"), said("b"))
+    assert outcomes(take_in(store, given)) == ["diverged"]
     assert texts(store, done.id) == ["a", "here"]
 
 
 def test_as_fork_imports_the_diverged_state_under_the_source_id(store: Store) -> None:
     (done,) = take_in(store, session_of("s", said("a", cost=1.0)))
     store.append(done.id, assistant("here"), cost=2.0)
-    told = session_of("s", said("a", cost=1.0), said("b", cost=4.0, at=1))
-    (fork,) = take_in(store, told, as_fork=True)
+    given = session_of("s", said("a", cost=1.0), said("b", cost=4.0, at=1))
+    (fork,) = take_in(store, given, as_fork=True)
     assert fork.id != done.id
     assert texts(store, done.id) == ["a", "here"]
     assert texts(store, fork.id) == ["a", "b"]
@@ -282,8 +282,8 @@ def test_as_fork_imports_the_diverged_state_under_the_source_id(store: Store) ->
     assert store.usage(by=())[0].cost == 7.0
     assert [item.text for item in store.compare(done.id, fork.id).common] == ["a"]
     # From now on it is the fork that follows the source.
-    assert outcomes(take_in(store, told)) == ["unchanged"]
-    more = session_of("s", *told.messages, said("c", at=2))
+    assert outcomes(take_in(store, given)) == ["unchanged"]
+    more = session_of("s", *given.messages, said("c", at=2))
     assert outcomes(take_in(store, more)) == ["updated"]
     assert texts(store, fork.id) == ["a", "b", "c"]
     assert check(store) == []
@@ -292,21 +292,21 @@ def test_as_fork_imports_the_diverged_state_under_the_source_id(store: Store) ->
 def test_a_removed_session_stays_removed_until_it_is_undeleted(
     store: Store,
 ) -> None:
-    told = session_of("s", said("a", cost=1.0), said("b", "b" * 3000))
-    (done,) = take_in(store, told)
+    given = session_of("s", said("a", cost=1.0), said("b", "b" * 3000))
+    (done,) = take_in(store, given)
     for reaped in (False, True):
         store.delete(done.id)
         if reaped:
             store.reap()
-        assert outcomes(take_in(store, told)) == ["deleted"]
-        assert outcomes(take_in(store, told, undelete=True, dry_run=True)) == [
+        assert outcomes(take_in(store, given)) == ["deleted"]
+        assert outcomes(take_in(store, given, undelete=True, dry_run=True)) == [
             "imported"
         ]
         assert len(store.sessions(project=ALL)) == 0
-        (back,) = take_in(store, told, undelete=True)
+        (back,) = take_in(store, given, undelete=True)
         assert (back.outcome, back.id, back.messages) == ("imported", done.id, 2)
         assert texts(store, "s")[0] == "a"
-        assert outcomes(take_in(store, told)) == ["unchanged"]
+        assert outcomes(take_in(store, given)) == ["unchanged"]
         assert check(store) == []
 
 
@@ -343,8 +343,8 @@ def test_a_restored_name_whose_id_lives_on_here_gets_an_id_of_its_own(
 def test_a_dry_run_says_what_would_be_and_writes_nothing(store: Store) -> None:
     take_in(store, session_of("s", said("a")))
     before = everything(store)
-    told = (session_of("s", said("a"), said("b")), session_of("t", said("c")))
-    results = take_in(store, *told, dry_run=True)
+    given = (session_of("s", said("a"), said("b")), session_of("t", said("c")))
+    results = take_in(store, *given, dry_run=True)
     assert [(r.outcome, r.messages) for r in results] == [
         ("updated", 2),
         ("imported", 1),
@@ -353,9 +353,9 @@ def test_a_dry_run_says_what_would_be_and_writes_nothing(store: Store) -> None:
 
 
 def test_an_imported_session_equals_its_source(store: Store) -> None:
-    told = full_session()
-    take_in(store, told)
-    drafts = [item.draft for item in told.messages if isinstance(item, SourceMessage)]
+    given = full_session()
+    take_in(store, given)
+    drafts = [item.draft for item in given.messages if isinstance(item, SourceMessage)]
     read = store.messages("s")
     assert [item.id for item in read] == [draft.id for draft in drafts]
     assert [item.role for item in read] == [draft.role for draft in drafts]

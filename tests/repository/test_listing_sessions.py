@@ -68,8 +68,8 @@ def test_pages_leave_no_gap_and_repeat_nothing_even_at_equal_times(
     ):
         store.append(handle, user("again"))
     paged = all_pages(store, limit, order=order)
-    whole = store.sessions(project=ALL, order=order, limit=100)
-    assert [item.id for item in paged] == [item.id for item in whole]
+    unpaged = store.sessions(project=ALL, order=order, limit=100)
+    assert [item.id for item in paged] == [item.id for item in unpaged]
     assert len({item.id for item in paged}) == 23
     if order == "used":
         keys = [(-item.time_updated, item.id) for item in paged]

@@ -256,8 +256,8 @@ class Counting(RuleBasedStateMachine):
             self.foreign[n] for n in dict.fromkeys(pick(self.foreign, i) for i in order)
         ]
         seen_before = [self.model.outcome(item, undelete, as_fork) for item in items]
-        told = map(self._told, items)
-        found = self.store.ingest(told, undelete=undelete, as_fork=as_fork)
+        sources = map(self._source, items)
+        found = self.store.ingest(sources, undelete=undelete, as_fork=as_fork)
         # A circle of parents is a problem, and no obstacle.
         by_name = {item.source_id: item for item in found if isinstance(item, Imported)}
         for item, before in zip(items, seen_before, strict=True):
@@ -276,7 +276,7 @@ class Counting(RuleBasedStateMachine):
             if expected not in ("deleted", "unchanged", "diverged"):
                 self.model.take_in(item, result.id, as_fork=forked)
 
-    def _told(self, item: Foreign) -> Any:
+    def _source(self, item: Foreign) -> Any:
         messages = [
             said(
                 row.id, row.text, cost=row.cost, tokens=row.key[1], usage_id=row.key[0]

@@ -46,11 +46,11 @@ def branched(store: Store) -> str:
 @pytest.fixture
 def inserted(store: Store) -> str:
     """An import whose source put messages in between: the live path is 1 5 2 3 6 4."""
-    told = [said(name) for name in ("a", "b", "c", "d")]
-    take_in(store, session_of("s", *told))
-    told[1:1] = [said("between a and b")]
-    told[4:4] = [said("between c and d")]
-    (result,) = take_in(store, session_of("s", *told))
+    origin = [said(name) for name in ("a", "b", "c", "d")]
+    take_in(store, session_of("s", *origin))
+    origin[1:1] = [said("between a and b")]
+    origin[4:4] = [said("between c and d")]
+    (result,) = take_in(store, session_of("s", *origin))
     return result.id
 
 
@@ -109,9 +109,9 @@ def test_the_pages_of_a_session_join_to_all_its_messages(data: st.DataObject) ->
                 after = data.draw(st.sampled_from([None, None, *handles[-4:]]))
                 more = {} if after is None else {"after": after}
                 handles.append(fx.append(session, user(f"{number}"), **more))
-        whole = seqs(store.messages(session))
+        complete = seqs(store.messages(session))
         size = data.draw(st.integers(1, 9))
-        assert seqs(list(store.walk(session, page=size))) == whole
+        assert seqs(list(store.walk(session, page=size))) == complete
         everything = seqs(store.messages(session, branches=True))
         assert seqs(list(store.walk(session, page=size, branches=True))) == everything
         forward: list[int] = []
@@ -119,13 +119,13 @@ def test_the_pages_of_a_session_join_to_all_its_messages(data: st.DataObject) ->
             store.messages(session, limit=size, after=(forward or [None])[-1])
         ):
             forward += page
-        assert forward == whole
+        assert forward == complete
         backward: list[int] = []
         while page := seqs(
             store.messages(session, last=size, before=(backward or [None])[0])
         ):
             backward = page + backward
-        assert backward == whole
+        assert backward == complete
 
 
 def test_a_message_is_found_by_id_by_seq_and_by_label(

@@ -169,8 +169,8 @@ def test_pages_of_hits_leave_no_gap_and_repeat_nothing(
     keys = [(hit.session.id, hit.seq) for hit in found]
     assert len(set(keys)) == len(keys) == (7 + 6 if all_hits else 7) + 3
     assert len({hit.session.id for hit in found}) == 10
-    whole = store.search("word", order=order, all_hits=all_hits, limit=1000)
-    assert [(hit.session.id, hit.seq) for hit in whole] == keys
+    everything = store.search("word", order=order, all_hits=all_hits, limit=1000)
+    assert [(hit.session.id, hit.seq) for hit in everything] == keys
 
 
 @pytest.mark.parametrize("order", ["newest", "time"])

@@ -125,7 +125,7 @@ def test_pages_by_size_follow_each_other(tmp_path: Path) -> None:
         for number in range(7):
             session = store.create_session(title=str(number))
             store.append(session, user("word " * (number % 3)))
-        whole = store.sessions(project=ALL, order="size")
+        everything = store.sessions(project=ALL, order="size")
         found, sizes, cursor = [], [], None
         while True:
             page = store.sessions(project=ALL, order="size", limit=2, cursor=cursor)
@@ -133,6 +133,6 @@ def test_pages_by_size_follow_each_other(tmp_path: Path) -> None:
             sizes += page.sizes
             if (cursor := page.next_cursor) is None:
                 break
-        assert (tuple(found), tuple(sizes)) == (whole.items, whole.sizes)
+        assert (tuple(found), tuple(sizes)) == (everything.items, everything.sizes)
         assert sizes == sorted(sizes, reverse=True)
         assert len(store.sessions(project=ALL, order="size", title="absent")) == 0

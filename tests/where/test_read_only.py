@@ -48,7 +48,7 @@ def path(folder: Path) -> Path:
     return path
 
 
-def _as_nobody(work: Callable[[], object], *owned: Path) -> None:
+def _unprivileged(work: Callable[[], object], *owned: Path) -> None:
     """Run *work* as a user for whom modes count; *owned* are files of that user."""
     if os.geteuid() != 0:
         work()
@@ -174,7 +174,7 @@ def test_a_file_of_mode_0400_is_read_and_says_so_when_written(path: Path) -> Non
 
     path.chmod(0o400)
     path.parent.chmod(0o777)
-    _as_nobody(work, path)
+    _unprivileged(work, path)
 
 
 def test_in_a_folder_that_cannot_be_written_a_database_is_read_as_it_lies(
@@ -191,7 +191,7 @@ def test_in_a_folder_that_cannot_be_written_a_database_is_read_as_it_lies(
     path.chmod(0o644)
     path.parent.chmod(0o555)
     before = path.read_bytes()
-    _as_nobody(work)
+    _unprivileged(work)
     assert [file.name for file in path.parent.iterdir()] in (
         ["sessions.db"],
         ["sessions.db", "sessions.db.lock"],
@@ -219,7 +219,7 @@ def test_there_a_wal_that_holds_the_newest_is_never_left_out(
             Store.open(place / "sessions.db", read_only=True)
         assert "copy" in (raised.value.hint or "")
 
-    _as_nobody(work)
+    _unprivileged(work)
     place.chmod(0o755)
     with Store.open(place / "sessions.db", read_only=True) as store:
         assert {session.title for session in store.sessions(project=ALL)} == {
@@ -235,4 +235,4 @@ def test_a_folder_that_cannot_be_entered_is_a_storage_error(path: Path) -> None:
                 Store.open(path, **how)  # type: ignore[arg-type]
 
     path.parent.chmod(0o000)
-    _as_nobody(work)
+    _unprivileged(work)

@@ -40,7 +40,7 @@ def _titles(store: Store) -> list[str]:
 def test_nothing_is_written_to_the_file_that_replaced_ours(
     store: Store, other: Path
 ) -> None:
-    brought = other.read_bytes()
+    replacement = other.read_bytes()
     os.replace(other, store.path)
     with pytest.raises(DatabaseReplacedError, match="replaced") as raised:
         store.create_session(title="lost")
@@ -48,7 +48,7 @@ def test_nothing_is_written_to_the_file_that_replaced_ours(
     with pytest.raises(DatabaseReplacedError):
         store.sessions(project=ALL)
     store.close()
-    assert store.path.read_bytes() == brought
+    assert store.path.read_bytes() == replacement
 
 
 def test_the_replacement_file_is_intact_when_it_is_opened_next(
@@ -66,11 +66,11 @@ def test_the_replacement_file_is_intact_when_it_is_opened_next(
 def test_the_new_file_is_not_opened_beside_the_old_one(
     store: Store, other: Path
 ) -> None:
-    brought = other.read_bytes()
+    replacement = other.read_bytes()
     os.replace(other, store.path)
     with pytest.raises(DatabaseReplacedError, match="replaced"):
         Store.open(store.path)
-    assert store.path.read_bytes() == brought
+    assert store.path.read_bytes() == replacement
     store.close()
     with Store.open(store.path) as again:
         assert _titles(again) == ["other"]
@@ -143,7 +143,7 @@ def test_a_feed_of_a_replaced_file_raises_at_the_next_poll(
 
 
 async def test_an_async_store_says_so_too(tmp_path: Path, other: Path) -> None:
-    brought = other.read_bytes()
+    replacement = other.read_bytes()
     async with AsyncStore.open(tmp_path / "sessions.db") as store:
         session = await store.create_session(title="mine")
         assert await store.session(session)
@@ -152,4 +152,4 @@ async def test_an_async_store_says_so_too(tmp_path: Path, other: Path) -> None:
             await store.append(session, user("lost"))
         with pytest.raises(DatabaseReplacedError):
             await store.session(session)
-    assert store.path.read_bytes() == brought
+    assert store.path.read_bytes() == replacement

@@ -30,7 +30,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def brought(project: Path, tmp_path: Path) -> Path:
+def shipped(project: Path, tmp_path: Path) -> Path:
     """Return a database that came with the repository: made elsewhere, with a session in it."""
     made = tmp_path / "made" / "sessions.db"
     with Store.open(made) as store:
@@ -50,44 +50,44 @@ def _titles(store: Store, project: object = ALL) -> list[str]:
 
 
 def test_a_database_that_was_not_accepted_is_neither_read_nor_written(
-    brought: Path,
+    shipped: Path,
 ) -> None:
-    before = _files(brought.parent)
+    before = _files(shipped.parent)
     with Store.open() as store:
         assert store.location.kind == "global"
-        assert str(brought) in store.location.notice
+        assert str(shipped) in store.location.notice
         assert _titles(store) == []
         store.append(store.create_session(title="private"), user("mine"))
         assert store.search("planted").items == ()
     with pytest.raises(NotFoundError, match="not used"):
         Store.open(scope="local")
-    assert _files(brought.parent) == before
+    assert _files(shipped.parent) == before
 
 
 @pytest.mark.parametrize(
     "words", [["list"], ["search", "planted"], ["list", "--json"], ["path"]]
 )
 def test_a_command_says_so_in_one_line_on_stderr(
-    brought: Path, words: list[str]
+    shipped: Path, words: list[str]
 ) -> None:
-    before = _files(brought.parent)
+    before = _files(shipped.parent)
     ran = CliRunner().invoke(app, words)
     assert ran.exit_code == 0
-    told = [line for line in ran.stderr.splitlines() if "not used" in line]
-    assert len(told) == 1
-    assert str(brought) in told[0]
-    assert "sessiondb trust" in told[0]
+    notices = [line for line in ran.stderr.splitlines() if "not used" in line]
+    assert len(notices) == 1
+    assert str(shipped) in notices[0]
+    assert "sessiondb trust" in notices[0]
     assert "brought" not in ran.stdout
-    assert _files(brought.parent) == before
+    assert _files(shipped.parent) == before
 
 
 def test_an_accepted_one_is_used_and_a_planted_trigger_is_refused_all_the_same(
-    brought: Path,
+    shipped: Path,
 ) -> None:
-    trust.accept(brought)
+    trust.accept(shipped)
     with Store.open() as store:
         assert _titles(store) == ["brought"]
-    with closing(sqlite3.connect(brought)) as connection:
+    with closing(sqlite3.connect(shipped)) as connection:
         connection.execute(
             "CREATE TRIGGER planted AFTER INSERT ON message BEGIN DELETE FROM part; END"
         )
