@@ -17,6 +17,7 @@ from samples import SAMPLES, content, log, read_into
 from sessiondb import Store
 from sessiondb import user as said
 from sessiondb.formats.kit import lines, packed
+from sessiondb.importing.values import MAX_LAST_SEQ
 from sessiondb.maintenance import check
 from sessiondb.model import Imported, Problem
 from sessiondb.repository.sessions import ALL
@@ -160,6 +161,20 @@ def test_a_counter_near_its_end_is_refused_because_nothing_could_be_written_afte
         store.append(item.id, said("goes on"))
         store.delete(item.id)
     assert check(store) == []
+
+
+@pytest.mark.parametrize("above", [1, (1 << 32) - 1, 1 << 32])
+def test_a_last_seq_without_room_for_further_messages_is_refused(
+    theirs: Path, store: Store, above: int
+) -> None:
+    last_seq = MAX_LAST_SEQ + above
+    (theirs / "bundle.jsonl").write_bytes(
+        log_with(lambda r: {**r, "last_seq": last_seq})
+    )
+    results = read_into(store, theirs)
+    (problem,) = problems_of(results)
+    assert "last_seq above 2^53 - 2^32 leaves no room" in problem.why
+    assert len(imported(results)) == SAMPLE_SESSIONS
 
 
 @pytest.mark.parametrize(("kind", "fields"), [

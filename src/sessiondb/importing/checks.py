@@ -112,7 +112,7 @@ _STORED: Mapping[str, Check] = {
     "parent_id": values.optional_id,
     "parent_seq": values.optional(values.counter),
     "leaf": values.optional_id,
-    "last_seq": values.counter,
+    "last_seq": values.last_seq,
     "revision": values.counter,
     "time_detached": values.time,
     "time_imported": values.time,

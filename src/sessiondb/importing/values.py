@@ -22,6 +22,8 @@ Check = Callable[[Any, str], Any]
 #: The largest seq and revision of a log. Counters of a session only grow, so one near
 #: the end of 64 bits would make every later write fail.
 MAX_COUNTER = 1 << 53
+#: The largest last_seq that a log states: the messages of many years fit after it.
+MAX_LAST_SEQ = MAX_COUNTER - (1 << 32)
 #: Characters of a directory; no system has longer paths.
 MAX_DIRECTORY = 32_767
 
@@ -87,6 +89,18 @@ def counter(value: Any, what: str, *, least: int = 0) -> int:
             f"not {abridged(value)}"
         )
     return value
+
+
+def last_seq(value: Any, what: str) -> int:
+    """A counter with room for further messages.
+
+    The next message is numbered after it. Near the end its own export would be refused.
+    """
+    if counter(value, what) > MAX_LAST_SEQ:
+        raise InvalidInputError(
+            f"{what} above 2^53 - 2^32 leaves no room for messages: {value}"
+        )
+    return value  # type: ignore[no-any-return]
 
 
 #: Unix ms, or None. A program's time may be any small number; a large one would spoil
