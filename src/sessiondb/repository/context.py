@@ -11,8 +11,10 @@ The keys of ``data`` that are read here are listed in docs/FORMAT.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 from sessiondb.errors import InvalidInputError, abridged
@@ -45,24 +47,34 @@ class _Gathered:
         *message* is the compaction that states it. The part that it keeps may begin
         with an event, which is not a message but has its place.
         """
+        if not kept:
+            self.messages = []
+            return
+
         first = self.places.get(kept) if isinstance(kept, str) else None
-        if first is None and kept:
+        if first is None:
+            first = len(self.places)
             self.problems.append(
                 f"message {message.seq} keeps from {abridged(kept)}, which is not here"
             )
 
-        if first is None:
-            self.messages = []
-        else:
-            self.messages = [m for m in self.messages if self.places[m.id] >= first]
+        self.messages = [m for m in self.messages if self.places[m.id] >= first]
 
     def set_model(self, role: Any, model: Any, provider: Any) -> None:
         """Record the model of a role; data of other types is ignored."""
-        if not model or not isinstance(model, str):
-            return
-        named = ModelName(model, provider if isinstance(provider, str) else None)
-        known_role = role if isinstance(role, str) else ""
-        self.models[known_role or DEFAULT_ROLE] = named
+        name = _text(model)
+        if name:
+            known_role = _text(role) or DEFAULT_ROLE
+            self.models[known_role] = ModelName(name, _text(provider))
+
+
+#: How a message changes the context.
+_Step = Callable[[_Gathered, Message], None]
+
+
+def _text(value: Any) -> str | None:
+    """Return a string as it is, None for data of any other type."""
+    return value if isinstance(value, str) else None
 
 
 def _first(*values: Any) -> Any:
@@ -75,6 +87,7 @@ def _cut(state: _Gathered, message: Message) -> None:
     unfinished = message.role == "assistant" and not message.time_completed
     if unfinished or message.error is not None:
         return
+
     data = message.data
     state.keep_from(
         message,
@@ -114,8 +127,10 @@ def _mode(state: _Gathered, message: Message) -> None:
 
 
 def _rules(state: _Gathered, message: Message) -> None:
-    given = message.data.get("rules")
-    for rule in given if isinstance(given, list) else [dict(message.data)]:
+    several = message.data.get("rules")
+    rules = several if isinstance(several, list) else [dict(message.data)]
+
+    for rule in rules:
         if rule not in state.rules:
             state.rules.append(rule)
 
@@ -124,7 +139,7 @@ def _session_init(state: _Gathered, message: Message) -> None:
     state.session_init = dict(message.data)
 
 
-_EVENTS: dict[str, Callable[[_Gathered, Message], None]] = {
+_EVENTS: dict[str, _Step] = {
     "custom_message": lambda state, message: state.messages.append(message),
     "compaction": _cut,
     "branch_summary": _branch_summary,
@@ -142,6 +157,40 @@ def _ignore(_: _Gathered, __: Message) -> None:
     """Events of any other kind say nothing to a model."""
 
 
+def _system(state: _Gathered, message: Message) -> None:
+    state.system.append(message.text)
+
+
+def _request(state: _Gathered, message: Message) -> None:
+    """Record what a compaction is to keep, when the message that requests it says so."""
+    state.tail = message.parts[0].data.get("tail_start_id")
+
+
+def _said(state: _Gathered, message: Message) -> None:
+    state.messages.append(message)
+
+
+def _answered(state: _Gathered, message: Message) -> None:
+    state.messages.append(message)
+    state.set_model(DEFAULT_ROLE, message.model_id, message.provider_id)
+
+
+_ROLES: dict[str, _Step] = {"system": _system, "assistant": _answered}
+_TYPE, _PARTS = attrgetter("type"), attrgetter("parts")
+
+
+def _step(message: Message) -> _Step:
+    """Return how a message changes the context: by its kind, its parts or its role."""
+    if message.role == "event" or message.kind == "compaction":
+        return _EVENTS.get(message.kind or "", _ignore)
+
+    only_requests = set(map(_TYPE, message.parts)) == {"compaction"}
+    if only_requests and message.role != "system":
+        return _request
+
+    return _ROLES.get(message.role, _said)
+
+
 def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
     """Return the context that the messages of *path* amount to.
 
@@ -154,16 +203,7 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
 
     state = _Gathered({message.id: place for place, message in enumerate(path)})
     for message in path:
-        if message.role == "event" or message.kind == "compaction":
-            _EVENTS.get(message.kind or "", _ignore)(state, message)
-        elif message.role == "system":
-            state.system.append(message.text)
-        elif _asks_for_compaction(message):
-            state.tail = message.parts[0].data.get("tail_start_id")
-        else:
-            state.messages.append(message)
-            if message.role == "assistant":
-                state.set_model(DEFAULT_ROLE, message.model_id, message.provider_id)
+        _step(message)(state, message)
 
     messages = _once(_repaired(state, repair))
     return Context(
@@ -179,67 +219,80 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
     )
 
 
-def _asks_for_compaction(message: Message) -> bool:
-    kinds = {item.type for item in message.parts}
-    return kinds == {"compaction"}
-
-
 # -- calls and results -----------------------------------------------------------
+
+#: What becomes of a message of which some parts were chosen; None leaves it out.
+_Change = Callable[[Message, list[Part]], Message | None]
 
 
 def _repaired(state: _Gathered, name: str) -> list[Message]:
     """Return the messages without unmatched calls and results."""
-    messages, repair = state.messages, REPAIRS[name]
+    repair = REPAIRS[name]
+
+    def repair_and_report(message: Message, loose: list[Part]) -> Message | None:
+        state.problems += [
+            f"message {message.seq}: {item.type} {item.call_id} is unmatched"
+            for item in loose
+        ]
+        return repair(message, loose)
+
+    messages = state.messages
     while True:
-        calls, answered = _named(messages, "tool"), _named(messages, "tool-result")
-        out = []
-        for message in messages:
-            loose = [i for i in message.parts if _dangling(i, calls, answered)]
-            for item in loose:
-                why = f"message {message.seq}: {item.type} {item.call_id} is unmatched"
-                state.problems.append(why)
-            fixed = repair(message, loose) if loose else message
-            if fixed is not None:
-                out.append(fixed)
+        kept = _changed(messages, _dangling_in(messages), repair_and_report)
 
         # A message that was dropped may have held the calls of results that are still
         # there.
-        if repair is not _dropped or len(out) == len(messages):
-            return out
-        messages = out
+        if len(kept) == len(messages):
+            return kept
+        messages = kept
 
 
-def _dangling(item: Part, calls: set[str | None], answered: set[str | None]) -> bool:
-    if item.type == "tool":
-        return item.status in _UNSETTLED and item.call_id not in answered
-    return item.type == "tool-result" and item.call_id not in calls
+def _changed(
+    messages: list[Message], is_chosen: Callable[[Part], bool], change: _Change
+) -> list[Message]:
+    """Return *messages* with *change* applied to those that have chosen parts."""
+    out: list[Message | None] = []
+    for message in messages:
+        chosen = list(filter(is_chosen, message.parts))
+        out.append(change(message, chosen) if chosen else message)
+
+    return list(filter(None, out))
+
+
+def _dangling_in(messages: list[Message]) -> Callable[[Part], bool]:
+    """Return what recognises a call without a result, or a result without a call."""
+    calls, answered = _named(messages, "tool"), _named(messages, "tool-result")
+
+    def is_dangling(item: Part) -> bool:
+        if item.type == "tool":
+            return item.status in _UNSETTLED and item.call_id not in answered
+        return item.type == "tool-result" and item.call_id not in calls
+
+    return is_dangling
+
+
+def _parts_in(messages: list[Message]) -> Iterator[Part]:
+    return chain.from_iterable(map(_PARTS, messages))
 
 
 def _named(messages: list[Message], kind: str) -> set[str | None]:
-    parts = (item for message in messages for item in message.parts)
-    return {item.call_id for item in parts if item.type == kind and item.call_id}
+    """Return the ids of all calls, or of all results."""
+    named = {item.call_id for item in _parts_in(messages) if item.type == kind}
+    return named - {None, ""}
 
 
 def _once(messages: list[Message]) -> list[Message]:
     """Return messages without records of results that their calls show."""
-    parts = (item for message in messages for item in message.parts)
-    settled = {i.call_id for i in parts if i.type == "tool" and i.status in _SETTLED}
+    calls = [item for item in _parts_in(messages) if item.type == "tool"]
+    settled = {item.call_id for item in calls if item.status in _SETTLED}
     repeated = _named(messages, "tool-result") & settled
     if not repeated:
         return messages
 
-    out = []
-    for message in messages:
-        shown = [item for item in message.parts if _is_record_of(item, repeated)]
-        kept = _without(message, shown) if shown else message
-        if kept is not None:
-            out.append(kept)
+    def is_repeated(item: Part) -> bool:
+        return item.type == "tool-result" and item.call_id in repeated
 
-    return out
-
-
-def _is_record_of(item: Part, calls: set[str | None]) -> bool:
-    return item.type == "tool-result" and item.call_id in calls
+    return _changed(messages, is_repeated, _without)
 
 
 def _without(message: Message, gone: list[Part]) -> Message | None:
@@ -258,13 +311,14 @@ def _dropped(_: Message, __: list[Part]) -> Message | None:
 
 def _synthesised(message: Message, loose: list[Part]) -> Message | None:
     """Give the calls an error as their result, and leave results without a call out."""
-    results = [item for item in loose if item.type == "tool-result"]
-    calls = [item for item in loose if item.type == "tool"]
-    kept = _without(message, results)
-    if kept is None or not calls:
-        return kept
-    parts = (_interrupted(item) if item in calls else item for item in kept.parts)
-    return replace(kept, parts=tuple(parts))
+    repaired = []
+    for item in message.parts:
+        if item not in loose:
+            repaired.append(item)
+        elif item.type == "tool":
+            repaired.append(_interrupted(item))
+
+    return replace(message, parts=tuple(repaired)) if repaired else None
 
 
 def _interrupted(call: Part) -> Part:
@@ -273,7 +327,7 @@ def _interrupted(call: Part) -> Part:
 
 
 #: What becomes of a message with unmatched parts; None leaves it out.
-REPAIRS: dict[str, Callable[[Message, list[Part]], Message | None]] = {
+REPAIRS: dict[str, _Change] = {
     "synthesise": _synthesised,
     "strip": _without,
     "drop": _dropped,
