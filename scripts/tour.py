@@ -24,7 +24,7 @@ BIN = Path(sys.executable).parent
 ENVIRONMENT = {
     **os.environ,
     "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-    "PAGER": "cat",  # the tour goes on by itself
+    "PAGER": "cat",  # the tour continues without a key press
 }
 
 DONE, NOT_FOUND, PROBLEMS = 0, 3, 4
@@ -32,7 +32,7 @@ QUERY = (
     "SELECT model_id, sessions, messages, round(cost, 4) AS usd "
     "FROM usage_by_model ORDER BY cost DESC LIMIT 10"
 )
-# What stands in for the shell: a header and rows, as `sqlite3 -header` prints them.
+# A substitute for the shell: a header and rows, as `sqlite3 -header` prints them.
 PYTHON_SHELL = (
     "import sqlite3, sys; rows = sqlite3.connect(sys.argv[1]).execute(sys.argv[2]); "
     'print(*[c[0] for c in rows.description], sep="|"); [print(*row, sep="|") for row in rows]'
@@ -76,7 +76,7 @@ def bring_in() -> list[dict[str, Any]]:
     say(
         "Bring in the sessions that OpenCode keeps on this machine; nothing over there changes."
     )
-    # Problems in old files are reported by the import and hinder nothing here.
+    # Problems in old files are reported by the import and do not stop the tour.
     sessiondb("import", accept=(DONE, NOT_FOUND, PROBLEMS))
     if not _listed():
         say("There are none yet, so here is a small sample.")
@@ -121,7 +121,7 @@ def fork(ref: str) -> str:
 
 
 def query() -> None:
-    """Ask the file itself, with nothing of ours in between."""
+    """Query the file directly, without sessiondb in between."""
     say("The file is plain SQLite: what did each model cost?")
     if shutil.which("sqlite3", path=ENVIRONMENT["PATH"]):
         code = run("sqlite3", "-header", "-column", DATABASE, QUERY).returncode

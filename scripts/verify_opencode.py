@@ -1,4 +1,4 @@
-"""Exports of ours, imported, exported again, listed and continued by the real OpenCode.
+"""Our exports, imported, exported again, listed and continued by the real OpenCode.
 
 Called by `verify-opencode`. Every session of every store is written for both generations.
 """
@@ -44,7 +44,7 @@ PROMPT = "And now go on."
 
 @dataclass
 class Seen:
-    """What became of the sessions of one store in one version."""
+    """The outcome of the sessions of one store in one version."""
 
     tool: Tool
     store: str
@@ -101,16 +101,16 @@ class Seen:
         said = json.dumps(last_prompt(before), ensure_ascii=False)[1:-1]
         history = any(said in sent and PROMPT in sent for sent in self.sent)
         grown = after[: len(before)] == before and ANSWER in str(after[len(before) :])
-        went_on = history and grown
+        continued = history and grown
         self.report(
             name,
-            f"{'continued' if went_on else 'NOT CONTINUED'}: the model was sent its "
-            f"history {history}, the answer stands behind it {grown}",
+            f"{'continued' if continued else 'NOT CONTINUED'}: the model was sent its "
+            f"history {history}, the answer follows it {grown}",
         )
-        return went_on and not missing and self._comes_back(store, name)
+        return continued and not missing and self._comes_back(store, name)
 
     def _comes_back(self, store: Store, name: str) -> bool:
-        """Import the tool's own database: no session is there twice, one went on."""
+        """Import the tool's own database: no session is duplicated, one was continued."""
         before = len(sessions_of(store))
         fill(store, self.tool.data)
         came = ANSWER in str([message.text for message in store.messages(name, last=3)])
@@ -145,7 +145,7 @@ def sessions_of(store: Store) -> list[Session]:
 
 
 def fill(store: Store, path: Path) -> None:
-    """Bring the sessions of a store of OpenCode in, or make some."""
+    """Import the sessions of a store of OpenCode, or make some."""
     if path is MADE_HERE:
         talk(store)
         return
@@ -178,7 +178,7 @@ def report(rows: list[Seen]) -> None:
 
 
 def main() -> int:
-    """Run everything; 1 when something came back changed, was refused or did not go on."""
+    """Run everything; 1 if a session came back changed, was refused or did not continue."""
     parser = argparse.ArgumentParser()
     parser.add_argument(
         "--tools", type=Path, help="keep the installed OpenCode here, for the next run"

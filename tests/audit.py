@@ -24,7 +24,7 @@ import pytest
 _ENDINGS = (".db", ".sqlite", ".sqlite3", "-wal", "-shm", "-journal")
 _DESCRIPTORS = Path("/proc/self/fd" if sys.platform == "linux" else "/dev/fd")
 
-#: What was opened beside SQLite, and from where; of this process.
+#: Files that this process opened beside SQLite, and from where.
 violations: list[str] = []
 
 

@@ -1,4 +1,4 @@
-"""What every test stands on: a home of its own, the fixtures of real agents, the tools it needs."""
+"""The base of every test: a home of its own, the fixtures of real agents, the tools it needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two migrations that follow whatever chain this release has, and what they change.
+"""Two migrations that follow the chain of this release, and what they change.
 
 They are rendered from the present schema: the first adds a column, an index and a view
 that shows it; the second builds a table again, as only `sessiondb migrate` may. A real
@@ -18,7 +18,7 @@ from sessiondb.schema.version import HEAD, VERSION
 
 #: The revisions that follow HEAD: the additive one, and the one a person has to run.
 NEXT, LAST = f"{VERSION + 1:04}", f"{VERSION + 2:04}"
-#: The releases that write them: above every release of ours.
+#: The releases that write them: above every real release.
 NEXT_RELEASE, LAST_RELEASE = "1002.0.0", "1003.0.0"
 
 SHOWN = "s.time_created, s.time_updated"

@@ -34,7 +34,7 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def said(source: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, text) of each identifier, import and string that is no docstring."""
+    """Yield (line, text) of each identifier, import and string other than a docstring."""
     tree = ast.parse(source)
     docstrings = {
         id(node.body[0].value)

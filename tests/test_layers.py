@@ -16,7 +16,7 @@ from measuring.source import imports
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "sessiondb"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-#: A room may import what stands before it, and itself.
+#: A room may import the rooms before it, and itself.
 ORDER = (
     "errors words arguments hints clock ids places model codec schema engine effects "
     "writer streaming repository location formats database importing "
@@ -24,7 +24,7 @@ ORDER = (
 ).split()
 #: A room that may import less than its place in the order allows.
 ONLY = {"formats": {"errors", "model", "words"}, "words": set()}
-#: What knows one library, so that no other room has to.
+#: The only rooms that may import each library.
 LIBRARIES = {
     "alembic": {"engine"},
     "click": {"cli"},

@@ -1,4 +1,4 @@
-"""The wheel, as somebody gets it who has nothing but pip."""
+"""The wheel, as a user installs it with nothing but pip."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from sessiondb.repository.sessions import ALL
 
 pytestmark = pytest.mark.slow
 
-#: What only a backup has: check names it, and no repair mends it.
+#: Losses that only a backup can undo: check names them, no repair fixes them.
 LOST = {"lost", "blobs", "references"}
 
 

@@ -1,4 +1,4 @@
-"""The scripts a newcomer runs first, on machines that lack something."""
+"""The scripts that a newcomer runs first, on machines with missing tools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOOLS = ("cat", "cksum", "dirname", "rm", "sh")
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """What quickstart needs of a fresh clone."""
+    """The files that quickstart needs of a fresh clone."""
     clone = tmp_path / "a clone"
     ignore = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "scripts", clone / "scripts", ignore=ignore)

@@ -50,7 +50,7 @@ def large(rng: random.Random) -> int:
 
 
 def small(rng: random.Random) -> int:
-    """Return the length of what is said."""
+    """Return the length of all text in a session."""
     return min(20_000, int(rng.lognormvariate(5.0, 1.0)))
 
 

@@ -36,7 +36,7 @@ def _tree(store: Store) -> Act:
     return lambda: store.tree(_SESSION)
 
 
-#: What prepares each, and returns what is timed.
+#: One function for each: it prepares the case and returns the function to time.
 _WORK: dict[str, Callable[[Store], Act]] = {
     "a tool result right after its call": _result,
     "truncating the last message": _truncation,

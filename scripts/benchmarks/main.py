@@ -85,9 +85,9 @@ def _digits(row: Row) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run; 0 whether or not goals are met: a loaded machine is no reason to fail."""
+    """Run; 0 whether or not goals are met: a loaded machine is not a failure."""
     options = _parse(arguments)
-    # The database of whoever runs this must not be found, nor what is in its configuration.
+    # The user's own database and configuration must not be found.
     os.environ.pop("SESSIONDB_PATH", None)
     _say(f"{'':<58} {'floor':>12} {'ours':>12} {'':<5} {'ratio':>6} {'goal':<18}")
     rows = []

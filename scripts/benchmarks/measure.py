@@ -1,4 +1,4 @@
-"""What a row is, and how two things are timed against each other."""
+"""A row of the result, and the timing of two things against each other."""
 
 from __future__ import annotations
 

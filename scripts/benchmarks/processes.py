@@ -24,7 +24,7 @@ _spawn = multiprocessing.get_context("spawn")
 
 @dataclass(frozen=True)
 class _Result:
-    """What one process did, between two readings of the machine's monotonic clock."""
+    """The work of one process, between two readings of the machine's monotonic clock."""
 
     start: float
     end: float

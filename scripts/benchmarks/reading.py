@@ -1,4 +1,4 @@
-"""Reads: a whole session, lists, the end of a long session, search.
+"""Reads: a complete session, lists, the end of a long session, search.
 
 Ours and its floor read one file through connections of the same pragmas; the
 floor is the query that ours was seen to make.
@@ -27,7 +27,7 @@ from benchmarks.recording import Step, recorded, select
 from sessiondb import ALL, Store, ids
 from sessiondb.engine.sqlite.connection import connect
 
-#: What "flat" means: the larger file may cost this much more.
+#: The limit of "flat": the larger file may cost this much more.
 FLAT = 1.3
 Read = Callable[[Store], object]
 

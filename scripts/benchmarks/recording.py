@@ -1,4 +1,4 @@
-"""What sessiondb says to SQLite, recorded, and said again by hand.
+"""The statements that sessiondb sends to SQLite, recorded and replayed by hand.
 
 While `recorded` is active every new connection notes its statements with their
 parameters. Played on a copy of the file in the state in which the recording began,
@@ -43,7 +43,7 @@ class _Cursor(sqlite3.Cursor):
 
 
 class _Noting:
-    """What a connection class needs so that its statements are noted."""
+    """A mixin that records the statements of a connection class."""
 
     steps: Steps
 
@@ -75,7 +75,7 @@ def recorded() -> Generator[list[Steps]]:
 
 
 def transactions(log: list[Steps]) -> list[Steps]:
-    """Return the write transactions in *log*; what stands between two belongs to the second."""
+    """Return the write transactions in *log*; steps between two belong to the second."""
     found: list[Steps] = []
     for steps in log:
         current: Steps = []

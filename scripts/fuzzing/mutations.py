@@ -1,4 +1,4 @@
-"""What is done to a copy of a store. A mutation returns what it did, None where it does not apply.
+"""Mutations of a copy of a store. Each returns what it did, or None if it does not apply.
 
 Every choice is drawn from the generator that is passed in, so that a seed and a number
 name a mutant for good.
@@ -203,7 +203,7 @@ def change_file(rng: Random, folder: Path) -> str | None:
     return f"{what} {_shown(path, folder)}"
 
 
-#: What is drawn from, the more telling ones more often.
+#: The mutations to draw from; the more revealing ones are listed more often.
 MUTATIONS: list[Mutation] = [
     flip_bits, change_bytes, change_lines, change_value, change_value, change_value, change_row,
     change_row, change_row, change_page, change_file,
@@ -216,7 +216,7 @@ def mutate(rng: Random, folder: Path) -> list[str]:
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         what = None
         for _ in range(20):
-            # What an earlier one made may be too odd for this one.
+            # The result of an earlier mutation may be too odd for this one.
             with contextlib.suppress(OSError, RecursionError):
                 what = rng.choice(MUTATIONS)(rng, folder)
             if what is not None:

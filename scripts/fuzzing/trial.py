@@ -28,7 +28,7 @@ from sessiondb.repository.sessions import ALL
 #: Where a problem says so, a reader raised what none should.
 DEFECT = "its reader failed"
 NEIGHBOUR = "ses_neighbour"
-#: A database of ours is mutated, too; it has no reader.
+#: Our own databases are mutated, too; they have no reader.
 OWN = "sessiondb"
 _EVERYTHING: dict[str, Any] = {
     "project": ALL,
@@ -154,7 +154,7 @@ def _used(store: Store) -> Iterator[str]:
 
 
 def _own_failures(theirs: Path) -> Iterator[str]:
-    """Read a damaged database of ours: answers, or errors with a code that says so."""
+    """Read a damaged database: answers, or errors whose code reports the damage."""
     for path in theirs.rglob("*.db"):
         try:
             with Store.open(path, create=False) as store:

@@ -1,4 +1,4 @@
-"""What is above a cap today."""
+"""The list of offences that are above a cap today."""
 
 #: To be removed, line by line; none may be added.
 TO_BE_REMOVED = """\

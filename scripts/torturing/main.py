@@ -89,7 +89,7 @@ class Program:
         self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """End it with SIGKILL, in the middle of whatever it does."""
+        """Kill it with SIGKILL, at any point of its work."""
         self._process.kill()
         self._process.wait()
         self._reader.join()
@@ -141,7 +141,7 @@ def main(arguments: list[str] | None = None) -> int:
         else random.SystemRandom().getrandbits(32)
     )
     _say(f"seed {seed}")
-    # The database of whoever runs this must not be found.
+    # The user's own database must not be found.
     os.environ.pop("SESSIONDB_PATH", None)
     chance, wrong = random.Random(seed), 0  # noqa: S311  to be repeated
     until, number = time.monotonic() + minutes * 60, 0

@@ -2,7 +2,7 @@
 
 Usage: ``python -m torturing.program DATABASE SEED``. It works until its standard input
 is closed. Each line of its output is a JSON object: what is about to be done where that
-matters, what was acknowledged, and what is wrong as far as the program itself can tell.
+matters, what was acknowledged, and any error that the program itself can detect.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sessiondb import (
 )
 from sessiondb.effects import Unit
 
-#: Seconds after which whoever waits, waits for ever.
+#: Seconds after which a wait is considered a hang.
 PATIENCE = 60.0
 
 
@@ -242,7 +242,7 @@ async def work_in_a_loop(path: Path, seed: int, ended: threading.Event) -> None:
 
 def main() -> None:
     """Work until standard input is closed."""
-    # Whoever starts this in the background has it ignored.
+    # A shell that starts this in the background ignores SIGINT for it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     path, seed = Path(sys.argv[1]), int(sys.argv[2])
     ended = threading.Event()

@@ -1,4 +1,4 @@
-"""What was acknowledged, compared with what is in the file."""
+"""Compares the acknowledged facts with the contents of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a session came back changed, and what the tool itself changes on every import."""
+"""Differences in a session that came back, and those the tool makes on every import."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 _HERE = "an import belongs to the project that it is made in"
 _ZERO = "where nothing is stated, it writes 0"
 _FORGOTTEN = "its import forgets this"
-#: Places that the tool itself changes, and why; whatever else differs is a failure.
+#: Places that the tool itself changes, and why; any other difference is a failure.
 KNOWN = {
     "1.x": {
         "info.projectID": _HERE,
@@ -16,7 +16,7 @@ KNOWN = {
         "info.path": _HERE,
         "info.cost": _ZERO,
         "info.tokens": _ZERO,
-        "messages[].info.summary.diffs[]": "1.18 keeps patches there, 1.1 kept whole files",
+        "messages[].info.summary.diffs[]": "1.18 keeps patches there, 1.1 kept complete files",
     },
     "2.x": {
         "info.projectID": _HERE,
@@ -47,7 +47,7 @@ def differences(generation: str, mine: Any, theirs: Any) -> tuple[set[str], set[
 
 
 def _places(mine: Any, theirs: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield where values differ, without positions in lists, and what stood there."""
+    """Yield the places where values differ, without positions in lists, and the values."""
     if isinstance(mine, dict) and isinstance(theirs, dict):
         for key in sorted(mine.keys() | theirs.keys()):
             below = f"{path}.{key}" if path else key

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-#: What it says.
+#: Its answer to every request.
 ANSWER = "Understood, we go on."
 MODEL = "local/echo"
 

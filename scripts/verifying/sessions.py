@@ -1,4 +1,4 @@
-"""Sessions that no OpenCode has seen: every role, calls of every state, a whole family."""
+"""Sessions that no OpenCode has seen: every role, calls of every state, a complete family."""
 
 from __future__ import annotations
 

@@ -45,7 +45,9 @@ class Tool:
         self._env = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
-            "PWD": str(self._project),  # it asks this, not the system, where it is
+            "PWD": str(
+                self._project
+            ),  # it reads its directory from this, not from the system
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             **{f"XDG_{name}_HOME": str(path) for name, path in places.items()},

@@ -1,4 +1,4 @@
-"""A disk without space: a typed error, nothing acknowledged is lost, and it goes on afterwards."""
+"""A disk without space: a typed error, nothing acknowledged is lost, writes work again later."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def _limited(work: Callable[[], object], bytes_: int) -> None:
         try:
             resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, resource.RLIM_INFINITY))
             work()
-        except BaseException:  # noqa: BLE001  it must not go on as a second pytest
+        except BaseException:  # noqa: BLE001  it must not continue as a second pytest
             traceback.print_exc()
             os._exit(1)
         os._exit(0)

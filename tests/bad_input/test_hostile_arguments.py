@@ -58,7 +58,7 @@ def cyclic() -> Any:
     return value
 
 
-#: What some parameter may mean.
+#: Values that are valid for some parameter.
 ODD: dict[str, Any] = {
     "None": None,
     "empty": "",
@@ -80,7 +80,7 @@ ODD: dict[str, Any] = {
     "empty dict": {},
     "dict of odd keys": {1: 2},
 }
-#: What no parameter can mean.
+#: Values that are valid for no parameter.
 WRONG: dict[str, Any] = {
     "object": object(),
     "unprintable": Unprintable(),
@@ -236,7 +236,7 @@ READS_AND_WRITES = sorted(
     and inspect.isfunction(value)
     and name not in ("close", "effects")
 )
-#: What `AsyncStore` shares with `Store` by its verbs and reads is not run again.
+#: Verbs and reads that `AsyncStore` shares with `Store` are not run again.
 ASYNC_ONLY = ["changes", "commit", "connection", "effects", "export", "ingest", "lease",
               "on_commit", "open", "stream", "walk"]  # fmt: skip
 BUILDERS = ["user", "assistant", "system", "event", "text", "reasoning", "tool", "tool_result",
@@ -300,7 +300,7 @@ def verdict(room: Room, name: str, function: Any, argument: str, label: str) -> 
 
 
 def writes(room: Room, function: Any, given: dict[str, Any]) -> bool:
-    """Return whether a refused call writes; what was deleted before may be removed meanwhile."""
+    """Return whether a refused call writes; rows deleted before may be removed during it."""
     for _ in range(5):
         before = room.version()
         with contextlib.suppress(SessionDBError):
@@ -372,7 +372,7 @@ def test_the_care_of_a_file_answers_any_value(room: Room, name: str) -> None:
 
 
 async def awaited(result: Any) -> None:
-    """Wait for whatever an asynchronous callable returns."""
+    """Wait for the result of an asynchronous callable."""
     if hasattr(result, "__aenter__") and not isinstance(result, AsyncStore):
         async with result:
             return

@@ -1,7 +1,7 @@
 """A database from a clone or a download may carry code: triggers, views, functions in its schema.
 
-What would run, or change what is read, is refused before first use. What a person added for
-themselves (an index, a view, a table) is welcome.
+Anything that would run, or change what is read, is refused before first use. Additions of the
+user (an index, a view, a table) are welcome.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def _plant(path: Path, *statements: str) -> bytes:
-    """Run statements as somebody else would; return the file as it is then."""
+    """Run statements as another program would; return the resulting file."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA writable_schema=ON")
         for statement in statements:

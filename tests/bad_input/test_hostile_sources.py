@@ -53,7 +53,7 @@ HOSTILE: dict[str, Any] = {
     "nul": "a\0b", "surrogate": "a\ud800b", "escape": "a\x1bb", "long": "x" * 300,
     "deep": _nested(1000),
 }  # fmt: skip
-#: What a field of each kind takes, besides what it is meant for.
+#: Values that a field of each kind accepts, besides the intended ones.
 TEXT = {"", "nul", "surrogate", "escape", "long"}
 TAKES: dict[str, set[str]] = {
     "nothing": set(),
@@ -148,7 +148,7 @@ TABLES = {
 #: Numbers that cost a message nothing but their column.
 KEPT = {"negative", "64 bits", "70 bits", "5000 digits", "nan", "infinite"}
 
-#: What is different in a log of ours, which has no projects.
+#: Differences in our own logs, which have no projects.
 OWN = {SourceMessage: {"stored": "nothing"}, SourceSession: {"project": "anything"}}
 
 

@@ -1,4 +1,4 @@
-"""A property: whatever text, data and input an agent hands over, the store hands back."""
+"""A property: the store returns any text, data and input exactly as an agent wrote them."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def places(project: Path) -> Iterator[Path]:
     (project / "dangling").symlink_to("not here")
     (project / "loop").symlink_to("loop")
     os.mkfifo(project / "pipe")
-    # Somebody is at both ends, so that opening it never waits; reading from it would.
+    # Both ends are open, so that opening the pipe never waits; reading from it would.
     ends = os.open(project / "pipe", os.O_RDWR | os.O_NONBLOCK)
     yield project
     os.close(ends)
@@ -220,7 +220,7 @@ def names(command: str, line: str, param: click.Parameter, value: str) -> bool:
         param.name or "",
         param.metavar or "",
     ]
-    # They say what is wrong with the thing; relink knows nothing of OLD, whatever NEW is.
+    # The messages name what is wrong; relink finds nothing under OLD, whatever NEW is.
     words += {
         "relink": ["folder"],
         "title": ["title"],

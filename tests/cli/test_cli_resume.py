@@ -1,4 +1,4 @@
-"""Going on with a session in a program; the programs here note how they were started."""
+"""Continuing a session in a program; the programs here record how they were started."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def test_an_export_of_all_reports_what_it_leaves_out(
     assert ran.err == "left out: 1 subagent (--subagents), 1 archived (--archived)\n"
     assert "archived" not in sessiondb("export", *to, "--archived").err
     assert sessiondb("export", *to, "--archived", "--subagents").err == ""
-    # What comes with its parent is not left out.
+    # A subagent exported with its parent is not left out.
     assert "subagent" not in sessiondb("export", *to, "--with-children").err
 
 

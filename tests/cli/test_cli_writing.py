@@ -1,4 +1,4 @@
-"""What commands may write: a table of places that no command ever replaces, and how a file appears."""
+"""Writes of commands: places that no command ever replaces, and how a file appears."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _made(path: Path, make: Callable[[Path], object]) -> Path:
     return path
 
 
-#: What is at a place that is never written, by its name: a function of a folder and our database.
+#: Contents of places that are never written, by name: functions of a folder and our database.
 NEVER: dict[str, Place] = {
     "the open database": lambda folder, db: db,
     "its write-ahead log": lambda folder, db: Path(f"{db}-wal"),

@@ -1,4 +1,4 @@
-"""What people see, byte for byte, of a session that is hard to show.
+"""The output of each command, byte for byte, for a session that is hard to show.
 
 The files in ``golden`` hold what each command printed; an escape character is
 written ␛ there. ``SESSIONDB_GOLDEN=write`` writes them again: look at the

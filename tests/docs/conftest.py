@@ -59,7 +59,7 @@ def sample(database: Callable[[Path], Path]) -> Path:
 
 @pytest.fixture
 def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the folder that somebody who tries the pages is in; the examples are there."""
+    """Return the folder in which a reader tries the pages; the examples are there."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.setenv("SESSIONDB_PATH", str(tmp_path / "own.db"))
     with contextlib.chdir(tmp_path):

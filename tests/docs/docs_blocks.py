@@ -1,4 +1,4 @@
-"""The fenced blocks of a Markdown page, with what stands before each of them."""
+"""The fenced blocks of a Markdown page, with the text before each of them."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def typed(text: str) -> list[tuple[str, str]]:
 
 
 def masked(text: str) -> str:
-    """Return *text* without what is random, and without spaces that nobody sees."""
+    """Return *text* without random values and without trailing spaces."""
     for pattern, mask in _RANDOM:
         text = pattern.sub(mask, text)
     return "\n".join(line.rstrip() for line in text.strip().split("\n"))

@@ -56,7 +56,7 @@ def aliases_of(function: ast.AST) -> set[str]:
 
 
 def keys_of(node: ast.expr, function: ast.AST) -> set[str]:
-    """Return the keys that an expression stands for: a constant, or what a loop goes through."""
+    """Return the keys that an expression can be: a constant, or the values of a loop."""
     if isinstance(node, ast.Constant):
         return {str(node.value)}
     assert isinstance(node, ast.Name), (

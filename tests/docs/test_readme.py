@@ -27,7 +27,7 @@ def _descending(rows: Rows, name: str) -> bool:
     return values == sorted(values, reverse=True)
 
 
-#: What the rows of a query must be like, by the first words of the sentence before it.
+#: A check of the rows of each query, by the first words of the sentence before it.
 SENSIBLE: dict[str, Callable[[Rows], bool]] = {
     "The file is made": lambda rows: (
         _descending(rows, "updated") and bool(rows[0]["title"])

@@ -1,4 +1,4 @@
-"""Both façades through one suite: a test that asks for ``contract`` runs once with each."""
+"""Both façades through one suite: a test that uses ``contract`` runs once with each."""
 
 from __future__ import annotations
 

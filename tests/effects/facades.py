@@ -111,7 +111,7 @@ class Contract:
             await store.close()
 
     def rows(self, sql: str, *params: Any) -> list[tuple[Any, ...]]:
-        """Return what another connection sees."""
+        """Return the rows that another connection sees."""
         return rows(self.path, sql, *params)
 
     def execute(self, sql: str) -> None:
@@ -120,12 +120,12 @@ class Contract:
             connection.execute(sql)
 
     def check(self) -> None:
-        """The file, its search index and its counters are whole."""
+        """Assert that the file, its search index and its counters are intact."""
         assert_intact(self.path)
 
 
 def rows(path: Path, sql: str, *params: Any) -> list[tuple[Any, ...]]:
-    """Return what plain sqlite3 reads."""
+    """Return the rows that plain sqlite3 reads."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(sql, params).fetchall()
 
@@ -157,7 +157,7 @@ UNION ALL SELECT 'deletion', session_id FROM deletion WHERE change >
 
 
 def assert_intact(path: Path) -> None:
-    """Assert that a file is intact, and that what is counted twice agrees."""
+    """Assert that a file is intact, and that its counters agree with its rows."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert connection.execute("PRAGMA foreign_key_check").fetchall() == []

@@ -43,11 +43,11 @@ class Other:
         return self.pipe.recv()
 
     def say(self, value: Any = None) -> None:
-        """Tell it something."""
+        """Send it a value."""
         self.pipe.send(value)
 
     def kill(self) -> None:
-        """End it with SIGKILL, in the middle of whatever it does."""
+        """Kill it with SIGKILL, at any point of its work."""
         self._process.kill()
         self._process.join()
 

@@ -1,4 +1,4 @@
-"""Cancelling a caller never cancels a transaction: a unit is whole or not there, at any await."""
+"""Cancelling a caller never cancels a transaction: a unit is complete or absent, at any await."""
 
 from __future__ import annotations
 

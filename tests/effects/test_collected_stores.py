@@ -1,4 +1,4 @@
-"""A store that nobody closed is collected on any line of another one's work."""
+"""A store that was never closed is collected on any line of another one's work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def path(tmp_path: Path, empty: Path) -> Generator[Path]:
     path = tmp_path / "s.db"
     shutil.copy(empty, path)
     gc.collect()
-    # What was made before this test is not looked at on each line.
+    # Objects made before this test are not examined on each line.
     gc.freeze()
     yield path
     gc.unfreeze()
@@ -165,7 +165,7 @@ def test_a_block_that_is_collected_gives_its_lease_back(path: Path) -> None:
         store.lease(s).__enter__()
         block = store.stream(s2 := store.create_session(directory="/tmp"))
         block.__enter__().text().add("kept")
-        # Whoever gives the first lease back does so in the background.
+        # The first lease is released in the background.
         left(path, 1)
         del block
         left(path, 0)

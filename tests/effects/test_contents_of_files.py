@@ -1,4 +1,4 @@
-"""The content of a file is stored by itself, once, whatever it is called."""
+"""The content of a file is stored separately and once, under whatever name."""
 
 from __future__ import annotations
 

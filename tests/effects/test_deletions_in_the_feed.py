@@ -1,4 +1,4 @@
-"""Whoever follows the changes gets every deletion, exactly once, whenever it continues."""
+"""A follower of the changes gets every deletion exactly once, wherever it continues."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 async def since(store: AwaitedStore, cursor: str, count: int) -> list[Change]:
-    """Return the next *count* changes after *cursor*, and assert that there are no more."""
+    """Return the next *count* changes after *cursor*; assert that none follows."""
     found: list[Change] = []
     try:
         async with (

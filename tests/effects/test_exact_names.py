@@ -36,7 +36,7 @@ SEEDS = ("user-1234", "1", "12", "%", "_", "ses_1", "brave-otter-7k", "thread-1"
 
 @st.composite
 def adversarial(draw: st.DrawFn) -> list[tuple[str, str | None]]:
-    """Ids and source ids, each a prefix, a suffix or the whole of another one, or digits."""
+    """Ids and source ids, each a prefix or suffix of another one, equal to it, or digits."""
     names = set(draw(st.lists(st.sampled_from(SEEDS), min_size=1, max_size=3)))
     for _ in range(draw(st.integers(2, 5))):
         base = draw(st.sampled_from(sorted(names)))

@@ -288,7 +288,7 @@ async def test_the_strictest_durability_of_a_batch_wins(contract: Contract) -> N
 async def test_a_failure_arrives_after_the_commit_of_what_it_met(
     contract: Contract, session: SessionHandle
 ) -> None:
-    """Else whoever is told that a session is gone would still find it."""
+    """Otherwise a caller informed that a session is gone would still find it."""
     first, delete, append = (contract.store.unit() for _ in range(3))
     first.set_title(session, "first")
     delete.delete(session)

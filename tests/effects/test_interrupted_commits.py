@@ -47,7 +47,7 @@ def number(change: Change) -> int:
 
 
 class Notified:
-    """The revisions that a subscriber was told of, by session."""
+    """The revisions that a subscriber was notified of, by session."""
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
@@ -61,7 +61,7 @@ class Notified:
             self._more.notify_all()
 
     def check(self, revisions: dict[str, int], last: int) -> None:
-        """Wait for the last change; assert that each was told once, in order."""
+        """Wait for the last change; assert that each was reported once, in order."""
         with self._more:
             seen = self._more.wait_for(
                 lambda: self.changes and number(self.changes[-1]) >= last, PATIENCE
@@ -272,7 +272,7 @@ def _check(ground: Ground, mine: Unit, meeting: Meeting, bad: Unit | None) -> No
 
 
 def every_line(interrupted: Callable[[int], bool], step: int = 1) -> int:
-    """Interrupt at each line in turn, until there are no more; return the last."""
+    """Interrupt at each line in turn until the last one; return its number."""
     at, missed = 1, 0
     # Twice: if another thread was quicker, a commit has fewer lines.
     while missed < 2:

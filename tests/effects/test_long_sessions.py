@@ -1,4 +1,4 @@
-"""What a write costs does not depend on how long its session is: counted in steps of SQLite."""
+"""The cost of a write does not depend on the length of its session, in steps of SQLite."""
 
 from __future__ import annotations
 

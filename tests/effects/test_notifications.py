@@ -153,7 +153,7 @@ async def test_a_change_says_which_messages_to_read_again(
 async def following(
     store: AwaitedStore, *args: Any, **how: Any
 ) -> AsyncGenerator[list[Change]]:
-    """What a follower was notified so far, while it follows."""
+    """The changes that a follower has received so far, while it follows."""
     found: list[Change] = []
     stop = threading.Event()
     more = {"stop": stop} if isinstance(store.inner, Store) else {}
@@ -161,7 +161,7 @@ async def following(
     async def follow() -> None:
         async with aclosing(store.changes(*args, **how, **more)) as changes:
             async for change in changes:
-                found.append(change)  # noqa: PERF401  it is read meanwhile
+                found.append(change)  # noqa: PERF401  it is read while it grows
 
     task = asyncio.ensure_future(follow())
     try:

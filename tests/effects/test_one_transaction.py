@@ -1,4 +1,4 @@
-"""One transaction: a unit is written in order and whole, or not at all."""
+"""One transaction: a unit is written completely and in order, or not at all."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ async def test_a_lease_of_a_dead_process_is_taken_over_when_it_expires(
 
 
 def write_on(pipe: Connection, path: Path, session: str) -> None:
-    """Stream until told to end; say how it ended."""
+    """Stream until signalled to end; report how it ended."""
     with Store.open(path, durability="normal") as store:
         try:
             with store.stream(session, ttl=0.2) as out:
@@ -255,7 +255,7 @@ async def test_a_dead_holder_never_blocks_for_longer_than_twice_its_ttl_whatever
 
 
 Verb = Callable[[Any, SessionHandle, dict[str, Any]], Awaitable[Any]]
-#: What writes messages, and what does not.
+#: Verbs that write messages, and verbs that do not.
 MESSAGES: dict[str, Verb] = {
     "append": lambda store, s, _: store.append(s, user("x")),
     "add_part": lambda store, s, made: store.add_part(s, made["open"], "x"),
@@ -332,7 +332,7 @@ async def test_every_store_of_the_process_that_has_the_lease_may_write(
 
 
 def append_under_a_lease(pipe: Connection, path: Path, session: str) -> None:
-    """Append under a lease until told to end; say how it ended."""
+    """Append under a lease until signalled to end; report how it ended."""
     with Store.open(path, durability="normal") as store, store.lease(session, ttl=0.2):
         store.append(session, user("mine"))
         pipe.send(os.getpid())

@@ -1,4 +1,4 @@
-"""Properties of effects, for whatever is written: exact values, true trees, whole streams."""
+"""Properties of effects, for any write: exact values, true trees, complete streams."""
 
 from __future__ import annotations
 

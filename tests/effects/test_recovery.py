@@ -1,4 +1,4 @@
-"""What a dead process left open is found and settled; nothing is, behind a living one."""
+"""Work left open by a dead process is found and settled; that of a living one is not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sessiondb keeps under a name of its own, nothing else can be kept under."""
+"""Names that sessiondb reserves for its own values cannot hold anything else."""
 
 from __future__ import annotations
 

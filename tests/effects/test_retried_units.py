@@ -1,4 +1,4 @@
-"""Units are retried whole: what is there is known again, and other content is a conflict."""
+"""Units are retried as one: written rows are recognised, other content is a conflict."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_a_unit_that_failed_is_tried_again_as_it_is(
 
 
 async def the_same_block(store: AwaitedStore) -> dict[str, Any]:
-    """What a program writes again after it was killed: it brings the ids of what it makes."""
+    """Write a block as a program repeats it after it was killed: with ids of its own."""
     async with store.effects() as fx:
         s = fx.create_session(id="s1", title="Once", directory="/tmp")
         ask = fx.append(s, user("Go", file(content=b"x", mime="text/plain"), id="m1"))

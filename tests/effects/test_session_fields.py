@@ -1,4 +1,4 @@
-"""What hangs on a session: titles, todos, diffs, prompts, metadata, and where it is."""
+"""The fields of a session: titles, todos, diffs, prompts, metadata, and its directory."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ async def test_the_prompt_history_outlives_its_sessions(
 async def test_prompts_and_diffs_have_an_order_of_their_own(
     contract: Contract, session: SessionHandle
 ) -> None:
-    """By time and id, by path: whatever the order in which they were written."""
+    """By time and id, by path: regardless of the order in which they were written."""
     store, at = contract.store, 1_700_000_000_000
     for name, time in (("late", at + 9), ("b", at), ("early", at - 9), ("a", at)):
         await store.add_prompt(name, id=name, session=session, time=time)

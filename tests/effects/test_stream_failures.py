@@ -1,4 +1,4 @@
-"""A stream that fails keeps what is there; a write that fails is told once and made again."""
+"""A failed stream keeps its content; a failed write is reported once and made again."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ async def test_a_full_disk_is_raised_and_written_when_there_is_space(
 async def test_a_write_that_was_made_all_the_same_is_not_made_twice(
     contract: Contract, session: SessionHandle
 ) -> None:
-    """Its commit failed as far as anybody knows, so the same is written again."""
+    """Its commit failed as far as the caller knows, so the same is written again."""
     async with contract.store.stream(session) as out:
         inner = out.inner.inner
         grown = {out.text(): ["0 ", "1 ", "2 "], out.reasoning(): ["hm ", "\0", "hm "]}

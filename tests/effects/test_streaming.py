@@ -1,4 +1,4 @@
-"""Streaming: an answer is written while it is given, in few writes, and whole at its end."""
+"""Streaming: an answer is written while it arrives, in few writes, and complete at its end."""
 
 from __future__ import annotations
 

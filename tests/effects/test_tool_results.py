@@ -1,4 +1,4 @@
-"""Results that are records of their own: the text of the first stands with its call."""
+"""Results that are records of their own: the text of the first is stored with its call."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ async def test_an_id_that_is_used_again_means_the_last_call(
 async def test_a_result_in_a_fork_answers_the_copy(
     contract: Contract, session: SessionHandle
 ) -> None:
-    """In the copy the call was interrupted, so the result stands by itself; the original waits."""
+    """In the copy the call was interrupted, so the result is separate; the original waits."""
     await contract.store.append(session, assistant(tool("sh", call_id="c1")))
     fork = await contract.store.fork(session)
     await contract.store.append(fork, answer("c1", "late"))

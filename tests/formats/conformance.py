@@ -55,12 +55,12 @@ TRIED, THOROUGH = 2, 40
 SEED = 7
 
 
-# -- what an import makes of a store ---------------------------------------------
+# -- the import of a store -------------------------------------------------------
 
 
 @dataclass
 class Result:
-    """What became of an import into a database of its own."""
+    """The outcome of an import into a database of its own."""
 
     outcomes: dict[str, str]
     problems: list[Problem]
@@ -105,7 +105,7 @@ def some(variations: list[T]) -> list[T]:
     return random.Random(SEED).sample(variations, min(TRIED, len(variations)))
 
 
-# -- records, whatever holds them --------------------------------------------------
+# -- records of any kind of store --------------------------------------------------
 
 
 @dataclass

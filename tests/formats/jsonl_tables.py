@@ -1,4 +1,4 @@
-"""What must be equal when a session has been written to a log and read into another database."""
+"""The rows that must be equal after a session was written to a log and imported elsewhere."""
 
 from __future__ import annotations
 

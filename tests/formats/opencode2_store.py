@@ -1,7 +1,7 @@
 """Writes tiny databases as OpenCode 2 does.
 
 A session is what ``opencode session export`` prints for it, ``{"info",
-"messages"}``; a message of it may say at which ``seq`` it stands.
+"messages"}``; a message of it may state its ``seq``.
 """
 
 from __future__ import annotations

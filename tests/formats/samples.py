@@ -48,7 +48,7 @@ DIFF = [
 ]
 
 
-#: A database of ours, which is imported only if it is named.
+#: One of our own databases, which is imported only if it is named.
 OWN = "sessions.db"
 
 
@@ -128,7 +128,7 @@ def _exports(folder: Path) -> None:
 
 
 def log() -> bytes:
-    """Return three sessions as one log of ours."""
+    """Return three sessions as one of our own logs."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(_temporary()))
         store = stack.enter_context(Store.open(":memory:"))
@@ -229,7 +229,7 @@ def read_into(store: Store, folder: Path) -> list[Imported | Problem]:
 
 
 def content(store: Store) -> dict[str, list[Any]]:
-    """Return what is said in each session, by the id it has in its source."""
+    """Return the texts of each session, by the id it has in its source."""
     found = {}
     for item in store.sessions(
         project=ALL, archived=True, subagents=True, empty=True, limit=1000

@@ -1,4 +1,4 @@
-"""What every format is held to, over a small store of each of its layouts."""
+"""The rules for every format, checked over a small store of each of its layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever clones do to the same sessions, they end with the same, and then nothing is written."""
+"""Clones that change the same sessions converge, and then nothing more is written."""
 
 from __future__ import annotations
 

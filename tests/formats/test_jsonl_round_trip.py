@@ -38,7 +38,7 @@ _characters = (
     'ab {}"\\$\0\n\r\t\x1b\x7f\x85\u2028\u2029\u202e\ufeff\ud83d\ude00\U0001f600\u00e9'
 )
 nasty = st.text(st.sampled_from(_characters), max_size=12)
-# JSON cannot tell a pair of surrogates from the character they make: refused, and tested elsewhere.
+# JSON cannot distinguish a pair of surrogates from its character: refused, tested elsewhere.
 nasty_json = nasty.filter(lambda value: "\ud83d\ude00" not in value)
 scalars = st.one_of(
     st.none(),
@@ -103,7 +103,7 @@ def parts(draw: st.DrawFn) -> PartDraft:  # noqa: PLR0911  one for each kind
         return tool("bash", draw(plain), call_id=draw(st.sampled_from("xyz")), **more)
     if kind == 2:
         done = draw(st.sampled_from(["output", "error"]))
-        path = words.replace("\ude00", "")  # what is repeated may make a pair, too
+        path = words.replace("\ude00", "")  # repeated text may make a pair, too
         return tool(
             "edit", {"path": path}, call_id="w", title="T", **{done: words}, **more
         )
@@ -156,7 +156,7 @@ def fill(draw: st.DrawFn, store: Store, name: str) -> None:
 
 
 def decorate(draw: st.DrawFn, store: Store, name: str) -> None:
-    """Set what hangs on a session."""
+    """Set the fields of a session."""
     store.set_metadata(name, {"k": draw(plain)})
     store.set_permission(name, draw(plain))
     store.set_todos(name, [Todo("do " + draw(nasty), "pending", "high", "t1"), "more"])

@@ -257,7 +257,7 @@ def test_the_prompt_history_is_not_shared_with_the_team(ours: Store) -> None:
 
 
 def shared_state(store: Store) -> dict[str, Any]:
-    """What two databases agree on, whatever the order in which it came to them."""
+    """Return the state that two databases share, in whatever order they received it."""
     found = {}
     for session in store.sessions(
         project=ALL, empty=True, subagents=True, archived=True

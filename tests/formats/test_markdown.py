@@ -30,7 +30,7 @@ READER = (
     MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough")
 )
 READER.validateLink = lambda _: True  # type: ignore[method-assign, assignment]
-#: What a reader makes of Markdown, and what is ours besides.
+#: The tags that a reader makes of Markdown, and those that we write.
 TAGS = set(
     "h1 h2 h3 h4 h5 h6 p ul ol li a em strong s code pre blockquote hr br table thead tbody tr th "
     "td details summary b".split()

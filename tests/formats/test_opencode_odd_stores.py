@@ -89,7 +89,7 @@ def tables(db: sqlite3.Connection) -> list[tuple[str, str]]:
 
 
 def put_odd(db: sqlite3.Connection, table: str, column: str, value: Any) -> None:
-    """Write a value into rows of other sessions than the first, whatever the table allows."""
+    """Write a value into rows of all sessions but the first, wherever the table allows it."""
     db.execute(f"CREATE TABLE odd AS SELECT * FROM {table}")
     db.execute(f"DROP TABLE {table}")
     db.execute(f"ALTER TABLE odd RENAME TO {table}")

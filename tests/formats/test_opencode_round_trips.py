@@ -31,7 +31,7 @@ STORES = {
     "opencode-2.0.15/data-wal": "opencode-2.0.15/data-wal",
     "opencode-upgraded-2.0.15/data": "opencode-upgraded-2.0.15/reports",
 }
-#: What an import makes of a session, as far as an export of it says the same.
+#: The fields of an imported session that an export of it must reproduce.
 SAME = ("title", "directory", "agent", "model_source", "time_created", "time_updated")
 
 

@@ -361,7 +361,7 @@ def test_our_session_that_comes_back_is_extended_and_never_doubled(
     (found,) = find(tmp_path / "out")
     assert [item.outcome for item in store.ingest(found.read())] == ["unchanged"]
     there = tmp_path / "there.db"
-    with Store.open(there, durability="normal") as other:  # where it goes on
+    with Store.open(there, durability="normal") as other:  # where it is continued
         (name,) = import_store(other, tmp_path / "out").values()
         other.append(name, sdb.user("Back?"), time=T0 * 2)
         other.append(name, sdb.assistant("Back."), finish="stop", time=T0 * 2 + 1)

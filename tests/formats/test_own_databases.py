@@ -1,4 +1,4 @@
-"""A database of ours as a source: complete, never changed, and refused with what to do."""
+"""Our own databases as a source: complete, never changed, and refused with a next step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was removed with a bundle comes back as it was, in whatever order."""
+"""Sessions removed with a bundle come back unchanged, in any order."""
 
 from __future__ import annotations
 

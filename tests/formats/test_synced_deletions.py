@@ -1,4 +1,4 @@
-"""A session that is deleted in one clone is deleted in the others, unless somebody goes on."""
+"""A session deleted in one clone is deleted in the others, unless one of them continues it."""
 
 from __future__ import annotations
 

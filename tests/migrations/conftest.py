@@ -29,7 +29,7 @@ Schema = Callable[[Path], list[str]]
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 
-#: What later releases have in their tables.
+#: Additions of later releases to the tables.
 PINNED = """
 session.append_column(Column("pinned", Integer))
 Index("ix_session_pinned", session.c.pinned, sqlite_where=text("pinned IS NOT NULL"))
@@ -57,7 +57,7 @@ def old(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def golden() -> dict[str, Any]:
-    """What the script that writes golden files is made of."""
+    """Return the names of the script that writes golden files."""
     return runpy.run_path(str(ROOT / "scripts" / "golden.py"))
 
 
@@ -93,7 +93,7 @@ def remember(
 
 @pytest.fixture(scope="session")
 def contents(golden: dict[str, Any], schema: Schema) -> Callable[[Path], object]:
-    """All that is in a file, to be compared."""
+    """Return the complete contents of a file, for comparison."""
     return lambda path: (golden["rows"](path), schema(path))
 
 

@@ -1,4 +1,4 @@
-"""Several releases share one file: what goes on, what is refused, what is migrated on open."""
+"""Several releases share one file: which writes continue or are refused, and migration on open."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Project:
 
     def add_a_column(self) -> None:
         with (self.folder / "src/sessiondb/schema/tables.py").open("a") as tables:
-            # Behind whatever a release has added to the table before.
+            # After the columns that earlier releases have added.
             tables.write('session.append_column(_int("priority"))\n')
             tables.write('Index("ix_session_priority", session.c.priority)\n')
 

@@ -1,4 +1,4 @@
-"""Up, down, and nothing lost on the way; whatever goes wrong leaves the file as it was."""
+"""Up, down, and nothing lost on the way; any failure leaves the file unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A clock that moves when somebody sets it."""
+"""A clock that moves only when a test sets it."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ class Clock:
     now: int = 1_780_000_000_000
 
     def time_ns(self) -> int:
-        """What ``time.time_ns`` returns while this clock is in place."""
+        """The replacement of ``time.time_ns`` while this clock is in place."""
         return self.now * 1_000_000

@@ -1,7 +1,7 @@
-"""What the database must hold, in plain Python: no SQL, no keys, no cleverness.
+"""The expected contents of the database in plain Python: no SQL, no keys, no cleverness.
 
-Rows are kept per session; who is counted is worked out anew, from all of them,
-whenever somebody asks. Slow, and easy to believe.
+Rows are kept per session; which of them count is derived again from all of them
+at each question. Slow, and easy to verify.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Model:
         self.buried: set[str] = set()
         self.noted: dict[str, int | None] = {}
 
-    # -- what is counted -----------------------------------------------------
+    # -- counting ------------------------------------------------------------
 
     def _ancestors(self, session: Kept) -> Iterator[str]:
         while session.parent is not None:
@@ -110,7 +110,7 @@ class Model:
             found.add((session.id, row.seq))
         return found
 
-    # -- what happens natively -----------------------------------------------
+    # -- native writes -------------------------------------------------------
 
     def append(self, session: Kept, row: Row) -> None:
         """Add a message after the leaf."""
@@ -120,7 +120,7 @@ class Model:
         self.use(session)
 
     def use(self, session: Kept) -> None:
-        """Note that a session went on here."""
+        """Record that a session was continued here."""
         session.detached = session.detached or session.source_id is not None
 
     def fork(
@@ -162,7 +162,7 @@ class Model:
                 self.buried.add(gone.source_id)
         return going
 
-    # -- what comes from elsewhere -------------------------------------------
+    # -- imports -------------------------------------------------------------
 
     def by_source(self, source_id: str | None) -> Kept | None:
         """Return the session that a foreign one became."""

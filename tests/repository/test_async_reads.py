@@ -1,4 +1,4 @@
-"""What an `AsyncStore` reads in ways of its own: SQLAlchemy's connection, and exports."""
+"""Reads that an `AsyncStore` implements itself: SQLAlchemy's connection, and exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session of 64 MB is never whole in memory, whatever is done with it."""
+"""A session of 64 MB is never completely in memory, in any operation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessiondb.maintenance import check
 pytestmark = pytest.mark.slow
 
 MESSAGES = 64
-#: What a connection may keep of the file, and a page of messages, twice.
+#: The pages of the file that a connection may keep, and a page of messages, twice.
 BOUND = 32 * 1024
 
 NUMBERS = (

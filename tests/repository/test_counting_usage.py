@@ -1,4 +1,4 @@
-"""`usage()`: cost and tokens by what one asks, unknown never 0, inherited never counted."""
+"""`usage()`: cost and tokens by dimension, unknown never 0, inherited never counted."""
 
 from __future__ import annotations
 

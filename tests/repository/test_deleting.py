@@ -130,7 +130,7 @@ def test_forks_can_be_kept_with_their_subagents(
         family["deep"],
     }
     assert tree.session.id == fork.id
-    # What was counted in the root is counted in the fork now, and found there.
+    # Messages counted in the root are now counted and found in the fork.
     assert fork.cost == 5.0
     assert store.session(family["deep"]).cost == 16.0
     (usage,) = store.usage(by=())

@@ -1,4 +1,4 @@
-"""A fork is a copy that stays whole, shares its blobs, and is counted nowhere twice."""
+"""A fork is a self-contained copy that shares its blobs and is never counted twice."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def words(store: Store, session: object) -> list[str]:
 
 
 def content(message: Message) -> tuple[object, ...]:
-    """What a copy has in common with its original."""
+    """Return the content that a copy has in common with its original."""
     parts = [
         (p.id, p.type, p.tool, p.status, p.text, p.input_json, p.data)
         for p in message.parts

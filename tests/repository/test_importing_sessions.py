@@ -95,7 +95,7 @@ def test_changed_records_are_changed_in_place(store: Store) -> None:
     assert texts(store, "s") == ["a", "new " * 500, "c"]
     assert [item.seq for item in store.messages("s")] == [1, 2, 3]
     assert store.session("s").cost == 2.0
-    # What a fork copied is the fork's own, and still a copy.
+    # Copied messages belong to the fork, and are still copies.
     assert texts(store, fork) == ["a", "old", "c"]
     assert store.session(fork).cost is None
     assert len(store.search("new")) == 1
@@ -216,7 +216,7 @@ def test_a_result_record_fills_its_call_and_stays_with_it_when_either_changes(
     assert check(store) == []
 
 
-# -- what was done here --------------------------------------------------------
+# -- local changes -------------------------------------------------------------
 
 
 def test_changes_by_the_user_win_over_the_source(store: Store) -> None:

@@ -22,7 +22,7 @@ def titles(store: Store, **filters: Any) -> list[str]:
 
 
 def talk(store: Store, title: str, **fields: Any) -> str:
-    """A session of one message, in a project of its own unless told."""
+    """A session of one message, in a project of its own unless one is given."""
     with store.effects() as fx:
         handle = fx.create_session(title=title, **fields)
         fx.append(handle, user(f"about {title}"))

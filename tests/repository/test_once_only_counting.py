@@ -1,4 +1,4 @@
-"""Whatever is written, forked, removed and imported in whatever order: counted once, kept whole.
+"""Writes, forks, removals and imports in any order: counted once, kept intact.
 
 A machine does things to a store and to a plain model of it, and after each step
 compares the two, row by row. ``SESSIONDB_LONG=1`` lets it run for minutes.
@@ -37,7 +37,7 @@ from sessiondb.model import Imported
 #: Read before any test begins: the suite's own home clears what begins with SESSIONDB_.
 LONG = bool(os.environ.get("SESSIONDB_LONG"))
 picks = st.integers(0, 30)
-# Sums of these are exact in whatever order they are made.
+# Sums of these are exact in any order.
 costs = st.sampled_from([None, None, 0.25, 1.0, 4.0])
 counts = st.sampled_from([None, 5, 7])
 
@@ -129,7 +129,7 @@ class Counting(RuleBasedStateMachine):
     @precondition(some("filled"))
     @rule(which=picks, at=picks)
     def set_leaf(self, which: int, at: int) -> None:
-        """Go on from another message."""
+        """Continue from another message."""
         session = pick(self.filled, which)
         leaf = pick([*session.rows, None], at)
         self.store.set_leaf(session.id, leaf)
@@ -207,7 +207,7 @@ class Counting(RuleBasedStateMachine):
     @precondition(some("foreign"))
     @rule(which=picks, cost=costs, tokens=counts)
     def say_elsewhere(self, which: int, cost: float | None, tokens: int | None) -> None:
-        """The other program goes on."""
+        """The other program continues its session."""
         session = pick(self.foreign.values(), which)
         name = f"m{next(self.numbers)}"
         session.messages.append(Row(name, 0, None, f"word{name}", cost, (name, tokens)))
@@ -288,7 +288,7 @@ class Counting(RuleBasedStateMachine):
             parent_source_id=item.parent, relation=item.relation,
         )  # fmt: skip
 
-    # -- what holds after every step ---------------------------------------------
+    # -- invariants after every step ---------------------------------------------
 
     @invariant()
     def everything_is_as_the_model_says(self) -> None:

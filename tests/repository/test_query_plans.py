@@ -37,7 +37,7 @@ def plans(store: Store, read: Callable[[], Any]) -> dict[str, str]:
         for sql in noted:
             if sql.startswith("SELECT"):
                 rows = connection.execute(f"EXPLAIN QUERY PLAN {sql}").fetchall()
-                # What belongs to a subquery is set in: a preview may sort the parts of a message.
+                # Steps of a subquery are indented: a preview may sort the parts of a message.
                 found[sql] = "\n".join("  " * (row[1] > 0) + row[-1] for row in rows)
     assert found
     return found
@@ -235,7 +235,7 @@ def test_a_search_matches_by_one_walk_and_never_row_by_row(
         assert not any(
             "VIRTUAL TABLE INDEX" in line and "part" in line for line in others
         )
-        # FTS5 writes "=" where it is asked for one row; then it matches anew for each.
+        # FTS5 writes "=" for a lookup of one row; it then matches again for each.
         assert "=" not in first
         assert SORTED_BY_HAND not in made[sql]
 

@@ -91,7 +91,7 @@ def test_a_range_is_cut_by_after_and_before_both_exclusive(
     assert seqs(store.messages(branched, after=1, last=1)) == [6]
     assert seqs(store.messages(branched, limit=2)) == [1, 2]
     assert seqs(store.messages(branched, branches=True, after=2, before=5)) == [3, 4]
-    # A message of another branch cuts where it would stand.
+    # A message of another branch cuts at the place it would have.
     assert seqs(store.messages(branched, after=3)) == [5, 6]
     assert seqs(store.messages(branched, before=4, last=1)) == [2]
     first = store.messages(branched)[0]

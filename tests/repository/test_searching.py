@@ -200,7 +200,7 @@ def test_pages_stay_what_they_were_while_others_write(
         talk(store, f"a word in a new title {number}", "else")
     keys = [(hit.session.id, hit.seq) for hit in found]
     assert len(set(keys)) == len(keys)
-    # New sessions may be found by their titles; whatever was there is neither moved nor lost.
+    # New sessions may be found by their titles; earlier hits are neither moved nor lost.
     assert [key for key in keys if key[0] in made] == [
         (h.session.id, h.seq) for h in expected
     ]

@@ -1,4 +1,4 @@
-"""The views, as somebody with a plain ``sqlite3`` shell sees them."""
+"""The views, as a user with a plain ``sqlite3`` shell sees them."""
 
 from __future__ import annotations
 

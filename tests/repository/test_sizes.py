@@ -1,4 +1,4 @@
-"""What a session is said to take, against what a vacuum gives back after it is gone."""
+"""The reported size of a session, against the space that a vacuum frees after its removal."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def left_open(path: Path) -> list[object]:
 
 
 async def opened(path: Path) -> None:
-    """Open a store and close it, the latter whoever is cancelled."""
+    """Open a store and close it, the latter even if the caller is cancelled."""
     store = await AsyncStore.open(path)
     store._core.close()
 

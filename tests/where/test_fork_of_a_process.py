@@ -1,6 +1,6 @@
 """fork(2): the child inherits SQLite's memory and none of its locks.
 
-What it inherited it must not use, and what it opens itself must be as safe as in any other
+It must not use inherited stores, and a store it opens itself must be as safe as in any other
 process: its commits survive the parent's end, and the parent's survive the child's.
 """
 
@@ -53,7 +53,7 @@ def _child(work: Callable[[], object]) -> int:
         return pid
     try:
         work()
-    except BaseException:  # noqa: BLE001  it must not go on as a second pytest
+    except BaseException:  # noqa: BLE001  it must not continue as a second pytest
         traceback.print_exc()
         os._exit(1)
     os._exit(0)
@@ -145,7 +145,7 @@ def test_forked_workers_write_beside_their_parent(
 
 
 def test_forked_children_mint_other_ids_than_their_parent(tmp_path: Path) -> None:
-    ids.new_session_id()  # what a child inherits is in use already
+    ids.new_session_id()  # the child inherits a generator that is in use already
 
     def mint(name: str) -> None:
         made = [

@@ -1,4 +1,4 @@
-"""A worktree has one project, whatever moves, and whatever git says of it later."""
+"""A worktree has one project, even if it moves or its facts in git change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions are private: whatever the umask says, nobody else can read them."""
+"""Sessions are private: under any umask, no other user can read them."""
 
 from __future__ import annotations
 

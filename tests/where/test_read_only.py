@@ -1,6 +1,6 @@
 """Databases that can be read and not written: by wish, by mode, by place.
 
-Root may write everywhere, so these tests become somebody else in a forked child.
+Root may write everywhere, so these tests become another user in a forked child.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _unprivileged(work: Callable[[], object], *owned: Path) -> None:
             os.setgid(NOBODY)
             os.setuid(NOBODY)
             work()
-        except BaseException:  # noqa: BLE001  it must not go on as a second pytest
+        except BaseException:  # noqa: BLE001  it must not continue as a second pytest
             traceback.print_exc()
             os._exit(1)
         os._exit(0)

@@ -19,7 +19,7 @@ from sessiondb.errors import DatabaseReplacedError
 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
-    """Return another database, as git would bring it along."""
+    """Return another database, as git would check it out."""
     path = tmp_path / "elsewhere" / "sessions.db"
     with Store.open(path) as store:
         store.append(store.create_session(title="other"), user("Hello from elsewhere"))

@@ -20,7 +20,7 @@ from sessiondb.location import init_local, trust
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return a repository, the current directory, in which nobody has asked for anything yet."""
+    """Return a repository, the current directory, that sessiondb has not been used in yet."""
     root = tmp_path / "project"
     (root / ".git" / "objects").mkdir(parents=True)
     (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
@@ -147,7 +147,7 @@ def test_directories_are_stored_relative_and_come_along_when_the_folder_moves(
     monkeypatch.chdir(tmp_path)
     project.rename(moved)
     monkeypatch.chdir(moved)
-    # Another place: this machine has to accept it anew.
+    # Another place: this machine has to accept it again.
     assert Store.open().location.kind == "global"
     trust.accept(moved / ".sessiondb" / "sessions.db")
     with Store.open() as store:

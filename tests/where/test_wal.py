@@ -1,4 +1,4 @@
-"""The write-ahead log stays small: emptied above 4 MB, when nobody writes, and at the end."""
+"""The write-ahead log stays small: emptied above 4 MB, when idle, and at the end."""
 
 from __future__ import annotations
 
