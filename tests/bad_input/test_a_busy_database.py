@@ -15,6 +15,7 @@ from processes import start
 
 from sessiondb import ALL, AsyncStore, Store, user
 from sessiondb.cli.app import app
+from sessiondb.database.core import Core
 from sessiondb.engine.sqlite.files import creation_lock
 from sessiondb.errors import BusyError
 
@@ -158,7 +159,7 @@ def test_a_file_locked_for_itself_by_another_program_is_busy(
 def test_a_command_ends_with_code_5_and_says_what_to_do(
     path: Path, hold: Hold, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    defaults = inspect.unwrap(Store.open.__func__).__kwdefaults__  # type: ignore[attr-defined]
+    defaults = inspect.unwrap(Core.__init__).__kwdefaults__
     monkeypatch.setitem(defaults, "busy_timeout", 0.1)
     with Store.open(path) as store:
         session = store.sessions(project=ALL).items[0].id

@@ -371,7 +371,7 @@ def test_the_care_of_a_file_answers_any_value(room: Room, name: str) -> None:
     assert verdicts(room, name, function) == []
 
 
-async def awaited(result: Any) -> None:
+async def awaited(result: Any, seconds: float = 10) -> None:
     """Wait for the result of an asynchronous callable."""
     if hasattr(result, "__aenter__") and not isinstance(result, AsyncStore):
         async with result:
@@ -379,11 +379,11 @@ async def awaited(result: Any) -> None:
     if hasattr(result, "__aiter__"):
         # A feed does not end by itself.
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.02):
+            async with asyncio.timeout(seconds):
                 async for _ in result:
                     pass
     elif inspect.isawaitable(result):
-        await awaited(await result)
+        await awaited(await result, seconds)
     elif callable(result):
         result()
 
@@ -398,9 +398,11 @@ def test_methods_that_only_an_asynchronous_store_has_answer_any_value(
         function = getattr(store, name)
         monkeypatch.setitem(VALID, "unit", lambda _: store._core.unit())
 
+        seconds = 0.02 if name == "changes" else 10
+
         def run(*positional: Any, **given: Any) -> None:
             async def call() -> None:
-                await awaited(function(*positional, **given))
+                await awaited(function(*positional, **given), seconds)
 
             runner.run(call())
 

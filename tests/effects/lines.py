@@ -95,6 +95,8 @@ COMMIT_PATH = (
     "writer/connection.py",
     "engine/sqlite/engine.py",
     "database/core.py",
+    "database/facade.py",
+    "database/lifetime.py",
     "writer/callbacks.py",
     "writer/inbox.py",
 )

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from sessiondb import ALL, AsyncStore, CorruptionError, Store
-from sessiondb.database import core
+from sessiondb.database import lifetime
 from sessiondb.engine.sqlite.files import creation_lock
 from sessiondb.writer import registry
 
@@ -47,7 +47,7 @@ def left_open(path: Path) -> list[object]:
         if thread.name.startswith("sessiondb")
     ]
     writers = [w for w in registry._writers.values() if w.path == path]
-    return [*own, *writers, *(c for c in core._open if c.path == path)]
+    return [*own, *writers, *(c for c in lifetime.OPEN if c.path == path)]
 
 
 async def opened(path: Path) -> None:
