@@ -162,7 +162,7 @@ def _system(state: _Gathered, message: Message) -> None:
 
 
 def _request(state: _Gathered, message: Message) -> None:
-    """Record what a compaction is to keep, when the message that requests it says so."""
+    """Record from which message on a requested compaction is to keep the tail."""
     state.tail = message.parts[0].data.get("tail_start_id")
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import Any
 
 from sqlalchemy import and_, or_, select, text
@@ -47,6 +48,8 @@ _RESULTS = Statement(
     lambda: SELECT_PART.with_hint(*_BY_RESULT).where(_of_calls, _has_text)
 )
 
+_CALL_ID, _PARTS, _TYPE = map(attrgetter, ("call_id", "parts", "type"))
+_PLACE = itemgetter(0)
 #: call id → (its place, its text), in order.
 Texts = dict[str | None, list[tuple[int, str | None]]]
 
@@ -68,8 +71,8 @@ class _Shown:
     def note(self, messages: list[Message]) -> None:
         """Find the calls, and the results without a text of their own."""
         for entry in messages:
-            for item in entry.parts:
-                if item.type == "tool" and item.call_id:
+            for item in filter(_CALL_ID, entry.parts):
+                if item.type == "tool":
                     _add(self.calls, entry.seq, item)
                 elif _is_bare(item):
                     self.bare.add(item.call_id)
@@ -79,9 +82,12 @@ class _Shown:
         rows = yield _RESULTS, self._named(self.calls)
         if not rows:
             return
-        self.places = {seq: place for place, seq in enumerate((yield from path()))}
-        live = [row for row in rows if row[0] in self.places]
-        for seq, item in (yield from _parts_of(self.session_id, live)):
+
+        live = yield from path()
+        self.places = dict(zip(live, range(len(live)), strict=True))
+        on_path = [row for row in rows if row[0] in self.places]
+        parts = yield from _parts_of(self.session_id, on_path)
+        for seq, item in parts:
             _add(self.results, self.places[seq], item)
 
     def read_calls(self) -> Read[None]:
@@ -89,35 +95,55 @@ class _Shown:
         elsewhere = self.bare.difference(self.calls)
         if not elsewhere:
             return
+
         rows = yield _CALLS, self._named(elsewhere)
-        for seq, item in (yield from _parts_of(self.session_id, rows)):
+        parts = yield from _parts_of(self.session_id, rows)
+        for seq, item in parts:
             _add(self.calls, seq, item)
 
     def _named(self, calls: Iterable[str | None]) -> dict[str, Any]:
         return {"sid": self.session_id, "calls": as_list(sorted(map(str, calls)))}
 
-    def part(self, seq: int, item: Part) -> Part:
-        """Return a part of message *seq* with the text that belongs to it."""
-        call = item.call_id
-        if item.type == "tool" and call in self.results and seq in self.places:
-            return self._with_result(self.places[seq], item)
-        if _is_bare(item) and call in self.calls:
-            return replace(item, text=self._text_of_call(seq, call))
+    def message(self, entry: Message) -> Message:
+        """Return a message whose parts have the texts that belong to them."""
+        seq = entry.seq
+        return replace(
+            entry, parts=tuple([self._part(seq, item) for item in entry.parts])
+        )
+
+    def _part(self, seq: int, item: Part) -> Part:
+        if item.type == "tool":
+            return self._with_result(seq, item)
+        if _is_bare(item):
+            return self._with_text_of_call(seq, item)
         return item
 
-    def _text_of_call(self, seq: int, call: str | None) -> str | None:
-        known = self.calls[call]
-        before = [entry for entry in known if entry[0] < seq]
-        return (before or known)[-1][1]
+    def _with_result(self, seq: int, call: Part) -> Part:
+        """Return a call with the last result of it on the path, if there is one."""
+        results = self.results.get(call.call_id)
+        here = self.places.get(seq)
+        if results is None or here is None:
+            return call
 
-    def _with_result(self, here: int, item: Part) -> Part:
         # An id that is used again for another call ends the search at that call.
-        again = [self.places.get(seq, -1) for seq, _ in self.calls[item.call_id]]
-        end = min((place for place in again if place > here), default=len(self.places))
-        found = [entry for entry in self.results[item.call_id] if here < entry[0] < end]
+        uses = [self.places.get(at, -1) for at, _ in self.calls[call.call_id]]
+        end = min(filter(here.__lt__, uses), default=len(self.places))
+        found = [entry for entry in results if here < entry[0] < end]
         if not found:
-            return item
-        return replace(item, text=max(found, key=itemgetter(0))[1])
+            return call
+
+        _, shown = max(found, key=_PLACE)
+        return replace(call, text=shown)
+
+    def _with_text_of_call(self, seq: int, result: Part) -> Part:
+        """Return a bare result with the text of the last call before it."""
+        known = self.calls.get(result.call_id)
+        if known is None:
+            return result
+
+        before = [entry for entry in known if entry[0] < seq]
+        _, shown = (before or known)[-1]
+        return replace(result, text=shown)
 
 
 def _add(texts: Texts, place: int, item: Part) -> None:
@@ -125,7 +151,8 @@ def _add(texts: Texts, place: int, item: Part) -> None:
 
 
 def _is_bare(item: Part) -> bool:
-    return item.type == "tool-result" and item.text is None and bool(item.call_id)
+    """Return whether a part is a result without a text of its own."""
+    return item.type == "tool-result" and item.text is None
 
 
 def _parts_of(session_id: str, rows: Rows) -> Read[list[tuple[int, Part]]]:
@@ -134,6 +161,7 @@ def _parts_of(session_id: str, rows: Rows) -> Read[list[tuple[int, Part]]]:
     parts = parts_by_seq(sorted(rows, key=itemgetter(0, 1)), session_id, lost)
     if lost:
         yield from report_lost(session_id, lost)
+
     return [(seq, item) for seq, items in parts.items() for item in items]
 
 
@@ -141,9 +169,10 @@ def with_results(
     session_id: str, messages: list[Message], path: Callable[[], Read[Sequence[int]]]
 ) -> Read[list[Message]]:
     """Return *messages* with calls and results resolved; *path* says what is live."""
-    records = any(item.type == "tool-result" for m in messages for item in m.parts)
+    parts = chain.from_iterable(map(_PARTS, messages))
+    has_records = "tool-result" in map(_TYPE, parts)
     found = yield _ANY_RESULT, {"sid": session_id}
-    if not records and not found:
+    if not has_records and not found:
         return messages
 
     shown = _Shown(session_id)
@@ -151,7 +180,4 @@ def with_results(
     if found:
         yield from shown.read_results(path)
     yield from shown.read_calls()
-    return [
-        replace(m, parts=tuple(shown.part(m.seq, item) for item in m.parts))
-        for m in messages
-    ]
+    return list(map(shown.message, messages))

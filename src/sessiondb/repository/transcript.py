@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import exists, func, or_, select, text
@@ -20,7 +22,7 @@ from sessiondb.hints import command
 from sessiondb.model import Message, bounds
 from sessiondb.model.damage import message_name
 from sessiondb.model.paths import path_to
-from sessiondb.repository import Read
+from sessiondb.repository import Read, Rows
 from sessiondb.repository.decode import (
     SELECT_MESSAGE,
     SELECT_PART,
@@ -151,6 +153,7 @@ def seq_named(session_id: str, name: str) -> Read[int]:
         rows = yield statement, {"sid": session_id, "mid": name}
         if rows:
             return int(rows[0][0])
+
     raise _no_message(session_id, name)
 
 
@@ -166,6 +169,7 @@ def leaf_of(session_id: str) -> Read[int | None]:
     rows = yield _LEAF_OF, {"sid": session_id}
     if not rows:
         raise NotFoundError(f"session {session_id} does not exist")
+
     leaf: int | None = rows[0][0]
     return leaf
 
@@ -176,40 +180,68 @@ def live_path(
     """Return the seqs from the root to the leaf, or all seqs with *branches*."""
     if leaf is ...:
         leaf = yield from leaf_of(session_id)
+
     rows = yield _LINKS, {"sid": session_id}
     if branches:
         return [seq for seq, _ in rows]
     return path_to(dict(rows), leaf)
 
 
+@dataclass(slots=True)
+class _Descent:
+    """A scan from the leaf down, which gathers the last messages of the live path.
+
+    ``want`` is the next message of the path: None at the root, and when there are
+    enough. None is taken before the message ``below`` was passed (0: it was).
+    """
+
+    want: int | None
+    last: int
+    below: int
+    path: list[int] = field(default_factory=list)
+
+    def follow(self, rows: Rows) -> bool:
+        """Follow the path through (seq, parent) of descending seq.
+
+        Returns False where such rows cannot have its next message.
+        """
+        for seq, parent in rows:
+            if seq != self.want:
+                continue
+
+            self.want = parent
+            if not self.below:
+                self.path.append(seq)
+            elif seq == self.below:
+                self.below = 0
+
+            if len(self.path) == self.last:
+                self.want = None
+                break
+
+            # An import can put a parent behind its child, and the message *below* need
+            # not be on the path: a scan downwards finds neither.
+            is_behind = parent is not None and parent >= seq
+            if is_behind or seq < self.below:
+                return False
+
+        return True
+
+
 def tail_path(session_id: str, last: int, below: int | None = None) -> Read[list[int]]:
     """Return the last *last* seqs of the live path (those below seq *below*)."""
     leaf = yield from leaf_of(session_id)
-    path: list[int] = []
-    want = leaf
-    # Until the message *below* was passed, what is on the path is not wanted.
-    passed, least = below is None, below or 0
-    while want is not None:
-        rows = yield _DOWN, {"sid": session_id, "top": want, "rows": last + 16}
-        top = want
-        for seq, parent in rows:
-            if seq != want:
-                continue
-            if passed:
-                path.append(seq)
-            if len(path) == last:
-                return path[::-1]
-            passed = passed or seq == below
-            # An import can put a parent behind its child, and *below* need not be on
-            # the path: a scan downwards finds neither, so all of the map is read.
-            if (parent or 0) >= seq or not (passed or seq > least):
-                live = yield from live_path(session_id, leaf=leaf)
-                return _slice(live, None, below)[-last:]
-            want = parent
-        if want == top:  # a damaged file: the message is not there
+    scan = _Descent(leaf, last, below or 0)
+    while scan.want is not None:
+        top = scan.want
+        rows = yield _DOWN, {"sid": session_id, "top": top, "rows": last + 16}
+        if not scan.follow(rows):
+            live = yield from live_path(session_id, leaf=leaf)
+            return _slice(live, None, below)[-last:]
+        if scan.want == top:  # a damaged file: the message is not there
             break
 
-    return path[::-1]
+    return scan.path[::-1]
 
 
 def load(
@@ -227,33 +259,38 @@ def load(
     """
     if not path:
         return []
+
+    found = yield from _stored(session_id, path)
+    messages = [found[seq] for seq in path if seq in found]
+    if not resolve:
+        return messages
+    return (
+        yield from with_results(session_id, messages, partial(_known, session_id, live))
+    )
+
+
+def _stored(session_id: str, path: Sequence[int]) -> Read[dict[int, Message]]:
+    """Return by seq the messages at *path* as they are stored."""
     of_messages, of_parts, where = _statements_at(session_id, path)
-    rows, part_rows = (yield of_messages, where), (yield of_parts, where)
+    rows = yield of_messages, where
+    part_rows = yield of_parts, where
     wanted = set(path)
     if len(rows) != len(wanted):
+        rows = [row for row in rows if row[1] in wanted]
         part_rows = [row for row in part_rows if row[0] in wanted]
 
     lost: list[str] = []
     parts = parts_by_seq(part_rows, session_id, lost)
     found: dict[int, Message] = {}
     for row in rows:
-        seq = row[1]
-        if seq not in wanted:
-            continue
+        seq, is_lost = row[1], row[-1]
         found[seq] = message_of(row, tuple(parts.get(seq, ())))
-        if row[-1]:
+        if is_lost:
             lost.append(message_name(session_id, seq))
 
     if lost:
         yield from report_lost(session_id, lost)
-
-    messages = [found[seq] for seq in path if seq in found]
-    if not resolve:
-        return messages
-    known = None if live is None else list(live)
-    return (
-        yield from with_results(session_id, messages, lambda: _known(session_id, known))
-    )
+    return found
 
 
 def _statements_at(
@@ -264,19 +301,25 @@ def _statements_at(
     A range may have other messages as well: few, or else the seqs are listed.
     """
     low, high = min(path), max(path)
-    if high - low < 2 * len(path) + 16:
+    is_dense = high - low < 2 * len(path) + 16
+    if is_dense:
         return _MESSAGES, _PARTS, {"sid": session_id, "low": low, "high": high}
+
     return _SOME_MESSAGES, _SOME_PARTS, {"sid": session_id, "seqs": as_list(path)}
 
 
-def _known(session_id: str, path: list[int] | None) -> Read[list[int]]:
+def _known(session_id: str, path: Sequence[int] | None) -> Read[Sequence[int]]:
     return path if path is not None else (yield from live_path(session_id))
 
 
 def _slice(path: list[int], after: int | None, before: int | None) -> list[int]:
     """Return the seqs of *path* between two messages, which need not be on it."""
-    first = 0 if after is None else _place(path, after) + (after in path)
-    end = len(path) if before is None else _place(path, before)
+    first, end = 0, len(path)
+    if after is not None:
+        first = _place(path, after) + (after in path)
+    if before is not None:
+        end = _place(path, before)
+
     return path[first:end]
 
 
@@ -303,14 +346,15 @@ def messages(
     """
     bounds.integer(last, "last", least=1)
     bounds.integer(limit, "limit", least=1)
-    if last is not None and after is None and limit is None and not branches:
-        path = yield from tail_path(session_id, last, before)
-        return (yield from load(session_id, path))
 
-    path = yield from live_path(session_id, branches=branches)
-    path = _slice(path, after, before)[:limit]
-    if last is not None:
-        path = path[-last:]
+    is_from_root = branches or after is not None or limit is not None
+    if last is None or is_from_root:
+        known = yield from live_path(session_id, branches=branches)
+        chosen = _slice(known, after, before)[:limit]
+        path = chosen if last is None else chosen[-last:]
+    else:
+        path = yield from tail_path(session_id, last, before)
+
     return (yield from load(session_id, path))
 
 
@@ -348,8 +392,10 @@ def pages(
     """Return the live path (or all seqs) in pages of *size* messages at most."""
     if type(size) is not int or size < 1:
         raise InvalidInputError(f"a page has 1 message or more, not {abridged(size)}")
+
     path = yield from live_path(session_id, branches=branches)
     weights: dict[int, int] = dict((yield _WEIGHTS, {"sid": session_id}))
+
     found: list[list[int]] = []
     filled = PAGE_BYTES + 1  # the first message begins a page
     for seq in path:
@@ -358,6 +404,7 @@ def pages(
         if filled > PAGE_BYTES or len(found[-1]) == size:
             found.append([])
             filled = weight
+
         found[-1].append(seq)
 
     return found
