@@ -216,6 +216,24 @@ def test_a_result_record_fills_its_call_and_stays_with_it_when_either_changes(
     assert check(store) == []
 
 
+def test_an_exact_result_stays_with_its_call_when_the_call_changes(
+    store: Store,
+) -> None:
+    exact = "a\0b" * 800
+
+    def given(cost: float) -> SourceSession:
+        call = said("call", at=1, cost=cost, parts=(tool("bash", {}, call_id="c"),))
+        result = said("result", role="tool", at=2, parts=(tool_result("c", exact),))
+        return session_of("s", call, result)
+
+    take_in(store, given(1.0))
+    assert outcomes(take_in(store, given(2.0))) == ["updated"]
+    shown = [item.parts[0].text for item in store.messages("s")]
+    assert shown == [exact, exact]
+    assert outcomes(take_in(store, given(2.0))) == ["unchanged"]
+    assert check(store) == []
+
+
 # -- local changes -------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from sqlalchemy import and_, func, select, text, update
 
 from sessiondb import codec, ids
 from sessiondb.effects import ownership
+from sessiondb.effects.calls import add_data, data_of
 from sessiondb.effects.imports import lists
 from sessiondb.effects.imports.messages import is_bare, seq_by_id
 from sessiondb.effects.imports.run import Entry, Here, Placed, Run, Writing
@@ -304,20 +305,21 @@ def _as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
 
     # The source has the result of this call in a record of its own: the call keeps it.
     if item.type == "tool" and old.settled and not item.settled:
-        return _with_result(old, item)
+        return _with_result(to.tx, old, item)
     if item.type == "tool-result" and is_bare(old):
         shared = filled_call(to.tx, to.state.id, item)
         return item._replace(text=None, text_blob=None) if shared else item
     return item
 
 
-def _with_result(old: PartRow, item: PartRow) -> PartRow:
+def _with_result(tx: Transaction, old: PartRow, item: PartRow) -> PartRow:
     """Return a call with the result that another record of the source gave it."""
     names = "status outcome text text_blob time_updated time_ended".split()
     kept = {name: getattr(old, name) for name in names}
 
-    exact = codec.unpack(old.data).get(codec.EXACT)
+    exact = data_of(tx, old.data, old.data_blob).get(codec.EXACT)
     if exact is not None and item.data_blob is None:
-        data = {**codec.unpack(item.data), codec.EXACT: exact}
-        kept["data"] = codec.pack_data(data)
+        exact_text = {codec.EXACT: exact}
+        columns = add_data(tx, item.data, None, exact_text)
+        kept["data"], kept["data_blob"] = columns
     return item._replace(**kept)

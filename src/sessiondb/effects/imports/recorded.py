@@ -18,6 +18,7 @@ from sqlalchemy import func, select, text
 
 from sessiondb import codec
 from sessiondb.effects import ownership
+from sessiondb.effects.calls import data_of
 from sessiondb.effects.imports.family import match_cut
 from sessiondb.effects.imports.fields import Fields
 from sessiondb.effects.imports.messages import seq_by_id
@@ -65,6 +66,7 @@ _PROMPT_OF = Statement(
     lambda: select(prompt.c.session_id).where(prompt.c.id == p("pid"))
 )
 _OWN_PROMPT = update_of(prompt, "session_id", prompt.c.id == p("pid"))
+_EXACT = codec.EXACT.encode()
 #: Later than any time in Unix ms.
 _NEVER = 1 << 62
 
@@ -86,7 +88,8 @@ class Recorded:
 
     ``unfinished``: an earlier import of the session ended in the middle. ``revision``
     is the local one before this run; ``kept``: something here is missing from the file.
-    ``pending`` are (seq, id of the parent) of messages whose parent comes later.
+    ``pending`` are (seq, id of the parent) of messages whose parent comes later,
+    ``exact`` says of blobs of the message at hand whether they hold an exact text.
     """
 
     stored: StoredSession
@@ -95,6 +98,7 @@ class Recorded:
     revision: int = 0
     kept: bool = False
     pending: dict[int, str | None] = field(default_factory=dict)
+    exact: dict[str, bool] = field(default_factory=dict)
     children_know_id: bool = True
     states_cuts: bool = True
 
@@ -165,6 +169,12 @@ class Recorded:
         """Return the place that a message had, with another seq if that is taken."""
         row, kept = entry.row, entry.stored
         assert kept is not None, "a message of a log has a place"
+        # They are stored only if the message is written, which depends on them.
+        self.exact = {
+            blob.hash: _has_exact(blob.data)
+            for blob in entry.blobs
+            if blob.encoding == codec.MSGPACK
+        }
 
         if here is None:
             seq, inherited = max(kept.seq, to.state.last_seq + 1), int(kept.inherited)
@@ -201,9 +211,10 @@ class Recorded:
         mine = here.columns
         theirs = dict(zip(mine, placed.values(to.state.id), strict=True))
 
-        if theirs == mine and _shown(here.parts) == _shown(placed.parts):
+        new, old = self._shown(to.tx, placed.parts), self._shown(to.tx, here.parts)
+        if theirs == mine and new == old:
             return None
-        if _weight(theirs, placed.parts) < _weight(mine, here.parts):
+        if _weight(theirs, new) < _weight(mine, old):
             self.kept = True
             return None
         return placed
@@ -219,9 +230,32 @@ class Recorded:
 
         Such a text is recognised by its exact form, also if it is stored with the call.
         """
-        if _is_exact(item) and filled_call(to.tx, to.state.id, item):
+        if self._is_exact(to.tx, item) and filled_call(to.tx, to.state.id, item):
             return item._replace(text=None, text_blob=None)
         return item
+
+    def _is_exact(self, tx: Transaction, row: PartRow) -> bool:
+        """Return whether a result's exact text is in its data."""
+        if row.type != "tool-result":
+            return False
+        # Beside data of its own, a blob is the content of a file.
+        if row.data is not None or row.data_blob is None:
+            return _has_exact(row.data)
+
+        if row.data_blob not in self.exact:
+            data = data_of(tx, None, row.data_blob)
+            self.exact[row.data_blob] = codec.EXACT in data
+        return self.exact[row.data_blob]
+
+    def _shown(self, tx: Transaction, parts: Iterable[PartRow]) -> list[PartRow]:
+        """Return parts as they compare: without what rows say in two ways."""
+        shown = []
+        for row in parts:
+            alike = row._replace(time_updated=row.time_updated or row.time_created)
+            if self._is_exact(tx, row):
+                alike = alike._replace(text=None, text_blob=None)
+            shown.append(alike)
+        return shown
 
     # -- the end -------------------------------------------------------------
 
@@ -354,21 +388,12 @@ def _leads_to(links: dict[int, int | None], seq: int | None, goal: int) -> bool:
     return False
 
 
-def _is_exact(row: PartRow) -> bool:
-    """Return whether a result's exact text is in its data."""
-    known = row.type == "tool-result" and codec.EXACT.encode() in (row.data or b"")
-    return known and codec.EXACT in codec.unpack(row.data)
-
-
-def _shown(parts: Iterable[PartRow]) -> list[PartRow]:
-    """Return parts as they compare: without what rows say in two ways."""
-    shown = []
-    for row in parts:
-        alike = row._replace(time_updated=row.time_updated or row.time_created)
-        if _is_exact(row):
-            alike = alike._replace(text=None, text_blob=None)
-        shown.append(alike)
-    return shown
+def _has_exact(packed: bytes | None) -> bool:
+    """Return whether packed data holds the exact form of a text."""
+    # Of nearly all data the bytes alone say that it does not.
+    if packed is None or _EXACT not in packed:
+        return False
+    return codec.EXACT in codec.unpack(packed)
 
 
 #: What is not content: the places of a message may differ between two databases.
@@ -380,6 +405,7 @@ def _weight(
 ) -> tuple[bool, int, int, int, bytes]:
     """Return the order of two states of a message, the same on either side of a merge.
 
+    *parts* are in the form that they compare in.
     The more finished state wins, then the one changed last; the rest is only an order.
     """
     completed: int | None = columns["time_completed"]
@@ -389,6 +415,6 @@ def _weight(
     running = sum(row.status in ("pending", "running") for row in parts)
     last = max(completed or 0, 0, *(row.time_updated or 0 for row in parts))
     compared = sorted(item for item in columns.items() if item[0] not in _PLACE)
-    content = repr((compared, _shown(parts)))
+    content = repr((compared, parts))
     raw = content.encode("utf-8", "surrogatepass")
     return finished, grown, -running, last, hashlib.sha256(raw).digest()
