@@ -36,7 +36,7 @@ LONG = "The quick brown fox jumps over the lazy dog. " * 100
 
 
 def talk(store: Store) -> SessionHandle:
-    """Write a session with every role, a call of every state, and what is hard to keep."""
+    """Write a session with every role, a call of every state, and values that are hard to store."""
     session = store.create_session(
         title="Mend the parser", directory=f"{HOME}/parser", agent="build",
         provider="anthropic", model="claude-sonnet-4-5", metadata={"ticket": 17},

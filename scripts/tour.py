@@ -54,7 +54,7 @@ def run(*command: str, quiet: bool = False) -> subprocess.CompletedProcess[str]:
 
 
 def say(sentence: str) -> None:
-    """Say what the next command is for, as a shell would skip it."""
+    """Print the purpose of the next command as a shell comment."""
     print(f"\n# {sentence}", end="")
 
 
@@ -66,7 +66,7 @@ def sessiondb(*arguments: str, accept: tuple[int, ...] = (DONE,)) -> None:
 
 
 def ask(*arguments: str) -> dict[str, Any] | None:
-    """Return what a command says as JSON, None if it fails."""
+    """Return the JSON that a command prints, or None if it fails."""
     result = run("sessiondb", "--db", DATABASE, *arguments, "--json", quiet=True)
     return json.loads(result.stdout) if result.returncode == DONE else None
 

@@ -121,7 +121,7 @@ class Seen:
 
 
 def last_prompt(messages: list[dict[str, Any]]) -> str:
-    """Return what the user said last in an export of either generation; "" for nothing."""
+    """Return the last prompt in an export of either generation; "" if there is none."""
     for message in reversed(messages):
         if message.get("type") == "user" and message["text"]:
             return str(message["text"])
@@ -163,7 +163,7 @@ def stores(asked: list[Path]) -> Iterator[tuple[str, Path]]:
 
 
 def report(rows: list[Seen]) -> None:
-    """Print what the tool changes by itself, and the sum of each store."""
+    """Print the changes that the tool itself makes, and the totals of each store."""
     for generation, reasons in KNOWN.items():
         print(f"\nChanged by OpenCode {generation} itself:")
         for place, why in reasons.items():

@@ -7,7 +7,7 @@ which are made in C. An open counts if the file is one that a descriptor of this
 already has; the fixture `audited` fails the test in which that happened. What SQLite holds
 counts, and so does a file that a test itself holds open beside it.
 
-A hook cannot be taken away again, and it sees every event of the interpreter: it looks at
+A hook cannot be removed, and it sees every event of the interpreter: it checks
 names first. Child processes are not watched.
 """
 

@@ -47,6 +47,6 @@ def run(
 
 
 def said(done: subprocess.CompletedProcess[str]) -> str:
-    """Return what a child printed that ended well."""
+    """Return the output of a child, which must have succeeded."""
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()

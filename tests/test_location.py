@@ -320,7 +320,9 @@ def test_a_wrong_setting_is_named_with_its_file(text: str, key: str) -> None:
     assert key in str(caught.value)
 
 
-def test_a_database_in_the_config_that_is_none_is_named_too(tmp_path: Path) -> None:
+def test_an_invalid_database_in_the_config_is_named_with_the_config(
+    tmp_path: Path,
+) -> None:
     path = config('database = "postgresql://host/db"')
     with pytest.raises(InvalidInputError, match=f"{path}: database: postgresql"):
         resolve(cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""The caps of ``scripts/check`` count what a reader of the code has to keep in mind."""
+"""The caps of ``scripts/check`` measure the load of the code on its reader."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def test_a_broken_pointer_ends_the_search_and_nothing_else(
     assert root_commit_of(place.root) is None
 
 
-def test_a_git_directory_that_is_none_is_passed_by(repository: Path) -> None:
+def test_a_git_directory_without_contents_is_skipped(repository: Path) -> None:
     (repository / "src" / ".git").mkdir()
     os.mkfifo(repository / "src" / "config")
     assert project_at(repository / "src").root == str(repository)
@@ -213,7 +213,7 @@ def test_a_strange_directory_is_only_a_name(directory: str) -> None:
     assert project_at(directory).root == directory
 
 
-def test_a_removed_current_directory_is_said_so(
+def test_a_removed_current_directory_is_reported_as_not_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = tmp_path / "gone"

@@ -1,4 +1,4 @@
-"""Statements of a shell, with foreign keys off, and what `check` and a repair make of them."""
+"""Damage by a shell with foreign keys off, its findings by `check`, and its repair."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_blob_under_a_wrong_name_gets_its_own_back(
         "DELETE FROM message",
     ],
 )
-def test_one_statement_of_each_kind_is_mended(
+def test_the_damage_of_each_kind_of_statement_is_repaired(
     family: tuple[Path, frozenset[str]], tmp_path: Path, statement: str
 ) -> None:
     path = tmp_path / "sessions.db"

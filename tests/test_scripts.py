@@ -65,7 +65,7 @@ def quickstart(clone: Path, machine: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_without_ensurepip_quickstart_says_the_line_that_mends_it(
+def test_without_ensurepip_quickstart_prints_the_one_line_fix(
     clone: Path, machine: Path
 ) -> None:
     python3(machine, "ensurepip", "raise ImportError('No module named ensurepip')")

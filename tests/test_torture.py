@@ -1,4 +1,4 @@
-"""The torture finds what does not hold, and holds."""
+"""The torture finds broken promises, and sessiondb passes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cloned repository must not decide where transcripts go."""
+"""A cloned repository must not decide where transcripts are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a person waits for a command in a new process."""
+"""The time a user waits for a command in a new process."""
 
 from __future__ import annotations
 

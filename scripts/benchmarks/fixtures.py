@@ -50,7 +50,7 @@ def large(rng: random.Random) -> int:
 
 
 def small(rng: random.Random) -> int:
-    """Return the length of all text in a session."""
+    """Return the length of a message's text."""
     return min(20_000, int(rng.lognormvariate(5.0, 1.0)))
 
 

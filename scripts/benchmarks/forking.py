@@ -68,7 +68,7 @@ def _remove_forks(connection: sqlite3.Connection, sid: str) -> None:
 
 
 def _bare_fork(connection: sqlite3.Connection, sid: str, new: str) -> None:
-    """Copy the rows as they are, with the least that the constraints of the schema ask for."""
+    """Copy the rows unchanged, except where the constraints of the schema require it."""
     own = {"id": ":new", "slug": ":new", "parent_id": ":sid", "relation": "'fork'"}
     copied = {"session_id": ":new", "inherited": "1"}
     connection.execute("BEGIN IMMEDIATE")

@@ -1,4 +1,4 @@
-"""The command: which rows, the table for people, the JSON for programs."""
+"""The command: the choice of rows, a table for people, JSON for programs."""
 
 from __future__ import annotations
 

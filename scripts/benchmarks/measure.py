@@ -65,7 +65,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """How large the run is, and where its files are."""
+    """The size of the run, and the place of its files."""
 
     folder: Path
     quick: bool

@@ -75,7 +75,7 @@ def _options() -> argparse.Namespace:
 
 
 def _real(formats: list[str]) -> dict[str, Callable[[Path], object]]:
-    """Return what copies the stores of real agents, where there are some."""
+    """Return functions that copy the stores of real agents, if there are any."""
     top = Path(
         os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures")
     )
@@ -147,7 +147,7 @@ def _in_child(
 
 
 def _child(writing: int, seed: str, name: str, original: Path, folder: Path) -> None:
-    """Run the mutant, write what became of it, and leave without cleaning up."""
+    """Run the mutant, write its outcome, and exit without cleaning up."""
     faulthandler.enable()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     try:

@@ -1,4 +1,4 @@
-"""One mutant: a copy of a sample is mutated, read twice, and held to what every reader promises."""
+"""One mutant: a copy of a sample is mutated, read twice, and checked against all rules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sessiondb.maintenance import check
 from sessiondb.model import Imported, Problem
 from sessiondb.repository.sessions import ALL
 
-#: Where a problem says so, a reader raised what none should.
+#: Words of a problem that reports an error no reader should raise.
 DEFECT = "its reader failed"
 NEIGHBOUR = "ses_neighbour"
 #: Our own databases are mutated, too; they have no reader.
@@ -39,7 +39,7 @@ _EVERYTHING: dict[str, Any] = {
 
 
 def samples(formats: tuple[str, ...] = ()) -> dict[str, Callable[[Path], Any]]:
-    """Return what writes a store, by name; *formats* chooses, none is all."""
+    """Return functions that write a store, by name; an empty *formats* chooses all."""
     found = {
         name: s.write
         for name, s in SAMPLES.items()

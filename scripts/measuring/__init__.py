@@ -1,1 +1,1 @@
-"""How the code reads: the load of each function on its reader, and the caps on that."""
+"""The readability of the code: the load of each function on its reader, and its caps."""

@@ -1,4 +1,4 @@
-"""The command line of the measuring: a table per directory, then what is above a cap."""
+"""The command line of the measuring: a table per directory, then every offence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAD = ("lines", "body", "branches", "heavy", "blank", "comments", "wide")
 
 
 def main() -> int:
-    """Measure the package; return 1 if something is above a cap."""
+    """Measure the package; return 1 if any code is above a cap."""
     sources = [Source.read(file, PACKAGE) for file in sorted(PACKAGE.rglob("*.py"))]
     print(f"{'':22}" + "".join(f"{title:>9}" for title in HEAD))
     for folder in sorted({source.folder for source in sources}):

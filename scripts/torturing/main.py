@@ -52,7 +52,7 @@ def _say(text: str) -> None:
 
 
 class Program:
-    """One program at work, and what it said."""
+    """One running program, and its output."""
 
     def __init__(self, path: Path, seed: int) -> None:
         folders = os.pathsep.join((str(SCRIPTS.parent / "src"), str(SCRIPTS)))
@@ -95,13 +95,13 @@ class Program:
         self._reader.join()
 
     def end(self) -> None:
-        """Let it end by itself; what it does not do is in its log."""
+        """Let it end by itself; if it does not, its log shows why."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
             code = self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            self._process.send_signal(signal.SIGABRT)  # faulthandler shows where it is
+            self._process.send_signal(signal.SIGABRT)  # faulthandler prints its stack
             code = self._process.wait()
         self._reader.join()
         if code:
@@ -109,7 +109,7 @@ class Program:
 
 
 def torture(path: Path, chance: random.Random, seconds: float) -> list[Line]:
-    """Run one round; return what all programs said."""
+    """Run one round; return the output of all programs."""
     programs = [Program(path, chance.getrandbits(32)) for _ in range(PROGRAMS)]
     killed: list[Program] = []
     while not all(program.ready for program in programs):
@@ -130,7 +130,7 @@ def torture(path: Path, chance: random.Random, seconds: float) -> list[Line]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Torture for as long as was asked for; 0 only if everything held."""
+    """Torture for the requested time; 0 only if every check passed."""
     options = _parse(arguments)
     minutes = (
         options.minutes if options.minutes is not None else 2 if options.quick else 10

@@ -38,7 +38,7 @@ PATIENCE = 60.0
 
 
 def log(kind: str, **facts: Any) -> None:
-    """Say something in one write, which SIGKILL cannot cut."""
+    """Print a line in one write, which SIGKILL cannot cut."""
     os.write(1, json.dumps({"kind": kind, **facts}).encode() + b"\n")
 
 
@@ -97,7 +97,7 @@ class SyncActor(Actor):
         ]
 
     def act(self) -> None:
-        """Do something."""
+        """Take one random step."""
         if self.session:
             self.random.choice(self._acts)()
         else:
@@ -162,7 +162,7 @@ class SyncActor(Actor):
             self.append()
 
     def drop(self) -> None:
-        """Leave a store, and a lease in it, to the collector."""
+        """Drop a store with an active lease and leave both to the collector."""
         left: Any = Store.open(self._store.path, durability="normal")
         left.append(left.create_session(id=self.fresh(), directory="/tmp"), user("x"))  # noqa: S108
         left.itself = left

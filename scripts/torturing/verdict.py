@@ -25,7 +25,7 @@ WHERE m.session_id = ? AND m.id = ? AND p.type = 'text' AND p.text_blob IS NOT N
 
 
 def verdict(path: Path, log: list[Line]) -> Iterator[str]:
-    """Yield what does not hold."""
+    """Yield each fact that does not hold."""
     yield from (line["what"] for line in log if line["kind"] == "wrong")
     with Store.open(path, busy_timeout=30) as store:
         yield from (f"check: {finding}" for finding in check(store))

@@ -1,4 +1,4 @@
-"""A model on loopback that answers every request with one sentence, and keeps what it was sent."""
+"""A model on loopback that answers every request with one sentence, and records the requests."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Provider:
                 self.wfile.write(_stream() if streamed else _encoded(_completion()))
 
             def log_message(self, *_: Any) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 

@@ -23,7 +23,7 @@ from sessiondb import (
 
 
 def talk(store: Store) -> None:
-    """Write a session of all that our own interface offers, a subagent of it and two forks."""
+    """Write a session with every feature of our own interface, a subagent of it and two forks."""
     session = store.create_session(title="Mend the parser 🔧", directory="/tmp/parser")  # noqa: S108
     tokens: dict[str, Any] = {"provider": "acme", "model": "large", "cost": 0.25}
     store.append(session, event("context", text("You are careful.")))

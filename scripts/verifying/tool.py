@@ -57,7 +57,7 @@ class Tool:
         self._run("git", *author, "commit", "-q", "--allow-empty", "-m", "begin")
 
     def bring_in(self, name: str, document: dict[str, Any]) -> str:
-        """Import a session; return why it was refused, "" where it was not."""
+        """Import a session; return the reason of a refusal, or ""."""
         path = self._home / "session.json"
         path.write_text(json.dumps(document), encoding="utf-8")
         if self.generation == "1.x":
@@ -70,7 +70,7 @@ class Tool:
         )
 
     def export(self, name: str) -> dict[str, Any] | str:
-        """Export a session; what it says instead where it does not."""
+        """Export a session; return its error text if it fails."""
         command = ("export",) if self.generation == "1.x" else ("session", "export")
         said = self._opencode(*command, name)
         try:
@@ -99,7 +99,7 @@ class Tool:
         return self._run(self._program, *arguments, check=False)
 
     def _run(self, *command: str, check: bool = True) -> str:
-        """Run a command and return what it printed; its errors where it printed nothing."""
+        """Run a command and return its output, or its errors if the output is empty."""
         # Not through pipes: version 1 exits before a long export has left.
         with (
             tempfile.TemporaryFile("w+") as out,
@@ -126,6 +126,6 @@ def install(generation: str, tools: Path) -> str:
         command = ["npm", "install", "--prefix", str(folder), *quiet, package]
         subprocess.run(command, check=True, stdout=sys.stderr)
         launcher = folder / "node_modules" / "opencode-ai" / "postinstall.mjs"
-        if launcher.is_file():  # newer npm leaves it to us
+        if launcher.is_file():  # newer releases of npm leave this to the caller
             subprocess.run(["node", str(launcher)], cwd=launcher.parent, check=True)
     return str(program)

@@ -1,4 +1,4 @@
-"""Two processes, one file: a third one that holds the write lock costs waiting, and no more."""
+"""Two processes, one file: a third one that holds the write lock delays them, and no more."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def hold(path: Path) -> Iterator[Hold]:
-    """Return what runs a statement in another process that has the database open."""
+    """Return a function that runs a statement in another process with the database open."""
     other: subprocess.Popen[str] = start(_HOLDER, path)
 
     def run(statement: str) -> None:
@@ -106,7 +106,9 @@ def test_a_unit_that_was_busy_can_be_tried_again_and_is_written_once(
         assert store.session(session).title == "renamed"
 
 
-def test_who_waits_long_enough_gets_through(path: Path, hold: Hold) -> None:
+def test_appends_wait_for_a_held_lock_without_blocking_the_loop(
+    path: Path, hold: Hold
+) -> None:
     async def wait() -> None:
         async with AsyncStore.open(path, busy_timeout=10) as store:
             session = (await store.sessions(project=ALL)).items[0]

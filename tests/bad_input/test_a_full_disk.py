@@ -266,7 +266,9 @@ def test_a_limit_on_the_size_of_files_is_a_storage_error_too(tmp_path: Path) -> 
     _assert_intact(path)
 
 
-def test_under_such_a_limit_nothing_half_made_stays_behind(tmp_path: Path) -> None:
+def test_an_opening_that_hits_the_size_limit_leaves_no_incomplete_file(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "sessions.db"
 
     def work() -> None:

@@ -1,4 +1,4 @@
-"""Pages of the file overwritten: every command goes as far as what is left allows."""
+"""Overwritten pages: every command goes as far as the intact pages allow."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def store(path: Path) -> Iterator[Store]:
 
 @pytest.fixture
 def damaged(store: Store, path: Path) -> Callable[[str], tuple[str, str]]:
-    """Return what makes a sound and a damaged session, by the column to damage."""
+    """Return a function that makes a sound session and one with a damaged column."""
 
     def make(where: str) -> tuple[str, str]:
         ids = []
@@ -88,7 +88,7 @@ def test_a_damaged_value_is_an_error_that_names_its_session_or_part(
 
 
 @pytest.mark.parametrize("where", DAMAGE)
-def test_check_finds_it(
+def test_check_finds_a_damaged_payload(
     store: Store, damaged: Callable[[str], tuple[str, str]], where: str
 ) -> None:
     damaged(where)

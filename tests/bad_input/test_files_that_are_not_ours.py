@@ -52,7 +52,7 @@ def _all_files(path: Path) -> dict[str, bytes]:
 
 
 def _kept(path: Path) -> dict[str, bytes]:
-    """Return what must stay: all but what SQLite or we may leave, which holds nothing."""
+    """Return the files that must stay: all but the empty ones that SQLite or we may leave."""
     left = (".lock", "-shm")
     files = _all_files(path).items()
     return {
@@ -221,7 +221,7 @@ def test_a_migration_by_another_process_is_noticed_by_the_next_commit(
 @pytest.mark.parametrize(
     "words", [["list"], ["check"], ["migrate"], ["sql", "SELECT 1"]]
 )
-def test_commands_end_with_code_6(path: Path, words: list[str]) -> None:
+def test_commands_on_a_newer_file_end_with_code_6(path: Path, words: list[str]) -> None:
     _newer(path, "99.0.0", "99.0.0")
     ran = CliRunner().invoke(app, ["--db", str(path), *words])
     if words[0] == "sql":
@@ -321,7 +321,9 @@ def test_a_log_with_a_flipped_byte_ends_there(path: Path, tmp_path: Path) -> Non
         assert check(store) == []
 
 
-async def test_an_async_store_raises_the_same(path: Path, tmp_path: Path) -> None:
+async def test_an_async_store_raises_the_same_errors_for_bad_files(
+    path: Path, tmp_path: Path
+) -> None:
     os.truncate(path, path.stat().st_size // 2 // 4096 * 4096)
     with pytest.raises(CorruptionError):
         async with AsyncStore.open(path) as store:

@@ -157,7 +157,7 @@ def _elsewhere(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drained(result: Any) -> Any:
-    """Take what a lazy result yields; enter a context."""
+    """Consume a lazy result; enter a context."""
     if hasattr(result, "__enter__") and not isinstance(result, Store):
         with result:
             return None
@@ -278,7 +278,7 @@ def call(function: Any, given: dict[str, Any]) -> Any:
 
 
 def verdict(room: Room, name: str, function: Any, argument: str, label: str) -> str:
-    """Return what is wrong with the answer to one hostile value, or nothing."""
+    """Return the fault of an answer to one hostile value, or nothing."""
     given = arguments(room, name, function)
     given[argument] = (ODD | WRONG)[label]
     before = room.version()
@@ -311,7 +311,7 @@ def writes(room: Room, function: Any, given: dict[str, Any]) -> bool:
 
 
 def refusal(error: SessionDBError, argument: str) -> str:
-    """Return what is wrong with the text of an error, or nothing."""
+    """Return the fault of an error's text, or nothing."""
     said = str(error)
     if "\n" in said or len(said) > 2_200:
         return f"{len(said)} characters, {said.count(chr(10))} line breaks"
@@ -359,7 +359,7 @@ def test_a_draft_of_any_value_is_refused_when_it_is_queued(
 
 
 @pytest.mark.parametrize("name", sorted(CARE))
-def test_the_care_of_a_file_answers_any_value(room: Room, name: str) -> None:
+def test_a_function_of_maintenance_answers_any_value(room: Room, name: str) -> None:
     function = CARE[name]
     if name == "backup":
 

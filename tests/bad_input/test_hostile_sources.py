@@ -154,7 +154,7 @@ OWN = {SourceMessage: {"stored": "nothing"}, SourceSession: {"project": "anythin
 
 @dataclass
 class Case:
-    """A session with one odd value, and what must become of it."""
+    """A session with one odd value, and its expected outcome."""
 
     name: str
     field: str

@@ -1,4 +1,4 @@
-"""A store that is opened, used or left in a way that was not meant: one clear error, or it works."""
+"""A store that is opened, used or left in an unintended way: one clear error, or it works."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_store_that_is_made_with_a_path_is_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", [5, b"x.db", object(), ["x.db"]])
-def test_a_store_of_what_is_not_a_path_is_refused_and_says_nothing_more_when_it_goes(
+def test_a_store_refused_for_its_path_raises_nothing_more_when_collected(
     where: Any,
 ) -> None:
     for make in (Store, Store.open):

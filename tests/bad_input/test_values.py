@@ -395,7 +395,9 @@ def test_a_query_is_words_and_never_a_syntax_error(
 
 
 @pytest.mark.parametrize("query", ["", " ", '"', "*", "()", "%", "_", "'; --"])
-def test_a_query_without_a_word_is_said_to_be_one(store: Store, query: str) -> None:
+def test_a_query_without_words_is_refused_by_that_name(
+    store: Store, query: str
+) -> None:
     with pytest.raises(InvalidInputError, match="no words"):
         store.search(query)
 

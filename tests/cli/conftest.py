@@ -23,7 +23,7 @@ from command_line import Ran, Run, Story
 from sessiondb import Store, assistant, reasoning, text, tool, user
 from sessiondb.cli.app import app
 
-# Where the small foreign stores are written by what the tests of the readers use.
+# The folder of the modules that write small foreign stores.
 sys.path.append(str(Path(__file__).resolve().parents[1] / "formats"))
 
 

@@ -1,4 +1,4 @@
-"""Completion: what a real bash gets, and that it is never in the way."""
+"""Completion: the answers that a real bash gets, and silence in case of errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_script_of_each_shell_names_the_command(sessiondb: Run, shell: str) 
     assert "sessiondb" in ran.out
 
 
-def test_its_help_says_how_to_install_it(sessiondb: Run) -> None:
+def test_the_help_of_completion_shows_its_installation(sessiondb: Run) -> None:
     helped = sessiondb("completion", "bash", "--help").out
     assert 'eval "$(sessiondb completion bash)"' in helped
     assert "completions/sessiondb.fish" in helped
@@ -122,7 +122,7 @@ def test_the_database_before_the_command_is_used(
     assert ask(line, SESSIONDB_PATH=str(tmp_path / "none.db")) == [name]
 
 
-def test_without_a_database_none_is_made_and_nothing_is_said(
+def test_completion_without_a_database_offers_nothing_and_creates_none(
     ask: Run, project: Path, database: Path
 ) -> None:
     assert ask("sessiondb show ") == []

@@ -117,7 +117,7 @@ def test_an_ambiguous_name_prints_id_title_and_age_one_per_line(
     }  # fmt: skip
 
 
-def test_more_candidates_than_fit_are_said_to_be_more(
+def test_an_ambiguous_name_reports_that_more_candidates_exist(
     sessiondb: Run, store: Store, story: Story
 ) -> None:
     for number in range(8):

@@ -450,7 +450,7 @@ def test_the_command_in_a_hint_is_taken_as_it_is(
         assert "defect" not in again.err
 
 
-def test_each_place_with_a_command_is_met_in_a_situation() -> None:
+def test_each_command_named_in_a_hint_is_covered_by_a_situation() -> None:
     """A new hint needs a situation: each command name in the source is one that was met."""
     met = {next(w for w in start.split() if not w.startswith("-")) for starts in
            SITUATIONS.values() for start in starts if start != "--help"}  # fmt: skip

@@ -183,7 +183,7 @@ def in_time() -> Iterator[None]:
 
 
 def state(database: Path, folder: Path) -> tuple[Any, ...]:
-    """Return what a command that fails must leave alone."""
+    """Return the state that a failing command must not change."""
     with contextlib.closing(sqlite3.connect(database)) as connection:
         rows = [
             connection.execute(f"SELECT count(*), max(rowid) FROM {table}").fetchone()

@@ -1,4 +1,4 @@
-"""How far a long command is: shown on a terminal, and nowhere else."""
+"""The progress of a long command: shown on a terminal, and nowhere else."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def test_a_terminal_shows_a_bar_that_disappears(
     assert ran.out.index("0:00:0") < ran.out.rindex("\x1b[?25h"), "the cursor is back"
 
 
-def test_json_is_not_accompanied(terminal: Run, story: Story) -> None:
+def test_json_output_has_no_progress(terminal: Run, story: Story) -> None:
     for what in ("import", "backup", "vacuum"):
         ran = terminal(f"{COMMANDS[what]} --json")
         assert ran.code == 0
         assert "0:00:0" not in ran.out
 
 
-def test_pipes_see_nothing_of_it(sessiondb: Run, story: Story) -> None:
+def test_pipes_receive_no_progress(sessiondb: Run, story: Story) -> None:
     for command in COMMANDS.values():
         ran = sessiondb(*command.split())
         assert ran.code == 0

@@ -25,7 +25,7 @@ OPENCODE_ID = "ses_3b938957fffeSInhFZWsjHy7Pk"
 def programs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Callable[[], Any]]:
-    """Put a program of this name on PATH; what comes back reads how it was started."""
+    """Put a program of this name on PATH; return a function that reads how it was started."""
     folder = tmp_path / "bin"
     folder.mkdir()
 
@@ -151,7 +151,7 @@ def test_a_session_of_no_program_gets_a_hint(
         assert f"resume {session} --in opencode" in ran.err
 
 
-def test_a_program_that_takes_nothing_in_is_refused(
+def test_resuming_in_an_unsupported_program_is_refused(
     sessiondb: Run, imported: str
 ) -> None:
     ran = sessiondb("resume", imported, "--in", "codex")

@@ -104,7 +104,7 @@ def test_a_terminal_gets_a_table(terminal: Run, story: Story) -> None:
     assert all(len(line) <= 40 for line in shown.out.splitlines()[1:])
 
 
-def test_without_a_query_it_is_the_shell(
+def test_sql_without_a_query_opens_the_shell(
     process: Run,
     sessiondb: Run,
     story: Story,
@@ -117,7 +117,7 @@ def test_without_a_query_it_is_the_shell(
     assert sessiondb("list", "-a", "--json").json["sessions"]
 
 
-def test_without_a_shell_it_says_so(
+def test_sql_without_an_installed_shell_reports_it(
     sessiondb: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

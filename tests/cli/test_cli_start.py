@@ -31,7 +31,7 @@ def test_every_command_says_what_it_does(sessiondb: Run) -> None:
         assert "--json" in helped.out or name in WITHOUT_JSON, name
 
 
-def test_version(sessiondb: Run) -> None:
+def test_the_version_option_prints_the_version(sessiondb: Run) -> None:
     assert sessiondb("--version").out == f"sessiondb {__version__}\n"
 
 

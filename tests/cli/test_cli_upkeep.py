@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def harm(database: Path, *statements: str) -> None:
-    """Do to the file what a shell could do: without foreign keys, without our triggers."""
+    """Run statements as a shell could: without foreign keys, without our triggers."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         triggers = connection.execute(
             "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"

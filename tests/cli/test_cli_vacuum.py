@@ -1,4 +1,4 @@
-"""Giving space back to the disk while others have the database open."""
+"""Returning space to the disk while other processes have the database open."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_reader_in_another_process_keeps_its_state_and_the_file_its_size(
     assert store.path.stat().st_size < 1_000_000
 
 
-def test_who_writes_for_too_long_makes_it_busy(
+def test_a_vacuum_behind_a_long_write_is_busy(
     sessiondb: Run, large: str, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     patience = Store.open
@@ -156,7 +156,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_disk_without_room_is_said_and_all_stays(
+def test_a_vacuum_without_space_is_reported_and_loses_nothing(
     small_disk: Path,
     sessiondb: Run,
     large: str,

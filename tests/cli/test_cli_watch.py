@@ -48,7 +48,7 @@ class Watcher:
         return self._process.stdout.readline()
 
     def interrupt(self) -> tuple[int, str]:
-        """Type Ctrl-C; return the exit code and what was still said."""
+        """Type Ctrl-C; return the exit code and the remaining output."""
         self._process.send_signal(signal.SIGINT)
         _, said = self._process.communicate(timeout=20)
         return self._process.returncode, said

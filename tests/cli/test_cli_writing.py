@@ -97,7 +97,7 @@ COMMANDS: dict[str, Callable[[Story, Path], list[str]]] = {
 
 
 def seen(folder: Path) -> dict[str, object]:
-    """Return what is in a folder, by name; of a database its inode only, as SQLite writes it."""
+    """Return a folder's contents by name; of a database only its inode, as SQLite writes it."""
     found: dict[str, object] = {}
     for path in sorted(folder.rglob("*")):
         facts = path.lstat()

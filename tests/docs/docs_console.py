@@ -42,7 +42,7 @@ class _Terminal(io.TextIOWrapper):
 
 
 def typed(text: str) -> list[tuple[str, str]]:
-    """Return (command, what the page shows it to print) of the console blocks of a page."""
+    """Return (command, its output on the page) of the console blocks of a page."""
     found = []
     for block in _BLOCK.findall(text):
         for piece in re.split(r"(?m)^\$ ", block)[1:]:
@@ -59,7 +59,7 @@ def masked(text: str) -> str:
 
 
 def run(command: str) -> str:
-    """Run one command as a page has it; return what a reader sees, stderr included."""
+    """Run one command of a page; return the output that a reader sees, stderr included."""
     words = shlex.split(command, comments=True)
     if words[0] in ("export", "cd"):
         return ""

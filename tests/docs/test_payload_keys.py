@@ -22,7 +22,7 @@ HOLDERS = {"message", "part", "item", "entry", "draft"}
 
 
 def modules() -> list[Path]:
-    """Return every module that reads messages and parts for what they mean."""
+    """Return every module that interprets messages and parts."""
     files = sorted(PACKAGE.rglob("*.py"))
     return [
         f for f in files if not f.relative_to(PACKAGE).as_posix().startswith(FOREIGN)

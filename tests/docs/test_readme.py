@@ -161,7 +161,7 @@ def _context() -> Any:
 
 
 def _code(text: str) -> str:
-    """Return what a page shows as code: `spans`, and lines that are typed."""
+    """Return the code on a page: `spans`, and lines that are typed."""
     spans = re.findall(r"`([^`\n]+)`", re.sub(r"(?ms)^```.*?^```$", "", text))
     lines = [command for command, _ in typed(text)]
     return "\n".join([*spans, *lines, ""])

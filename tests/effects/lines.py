@@ -1,4 +1,4 @@
-"""Do something on a chosen line of this package's code, as an interrupt or the collector would."""
+"""Act on a chosen line of this package's code, as an interrupt or the collector would."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Interrupter:
 
 
 def _in_finaliser(frame: FrameType | None) -> bool:
-    """Python swallows what is raised there."""
+    """Python swallows exceptions raised there."""
     while frame is not None and frame.f_code.co_name != "__del__":
         frame = frame.f_back
     return frame is not None

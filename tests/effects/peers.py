@@ -38,7 +38,7 @@ class Other:
         theirs.close()
 
     def hear(self) -> Any:
-        """Return what it says next; EOFError when it ended."""
+        """Return the next value it sends; EOFError after its end."""
         assert self.pipe.poll(PATIENCE), "the other process says nothing"
         return self.pipe.recv()
 
@@ -52,7 +52,7 @@ class Other:
         self._process.join()
 
     def end(self) -> None:
-        """Wait for its end, which must be a good one."""
+        """Wait for its end, which must be successful."""
         self._process.join(PATIENCE)
         assert self._process.exitcode == 0
 

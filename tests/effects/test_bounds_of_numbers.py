@@ -1,4 +1,4 @@
-"""Times, costs and token counts have bounds, and what lies beyond them is refused when queued."""
+"""Times, costs and token counts have bounds; values beyond them are refused when queued."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def shell(path: Path, sql: str, *, foreign_keys: bool) -> None:
         connection.execute(sql)
 
 
-async def test_a_deletion_whose_rows_were_removed_before_anybody_looked_is_reported_once(
+async def test_a_deletion_whose_rows_were_removed_before_the_first_look_is_reported_once(
     contract: Contract, session: SessionHandle
 ) -> None:
     await contract.store.append(session, user("Hello"))
@@ -73,7 +73,7 @@ async def test_a_deletion_whose_rows_were_removed_before_anybody_looked_is_repor
     assert await since(contract.store, gone.cursor, 0) == []
 
 
-async def test_a_deletion_is_reported_once_to_who_looks_before_and_after_its_rows_are_removed(
+async def test_a_deletion_is_reported_once_before_and_after_its_rows_are_removed(
     contract: Contract, session: SessionHandle
 ) -> None:
     start = await contract.store.newest_change()

@@ -103,7 +103,7 @@ def test_a_file_that_cannot_grow_loses_nothing_and_works_again(
 
 
 def commit_for_ever(pipe: Connection, path: Path, name: str) -> None:
-    """Commit units of four effects, and say each when it is acknowledged."""
+    """Commit units of four effects, and report each when it is acknowledged."""
     with Store.open(path) as store:
         number = 0
         while True:

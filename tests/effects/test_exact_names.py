@@ -1,4 +1,4 @@
-"""A handle, a record or a full id is exact; only what a person types is a REF."""
+"""A handle, a record or a full id is exact; only text typed by a user is a REF."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group commit: what queues during one commit is the next, and no unit hurts another."""
+"""Group commit: units queued during one commit form the next; no unit affects another."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def notified(contract: Contract) -> list[list[Change]]:
     return commits
 
 
-async def test_a_bad_unit_among_64_good_ones_hurts_none(
+async def test_bad_units_in_a_batch_do_not_affect_the_good_ones(
     contract: Contract, session: SessionHandle
 ) -> None:
     sessions = [
@@ -168,7 +168,7 @@ async def test_the_changes_of_one_commit_are_ordered_by_their_number(
         assert numbers == sorted(numbers)
 
 
-async def test_a_batch_has_an_end(
+async def test_a_batch_is_bounded_in_size(
     contract: Contract, notified: list[list[Change]]
 ) -> None:
     units = [contract.store.unit() for _ in range(300)]
@@ -285,7 +285,7 @@ async def test_the_strictest_durability_of_a_batch_wins(contract: Contract) -> N
             fx.create_session(directory="/tmp")
 
 
-async def test_a_failure_arrives_after_the_commit_of_what_it_met(
+async def test_a_failure_arrives_after_the_commit_that_caused_it(
     contract: Contract, session: SessionHandle
 ) -> None:
     """Otherwise a caller informed that a session is gone would still find it."""
@@ -317,7 +317,7 @@ async def test_the_same_unit_committed_twice_at_once_is_written_once(
 async def test_a_number_that_was_rolled_back_is_not_given_out_again(
     contract: Contract, session: SessionHandle
 ) -> None:
-    """Else who follows the changes would miss the next one."""
+    """Otherwise a follower of the changes would miss the next one."""
     first, bad, good = (contract.store.unit() for _ in range(3))
     first.set_title(session, "first")
     bad.fork(session)

@@ -41,7 +41,7 @@ async def test_an_id_is_known_at_once_and_a_seq_after_the_commit(
     assert [p.id for p in found[1].parts] == [p.id for p in second.parts]
 
 
-async def test_a_handle_of_what_failed_has_no_seq(contract: Contract) -> None:
+async def test_a_handle_of_a_failed_unit_has_no_seq(contract: Contract) -> None:
     with pytest.raises(NotFoundError):
         async with contract.store.effects() as fx:
             s = fx.create_session(directory="/tmp")

@@ -97,7 +97,7 @@ class Ground:
             self.store.create_session(id=session, directory="/tmp")
 
     def rows(self, sql: str, *params: Any) -> list[Any]:
-        """Return what another connection sees."""
+        """Return the rows that another connection sees."""
         return self._other.execute(sql, params).fetchall()
 
     def in_loop(self, work: Any) -> Future[Any]:
@@ -179,7 +179,7 @@ def ground(tmp_path: Path, empty: Path) -> Generator[Ground]:
 def others(
     ground: Ground, bad: Unit | None
 ) -> tuple[list[Unit], Callable[[], list[Future[Any]]]]:
-    """Units of other callers, and what queues them behind this thread's own."""
+    """Units of other callers, queued behind this thread's own."""
     units = [ground.unit("thread"), ground.unit("loop")]
 
     def begin() -> list[Future[Any]]:
@@ -236,7 +236,7 @@ def interrupted_at(
         except type(error):
             assert interrupter.acted
         else:
-            # Only what a unit raises, an Exception, may be made good by trying it again.
+            # Only an Exception, raised by a unit, may be recovered by a second attempt.
             assert not interrupter.acted or isinstance(error, Exception)
             assert mine.committed
     try:
@@ -392,7 +392,7 @@ def interrupted_stream(ground: Ground, at: int) -> bool:
         )
         deadline = time.monotonic() + PATIENCE
         while ground.rows(UNENDED, session, session, time.time() * 1000):
-            # Who did not get so far as to end the stream lets its lease expire.
+            # A caller interrupted before the end of its stream lets the lease expire.
             assert time.monotonic() < deadline, "the lease is renewed for ever"
             with suppress(LeaseHeldError):
                 ground.store.recover(session)

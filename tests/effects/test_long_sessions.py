@@ -192,7 +192,7 @@ def test_truncating_keeps_the_counters_right(tmp_path: Path) -> None:
             assert check(store) == []
 
 
-def test_a_message_put_behind_its_child_is_truncated_with_what_is_above_it(
+def test_a_truncation_follows_parents_that_have_a_higher_seq_than_their_child(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "sessions.db"

@@ -1,4 +1,4 @@
-"""Sessions are append-only trees: branches, leaves, labels, and what truncate takes away."""
+"""Sessions are append-only trees: branches, leaves, labels, and truncation."""
 
 from __future__ import annotations
 

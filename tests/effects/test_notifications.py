@@ -190,7 +190,7 @@ async def test_changes_of_another_process_are_found(
     assert {change.session_id for change in found} == {session.id}
 
 
-async def test_changes_begin_with_what_comes_next(
+async def test_changes_begin_with_the_next_commit(
     contract: Contract, session: SessionHandle
 ) -> None:
     await contract.store.append(session, user("before"))

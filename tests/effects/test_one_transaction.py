@@ -181,7 +181,7 @@ async def test_a_unit_is_committed_once_and_then_closed(
         fx.append(session, user("late"))
 
 
-async def test_an_empty_unit_is_nothing(
+async def test_an_empty_unit_writes_nothing(
     contract: Contract, session: SessionHandle
 ) -> None:
     before = everything(contract)

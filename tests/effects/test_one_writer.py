@@ -1,4 +1,4 @@
-"""Two writers on one session: what was expected is checked, and a lease has one holder."""
+"""Two writers on one session: expectations are checked, and a lease has one holder."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_an_expected_revision_is_checked(
 def append_in_turn(
     pipe: Connection, path: Path, session: str, name: str, times: int
 ) -> None:
-    """Append only after what was read, as an agent does between two answers."""
+    """Append only after the messages read, as an agent does between two answers."""
     with Store.open(path, durability="normal", source=name) as store:
         pipe.recv()
         conflicts = done = 0
@@ -197,7 +197,7 @@ def write_on(pipe: Connection, path: Path, session: str) -> None:
             pipe.send("went on")
 
 
-async def test_who_was_stopped_and_lost_the_lease_does_not_write_on(
+async def test_a_stopped_holder_that_lost_its_lease_writes_nothing_more(
     contract: Contract, session: SessionHandle
 ) -> None:
     with other(write_on, contract.path, session.id) as writer:
@@ -215,7 +215,7 @@ async def test_who_was_stopped_and_lost_the_lease_does_not_write_on(
     ]
 
 
-async def test_who_holds_a_lease_learns_that_it_was_lost(
+async def test_the_holder_of_a_lease_learns_that_it_was_lost(
     contract: Contract, session: SessionHandle
 ) -> None:
     async with contract.store.lease(session, ttl=0.1) as held:
@@ -235,7 +235,7 @@ async def test_a_dead_holder_never_blocks_for_longer_than_twice_its_ttl_whatever
     with other(hold, contract.path, session.id, 30) as holder:
         holder.hear()
         holder.kill()
-    # As if the clock had been set back by a second, which no living holder is to suffer from.
+    # As if the clock had been set back by a second, which must not affect a living holder.
     contract.execute("UPDATE lease SET time_expires = time_expires + 1000")
     with pytest.raises(LeaseHeldError) as refused:
         await contract.store.recover(session)

@@ -25,7 +25,7 @@ from sessiondb.formats import exporter, find
 from sessiondb.model import Document, SourceMessage, SourceSession
 
 
-async def test_the_first_call_makes_the_session_and_the_next_ones_find_it(
+async def test_the_first_call_creates_the_session_and_later_calls_find_it(
     contract: Contract,
 ) -> None:
     first = await contract.store.open_session(
@@ -204,7 +204,7 @@ async def test_tasks_of_one_loop_make_one_session(tmp_path: Path) -> None:
 # -- a name of a program's own is not an import -----------------------------------------
 
 
-def test_a_session_that_was_opened_is_ours_for_every_question(tmp_path: Path) -> None:
+def test_an_opened_session_counts_as_native_and_not_as_imported(tmp_path: Path) -> None:
     with Store.open(
         tmp_path / "sessions.db", source="tests", durability="normal"
     ) as store:

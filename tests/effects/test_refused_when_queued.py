@@ -1,4 +1,4 @@
-"""Validated when queued: what cannot be stored is refused at the verb, before any write."""
+"""Validated when queued: an invalid value is refused at the verb, before any write."""
 
 from __future__ import annotations
 

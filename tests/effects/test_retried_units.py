@@ -63,7 +63,7 @@ async def test_a_unit_of_every_verb_retried_gives_no_duplicates(
     contract.check()
 
 
-async def test_a_retried_delete_of_what_is_gone_is_done(
+async def test_a_retried_delete_of_a_removed_session_succeeds(
     contract: Contract, session: SessionHandle
 ) -> None:
     async with contract.store.effects() as fx:

@@ -135,7 +135,7 @@ async def test_a_full_disk_is_raised_and_written_when_there_is_space(
     contract.check()
 
 
-async def test_a_write_that_was_made_all_the_same_is_not_made_twice(
+async def test_a_flush_that_was_committed_despite_its_error_is_not_written_twice(
     contract: Contract, session: SessionHandle
 ) -> None:
     """Its commit failed as far as the caller knows, so the same is written again."""
@@ -160,7 +160,7 @@ async def test_a_write_that_was_made_all_the_same_is_not_made_twice(
     contract.check()
 
 
-async def test_a_session_deleted_under_a_stream_is_said_and_leaves_nothing(
+async def test_a_session_deleted_under_a_stream_raises_and_leaves_nothing(
     contract: Contract, session: SessionHandle
 ) -> None:
     with pytest.raises(NotFoundError):

@@ -275,7 +275,7 @@ async def test_a_call_may_be_settled_by_another_unit_while_it_streams(
     assert await parts(contract, session) == [("tool", "by another unit", "completed")]
 
 
-async def test_a_bad_end_is_refused_where_it_is_said(
+async def test_bad_arguments_of_a_stream_are_refused_at_the_call(
     contract: Contract, session: SessionHandle
 ) -> None:
     async with contract.store.stream(session) as out:

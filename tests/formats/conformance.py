@@ -91,7 +91,7 @@ def written(sample: Sample, folder: Path) -> Path:
 
 
 def neighbour(folder: Path) -> None:
-    """Add a sound store, which no damage of another one may touch."""
+    """Add a sound store, which damage to another one must not affect."""
     tree_store(folder / "neighbour", session(9, user(90, "Near")))
 
 
@@ -352,7 +352,7 @@ def _both(first: list[Any], rest: Iterator[Any]) -> Iterator[Any]:
 
 
 def _writer_of(path: Path, writers: contextlib.ExitStack) -> Callable[[], None]:
-    """Leave a file as its program does in the middle of writing; return what completes it."""
+    """Leave a file as if its program were still writing it; return what completes it."""
     raw = path.read_bytes()
     if path.suffix == ".db":
         db = writers.enter_context(contextlib.closing(sqlite3.connect(path)))
@@ -422,7 +422,7 @@ CHECKS: list[Check] = [
     is_read_while_it_is_written,
     writes_back_what_it_read,
 ]
-#: Those that try some of many variations.
+#: The checks that try some of many variations.
 VARIED: list[Check] = [
     names_what_may_not_be_read,
     survives_a_cut_anywhere,

@@ -23,7 +23,7 @@ WORDS = ("red", "green", "blue")
 
 
 def state(store: Store) -> dict[str, Any]:
-    """Return what a database says of its sessions, but for the order in which it heard of it."""
+    """Return the sessions of a database, regardless of the order in which they arrived."""
     found: dict[str, Any] = {}
     for session in store.sessions(**EVERYTHING, limit=1000):
         messages = store.messages(session.id, branches=True)
@@ -57,7 +57,7 @@ def state(store: Store) -> dict[str, Any]:
 
 @dataclass
 class Clone:
-    """One clone: its folder, its database, and what may happen there."""
+    """One clone: its folder, its database, and the changes made there."""
 
     root: Path
     store: Store

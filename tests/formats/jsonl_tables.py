@@ -13,7 +13,7 @@ from sessiondb import Store
 from sessiondb.formats import find, jsonl
 from sessiondb.model import Document, Imported, Problem
 
-#: Columns that are this file's own business, or that only say when a row was written.
+#: Columns that are specific to one file, or that only record when a row was written.
 LOCAL = {
     "session": {"rid", "change", "project_id", "time_importing"},
     "message": {"rid"},
@@ -71,12 +71,12 @@ def read_into(store: Store, path: Path, **how: Any) -> list[Imported | Problem]:
 
 
 def outcomes(results: Iterable[Imported | Problem]) -> list[str]:
-    """Return what became of each session; a problem is what it says."""
+    """Return the outcome of each session; of a problem its text."""
     return [r.outcome if isinstance(r, Imported) else r.why for r in results]
 
 
 def differences(a: Path, b: Path) -> list[str]:
-    """Return where the rows of two databases differ; none is ``[]``."""
+    """Return the rows in which two databases differ, or ``[]``."""
     found = []
     left, right = tables(a), tables(b)
     for table, rows in left.items():

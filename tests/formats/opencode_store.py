@@ -246,7 +246,7 @@ def add_session(
 
 
 def add_messages(db: sqlite3.Connection, item: dict[str, Any]) -> None:
-    """Write what a session has more than its row."""
+    """Write the parts of a session that are not in its row."""
     name = item["info"]["id"]
     times = {"time_created": T0, "time_updated": T0}
     for message in item["messages"]:

@@ -89,7 +89,9 @@ def test_it_imports_all_that_a_file_says(tmp_path: Path) -> None:
         assert [tree.session.source_id for tree in store.tree(first).children] == ["k2"]
 
 
-def test_it_is_known_everywhere(tmp_path: Path) -> None:
+def test_a_registered_format_has_default_locations_and_is_readable(
+    tmp_path: Path,
+) -> None:
     env = {"HOME": str(tmp_path)}
     assert tmp_path / ".kettle" in default_locations(env)
     from sessiondb.formats import readable

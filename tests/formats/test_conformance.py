@@ -29,14 +29,16 @@ def test_each_format_has_a_sample_and_a_large_one() -> None:
 
 @pytest.mark.parametrize("check", conformance.CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_format(name: str, check: conformance.Check, tmp_path: Path) -> None:
+def test_a_format_passes_each_check(
+    name: str, check: conformance.Check, tmp_path: Path
+) -> None:
     check(SAMPLES[name], tmp_path)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("check", conformance.VARIED, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_format_thoroughly(
+def test_a_format_passes_each_check_with_many_variations(
     name: str,
     check: conformance.Check,
     tmp_path: Path,
@@ -52,7 +54,9 @@ def test_a_large_store_is_read_piece_by_piece(name: str, tmp_path: Path) -> None
     conformance.holds_little_of_a_large_store(SAMPLES[name], tmp_path)
 
 
-def test_a_reader_that_fails_is_a_problem_and_no_end(tmp_path: Path) -> None:
+def test_a_failing_reader_is_a_problem_and_does_not_end_the_import(
+    tmp_path: Path,
+) -> None:
     def messages() -> Iterator[SourceMessage]:
         yield SourceMessage(MessageDraft("user", id="m1", time_created=1))
         raise TypeError("a defect")

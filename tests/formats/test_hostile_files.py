@@ -1,4 +1,4 @@
-"""Files that are damaged or made to do harm cost what they touch, and nothing else."""
+"""Damaged or malicious files cost their own sessions, and nothing else."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_a_session_under_an_id_that_names_another_one_is_refused(
 @pytest.mark.parametrize(
     "sample", ["opencode 1.18, a database", "opencode 2, a database"]
 )
-def test_a_database_in_utf_16_says_the_same(
+def test_a_database_in_utf_16_is_imported_with_the_same_content(
     tmp_path: Path, store: Store, sample: str, encoding: str
 ) -> None:
     SAMPLES[sample].write(tmp_path / "a")
@@ -265,7 +265,7 @@ def test_a_column_whose_name_is_not_utf_8_is_a_problem_of_what_is_read_of_it(
     assert imported(results) == {"ses_0009"}
 
 
-def test_a_fifo_and_a_link_to_itself_are_passed_by(theirs: Path, store: Store) -> None:
+def test_fifos_and_links_to_themselves_are_skipped(theirs: Path, store: Store) -> None:
     import os
 
     os.mkfifo(theirs / "log.jsonl")

@@ -129,7 +129,7 @@ def ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         yield store
 
 
-def test_who_follows_a_file_sees_only_what_is_new(ours: Store) -> None:
+def test_a_follower_of_a_file_reads_only_new_lines(ours: Store) -> None:
     name = ours.create_session(title="T").id
     ours.append(name, user("one"))
     sync(ours)

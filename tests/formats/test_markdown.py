@@ -74,7 +74,7 @@ def test_nothing_that_was_said_becomes_structure(store: Store) -> None:
 
 
 @pytest.mark.parametrize("said", XSS)
-def test_each_of_them_stays_where_it_was_said(said: str) -> None:
+def test_hostile_prose_does_not_affect_the_markdown_around_it(said: str) -> None:
     found = rendered(f"before\n\n{prose(said)}\n\n# after\n")
     assert found.of("h1") == [{}]
     assert found.said[-2:] == ["after", "\n"]

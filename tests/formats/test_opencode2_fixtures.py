@@ -1,4 +1,4 @@
-"""OpenCode 2 against stores that it wrote itself, and what they say of themselves."""
+"""The reader of OpenCode 2 against stores that it wrote itself, and their own reports."""
 
 from __future__ import annotations
 

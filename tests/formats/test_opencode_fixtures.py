@@ -1,4 +1,4 @@
-"""The reader against stores that real OpenCode versions wrote, and what they say of themselves."""
+"""The reader against stores that real OpenCode versions wrote, and their own reports."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_prompts_answers_and_reasoning_of_a_real_store_are_exact(folder: Path) -
             texts = [p.text for p in parts_of(messages, part_type)]
             hashes = {hashlib.sha256(text.encode()).hexdigest() for text in texts}
             for answer in item[kind]:
-                # Versions before 1.2 trim what a model said; then the store is right.
+                # Versions before 1.2 trim the text of a model; then the store is right.
                 if answer["found_in_store"] and "1.18" in folder.name:
                     assert answer["sha256"] in hashes
         if item["final_text"] and "interrupted" not in item:

@@ -1,4 +1,4 @@
-"""Forks that OpenCode 1.x does not mark are recognised by what they copied."""
+"""Forks that OpenCode 1.x does not mark are recognised by their copied messages."""
 
 from __future__ import annotations
 

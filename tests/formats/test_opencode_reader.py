@@ -1,4 +1,4 @@
-"""The reader of OpenCode's stores: lineage, order, laziness, and what is odd."""
+"""The reader of OpenCode's stores: lineage, order, laziness, and odd records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions of all kinds written as OpenCode would, and what each generation cannot hold."""
+"""Sessions of all kinds written as OpenCode would, and the losses of each generation."""
 
 from __future__ import annotations
 

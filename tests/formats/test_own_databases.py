@@ -84,7 +84,7 @@ def test_the_database_of_a_release_comes_in_with_every_row(
         assert bundle(there, names) == bundle(old, names)
 
 
-def test_only_what_changed_over_there_is_written(
+def test_an_import_updates_only_sessions_that_changed_in_the_source(
     opened: Opened, tmp_path: Path
 ) -> None:
     here, there = opened("here"), opened("there")
@@ -181,7 +181,7 @@ def test_a_file_of_an_older_schema_says_how_to_update_it(
     assert f"`sessiondb --db {path} migrate`" in said
 
 
-def test_a_file_of_a_newer_schema_is_refused_if_it_says_so(
+def test_a_file_of_a_newer_schema_is_refused_if_it_excludes_older_readers(
     opened: Opened, tmp_path: Path
 ) -> None:
     path, _ = old_file(opened, tmp_path)

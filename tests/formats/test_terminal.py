@@ -1,4 +1,4 @@
-"""The terminal look: what `show` and `tail` print, before it has a width and colours."""
+"""The terminal look: the output of `show` and `tail`, before width and colours."""
 
 from __future__ import annotations
 

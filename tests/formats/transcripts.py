@@ -25,7 +25,7 @@ XSS = [
     "\x1b[31mred\x1b[0m \u202eevil\u2066 \x00 \x85 \u2028 \ud83d lone 漢字 👩‍👩‍👧‍👦 שלום مرحبا",
     "- " * 200 + "deep", "> " * 500 + "deeper", "[" * 600 + "`" * 99 + "*" * 600, "\r\rraw returns\r\n",
 ]  # fmt: skip
-#: Tags that a page may hold; everything else would come from what was said.
+#: Tags that a page may hold; any other would come from the session's text.
 TAGS = set(
     "html head meta title style body main article header section nav footer h1 h2 h3 h4 h5 h6 "
     "dl dt dd div p span strong em s a ul ol li blockquote hr br pre code table thead tbody tr th "
@@ -83,7 +83,7 @@ def read_html(page: str) -> Strict:
 
 
 def nasty(store: Store) -> str:
-    """Put everything that could do harm everywhere possible; return the session's id."""
+    """Write every harmful text into every possible field; return the session's id."""
     session = store.create_session(
         title=XSS[0] + " [t](javascript:x) `\u202e` " + XSS[1], id="s<b>\"'&"
     )
@@ -168,7 +168,7 @@ def story(store: Store) -> str:
 
 
 def exported(store: Store, form: str, *ids: str, **how: object) -> str:
-    """Return what the writer makes of sessions, in one file, and check its chunks."""
+    """Return the writer's output for sessions, as one file, and check its chunks."""
     return "".join(
         chunk
         for document in _documents(store, form, ids, how)

@@ -87,7 +87,7 @@ def lost(golden: dict[str, Any]) -> Callable[[dict[str, Any], Path], list[str]]:
 def remember(
     golden: dict[str, Any], lost: Lost
 ) -> Callable[[Path], Callable[[Path], list[str]]]:
-    """Note every row of a file; return what names the tables of another one that lost some."""
+    """Record every row of a file; return a function that names tables of another file with losses."""
     return lambda path: partial(lost, golden["rows"](path))
 
 

@@ -23,12 +23,12 @@ FILES = sorted(
 
 @pytest.fixture(params=FILES, ids=lambda path: path.stem)
 def copy(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A golden file that may be written, and what was in it when it was made."""
+    """A writable copy of a golden file, and its original contents."""
     shutil.copy(request.param.with_suffix(".json"), tmp_path / "sessions.json")
     return Path(shutil.copy(request.param, tmp_path / "sessions.db"))
 
 
-def test_there_is_a_golden_file_of_each_schema() -> None:
+def test_every_schema_has_a_golden_file() -> None:
     assert [migrations.current(path) for path in FILES] == [
         p.revision for p in Chain.of().after(None)
     ]

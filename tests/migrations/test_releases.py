@@ -46,7 +46,7 @@ except SchemaVersionError as error:
 
 
 def demand(path: Path, key: str) -> None:
-    """Say that only a release of the far future may do something with a file."""
+    """Mark a file so that only a release of the far future may use it."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE meta SET value = '2000.0.0' WHERE key = ?", (key,))
 

@@ -1,4 +1,4 @@
-"""A store of one's own, as fast as a store may be, and a clock that can be set."""
+"""A store for each test, without durability for speed, and a clock that can be set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sessiondb import Store, clock
 
 @pytest.fixture
 def store(tmp_path: Path, empty: Path) -> Iterator[Store]:
-    """Return a store on a fresh file; power cuts are not what these tests are about."""
+    """Return a store on a fresh file; these tests do not cover power cuts."""
     shutil.copy(empty, tmp_path / "sessions.db")
     with Store.open(tmp_path / "sessions.db", durability="normal") as store:
         yield store

@@ -59,7 +59,7 @@ def session_of(
 
 
 def take_in(store: Store, *found: SourceSession, **how: Any) -> list[Imported]:
-    """Import sessions and return what became of each; there must be no problem."""
+    """Import sessions and return the outcome of each; there must be no problem."""
     results = list(store.ingest(found, **how))
     assert all(isinstance(item, Imported) and not item.problems for item in results), (
         results

@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass
 class Row:
-    """One message. ``key`` is what copies of it have in common beyond their place."""
+    """One message. ``key`` identifies its copies, independently of their place."""
 
     id: str
     seq: int
@@ -49,7 +49,7 @@ class Kept:
         return seqs[::-1]
 
     def under(self, after: int | None) -> set[int]:
-        """Return every seq that hangs below *after*, on any branch."""
+        """Return every seq below *after*, on any branch."""
         if after is None:
             return set(self.rows)
         return {seq for seq in self.rows if seq != after and after in self.path(seq)}
@@ -68,7 +68,7 @@ class Foreign:
 
 
 class Model:
-    """All sessions, what was deleted of other programs, and what their imports noted."""
+    """All sessions, deleted imports, and the records of the ledger."""
 
     def __init__(self) -> None:
         self.sessions: dict[str, Kept] = {}
@@ -135,7 +135,7 @@ class Model:
         return fork
 
     def truncate(self, session: Kept, after: int | None) -> None:
-        """Remove what follows a message."""
+        """Remove the messages after a message."""
         going = session.under(after)
         session.rows = {
             seq: row for seq, row in session.rows.items() if seq not in going
@@ -146,7 +146,7 @@ class Model:
             self.use(session)
 
     def delete(self, session: Kept, keep_forks: bool) -> set[str]:
-        """Remove a session and what is below it; return the ids."""
+        """Remove a session and its descendants; return the ids."""
         going = {session.id}
         queue = [session.id]
         for above in queue:
@@ -173,7 +173,7 @@ class Model:
         )
 
     def outcome(self, item: Foreign, restore: bool, as_fork: bool) -> str:
-        """Return what an import has to say of a session."""
+        """Return the expected outcome of importing a session."""
         here = self.by_source(item.id)
         if item.id in self.buried and not restore:
             return "deleted"

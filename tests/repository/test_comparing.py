@@ -1,4 +1,4 @@
-"""Comparing sessions: what both begin with is found by what it is, not by its place."""
+"""Comparing sessions: the common beginning is found by content, not by place."""
 
 from __future__ import annotations
 

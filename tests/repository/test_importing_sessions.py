@@ -1,4 +1,4 @@
-"""An import: the same twice is the same, what changed is changed, what was done here wins."""
+"""An import is idempotent, applies changes of the source, and keeps changes of the user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def texts(store: Store, name: str, **how: Any) -> list[str]:
 
 
 def everything(store: Store) -> list[tuple[Any, ...]]:
-    """All rows but those that say when something was looked at."""
+    """All rows but those that only record the time of a look."""
     with closing(sqlite3.connect(store.path)) as connection:
         return [
             row
@@ -120,7 +120,7 @@ def test_vanished_records_stay_off_the_live_path(store: Store) -> None:
     assert store.session("s").last_seq == 3
 
 
-def test_a_source_that_is_gone_deletes_nothing(store: Store) -> None:
+def test_a_session_missing_from_its_source_is_not_deleted(store: Store) -> None:
     take_in(store, session_of("s", said("a")), session_of("t", said("b")))
     take_in(store, session_of("t", said("b")))
     assert len(store.sessions(project=ALL)) == 2

@@ -1,4 +1,4 @@
-"""`sessions()`: what is shown, in which order, a page at a time."""
+"""`sessions()`: filters, orders and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory one large record takes on its way from another program's store into ours."""
+"""The memory that one large record takes on its way from another program's store into ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`context()`: what a model should be sent, with nothing rewritten for it."""
+"""`context()`: the messages to send to a model, with no content rewritten."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Counting(RuleBasedStateMachine):
         self.numbers = itertools.count(1)
 
     def teardown(self) -> None:
-        """Close it; what search knows must be what the parts say, to the end."""
+        """Close it; the search index must agree with the parts to the end."""
         assert check(self.store) == []
         self.store.close()
         shutil.rmtree(self.folder)
@@ -154,7 +154,7 @@ class Counting(RuleBasedStateMachine):
     @precondition(some("filled"))
     @rule(which=picks, at=picks)
     def truncate(self, which: int, at: int) -> None:
-        """Remove what follows a message."""
+        """Remove the messages after a message."""
         session = pick(self.filled, which)
         after = pick([*session.rows, None], at)
         self.store.truncate(session.id, after=after)
@@ -163,7 +163,7 @@ class Counting(RuleBasedStateMachine):
     @precondition(some("kept"))
     @rule(which=picks, keep_forks=st.booleans())
     def delete(self, which: int, keep_forks: bool) -> None:
-        """Remove a session; the plan says before what goes."""
+        """Remove a session; the plan lists it beforehand."""
         session = pick(self.kept.values(), which)
         plan = self.store.plan_delete(session.id, keep_forks=keep_forks)
         self.store.delete(session.id, keep_forks=keep_forks)
@@ -173,7 +173,7 @@ class Counting(RuleBasedStateMachine):
 
     @rule()
     def reap(self) -> None:
-        """Remove the rows of what was deleted."""
+        """Remove the rows of deleted sessions."""
         self.store.reap()
 
     # -- from elsewhere --------------------------------------------------------

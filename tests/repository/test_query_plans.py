@@ -20,7 +20,7 @@ SORTED_BY_HAND = "USE TEMP B-TREE FOR ORDER BY"
 
 @contextmanager
 def statements(store: Store) -> Iterator[list[str]]:
-    """Note every statement that reads run, with its values."""
+    """Record every statement that reads run, with its values."""
     connection, noted = store._core.readers.checkout(), []
     connection.set_trace_callback(noted.append)
     store._core.readers.give_back(connection)
@@ -259,7 +259,7 @@ def test_searching_by_rank_costs_the_same_however_many_older_matches_there_are(
     assert work(2100) * 1.1 >= work(2000)
 
 
-def test_a_look_at_the_feed_is_two_index_seeks_and_walks_no_messages(
+def test_a_poll_of_the_feed_takes_two_index_seeks_and_scans_no_messages(
     listed: Store,
 ) -> None:
     feed = listed.changes(since=BEGINNING, poll=0)

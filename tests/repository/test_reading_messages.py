@@ -312,7 +312,9 @@ def test_a_walk_continues_while_others_write_and_omits_removed_messages(
     assert seen == ["0", "1", "2", "3", "4", "5"]
 
 
-def test_reading_what_is_not_there_is_said(store: Store, branched: str) -> None:
+def test_reads_of_missing_sessions_and_messages_raise(
+    store: Store, branched: str
+) -> None:
     for read in (
         store.messages,
         store.tree,

@@ -1,4 +1,4 @@
-"""Search: words and nothing but words, one hit per session, always what the rows say."""
+"""Search: words and nothing but words, one hit per session, always consistent with the rows."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def all_pages(store: Store, query: str, **how: Any) -> list[Hit]:
         ("this\0that", ["logic"]),
     ],
 )
-def test_a_query_is_words_and_no_syntax(
+def test_a_query_is_read_as_words_and_not_as_syntax(
     store: Store, query: str, found: list[str] | None
 ) -> None:
     for title, said in {

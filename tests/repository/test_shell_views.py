@@ -199,7 +199,7 @@ def test_no_view_shows_what_was_deleted(store: Store, ask: Ask) -> None:
         assert ask(f"SELECT * FROM {view}") == [], view
 
 
-def test_the_index_of_words_can_be_asked_in_the_shell(store: Store, ask: Ask) -> None:
+def test_the_search_index_can_be_queried_in_the_shell(store: Store, ask: Ask) -> None:
     session = talk(store)
     rows = ask(
         "SELECT p.session_id, p.seq FROM part_search AS f JOIN part AS p ON p.rid = f.rowid "

@@ -62,7 +62,7 @@ KINDS = [small_rows, texts, blobs]
 @pytest.mark.parametrize(
     "kinds", [*([kind] for kind in KINDS), KINDS], ids=lambda k: k[0].__name__
 )
-def test_a_plan_says_what_a_removal_gives_back(
+def test_a_plan_estimates_the_bytes_that_a_removal_frees(
     tmp_path: Path, kinds: list[Callable[[Store, SessionHandle], None]]
 ) -> None:
     with Store.open(tmp_path / "sizes.db", durability="normal") as store:

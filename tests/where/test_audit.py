@@ -1,4 +1,4 @@
-"""The audit itself: it has to see what it is there for, and nothing else."""
+"""The audit itself: it must detect forbidden opens, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is cancelled while a store is being opened leaves nothing open, and so does a failure."""
+"""A cancelled or failed opening of a store leaves nothing open."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def database(tmp_path: Path) -> Path:
 
 
 def left_open(path: Path) -> list[object]:
-    """Return what this process still has of the file."""
+    """Return the threads, writers and connections of the file that are still open."""
     own = [
         thread
         for thread in threading.enumerate()

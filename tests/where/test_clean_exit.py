@@ -147,7 +147,9 @@ def _other_python(version: str) -> str:
 
 @pytest.mark.skipif("SESSIONDB_LONG" not in os.environ, reason="needs SESSIONDB_LONG=1")
 @pytest.mark.parametrize("version", ["3.12", "3.13", "3.14"])
-def test_so_it_does_on_other_releases_of_python(version: str, tmp_path: Path) -> None:
+def test_an_unclosed_program_ends_cleanly_on_other_releases_of_python(
+    version: str, tmp_path: Path
+) -> None:
     python = _other_python(version)
     # The packages of this environment, where they are of pure Python or the other's own.
     env = {"PYTHONPATH": os.pathsep.join(site.getsitepackages())}

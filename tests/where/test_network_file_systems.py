@@ -65,7 +65,9 @@ def test_on_a_network_file_system_there_is_a_warning_and_no_wal(
     assert _journal(share / "sessions.db") == "delete"
 
 
-async def test_an_async_store_warns_too(mounts: Path, share: Path) -> None:
+async def test_an_async_store_warns_of_a_network_file_system(
+    mounts: Path, share: Path
+) -> None:
     _mount(mounts, share, "nfs4")
     with pytest.warns(UserWarning, match="no WAL"):
         async with AsyncStore.open(share / "sessions.db") as store:
@@ -86,7 +88,9 @@ def test_a_database_that_was_copied_there_gives_up_its_wal(
     assert _journal(path) == "delete"
 
 
-def test_one_that_was_copied_back_has_it_again(mounts: Path, share: Path) -> None:
+def test_a_database_copied_back_to_a_local_disk_uses_wal_again(
+    mounts: Path, share: Path
+) -> None:
     path = share / "sessions.db"
     _mount(mounts, share, "nfs4")
     with pytest.warns(UserWarning):

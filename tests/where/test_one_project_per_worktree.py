@@ -169,7 +169,7 @@ def test_relink_into_a_repository_joins_its_project(
 
 
 def shared_worktree(store: Store, tmp_path: Path) -> Path:
-    """Make what nothing here can: two projects of one worktree."""
+    """Make two projects of one worktree, which sessiondb itself never does."""
     one, two = folder(tmp_path / "one"), folder(tmp_path / "two")
     begin(store, one, "one")
     begin(store, two, "two")
@@ -183,7 +183,7 @@ def shared_worktree(store: Store, tmp_path: Path) -> Path:
     return one
 
 
-def test_a_file_with_two_projects_of_one_worktree_is_reported_and_mended(
+def test_two_projects_of_one_worktree_are_reported_and_merged_by_relink(
     store: Store, tmp_path: Path
 ) -> None:
     one = shared_worktree(store, tmp_path)

@@ -1,4 +1,4 @@
-"""A connection has one thread: cancelling a task never closes what a thread is inside of."""
+"""A connection has one thread: cancelling a task never closes a connection in use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sessiondb.repository import Read
 
 pytestmark = pytest.mark.slow
 
-# In a child, because what it looks for ends the interpreter (a negative return code).
+# In a child, because the fault would end the interpreter (a negative return code).
 _CANCEL = """
     import asyncio, random, sys
     from sessiondb import BEGINNING, AsyncStore, user
@@ -152,7 +152,7 @@ _SLOW = Statement(
 )  # fmt: skip
 
 
-async def test_a_store_is_closed_when_what_a_cancelled_caller_left_running_is(
+async def test_closing_a_store_leaves_no_reader_of_a_cancelled_caller(
     tmp_path: Path,
 ) -> None:
     began = threading.Event()

@@ -1,4 +1,4 @@
-"""Databases that can be read and not written: by wish, by mode, by place.
+"""Databases that can be read and not written: by request, by mode, by place.
 
 Root may write everywhere, so these tests become another user in a forked child.
 """
@@ -49,7 +49,7 @@ def path(folder: Path) -> Path:
 
 
 def _unprivileged(work: Callable[[], object], *owned: Path) -> None:
-    """Run *work* as a user for whom modes count; *owned* are files of that user."""
+    """Run *work* as a user subject to file modes; *owned* are files of that user."""
     if os.geteuid() != 0:
         work()
         return
@@ -117,7 +117,7 @@ def test_a_store_opened_for_reading_reads_and_never_writes(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-async def test_an_async_store_opened_for_reading_too(path: Path) -> None:
+async def test_a_read_only_async_store_reads_and_never_writes(path: Path) -> None:
     async with AsyncStore.open(path, read_only=True) as store:
         assert (await store.sessions(project=ALL)).items[0].title == "kept"
         with pytest.raises(ReadOnlyError):
@@ -200,9 +200,7 @@ def test_in_a_folder_that_cannot_be_written_a_database_is_read_as_it_lies(
     assert path.read_bytes() == before
 
 
-def test_there_a_wal_that_holds_the_newest_is_never_left_out(
-    path: Path, folder: Path
-) -> None:
+def test_a_wal_in_a_read_only_folder_is_never_ignored(path: Path, folder: Path) -> None:
     place = folder / "place"
     place.mkdir()
     with Store.open(path) as store:

@@ -1,7 +1,7 @@
 """Git (or a person) puts another file where the database was, while a store has it open.
 
 SQLite does not notice, and a ``-wal`` that is left behind becomes part of the new file. So
-a store says so, writes nothing to the new file, and leaves nothing of its own beside it.
+a store reports it, writes nothing to the new file, and leaves nothing of its own beside it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,9 @@ def test_a_feed_of_a_replaced_file_raises_at_the_next_poll(
     store.close()
 
 
-async def test_an_async_store_says_so_too(tmp_path: Path, other: Path) -> None:
+async def test_an_async_store_reports_a_replaced_file(
+    tmp_path: Path, other: Path
+) -> None:
     replacement = other.read_bytes()
     async with AsyncStore.open(tmp_path / "sessions.db") as store:
         session = await store.create_session(title="mine")

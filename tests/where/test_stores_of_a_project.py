@@ -67,7 +67,7 @@ def test_a_database_that_was_not_accepted_is_neither_read_nor_written(
 @pytest.mark.parametrize(
     "words", [["list"], ["search", "planted"], ["list", "--json"], ["path"]]
 )
-def test_a_command_says_so_in_one_line_on_stderr(
+def test_a_command_reports_an_unaccepted_database_in_one_line_on_stderr(
     shipped: Path, words: list[str]
 ) -> None:
     before = _files(shipped.parent)
