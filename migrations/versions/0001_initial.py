@@ -355,22 +355,27 @@ STORED = (
 
 DERIVED = (
     """CREATE VIEW session_list AS
-SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory, j.worktree AS project,
-       s.relation, s.parent_id, s.message_count, s.cost, s.cost_inherited,
-       coalesce(s.tokens_input, 0) + coalesce(s.tokens_output, 0) + coalesce(s.tokens_reasoning, 0)
-         + coalesce(s.tokens_cache_read, 0) + coalesce(s.tokens_cache_write, 0) AS tokens,
+SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
+       j.worktree AS project, s.relation, s.parent_id, s.message_count, s.cost, s.cost_inherited,
+       coalesce(s.tokens_input, 0)
+         + coalesce(s.tokens_output, 0)
+         + coalesce(s.tokens_reasoning, 0)
+         + coalesce(s.tokens_cache_read, 0)
+         + coalesce(s.tokens_cache_write, 0) AS tokens,
        strftime('%Y-%m-%d %H:%M:%S', s.time_created / 1000, 'unixepoch') AS created, strftime('%Y-%m-%d %H:%M:%S', s.time_updated / 1000, 'unixepoch') AS updated,
        strftime('%Y-%m-%d %H:%M:%S', s.time_archived / 1000, 'unixepoch') AS archived, s.time_created, s.time_updated
   FROM session AS s JOIN project AS j ON j.id = s.project_id
  WHERE s.time_deleted IS NULL AND s.time_importing IS NULL""",
     """CREATE VIEW transcript AS
-SELECT p.session_id, p.seq, p.idx, strftime('%Y-%m-%d %H:%M:%S', m.time_created / 1000, 'unixepoch') AS time, m.role, m.kind, m.agent,
-       m.model_id, p.type, p.tool, p.status, p.outcome, p.title,
+SELECT p.session_id, p.seq, p.idx, strftime('%Y-%m-%d %H:%M:%S', m.time_created / 1000, 'unixepoch') AS time, m.role, m.kind,
+       m.agent, m.model_id, p.type, p.tool, p.status, p.outcome, p.title,
        coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
        CASE WHEN p.type = 'tool' AND p.call_id IS NOT NULL
             THEN coalesce((SELECT coalesce(r.text, CAST(rb.data AS TEXT))
-          FROM part AS r INDEXED BY ix_part_result LEFT JOIN blob AS rb ON rb.hash = r.text_blob
-         WHERE r.session_id = p.session_id AND r.call_id = p.call_id AND r.type = 'tool-result'
+          FROM part AS r INDEXED BY ix_part_result
+          LEFT JOIN blob AS rb ON rb.hash = r.text_blob
+         WHERE r.session_id = p.session_id AND r.call_id = p.call_id
+           AND r.type = 'tool-result'
            AND (r.text IS NOT NULL OR r.text_blob IS NOT NULL)
            AND r.seq IN (WITH RECURSIVE path (seq) AS (
                SELECT s.leaf_seq
@@ -381,11 +386,13 @@ SELECT p.session_id, p.seq, p.idx, strftime('%Y-%m-%d %H:%M:%S', m.time_created 
          ORDER BY r.seq DESC, r.idx DESC LIMIT 1), p.text, CAST(tb.data AS TEXT))
             WHEN p.type = 'tool-result'
             THEN coalesce(p.text, CAST(tb.data AS TEXT), (SELECT coalesce(c.text, CAST(cb.data AS TEXT))
-          FROM part AS c INDEXED BY ix_part_call_id LEFT JOIN blob AS cb ON cb.hash = c.text_blob
-         WHERE c.session_id = p.session_id AND c.call_id = p.call_id AND c.type = 'tool'
-           AND c.seq < p.seq
+          FROM part AS c INDEXED BY ix_part_call_id
+          LEFT JOIN blob AS cb ON cb.hash = c.text_blob
+         WHERE c.session_id = p.session_id AND c.call_id = p.call_id
+           AND c.type = 'tool' AND c.seq < p.seq
          ORDER BY c.seq DESC, c.idx DESC LIMIT 1))
-            ELSE coalesce(p.text, CAST(tb.data AS TEXT)) END AS text, m.id AS message_id, p.id AS part_id, m.turn_id, m.inherited, m.time_created
+            ELSE coalesce(p.text, CAST(tb.data AS TEXT)) END AS text, m.id AS message_id, p.id AS part_id, m.turn_id, m.inherited,
+       m.time_created
   FROM session AS s
   JOIN message AS m ON m.session_id = s.id
   JOIN part AS p ON p.session_id = m.session_id AND p.seq = m.seq
@@ -397,8 +404,10 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
        coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
        CASE WHEN p.type = 'tool' AND p.call_id IS NOT NULL
             THEN coalesce((SELECT coalesce(r.text, CAST(rb.data AS TEXT))
-          FROM part AS r INDEXED BY ix_part_result LEFT JOIN blob AS rb ON rb.hash = r.text_blob
-         WHERE r.session_id = p.session_id AND r.call_id = p.call_id AND r.type = 'tool-result'
+          FROM part AS r INDEXED BY ix_part_result
+          LEFT JOIN blob AS rb ON rb.hash = r.text_blob
+         WHERE r.session_id = p.session_id AND r.call_id = p.call_id
+           AND r.type = 'tool-result'
            AND (r.text IS NOT NULL OR r.text_blob IS NOT NULL)
            AND r.seq IN (WITH RECURSIVE path (seq) AS (
                SELECT s.leaf_seq
@@ -409,22 +418,22 @@ SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
          ORDER BY r.seq DESC, r.idx DESC LIMIT 1), p.text, CAST(tb.data AS TEXT))
             WHEN p.type = 'tool-result'
             THEN coalesce(p.text, CAST(tb.data AS TEXT), (SELECT coalesce(c.text, CAST(cb.data AS TEXT))
-          FROM part AS c INDEXED BY ix_part_call_id LEFT JOIN blob AS cb ON cb.hash = c.text_blob
-         WHERE c.session_id = p.session_id AND c.call_id = p.call_id AND c.type = 'tool'
-           AND c.seq < p.seq
+          FROM part AS c INDEXED BY ix_part_call_id
+          LEFT JOIN blob AS cb ON cb.hash = c.text_blob
+         WHERE c.session_id = p.session_id AND c.call_id = p.call_id
+           AND c.type = 'tool' AND c.seq < p.seq
          ORDER BY c.seq DESC, c.idx DESC LIMIT 1))
             ELSE coalesce(p.text, CAST(tb.data AS TEXT)) END AS output, (p.time_ended - p.time_started) / 1000.0 AS seconds,
-       p.call_id, p.id AS part_id, strftime('%Y-%m-%d %H:%M:%S', coalesce(p.time_started, p.time_created) / 1000, 'unixepoch') AS time,
-       p.inherited, s.source, s.project_id, CASE WHEN json_valid(coalesce(p.input, CAST(ib.data AS TEXT))) THEN
-         coalesce(json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.filePath'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.file_path'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.path'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.notebook_path'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.absolute_path')) END AS path, s.directory
+       p.call_id, p.id AS part_id, strftime('%Y-%m-%d %H:%M:%S', coalesce(p.time_started, p.time_created) / 1000, 'unixepoch') AS time, p.inherited,
+       s.source, s.project_id, CASE WHEN json_valid(coalesce(p.input, CAST(ib.data AS TEXT))) THEN coalesce(json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.filePath'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.file_path'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.path'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.notebook_path'), json_extract(coalesce(p.input, CAST(ib.data AS TEXT)), '$.absolute_path')) END AS path, s.directory
   FROM part AS p
   JOIN session AS s ON s.id = p.session_id
   LEFT JOIN blob AS tb ON tb.hash = p.text_blob
   LEFT JOIN blob AS ib ON ib.hash = p.input_blob
  WHERE p.type = 'tool' AND s.time_deleted IS NULL AND s.time_importing IS NULL""",
     """CREATE VIEW usage_by_day AS
-SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source, m.provider_id,
-       m.model_id, count(*) AS messages,
+SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source,
+       m.provider_id, m.model_id, count(*) AS messages,
        CASE WHEN abs(sum(m.cost)) < 1e300 THEN sum(m.cost) END AS cost,
        CASE WHEN count(m.tokens_input) THEN CAST(total(m.tokens_input) AS INTEGER) END AS tokens_input,
        CASE WHEN count(m.tokens_output) THEN CAST(total(m.tokens_output) AS INTEGER) END AS tokens_output,
@@ -436,7 +445,8 @@ SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source
    AND (m.cost IS NOT NULL OR m.tokens_input IS NOT NULL OR m.tokens_output IS NOT NULL OR m.tokens_reasoning IS NOT NULL OR m.tokens_cache_read IS NOT NULL OR m.tokens_cache_write IS NOT NULL)
  GROUP BY 1, 2, 3, 4""",
     """CREATE VIEW usage_by_model AS
-SELECT m.provider_id, m.model_id, count(*) AS messages, count(DISTINCT s.id) AS sessions,
+SELECT m.provider_id, m.model_id, count(*) AS messages,
+       count(DISTINCT s.id) AS sessions,
        CASE WHEN abs(sum(m.cost)) < 1e300 THEN sum(m.cost) END AS cost,
        CASE WHEN count(m.tokens_input) THEN CAST(total(m.tokens_input) AS INTEGER) END AS tokens_input,
        CASE WHEN count(m.tokens_output) THEN CAST(total(m.tokens_output) AS INTEGER) END AS tokens_output,
@@ -457,7 +467,8 @@ WITH RECURSIVE tree (id, depth, path) AS (
    WHERE s.time_deleted IS NULL AND s.time_importing IS NULL
 )
 SELECT s.root_id, tree.depth, tree.path, s.id, s.parent_id, s.relation, s.parent_seq,
-       printf('%*s', tree.depth * 2, '') || s.title AS title, s.message_count, s.cost, s.source
+       printf('%*s', tree.depth * 2, '') || s.title AS title, s.message_count, s.cost,
+       s.source
   FROM tree JOIN session AS s ON s.id = tree.id""",
     r"""CREATE VIEW part_search_content AS
 SELECT p.rid AS rid,

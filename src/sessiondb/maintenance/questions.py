@@ -53,7 +53,8 @@ SELECT count(*) FROM session AS s
 _PARENTS = """
 SELECT count(*) FROM message AS m
  WHERE m.parent_seq IS NOT NULL AND (m.parent_seq = m.seq OR NOT EXISTS
-       (SELECT 1 FROM message AS p WHERE p.session_id = m.session_id AND p.seq = m.parent_seq))
+       (SELECT 1 FROM message AS p
+         WHERE p.session_id = m.session_id AND p.seq = m.parent_seq))
 """
 
 # Both ways in which a message can be a copy of another: see `effects.ownership`.
@@ -124,7 +125,8 @@ SELECT count(*) FROM session AS s JOIN session AS p ON p.id = s.parent_id
 """
 _FLAGS = """
 SELECT (SELECT count(*) FROM message WHERE inherited NOT IN (0, 1))
-     + (SELECT count(*) FROM part WHERE inherited NOT IN (0, 1) OR indexed NOT IN (0, 1))
+     + (SELECT count(*) FROM part
+         WHERE inherited NOT IN (0, 1) OR indexed NOT IN (0, 1))
 """
 _META = """
 SELECT 4 - (SELECT count(*) FROM meta

@@ -1,4 +1,4 @@
-"""What identifies a database as ours, of which schema, and which releases may use it."""
+"""The numbers that identify a database: program, schema, releases that may use it."""
 
 #: The mark of our files: "SDB1" in ASCII.
 APPLICATION_ID = 0x53444231

@@ -10,7 +10,8 @@ from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.tables import TOKENS
 
 _ALIVE = "s.time_deleted IS NULL AND s.time_importing IS NULL"
-# The indexes are named because the planner would walk all of the session, once for each call.
+# The indexes are named because the planner would walk the complete session, once for
+# each call.
 _PATH = """(WITH RECURSIVE path (seq) AS (
                SELECT s.leaf_seq
                 UNION
@@ -18,15 +19,18 @@ _PATH = """(WITH RECURSIVE path (seq) AS (
                 WHERE a.session_id = s.id)
              SELECT seq FROM path)"""
 _RESULT = f"""(SELECT coalesce(r.text, CAST(rb.data AS TEXT))
-          FROM part AS r INDEXED BY ix_part_result LEFT JOIN blob AS rb ON rb.hash = r.text_blob
-         WHERE r.session_id = p.session_id AND r.call_id = p.call_id AND r.type = 'tool-result'
+          FROM part AS r INDEXED BY ix_part_result
+          LEFT JOIN blob AS rb ON rb.hash = r.text_blob
+         WHERE r.session_id = p.session_id AND r.call_id = p.call_id
+           AND r.type = 'tool-result'
            AND (r.text IS NOT NULL OR r.text_blob IS NOT NULL)
            AND r.seq IN {_PATH}
          ORDER BY r.seq DESC, r.idx DESC LIMIT 1)"""
 _CALL = """(SELECT coalesce(c.text, CAST(cb.data AS TEXT))
-          FROM part AS c INDEXED BY ix_part_call_id LEFT JOIN blob AS cb ON cb.hash = c.text_blob
-         WHERE c.session_id = p.session_id AND c.call_id = p.call_id AND c.type = 'tool'
-           AND c.seq < p.seq
+          FROM part AS c INDEXED BY ix_part_call_id
+          LEFT JOIN blob AS cb ON cb.hash = c.text_blob
+         WHERE c.session_id = p.session_id AND c.call_id = p.call_id
+           AND c.type = 'tool' AND c.seq < p.seq
          ORDER BY c.seq DESC, c.idx DESC LIMIT 1)"""
 _TEXT = f"""CASE WHEN p.type = 'tool' AND p.call_id IS NOT NULL
             THEN coalesce({_RESULT}, p.text, CAST(tb.data AS TEXT))
@@ -39,12 +43,13 @@ def _when(column: str) -> str:
     return f"strftime('%Y-%m-%d %H:%M:%S', {column} / 1000, 'unixepoch')"
 
 
+_TOKENS = "\n         + ".join(f"coalesce(s.{name}, 0)" for name in TOKENS)
+
 SESSION_LIST = f"""
 CREATE VIEW session_list AS
-SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory, j.worktree AS project,
-       s.relation, s.parent_id, s.message_count, s.cost, s.cost_inherited,
-       coalesce(s.tokens_input, 0) + coalesce(s.tokens_output, 0) + coalesce(s.tokens_reasoning, 0)
-         + coalesce(s.tokens_cache_read, 0) + coalesce(s.tokens_cache_write, 0) AS tokens,
+SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
+       j.worktree AS project, s.relation, s.parent_id, s.message_count, s.cost, s.cost_inherited,
+       {_TOKENS} AS tokens,
        {_when("s.time_created")} AS created, {_when("s.time_updated")} AS updated,
        {_when("s.time_archived")} AS archived, s.time_created, s.time_updated
   FROM session AS s JOIN project AS j ON j.id = s.project_id
@@ -53,10 +58,11 @@ SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory, j.work
 
 TRANSCRIPT = f"""
 CREATE VIEW transcript AS
-SELECT p.session_id, p.seq, p.idx, {_when("m.time_created")} AS time, m.role, m.kind, m.agent,
-       m.model_id, p.type, p.tool, p.status, p.outcome, p.title,
+SELECT p.session_id, p.seq, p.idx, {_when("m.time_created")} AS time, m.role, m.kind,
+       m.agent, m.model_id, p.type, p.tool, p.status, p.outcome, p.title,
        coalesce(p.input, CAST(ib.data AS TEXT)) AS input,
-       {_TEXT} AS text, m.id AS message_id, p.id AS part_id, m.turn_id, m.inherited, m.time_created
+       {_TEXT} AS text, m.id AS message_id, p.id AS part_id, m.turn_id, m.inherited,
+       m.time_created
   FROM session AS s
   JOIN message AS m ON m.session_id = s.id
   JOIN part AS p ON p.session_id = m.session_id AND p.seq = m.seq
@@ -66,19 +72,20 @@ SELECT p.session_id, p.seq, p.idx, {_when("m.time_created")} AS time, m.role, m.
 """.strip()
 
 _INPUT = "coalesce(p.input, CAST(ib.data AS TEXT))"
-#: Where agents put the file that a call is about: OpenCode 1.x and before, Claude Code and
-#: Gemini, OpenCode 2 and pi, notebooks, Gemini's reader.
+#: Where agents name the file of a call: OpenCode 1.x and before, Claude Code and Gemini,
+#: OpenCode 2 and pi, notebooks, Gemini's reader.
 _PATH_KEYS = ("filePath", "file_path", "path", "notebook_path", "absolute_path")
-_FILE = f"""CASE WHEN json_valid({_INPUT}) THEN
-         coalesce({", ".join(f"json_extract({_INPUT}, '$.{key}')" for key in _PATH_KEYS)}) END"""
+_NAMED = ", ".join(f"json_extract({_INPUT}, '$.{key}')" for key in _PATH_KEYS)
+_FILE = f"CASE WHEN json_valid({_INPUT}) THEN coalesce({_NAMED}) END"
+_CALLED = _when("coalesce(p.time_started, p.time_created)")
 
 TOOL_CALL = f"""
 CREATE VIEW tool_call AS
 SELECT p.session_id, p.seq, p.idx, p.tool, p.status, p.outcome, p.title,
        {_INPUT} AS input,
        {_TEXT} AS output, (p.time_ended - p.time_started) / 1000.0 AS seconds,
-       p.call_id, p.id AS part_id, {_when("coalesce(p.time_started, p.time_created)")} AS time,
-       p.inherited, s.source, s.project_id, {_FILE} AS path, s.directory
+       p.call_id, p.id AS part_id, {_CALLED} AS time, p.inherited,
+       s.source, s.project_id, {_FILE} AS path, s.directory
   FROM part AS p
   JOIN session AS s ON s.id = p.session_id
   LEFT JOIN blob AS tb ON tb.hash = p.text_blob
@@ -97,8 +104,8 @@ _COUNTED = f"""
 
 USAGE_BY_DAY = f"""
 CREATE VIEW usage_by_day AS
-SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source, m.provider_id,
-       m.model_id, count(*) AS messages,
+SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source,
+       m.provider_id, m.model_id, count(*) AS messages,
        {_COST},
        {_SUMS}{_COUNTED}
  GROUP BY 1, 2, 3, 4
@@ -106,7 +113,8 @@ SELECT strftime('%Y-%m-%d', m.time_created / 1000, 'unixepoch') AS day, s.source
 
 USAGE_BY_MODEL = f"""
 CREATE VIEW usage_by_model AS
-SELECT m.provider_id, m.model_id, count(*) AS messages, count(DISTINCT s.id) AS sessions,
+SELECT m.provider_id, m.model_id, count(*) AS messages,
+       count(DISTINCT s.id) AS sessions,
        {_COST},
        {_SUMS}{_COUNTED}
  GROUP BY 1, 2
@@ -123,7 +131,8 @@ WITH RECURSIVE tree (id, depth, path) AS (
    WHERE s.time_deleted IS NULL AND s.time_importing IS NULL
 )
 SELECT s.root_id, tree.depth, tree.path, s.id, s.parent_id, s.relation, s.parent_seq,
-       printf('%*s', tree.depth * 2, '') || s.title AS title, s.message_count, s.cost, s.source
+       printf('%*s', tree.depth * 2, '') || s.title AS title, s.message_count, s.cost,
+       s.source
   FROM tree JOIN session AS s ON s.id = tree.id
 """.strip()
 

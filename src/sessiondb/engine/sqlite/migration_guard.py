@@ -231,7 +231,10 @@ class MigrationGuard:
             )
 
     def _find_indexes(self) -> dict[str, str]:
-        sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+        sql = (
+            "SELECT name, sql FROM sqlite_schema"
+            " WHERE type = 'index' AND sql IS NOT NULL"
+        )
         return dict(self._connection.execute(sql).fetchall())
 
     def _restore_indexes(self) -> None:

@@ -31,11 +31,14 @@ def _escaped(column: str) -> str:
     return out
 
 
+_STORED = _escaped("p.input")
+_LARGE = _escaped("CAST(ib.data AS TEXT)")
+
 CONTENT = f"""
 CREATE VIEW part_search_content AS
 SELECT p.rid AS rid,
        coalesce(p.text, CAST(tb.data AS TEXT), '') AS text,
-       coalesce({_escaped("p.input")}, {_escaped("CAST(ib.data AS TEXT)")}, '') AS input,
+       coalesce({_STORED}, {_LARGE}, '') AS input,
        coalesce(p.title, '') AS title
   FROM part AS p
   LEFT JOIN blob AS tb ON tb.hash = p.text_blob
