@@ -16,6 +16,5 @@ wide maintenance
 wide model
 wide repository
 wide schema
-circle cli/import_watch.py
 circle engine/default.py
 """.splitlines()

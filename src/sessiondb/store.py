@@ -20,7 +20,6 @@ from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
 from sessiondb.engine.default import ENGINE
-from sessiondb.model import Change, Export, Imported, Problem, SourceSession
 from sessiondb.model.handles import session_key
 from sessiondb.repository import Read
 from sessiondb.writer.callbacks import Callback
@@ -31,7 +30,14 @@ if TYPE_CHECKING:
     from sessiondb.database.damage import PastDamage
     from sessiondb.database.leases import LeaseBlock
     from sessiondb.database.streams import StreamBlock
-    from sessiondb.model import Message
+    from sessiondb.model import (
+        Change,
+        Export,
+        Imported,
+        Message,
+        Problem,
+        SourceSession,
+    )
     from sessiondb.model.handles import SessionRef
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessiondb.cli import output
-from sessiondb.cli.importing import Report, problem_line
+from sessiondb.cli.import_report import Report, problem_line
 from sessiondb.cli.opening import say
 from sessiondb.cli.sources import Sources
 from sessiondb.cli.text import clock, count, one_line, short_id

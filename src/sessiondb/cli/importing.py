@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
+from sessiondb.cli.import_report import Report, problem_line
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.progress import counted
+from sessiondb.cli.protocol import PROBLEMS_FOUND
 from sessiondb.cli.sources import STDIN, Sources, refuse_itself, sources_at
-from sessiondb.cli.text import count, one_line
+from sessiondb.cli.text import count
 from sessiondb.formats.registry import readable
 from sessiondb.hints import command
 from sessiondb.location import project_at
-from sessiondb.model import Imported, Problem
 
 if TYPE_CHECKING:
+    from sessiondb.model import Problem
     from sessiondb.store import Store
 
-OUTCOMES = ("imported", "updated", "unchanged", "deleted", "diverged")
-PROBLEMS_FOUND = 4
 #: Problems that are shown as text; JSON has them all.
 SHOWN_PROBLEMS = 20
 #: What can be done about an outcome, with the number of sessions before it.
@@ -32,39 +30,6 @@ _ADVICE = {
     "deleted": "were removed here before; --restore restores them",
     "diverged": "were continued here; --as-fork imports their new state",
 }
-
-
-@dataclass(slots=True)
-class Report:
-    """The result of an import."""
-
-    outcomes: Counter[str] = field(default_factory=Counter)
-    sessions: list[dict[str, Any]] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-    def add(self, result: Imported | Problem) -> None:
-        """Count one result."""
-        if isinstance(result, Problem):
-            self.problems.append(result)
-            return
-        self.outcomes[result.outcome] += 1
-        names = ("id", "source", "source_id", "messages", "outcome")
-        self.sessions.append({name: getattr(result, name) for name in names})
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the complete report."""
-        found = [
-            {"source": p.source, "line": p.line, "why": p.why} for p in self.problems
-        ]
-        counts = {name: self.outcomes[name] for name in OUTCOMES}
-        return {**counts, "sessions": self.sessions, "problems": found}
-
-    def as_text(self, stores: int, *, dry_run: bool) -> str:
-        """Return one line that counts the sessions of *stores* by their outcome."""
-        known = [name for name in OUTCOMES if self.outcomes[name]]
-        found = ", ".join(f"{self.outcomes[name]} {name}" for name in known)
-        would = "would be " if dry_run and found else ""
-        return f"{would}{found or 'no sessions'} · {count(stores, 'store')}"
 
 
 @click.command("import")
@@ -172,9 +137,3 @@ def _show_problems(problems: list[Problem]) -> None:
     left = len(problems) - SHOWN_PROBLEMS
     if left > 0:
         say(f"  … {left} more (--json has them all)")
-
-
-def problem_line(problem: Problem) -> str:
-    """Return where a problem is and what it is, on one line."""
-    where = problem.source + (f":{problem.line}" if problem.line else "")
-    return f"{one_line(where)}: {one_line(problem.why)}"

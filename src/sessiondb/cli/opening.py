@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -20,6 +19,8 @@ from sessiondb.errors import NotFoundError, ReadOnlyError, SessionDBError
 from sessiondb.hints import command, with_database
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sessiondb.location.database import Database, Scope
     from sessiondb.model import Message, Session
     from sessiondb.store import Store
@@ -98,7 +99,7 @@ def current() -> Options:
 def here() -> str:
     """Return the current directory, for a message."""
     try:
-        return str(Path.cwd())
+        return os.getcwd()  # noqa: PTH109  `--help` loads no pathlib
     except FileNotFoundError:
         return "a directory that is gone"
 

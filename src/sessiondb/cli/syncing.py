@@ -11,7 +11,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.importing import problem_line
+from sessiondb.cli.import_report import problem_line
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.protocol import PROBLEMS_FOUND
 from sessiondb.cli.text import count

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from sessiondb.database.core import Core
 from sessiondb.database.queries import Queries
-from sessiondb.model import Export, Message
+
+if TYPE_CHECKING:
+    from sessiondb.model import Export, Message
 
 
 def with_messages(

@@ -5,12 +5,14 @@ thread and `AsyncStore` in threads of its own. A handle or a record means exactl
 own session or message. A string is a REF, as people type them: an id goes first,
 always, then the source's own id, a slug, a unique prefix or tail of an id; or ``@``.
 A string for a message is its id, else a label; a number is a seq.
+
+The reads of one verb alone are imported there: `sessiondb list` waits for this module.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checks_arguments
 from sessiondb.database.core import Core
@@ -19,7 +21,6 @@ from sessiondb.model import (
     Comparison,
     Context,
     DeletePlan,
-    Export,
     FileDiff,
     Hit,
     Label,
@@ -41,10 +42,6 @@ from sessiondb.model.handles import (
     message_key,
 )
 from sessiondb.repository import Read, family, lists, sizes, transcript
-from sessiondb.repository import search as search_reads
-from sessiondb.repository import usage as usage_reads
-from sessiondb.repository.context import context_of
-from sessiondb.repository.feed import newest_change
 from sessiondb.repository.sessions import (
     ALL,
     HERE,
@@ -53,6 +50,10 @@ from sessiondb.repository.sessions import (
     list_sessions,
     session_by_id,
 )
+
+if TYPE_CHECKING:
+    from sessiondb.model import Export
+    from sessiondb.repository.usage import Prices
 
 MessageKey = MessageHandle | Message | str | int
 
@@ -249,6 +250,8 @@ class Queries:
         ``strip`` the part, ``drop`` the message, ``none``. Of an empty session
         ``messages`` is empty.
         """
+        from sessiondb.repository.context import context_of
+
         found = yield from self.session(ref)
         leaf: Any = ...
         if at is not LEAF and at is not None:
@@ -270,7 +273,7 @@ class Queries:
         title: str | None = None,
         archived: bool = True,
         subagents: bool = True,
-        prices: usage_reads.Prices | None = None,
+        prices: Prices | None = None,
     ) -> Read[list[UsageRow]]:
         """Return cost and tokens by the dimensions of *by*.
 
@@ -280,11 +283,13 @@ class Queries:
         per million tokens, by model and kind of token) estimate what has no cost.
         Nothing to count is ``[]``; raises `InvalidInputError` for another dimension.
         """
+        from sessiondb.repository.usage import usage
+
         filters = yield from self._filters(
             project, source=source, agent=agent, since=since, until=until, title=title,
             archived=archived, subagents=subagents,
         )  # fmt: skip
-        return (yield from usage_reads.usage(filters, by=by, prices=prices))
+        return (yield from usage(filters, by=by, prices=prices))
 
     def search(
         self,
@@ -312,12 +317,14 @@ class Queries:
         ``time`` or ``rank``; the last two look at the newest 2,000 matches. No
         match is an empty page; raises `InvalidInputError` for a query without words.
         """
+        from sessiondb.repository.search import search
+
         filters = yield from self._filters(
             project, source=source, agent=agent, since=since, until=until, title=title,
             archived=archived, subagents=subagents,
         )  # fmt: skip
         return (
-            yield from search_reads.search(
+            yield from search(
                 self._base, query, filters, role=role, tool=tool, order=order, all_hits=all_hits,
                 limit=limit, cursor=cursor,
             )
@@ -371,6 +378,8 @@ class Queries:
 
     def session_shell(self, ref: SessionRef) -> Read[Export]:
         """Return a session with everything that belongs to it but its messages."""
+        from sessiondb.model import Export
+
         found = yield from self.session(ref)
         known = yield from lists.projects(self._base)
         return Export(
@@ -397,6 +406,8 @@ class Queries:
 
     def newest_change(self) -> Read[str]:
         """Return the cursor of the newest change: `changes` continues after it."""
+        from sessiondb.repository.feed import newest_change
+
         return (yield from newest_change()).cursor
 
     def unfinished(self) -> Read[list[Unfinished]]:

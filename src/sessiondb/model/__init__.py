@@ -4,7 +4,11 @@ No I/O and no SQLAlchemy.
 
 *Records* are what reads return, *drafts* are what writes take, *sources* are
 what the reader of a foreign format yields. The field names are the column names.
+Sources and exports are loaded on first use: most programs move no session.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from sessiondb.model.draft import (
     MessageDraft,
@@ -20,7 +24,6 @@ from sessiondb.model.draft import (
     tool_result,
     user,
 )
-from sessiondb.model.export import Document, Export, Loss
 from sessiondb.model.feed import BEGINNING
 from sessiondb.model.json import hit_json, message_json, part_json, session_json
 from sessiondb.model.records import (
@@ -45,15 +48,45 @@ from sessiondb.model.records import (
     Unfinished,
     UsageRow,
 )
-from sessiondb.model.source import (
-    Imported,
-    Problem,
-    SourceMessage,
-    SourceProject,
-    SourceSession,
-    StoredMessage,
-    StoredSession,
-)
+
+if TYPE_CHECKING:
+    from sessiondb.model.export import Document, Export, Loss
+    from sessiondb.model.source import (
+        Imported,
+        Problem,
+        SourceMessage,
+        SourceProject,
+        SourceSession,
+        StoredMessage,
+        StoredSession,
+    )
+else:  # a type checker would take any name for one of the module
+
+    def __getattr__(name: str) -> Any:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'sessiondb.model' has no attribute {name!r}")
+        value = getattr(import_module(home), name)
+        globals()[name] = value
+        return value
+
+
+#: Name → module of what is loaded on first use.
+_HOMES = {
+    **dict.fromkeys(("Document", "Export", "Loss"), "sessiondb.model.export"),
+    **dict.fromkeys(
+        (
+            "Imported",
+            "Problem",
+            "SourceMessage",
+            "SourceProject",
+            "SourceSession",
+            "StoredMessage",
+            "StoredSession",
+        ),
+        "sessiondb.model.source",
+    ),
+}
 
 __all__ = [
     "BEGINNING",
