@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -28,19 +29,23 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 def painted(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
     """Yield the rows of *lines*, without line ends; in a pipe one row for each line."""
+    written: Callable[[Iterable[Span]], str] = _plain
+    if screen.color:
+        written = partial(_coloured, screen=screen)
+
+    if not screen.terminal:
+        for line in lines:
+            yield written((line.indent, *line.spans))
+        return
+
     for line in lines:
         indent = line.indent
         for row in _rows(line, screen):
-            spans = (indent, *row)
-            yield _coloured(spans, screen) if screen.color else _plain(spans)
+            yield written((indent, *row))
             indent = line.hang or indent
 
 
 def _rows(line: Line, screen: Screen) -> Iterator[Sequence[Span]]:
-    if not screen.terminal:
-        yield line.spans
-        return
-
     text = _plain(line.spans)
     room = max(screen.width - len(line.indent.text), MIN_COLUMN)
     if line.cut:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -49,7 +49,8 @@ _SUBJECTS = (
 )
 _COMMANDS = ("command", "cmd", "script")
 _EXITS = ("exit", "exit_code", "exitCode")
-_EXIT_DEPTH = 3
+#: Levels of a record in which patches are looked for, and the codes of exits.
+_DEPTH, _EXIT_DEPTH = 6, 3
 _JSON_STARTS = ("{", "[{", "[\n")
 _STATES: dict[str | None, str | None] = {"error": "failed", None: ""}
 _TONES: dict[str | None, str] = {"completed": "ok", "error": "error"}
@@ -83,7 +84,7 @@ class Given:
     def subject(self, title: str | None) -> str:
         """Return a few words for the call: its title, or what it was given."""
         values = [title, self.bare, *map(self.fields.get, _SUBJECTS)]
-        texts = filter(None, map(_joined, values))
+        texts = filter(None, map(_joined, filter(None, values)))
         return next(filter(None, map(excerpt, texts)), "")
 
 
@@ -92,10 +93,12 @@ def call(
 ) -> Fold:
     """Return the call *part*; *nested* are the sessions it started."""
     given = Given.to(part)
+    records = list(levels(part.data, _DEPTH))
+    exits = list(exit_codes(records))
     changed = Changes()
     # The changes of a failed call were not made.
     if part.status != "error":
-        changed = changes(given.named(), part.data)
+        changed = changes(given.named(), records)
 
     subject = given.subject(part.title)
     body: list[Block] = []
@@ -109,30 +112,33 @@ def call(
         kind="call",
         label=part.tool or "tool",
         subject=subject,
-        details=_details(part, changed),
+        details=_details(part, changed, exits),
         state=str(part.outcome or _STATES.get(part.status, part.status)),
-        tone=tone(part),
+        tone=_tone(part, exits),
         blocks=(*cut_all(body, detail), *nested),
     )
 
 
-def tone(part: Part) -> str:
+def _tone(part: Part, exits: list[int]) -> str:
     """Return the tone of a call, see `Fold`."""
     if part.outcome:
         return "error"
-    if part.status == "completed" and any(exit_codes(part.data)):
+    if part.status == "completed" and any(exits):
         return "odd"
     return _TONES.get(part.status, "open")
 
 
-def _details(part: Part, changed: Changes) -> tuple[str, ...]:
-    exits = map("exit {}".format, filter(None, exit_codes(part.data)))
-    return tuple(filter(None, [changed.counted(), *exits, _time(part)]))
+def _details(part: Part, changed: Changes, exits: list[int]) -> tuple[str, ...]:
+    failed = map("exit {}".format, filter(None, exits))
+    return tuple(filter(None, [changed.counted(), *failed, _time(part)]))
 
 
-def exit_codes(data: Any) -> Iterator[int]:
-    """Yield the codes with which a command ended, if its program kept them."""
-    for record in chain.from_iterable(levels(data, _EXIT_DEPTH)):
+def exit_codes(records: list[list[dict[str, Any]]]) -> Iterator[int]:
+    """Yield the codes with which a command ended, if its program kept them.
+
+    *records* are the objects that it kept, by level, the top first.
+    """
+    for record in chain.from_iterable(records[:_EXIT_DEPTH]):
         for code in map(record.get, _EXITS):
             # Not True, which is an int too.
             if type(code) is int:
@@ -148,8 +154,9 @@ def _time(part: Part) -> str:
 
 def _joined(value: Any) -> str:
     """Return a string, or a list of strings with spaces between; else nothing."""
-    words = value if isinstance(value, list) else [value]
-    return " ".join(words) if is_list_of(words, is_text) else ""
+    if is_list_of(value, is_text):
+        return " ".join(value)
+    return value if is_text(value) else ""
 
 
 def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Block]:
@@ -201,18 +208,19 @@ def _command(rest: dict[str, Any]) -> Iterator[Command]:
 
 def _arguments(rest: Mapping[str, Any]) -> Iterator[Code]:
     """Yield the arguments; short ones share a block above the long ones."""
-    texts = {key: as_text(value) for key, value in rest.items()}
-    short = list(filter(_is_short, map("{}: {}".format, texts, texts.values())))
+    short, long = [], []
+    for key, value in rest.items():
+        text = as_text(value)
+        line = f"{key}: {text}"
+
+        if _is_short(line):
+            short.append(line)
+        else:
+            long.append(Code(text, None if is_text(value) else "json", key))
+
     if short:
         yield Code("\n".join(short))
-
-    for key, text in texts.items():
-        if not _is_short(f"{key}: {text}"):
-            yield Code(
-                text=text,
-                language=None if is_text(rest[key]) else "json",
-                label=key,
-            )
+    yield from long
 
 
 def _is_short(line: str) -> bool:
@@ -247,15 +255,20 @@ def cut(code: Code, detail: Detail) -> Code:
     text = code.text.rstrip("\n")
     limits = detail.diffs if code.language == "diff" else detail.limits
 
+    # A short text has no line that is too wide either.
+    if len(text) <= limits.shortest and text.count("\n") < limits.lines:
+        return _shortened(code, text)
+
     lines = text[: limits.characters].split("\n", limits.lines)[: limits.lines]
     more = len(text) - sum(map(len, lines)) - len(lines) + 1
 
-    shown = (_narrowed(line, limits.width) for line in lines)
-    return replace(
-        code,
-        text="\n".join(shown),
-        left_out=_counted(text[len(text) - more :]),
-    )
+    shown = [_narrowed(line, limits.width) for line in lines]
+    return _shortened(code, "\n".join(shown), _counted(text[len(text) - more :]))
+
+
+def _shortened(code: Code, text: str, left_out: str = "") -> Code:
+    # `dataclasses.replace` would take three times as long.
+    return type(code)(text, code.language, code.label, left_out)
 
 
 def _counted(rest: str) -> str:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeAlias
 
 from sessiondb.formats.transcript.blocks import Code
-from sessiondb.formats.transcript.shapes import first_text, is_object, levels, texts
+from sessiondb.formats.transcript.shapes import first_text, is_object, texts
 
 PATHS = (
     "filePath",
@@ -42,24 +43,22 @@ _SHAPES = (
     (("diff --git ", "Index: ", "--- ", "*** Begin Patch"), re.compile(r"\n[+-]")),
     (("@@ ", "+", "-"), re.compile(r"^@@", re.MULTILINE)),
 )
-_ADDED = re.compile(r"^\+(?!\+\+)", re.MULTILINE)
-_REMOVED = re.compile(r"^-(?!--)", re.MULTILINE)
 #: Above so many lines a difference is shown as all of the old and all of the new.
 _DIFF_LINES = 1500
-_DEPTH = 6
 #: Characters at the start of a text that may precede a patch.
 _LOOK_AHEAD = 4000
+
+#: The arguments that describe a change, and its diffs, composed when they are read.
+_Requested: TypeAlias = tuple[AbstractSet[str], Iterable[Code]]
+_NOT_REQUESTED: _Requested = (frozenset(), ())
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What a call changed; ``used`` names the arguments that ``codes`` already show."""
+    """Changes made by a call; ``used`` names the arguments that ``codes`` show."""
 
     codes: tuple[Code, ...] = ()
     used: AbstractSet[str] = frozenset()
-
-    def __bool__(self) -> bool:
-        return bool(self.codes)
 
     def counted(self) -> str:
         """Return how many lines the diffs add and remove, ``+3 −1``, or nothing."""
@@ -67,33 +66,42 @@ class Changes:
         if not diffs:
             return ""
 
-        text = "\n".join(diffs)
-        return f"+{len(_ADDED.findall(text))} −{len(_REMOVED.findall(text))}"
+        # A line break before the first line too, so that each line is found by one.
+        text = "\n".join(["", *diffs])
+        return f"+{_beginning(text, '+')} −{_beginning(text, '-')}"
 
 
-def changes(arguments: Mapping[str, Any], data: Any) -> Changes:
-    """Return the changes of a call with *arguments* that kept *data*; may be empty."""
-    requested = _patch(arguments) or _replacements(arguments)
-    written = Changes() if requested else _written(arguments)
-    kept = _kept(data)
-
-    # A patch that was kept has line numbers, which the arguments have not. But a file
-    # that was written completely is shown as itself, with the colours of its language.
-    if kept and not written:
-        return Changes(kept, requested.used)
-    return requested or written
+def _beginning(text: str, sign: str) -> int:
+    """Return how many lines begin with *sign*, without the names of files."""
+    return text.count(f"\n{sign}") - text.count(f"\n{sign * 3}")
 
 
-def _patch(arguments: Mapping[str, Any]) -> Changes:
+def changes(
+    arguments: Mapping[str, Any], records: Iterable[list[dict[str, Any]]]
+) -> Changes:
+    """Return the changes of a call with *arguments*; may be empty.
+
+    *records* are the objects that its program kept, by level, the top first.
+    """
+    kept = _kept(records)
+    for find in (_patch, _replacements):
+        used, codes = find(arguments)
+        if used:
+            # A patch that was kept has line numbers, which the arguments have not.
+            return Changes(kept or tuple(codes), used)
+
+    # A file that was written completely is shown with the colours of its language.
+    used, codes = _written(arguments)
+    return Changes(tuple(codes), used) if used else Changes(kept)
+
+
+def _patch(arguments: Mapping[str, Any]) -> _Requested:
     # The first one alone: what follows would repeat it.
     for key in _PATCHES:
         text = _unpacked(arguments.get(key))
         if isinstance(text, str) and is_diff(text):
-            return Changes(
-                codes=(Code(text, "diff"),),
-                used={key},
-            )
-    return Changes()
+            return {key}, [Code(text, "diff")]
+    return _NOT_REQUESTED
 
 
 def _unpacked(value: Any) -> Any:
@@ -102,45 +110,44 @@ def _unpacked(value: Any) -> Any:
     return value[-1] if is_command else value
 
 
-def _replacements(arguments: Mapping[str, Any]) -> Changes:
+def _replacements(arguments: Mapping[str, Any]) -> _Requested:
     edits = arguments.get("edits")
     steps, names = [arguments], {*_OLD, *_NEW}
     if isinstance(edits, list):
         steps, names = edits, {"edits"}
 
     path = first_text(arguments, PATHS) or "file"
-    codes = tuple(_replaced(path, filter(is_object, steps)))
-    if not codes:
-        return Changes()
-    return Changes(
-        codes=codes,
-        used=names & arguments.keys(),
-    )
+    pairs = list(_replaced(path, filter(is_object, steps)))
+    if not pairs:
+        return _NOT_REQUESTED
+    return names & arguments.keys(), starmap(_compared, pairs)
 
 
-def _replaced(path: str, steps: Iterable[Mapping[str, Any]]) -> Iterator[Code]:
+def _replaced(
+    path: str, steps: Iterable[Mapping[str, Any]]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of the file, the old and the new text of each of *steps*."""
     for step in steps:
-        name = first_text(step, PATHS) or path
         old, new = first_text(step, _OLD), first_text(step, _NEW)
-
         if old is not None and new is not None:
-            yield Code(difference(name, old, new), "diff")
+            yield first_text(step, PATHS) or path, old, new
 
 
-def _written(arguments: Mapping[str, Any]) -> Changes:
+def _compared(path: str, old: str, new: str) -> Code:
+    return Code(difference(path, old, new), "diff")
+
+
+def _written(arguments: Mapping[str, Any]) -> _Requested:
     """Return the content of a file that was written completely, as code."""
     path, text = first_text(arguments, PATHS), first_text(arguments, _CONTENTS)
     if path is None or text is None:
-        return Changes()
-    return Changes(
-        codes=(Code(text, ending(path)),),
-        used=arguments.keys() & frozenset(_CONTENTS),
-    )
+        return _NOT_REQUESTED
+    return arguments.keys() & frozenset(_CONTENTS), [Code(text, ending(path))]
 
 
-def _kept(data: Any) -> tuple[Code, ...]:
-    """Return the patches nearest to the top of *data*, each once."""
-    for level in levels(data, _DEPTH):
+def _kept(records: Iterable[list[dict[str, Any]]]) -> tuple[Code, ...]:
+    """Return the patches nearest to the top of *records*, each once."""
+    for level in records:
         found = dict.fromkeys(filter(None, map(_patch_in, level)))
         if found:
             return tuple(Code(text, "diff") for text in found)

@@ -16,6 +16,11 @@ class Limits:
     characters: int = _ALL
     width: int = _ALL
 
+    @property
+    def shortest(self) -> int:
+        """The characters up to which a text of few lines is not shortened."""
+        return min(self.characters, self.width)
+
 
 @dataclass(frozen=True, slots=True)
 class Detail:

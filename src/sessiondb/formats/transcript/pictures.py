@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from sessiondb.formats.content import File, inline
 from sessiondb.formats.transcript.blocks import Picture
-from sessiondb.formats.transcript.shapes import below, first_text, texts
+from sessiondb.formats.transcript.shapes import below, first_text, is_object
 
 #: The kinds that run nothing, and how their content begins.
 KINDS = {
@@ -75,11 +75,11 @@ def _kind(raw: bytes) -> str | None:
 
 def _image(value: Any) -> File | None:
     """Return the image that *value*, a record of a result, is; else None."""
-    if not isinstance(value, Mapping):
+    if not is_object(value):
         return None
     name = first_text(value, _NAMES)
-    mime = next(texts(value, _MIMES), "")
-    address = next(texts(value, _ADDRESSES), "")
+    mime = first_text(value, _MIMES) or ""
+    address = first_text(value, _ADDRESSES) or ""
 
     if address.startswith("data:image/"):
         declared = address.removeprefix("data:").partition(";")[0]

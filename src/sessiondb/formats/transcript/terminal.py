@@ -8,7 +8,7 @@ passes `visible` here, so a line contains no control characters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import compress
+from itertools import compress, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -158,21 +158,22 @@ class Terminal:
 
     def _rows(self, code: Code, indent: str, before: str = "") -> list[Line]:
         """Return the lines of *code*, the first after *before*, the others below it."""
-        lines = visible(code.text).split("\n")
+        below = "\n" + " " * len(before)
+        text = before + visible(code.text).replace("\n", below)
+        lines = text.split("\n")
 
+        styles: Iterable[str] = repeat("")
         if code.language == "diff":
-            rows = [self._row(line, indent, _diff_style(line)) for line in lines]
-        else:
-            below = " " * len(before)
-            rows = [self._row(before + lines[0], indent)]
-            rows += [self._row(below + line, indent) for line in lines[1:]]
+            styles = map(_diff_style, lines)
+        spans = list(map(Span, lines, styles))
 
         if code.left_out:
-            rows.append(self._row(f"… {code.left_out} (--full)", indent))
-        return rows
+            spans.append(Span(f"… {code.left_out} (--full)"))
+        margin, cut = Span(indent), not self._full
+        return [Line((span,), margin, None, cut) for span in spans]
 
-    def _row(self, text: str, indent: str, style: str = "") -> Line:
-        return Line((Span(text, style),), Span(indent), None, not self._full)
+    def _row(self, text: str, indent: str) -> Line:
+        return Line((Span(text),), Span(indent), None, not self._full)
 
 
 def _line(text: str, style: str = "", indent: str = "") -> Line:
