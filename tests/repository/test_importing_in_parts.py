@@ -15,6 +15,8 @@ from foreign_sessions import SOURCE, T0, outcomes, said, session_of, take_in
 from processes import run
 
 from sessiondb import ALL, Store, ids, tool, user
+from sessiondb.database.core import Core
+from sessiondb.effects import Unit
 from sessiondb.effects.imports import family
 from sessiondb.effects.transaction import Transaction
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS
@@ -240,6 +242,39 @@ def test_a_session_deleted_during_its_import_does_not_affect_the_next(
     assert check(store) == []
 
 
+class _Fails:
+    """An effect that fails, after everything before it was written."""
+
+    verb = "fail"
+
+    def apply(self, tx: Transaction) -> None:
+        raise LookupError("as a neighbour in the same transaction may")
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_transaction_that_is_tried_again_makes_no_circle_of_messages(
+    store: Store, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = Core.commit
+
+    def commit_at_the_second_attempt(core: Core, unit: Unit) -> None:
+        effects = list(unit.effects)
+        unit.add(_Fails())
+        with pytest.raises(LookupError):
+            commit(core, unit)
+        unit.effects[:] = effects
+        commit(core, unit)
+
+    if known:
+        take_in(store, session_of("s", said("m1"), said("m2", at=1)))
+    monkeypatch.setattr(Core, "commit", commit_at_the_second_attempt)
+    first, second = said("m1", parent="m2"), said("m2", at=1, parent="m1")
+    take_in(store, session_of("s", first, second, said("m3", at=2)))
+    links = [(m.id, m.parent_seq) for m in store.messages("s", branches=True)]
+    assert links == [("m1", None), ("m2", 1), ("m3", 2)]
+    assert check(store) == []
+
+
 def test_two_imports_of_the_same_at_once_write_it_once(store: Store) -> None:
     given = session_of(
         "s", *(said(f"m{number}", at=number) for number in range(600)), digest="1"
@@ -272,6 +307,43 @@ def test_a_session_shows_its_old_state_until_its_import_is_complete(
     take_in(store, replace(session_of("s", digest="2"), messages=more()))
     assert seen == [["a", "b"]] * 2
     assert len(store.messages("s")) == 602
+
+
+def test_a_link_left_out_for_a_parent_of_an_earlier_import_is_reported(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(family, "MAX_CHAIN", 3)
+    chain = [session_of("0", said("a"))]
+    chain += (
+        session_of(f"{n}", said("a"), parent_source_id=f"{n - 1}", relation="subagent")
+        for n in range(1, 4)
+    )
+    for item in chain[:3]:
+        take_in(store, item)
+    # At each import again: the chain above it may have become shorter.
+    for outcome in ("imported", "unchanged"):
+        problem, done = store.ingest([chain[3]])
+        assert isinstance(problem, Problem)
+        assert isinstance(done, Imported)
+        assert "chain of more than 3" in problem.why
+        assert (done.outcome, done.problems) == (outcome, (problem,))
+    assert store.session("3").parent_id is None
+    monkeypatch.setattr(family, "MAX_CHAIN", 4)
+    assert outcomes(take_in(store, chain[3])) == ["updated"]
+    assert store.session("3").parent_id == store.session("2").id
+
+
+def test_each_linked_child_is_read_again_whatever_its_name(store: Store) -> None:
+    names = ("k", "a#k", "#", "k#a#k")
+    child = {"relation": "fork", "parent_source_id": "p", "parent_message": "a2"}
+    children = [session_of(name, said(name), **child) for name in names]
+    other = session_of("other#k-not", said("x"))
+    take_in(store, *children, other)
+    take_in(store, session_of("p", said("a1"), said("a2")))
+    done = take_in(store, *children, other)
+    again = {item.source_id for item in done if item.outcome == "updated"}
+    assert again == set(names)
+    assert [store.session(name).parent_seq for name in names] == [2] * 4
 
 
 @pytest.mark.parametrize("children_first", [False, True])

@@ -121,7 +121,7 @@ class Derived:
             session_id = ids.new_session_id()
 
         parent_id, root_id = place_below(
-            tx, self.supersedes or self.find_parent(tx, run), session_id
+            tx, run, self.supersedes or self.find_parent(tx, run), session_id
         )
         return {
             "id": session_id,

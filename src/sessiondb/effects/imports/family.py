@@ -8,12 +8,12 @@ SQLite's could not delete.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import starmap
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import select, text, update
 
 from sessiondb.effects import ownership
 from sessiondb.effects.imports.run import Run
@@ -122,13 +122,18 @@ def _copied() -> Any:
 
 
 _COPIED = Statement(_copied)
+_NOTED = Statement(
+    lambda: select(import_ledger.c.path).where(
+        import_ledger.c.source == p("source"), import_ledger.c.offset.is_not(None)
+    )
+)
 # An entry without offset is read again, whatever its digest says.
 _READ_AGAIN = Statement(
     lambda: (
         update(import_ledger)
         .where(
             import_ledger.c.source == p("source"),
-            func.substr(import_ledger.c.path, -func.length(p("tail"))) == p("tail"),
+            import_ledger.c.path == p("path"),
         )
         .values(offset=None)
     )
@@ -208,20 +213,25 @@ class LinkFamilies:
             found.setdefault(waiting.child, waiting)
 
         moved: set[str] = set()
+        followed: list[Waiting] = []
         for waiting in found.values():
             about = opened.get(waiting.child) or opened[waiting.parent]
             why = _refused(tx, waiting)
-            if why is None:
-                moved |= _link(tx, waiting, about)
+            if why is not None:
+                about.problems.append(f"{why}: not linked")
+                _mark(tx, about.given.item.source, [about.given.ledger])
                 continue
-            about.problems.append(f"{why}: not linked")
-            _read_again(tx, about.given.item.source, about.given.ledger)
+            moved |= _link(tx, waiting, about)
+            if waiting.follows and not about.policy.states_cuts:
+                followed.append(waiting)
 
+        _read_again(tx, followed)
         _settle(tx, moved)
 
     def _waiting(self, tx: Transaction, opened: dict[str, Run]) -> Iterator[Waiting]:
         for sid, run in opened.items():
-            parent = None if run.made else run.policy.find_parent(tx, run)
+            may_be_orphan = run.unlinked or not run.made
+            parent = run.policy.find_parent(tx, run) if may_be_orphan else None
             if parent is not None:
                 rows = tx.run(_ORPHAN, sid=sid, parent=parent).fetchall()
                 # The source may name a parent and relation that it did not know before.
@@ -269,10 +279,6 @@ def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
         # What a fork took over without a usage key is a copy of its parent's.
         for (seq,) in tx.run(_COPIED, sid=child, parent=parent).fetchall():
             ownership.mark(tx, child, seq, 1)
-
-    if waiting.follows and not about.policy.states_cuts:
-        # The source says where the child was cut: read it again next time.
-        _read_again(tx, waiting.source, f"#{waiting.source_id}")
     return moved
 
 
@@ -293,6 +299,29 @@ def _settle(tx: Transaction, moved: set[str]) -> None:
     ownership.recount(tx, touched | moved)
 
 
-def _read_again(tx: Transaction, source: str, tail: str) -> None:
-    """Have the sessions read again whose entry in the ledger ends with *tail*."""
-    tx.run(_READ_AGAIN, source=source, tail=tail)
+def _read_again(tx: Transaction, linked: Iterable[Waiting]) -> None:
+    """Have linked children read again: their source says where they were cut.
+
+    An entry ends with the name of its session. All entries of a source are compared
+    once: to look for each child by itself takes a minute for 10,000 of them.
+    """
+    names: dict[str, set[str]] = {}
+    for child in linked:
+        names.setdefault(child.source, set()).add(str(child.source_id))
+
+    for source, wanted in names.items():
+        noted = tx.column(_NOTED, source=source)
+        _mark(tx, source, (path for path in noted if _ends_with(path, wanted)))
+
+
+def _ends_with(path: str, names: set[str]) -> bool:
+    """Return whether an entry of the ledger is of a session with one of *names*."""
+    # Both the path and the name may have a "#".
+    _, *tails = path.split("#")
+    return any("#".join(tails[at:]) in names for at in range(len(tails)))
+
+
+def _mark(tx: Transaction, source: str, paths: Iterable[str]) -> None:
+    """Have the sessions of entries in the ledger read again."""
+    for path in paths:
+        tx.run(_READ_AGAIN, source=source, path=path)

@@ -104,9 +104,7 @@ class WriteBatch:
         if run.is_gone(tx):
             return
 
-        # The run moves along; a batch that is tried again begins where it began.
-        self._begun = self._begun or (run.messages, run.last, run.tail)
-        run.messages, run.last, run.tail = self._begun
+        self._begin()
         state = tx.peek(run.session_id)
         # Another process that imports the same may have written its records since.
         run.fresh = run.fresh and run.tail == state.last_seq
@@ -116,6 +114,19 @@ class WriteBatch:
         for entry in self.entries:
             self._write(to, entry)
         run.tail = state.last_seq
+
+    def _begin(self) -> None:
+        """Note where the run is; a batch that is tried again begins there again."""
+        run = self.run
+        if self._begun is None:
+            self._begun = (run.messages, run.last, run.tail)
+            return
+
+        run.messages, run.last, run.tail = self._begun
+        # Nothing of an attempt that was rolled back has a place. A message that found
+        # its parent there, although that comes later, could become its own ancestor.
+        for entry in self.entries:
+            run.places.pop(entry.row.id, None)
 
     def _write(self, to: Writing, entry: Entry) -> None:
         tx, run, state = to

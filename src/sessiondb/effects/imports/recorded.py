@@ -88,7 +88,7 @@ class Recorded:
 
     ``unfinished``: an earlier import of the session ended in the middle. ``revision``
     is the local one before this run; ``kept``: something here is missing from the file.
-    ``pending`` are (seq, id of the parent) of messages whose parent comes later,
+    ``pending`` are (id, id of the parent) of messages whose parent comes later,
     ``exact`` says of blobs of the message at hand whether they hold an exact text.
     """
 
@@ -97,7 +97,7 @@ class Recorded:
     unfinished: bool = False
     revision: int = 0
     kept: bool = False
-    pending: dict[int, str | None] = field(default_factory=dict)
+    pending: dict[str, str | None] = field(default_factory=dict)
     exact: dict[str, bool] = field(default_factory=dict)
     children_know_id: bool = True
     states_cuts: bool = True
@@ -125,7 +125,7 @@ class Recorded:
         """Return the columns that the log states, as far as they are free here."""
         item, of = run.given.item, self.stored
         named, known = item.parent_source_id, self.find_parent(tx, run)
-        parent_id, root_id = place_below(tx, known, of.root_id or of.id)
+        parent_id, root_id = place_below(tx, run, known, of.root_id or of.id)
         if parent_id is None:
             # Until it comes: see `LinkFamilies`.
             named = named or of.parent_id
@@ -178,7 +178,7 @@ class Recorded:
 
         if here is None:
             seq, inherited = max(kept.seq, to.state.last_seq + 1), int(kept.inherited)
-            parent = self._parent(to, seq, entry.parent)
+            parent = self._parent(to, row.id, entry.parent)
         else:
             seq, inherited = here.columns["seq"], here.columns["inherited"]
             parent = here.columns["parent_seq"]
@@ -195,14 +195,15 @@ class Recorded:
             complete,
         )
 
-    def _parent(self, to: Writing, seq: int, name: str | None) -> int | None:
+    def _parent(self, to: Writing, child: str, name: str | None) -> int | None:
         tx, run, _ = to
         if name in run.places:
             return run.places[name][0]
         found = None if run.fresh else seq_by_id(tx, run.session_id, name)
         if found is None:
             # It comes later, or never: until the end it is the message before.
-            self.pending[seq] = name
+            # By id: in an attempt that is repeated its seq may be another one.
+            self.pending[child] = name
             found = run.last[0]
         return found
 
@@ -262,7 +263,7 @@ class Recorded:
     def close(self, tx: Transaction, run: Run) -> None:
         """Merge the fields of both sides by their versions, and list the session."""
         state = tx.peek(run.session_id)
-        self._link(tx, state)
+        self._link(tx, run, state)
         # Nothing is removed because it is missing from a file, but the file is behind.
         complete = tx.one(_COUNT, sid=state.id)[0] == run.messages
         if run.made:
@@ -281,7 +282,7 @@ class Recorded:
         if run.changed:
             self._count(tx, run, state)
 
-    def _link(self, tx: Transaction, state: SessionState) -> None:
+    def _link(self, tx: Transaction, run: Run, state: SessionState) -> None:
         """Put messages below their parents that came after them.
 
         One whose parent never came stays behind the message before it. A link that
@@ -291,10 +292,13 @@ class Recorded:
             return
 
         links: dict[int, int | None] = dict(tx.run(_LINKS, sid=state.id).fetchall())
-        before = {seq: links.pop(seq) for seq in self.pending}
-        found = {
-            seq: seq_by_id(tx, state.id, name) for seq, name in self.pending.items()
-        }
+        before, found = {}, {}
+        for child, name in self.pending.items():
+            seq = run.places[child][0]
+            # A message of an earlier transaction may have been removed since.
+            if seq is not None and seq in links:
+                before[seq] = links.pop(seq)
+                found[seq] = seq_by_id(tx, state.id, name)
 
         # Links that the log states come first: a substitute must not be in their way.
         for seq in sorted(found, key=lambda seq: found[seq] is None):

@@ -158,7 +158,8 @@ def _roots() -> dict[str | None, Position]:
 class Run:
     """The import of one session, over as many transactions as it takes.
 
-    ``made``: this run made its row; ``fresh``: no record of it needs to be looked up.
+    ``made``: this run made its row, ``unlinked``: without the parent that it could
+    have; ``fresh``: no record of it needs to be looked up.
     ``last`` is the place of the record written or found last, ``places`` those of all
     of this run, by id; that of None is before the first one. ``tail`` is the session's
     last_seq as this run left it: another process may import the same. ``gone``: the
@@ -169,6 +170,7 @@ class Run:
     given: CheckedSession
     policy: Policy
     made: bool = True
+    unlinked: bool = False
     fresh: bool = True
     changed: bool = False
     messages: int = 0

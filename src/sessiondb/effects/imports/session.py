@@ -129,10 +129,12 @@ def _earliest(*times: int | None) -> int | None:
 
 
 def place_below(
-    tx: Transaction, parent_id: str | None, root_id: str
+    tx: Transaction, run: Run, parent_id: str | None, root_id: str
 ) -> tuple[str | None, str]:
     """Return (parent, root) of a new session; *root_id* without a parent."""
-    if parent_id is None or not may_have_child(tx, parent_id):
+    # A chain that would be too long is reported by `LinkFamilies`.
+    run.unlinked = parent_id is not None and not may_have_child(tx, parent_id)
+    if parent_id is None or run.unlinked:
         return None, root_id
     return parent_id, root_of(tx, parent_id)
 
