@@ -42,13 +42,12 @@ from sessiondb.model.handles import (
     message_key,
 )
 from sessiondb.repository import Read, family, lists, sizes, transcript
+from sessiondb.repository.references import find_session, last_used, session_by_id
 from sessiondb.repository.sessions import (
     ALL,
     HERE,
     Filters,
-    find_session,
     list_sessions,
-    session_by_id,
 )
 
 if TYPE_CHECKING:
@@ -84,16 +83,12 @@ class Queries:
         """Return one session; raises `NotFoundError` and `AmbiguousIdError`."""
         if isinstance(ref, SessionHandle | Session):
             return (yield from session_by_id(self._base, ref.id))
-        here, directory = None, None
-        if isinstance(ref, str) and ref.startswith("@"):
-            here = yield from self._filters(HERE)
-            directory = self._core.locate(None).directory
+        if not isinstance(ref, str) or not ref.startswith("@"):
+            return (yield from find_session(self._base, ref))
 
-        return (
-            yield from find_session(
-                self._base, ref, here=here, terminal_id=terminal, directory=directory
-            )
-        )
+        here = yield from self._filters(HERE)
+        directory = self._core.locate(None).directory
+        return (yield from last_used(self._base, ref, here, directory, terminal))
 
     def sessions(
         self,

@@ -28,7 +28,8 @@ from sessiondb.formats.kit.sqlite import Error, ForeignDatabase
 from sessiondb.hints import command
 from sessiondb.model import Export, Message, Problem, SourceSession
 from sessiondb.repository import Read, family, lists, transcript
-from sessiondb.repository.sessions import VISIBLE, session_by_id
+from sessiondb.repository.references import session_by_id
+from sessiondb.repository.sessions import VISIBLE
 from sessiondb.schema import message, session
 
 T = TypeVar("T")

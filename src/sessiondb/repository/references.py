@@ -1,0 +1,206 @@
+"""REF: the names under which a person may ask for a session.
+
+An id goes first, always; then the source's own id, a slug, a unique prefix or tail of
+an id. ``@`` is the session used last here, ``@~1`` the one before it. See REF in the
+README.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import literal_column, or_, select
+
+from sessiondb.engine.sql import Statement, p
+from sessiondb.errors import (
+    AmbiguousIdError,
+    InvalidInputError,
+    NotFoundError,
+    abridged,
+)
+from sessiondb.hints import command
+from sessiondb.ids import MAX_ID_BYTES
+from sessiondb.ids import SESSION as PREFIX
+from sessiondb.model import Session
+from sessiondb.repository import Read, Rows
+from sessiondb.repository.decode import SELECT_SESSION, listed, session_of
+from sessiondb.repository.sessions import (
+    MAX_LIMIT,
+    VISIBLE,
+    Filters,
+    escape_like,
+    is_unicode,
+    list_sessions,
+)
+from sessiondb.schema import session, terminal, tombstone
+
+_ALL_SESSIONS = f"{command('list', '-a')} shows every session"
+#: Sessions that the error of an ambiguous REF names.
+MAX_CANDIDATES = 9
+#: Characters of the shortest REF that is taken for a part of an id.
+_LEAST_PART = 4
+#: Native ids, in full.
+_FULL_ID = re.compile(PREFIX + "[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_LAST = re.compile("@(?:~([0-9]+))?")
+
+
+def _equal(column: Any) -> Statement:
+    """Return the query for the sessions with exactly this name."""
+    return Statement(
+        lambda: SELECT_SESSION.where(
+            column == p("ref"), session.c.time_deleted.is_(None)
+        )
+    )
+
+
+def _like(column: Any) -> Statement:
+    """Return the query for the sessions whose name fits a pattern."""
+    return Statement(
+        lambda: SELECT_SESSION.where(
+            column.like(p("pattern"), escape="\\"), VISIBLE
+        ).limit(literal_column(str(MAX_CANDIDATES + 1)))
+    )
+
+
+_BY_ID = _equal(session.c.id)
+_BY_SOURCE_ID = _equal(session.c.source_id)
+_BY_SLUG = _equal(session.c.slug)
+_BY_PREFIX = Statement(
+    lambda: SELECT_SESSION.where(
+        session.c.id >= p("ref"), session.c.id < p("stop"), VISIBLE
+    ).limit(literal_column(str(MAX_CANDIDATES + 1)))
+)
+_BY_TAIL = _like(session.c.id)
+_BY_SOURCE_PREFIX = _like(session.c.source_id)
+_REMOVED = Statement(
+    lambda: (
+        select(tombstone.c.source_id)
+        .where(tombstone.c.source_id == p("ref"))
+        .limit(literal_column("1"))
+    )
+)
+_LAST_HERE = Statement(
+    lambda: (
+        SELECT_SESSION.join(terminal, terminal.c.session_id == session.c.id)
+        .where(terminal.c.directory == p("directory"), VISIBLE)
+        .where(or_(terminal.c.id == p("terminal"), p("terminal").is_(None)))
+        .order_by(terminal.c.time_updated.desc())
+        .limit(1)
+    )
+)
+
+
+def _not_found(why: str) -> NotFoundError:
+    return NotFoundError(why, hint=_ALL_SESSIONS)
+
+
+def session_by_id(base: str | None, session_id: str) -> Read[Session]:
+    """Return the session with exactly that id; raises `NotFoundError`."""
+    rows = yield _BY_ID, {"ref": session_id}
+    if not rows:
+        raise _not_found(f"session {abridged(session_id)} does not exist")
+    return session_of(rows[0], base)
+
+
+def find_session(base: str | None, ref: str) -> Read[Session]:
+    """Return the session that *ref*, typed by a person, names; not ``@``.
+
+    An id always goes first. A string that is a full id, or that was one until its
+    session was removed, is never taken for a part of another. Raises `NotFoundError`,
+    and `AmbiguousIdError` with the candidates.
+    """
+    if not isinstance(ref, str) or not ref:
+        what = f"a session is named by its id, its slug or @, not {abridged(ref)}"
+        raise InvalidInputError(what, hint=_ALL_SESSIONS)
+    # SQLite refuses to look for a pattern of 50,000 bytes.
+    if len(ref) > MAX_ID_BYTES or not is_unicode(ref):
+        raise _not_found(f"no session is named {abridged(ref)}")
+
+    for statement in (_BY_ID, _BY_SOURCE_ID):
+        rows = yield statement, {"ref": ref}
+        if rows:
+            return _only(rows, ref, base)
+
+    if (yield _REMOVED, {"ref": ref}):
+        raise _not_found(f"session {abridged(ref)} was removed here")
+
+    for statement, params in _guesses(ref):
+        rows = yield statement, params
+        if rows:
+            return _only(rows, ref, base)
+
+    raise _not_found(f"no session is named {abridged(ref)}")
+
+
+def _guesses(ref: str) -> list[tuple[Statement, Mapping[str, Any]]]:
+    """Return the queries for what *ref* may be besides an id, the likeliest first."""
+    if _FULL_ID.fullmatch(ref):
+        return []
+
+    prefix = ref if ref.startswith(PREFIX) else PREFIX + ref.upper()
+    guesses: list[tuple[Statement, Mapping[str, Any]]] = [
+        (_BY_SLUG, {"ref": ref}),
+        (_BY_PREFIX, {"ref": prefix, "stop": prefix + "\U0010ffff"}),
+    ]
+    if len(ref) >= _LEAST_PART:
+        part = escape_like(ref)
+        guesses.append((_BY_TAIL, {"pattern": f"%{part}"}))
+        guesses.append((_BY_SOURCE_PREFIX, {"pattern": f"{part}%"}))
+
+    return guesses
+
+
+def _only(rows: Rows, ref: str, base: str | None) -> Session:
+    """Return the one session that was found; raises `AmbiguousIdError`."""
+    if len(rows) == 1:
+        return session_of(rows[0], base)
+
+    found = listed(rows[:MAX_CANDIDATES], base)
+    more = " or more" if len(rows) > MAX_CANDIDATES else ""
+    raise AmbiguousIdError(
+        f"{abridged(ref)} names {len(found)} sessions{more}",
+        candidates=[item.id for item in found],
+        sessions=found,
+        hint=f"type more of the id: {command('show', found[0].id)}",
+    )
+
+
+def last_used(
+    base: str | None,
+    ref: str,
+    here: Filters,
+    directory: str | None,
+    terminal_id: str | None,
+) -> Read[Session]:
+    """Return the session that *ref*, ``@`` or ``@~N``, names; raises `NotFoundError`.
+
+    ``@`` is the session that was used last in *directory*, in the terminal of that id
+    if there is one; else, and further back, those that pass the filters *here*.
+    """
+    back = _steps_back(ref)
+    if back == 0 and directory is not None:
+        rows = yield _LAST_HERE, {"directory": directory, "terminal": terminal_id}
+        if rows:
+            return session_of(rows[0], base)
+
+    page = yield from list_sessions(base, here, limit=min(back + 1, MAX_LIMIT))
+    if len(page.items) <= back:
+        raise _not_found(f"there is no session {abridged(ref)} here")
+    return page.items[back]
+
+
+def _steps_back(ref: str) -> int:
+    """Return the N of ``@~N``, 0 of ``@``; raises `NotFoundError` for another REF."""
+    match = _LAST.fullmatch(ref)
+    if match is None:
+        raise _not_found(
+            f"{abridged(ref)} is not a REF; @ is the last session, @~1 the one before"
+        )
+
+    # Beyond what a list holds at once there is nothing, and int() refuses 5,000 digits.
+    digits = (match[1] or "0").lstrip("0")
+    if len(digits) >= len(str(MAX_LIMIT)):
+        return MAX_LIMIT
+    return int(digits or "0")
