@@ -13,6 +13,7 @@ every write, so pages by rank may.)
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -36,9 +37,13 @@ from sessiondb.schema import session
 
 #: How many of the newest matches ``rank`` and ``time`` sort.
 WINDOW = 2_000
-#: Of more matches in a session than these, a round takes few: all but one are for nothing.
+#: Of more matches in a session than these, a round takes few: all but one are for
+#: nothing.
 DENSE, FEW = 4, 16
 ORDERS = ("newest", "time", "rank")
+#: Filters that let no title pass: it has no role and no tool.
+_NOT_OF_TITLES = frozenset({"role", "tool"})
+_PLACE, _SESSION = itemgetter(0), itemgetter(1)
 MARKS = ("\u2039", "\u203a")
 #: place, session, seq, message id, snippet; of a match in parts its sort key, too.
 _Row = tuple[Any, ...]
@@ -85,8 +90,8 @@ def _terms(shape: tuple[str, ...]) -> str:
 _OF_MESSAGE = "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
 
 
-#: Keys by which the orders sort the window, smallest first. The time is the part's: that of
-#: its message is a row elsewhere in the file, and would double what the window costs.
+#: Keys by which the orders sort the window, smallest first. The time is the part's:
+#: that of its message is a row elsewhere in the file, and would double the cost.
 _KEYS = {"rank": _INDEX.rank, "time": "-p.time_created"}
 _NEED_MESSAGE = frozenset({"role", "since", "until"})
 
@@ -131,15 +136,17 @@ def _titles(shape: tuple[str, ...]) -> Statement:
     times = {"since": "s.time_updated >= :since", "until": "s.time_updated < :until"}
     kept = tuple(name for name in shape if name not in (*times, "shown", "top"))
     bounds = "".join(f" AND {times[name]}" for name in shape if name in times)
+
     shown = f"s.id NOT IN {list_text('shown')}"
     if "shown" not in shape:
         timed = _terms(tuple(name for name in shape if name in times))
         shown = (
             "NOT EXISTS (SELECT 1 FROM part AS p JOIN message AS m "
-            "ON m.session_id = p.session_id AND m.seq = p.seq WHERE p.session_id = s.id "
-            f"AND {_INDEX.part_matches} "
+            "ON m.session_id = p.session_id AND m.seq = p.seq "
+            f"WHERE p.session_id = s.id AND {_INDEX.part_matches} "
             f"AND p.rid <= :top{timed})"
         )
+
     columns = (
         "s.id, (SELECT min(seq) FROM message WHERE session_id = s.id), "
         "(SELECT id FROM message WHERE session_id = s.id ORDER BY seq LIMIT 1), "
@@ -158,6 +165,7 @@ def _params(
     for name, value in (("role", role), ("tool", tool)):
         if value is not None:
             params[name] = check_text(value, name)
+
     return params | filters.exclusions()
 
 
@@ -173,11 +181,15 @@ def search(
     limit: int = 20,
     cursor: str | None = None,
 ) -> Read[Page[Hit]]:
-    """Return one page of hits, one per session unless *all_hits*; no match is an empty page."""
+    """Return one page of hits, one per session unless *all_hits*.
+
+    No match is an empty page. Raises `InvalidInputError`.
+    """
     if order not in ORDERS:
         raise InvalidInputError(
             f"order is one of {', '.join(ORDERS)}, not {abridged(order)}"
         )
+
     check_limit(limit)
     params = _params(query, filters, role, tool)
     place = _Place(order) if cursor is None else _place_of(cursor, order)
@@ -194,37 +206,69 @@ def _place_of(cursor: str, order: str) -> _Place:
     in_titles = place.phase == "titles" and min(place.top, place.last) >= 0
     if not (in_order or in_titles) or place.passed < 0:
         raise InvalidInputError(f"not a cursor of this search: {abridged(cursor)}")
+
     return place
 
 
 def _page(
     params: dict[str, Any], order: str, all_hits: bool, limit: int, place: _Place
 ) -> Read[tuple[list[_Row], _Place]]:
-    """Return the matches of one page, those of titles last, and where the next begins."""
-    found: list[_Row] = []
+    """Return the matches of a page, those of titles last, and where the next begins."""
     if order == "newest":
-        if place.phase == order:
-            found, place = yield from _newest(params, all_hits, limit, place)
-        titled = {**params, "top": place.top}
+        found, place = yield from _newest(params, all_hits, limit, place)
+        before: dict[str, Any] = {"top": place.top}
     else:
         window = yield from _window(params, order, place.top)
-        titled = {**params, "shown": as_list(sorted({row[1] for row in window}))}
-        if place.phase == order:
-            found, place = _of_window(window, all_hits, limit, place)
+        found, place = _of_window(window, all_hits, limit, place)
+        before = {"shown": as_list(sorted({row[1] for row in window}))}
 
-    if place.phase == "titles" and not params.keys().isdisjoint(("role", "tool")):
-        place = _Place("end")  # a title has neither
-    if place.phase == "titles" and len(found) < limit:
-        more, place = yield from _in_titles(titled, limit - len(found), place)
-        found += more
-    return found, place
+    if place.phase != "titles":
+        return found, place
+    if not _NOT_OF_TITLES.isdisjoint(params):
+        return found, _Place("end")
+
+    room = limit - len(found)
+    if room == 0:
+        return found, place
+    more, place = yield from _in_titles({**params, **before}, room, place)
+    return found + more, place
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """The matches of a page, up to *limit*.
+
+    ``seen`` are the sessions that are not shown again; empty if all hits are shown.
+    """
+
+    limit: int
+    once: bool
+    seen: set[str]
+    rows: list[_Row] = field(default_factory=list)
+
+    def take(self, rows: list[_Row]) -> int | None:
+        """Add matches; return the index of the first that is left for the next page."""
+        for index, row in enumerate(rows):
+            if row[1] in self.seen:
+                continue
+            if len(self.rows) == self.limit:
+                return index
+
+            self.rows.append(row)
+            if self.once:
+                self.seen.add(row[1])
+
+        return None
 
 
 def _window(params: dict[str, Any], order: str, top: int) -> Read[list[_Row]]:
-    """Return the newest matches in the order asked for; of later pages those up to *top*."""
-    bounded = {**params, **({"top": top} if top else {})}
+    """Return the newest matches in this order; of later pages those up to *top*."""
+    bounded = dict(params)
+    if top:
+        bounded["top"] = top
     statement = _statement(_names(bounded), order, False)
     rows = yield statement, {**bounded, "rows": WINDOW}
+
     # Sorted here: SQL would sort before the LIMIT, and so score every match there is.
     # Among equals the newest stays first, as the sort is stable.
     return sorted(rows, key=itemgetter(5))
@@ -234,52 +278,60 @@ def _of_window(
     window: list[_Row], all_hits: bool, limit: int, place: _Place
 ) -> tuple[list[_Row], _Place]:
     """Return one page of the window, and where the next one begins."""
-    found: list[_Row] = []
-    top = place.top or max((row[0] for row in window), default=0)
-    # By the last hit, as rows before it may be gone; by their number if it is gone itself.
+    if place.phase == "titles":
+        return [], place
+
+    # By the last hit, as rows before it may be gone; by their number if it is gone
+    # itself.
     places = [row[0] for row in window]
-    first = places.index(place.last) + 1 if place.last in places else place.passed
-    seen = {row[1] for row in window[:first]}
-    for index, row in enumerate(window[first:], first):
-        if not all_hits and row[1] in seen:
-            continue
-        if len(found) == limit:
-            return found, place._replace(top=top, last=found[-1][0], passed=index)
-        found.append(row)
-        seen.add(row[1])
-    return found, _Place("titles", top)
+    first = place.passed
+    if place.last in places:
+        first = places.index(place.last) + 1
+
+    earlier = [] if all_hits else window[:first]
+    found = _Gathered(limit, not all_hits, {row[1] for row in earlier})
+    left = found.take(window[first:])
+
+    top = place.top or max(places, default=0)
+    if left is None:
+        return found.rows, _Place("titles", top)
+    last = found.rows[-1][0]
+    return found.rows, place._replace(top=top, last=last, passed=first + left)
 
 
 def _newest(
     params: dict[str, Any], all_hits: bool, limit: int, place: _Place
 ) -> Read[tuple[list[_Row], _Place]]:
     """Walk backwards, in rounds that each pass by the sessions of those before."""
-    found: list[_Row] = []
-    below, top = place.last, place.top
+    if place.phase == "titles":
+        return [], place
+
     seen = [] if all_hits else (yield from _seen(params, place))
-    per_session = 1 if all_hits else 3
+    found = _Gathered(limit, not all_hits, set(seen))
+    below, per_session = place.last, 1 if all_hits else 3
     while True:
+        more = dict(params)
+        if below:
+            more["cursor"] = below
+        if found.seen:
+            more["seen"] = as_list(sorted(found.seen))
+
         # One more than fits says whether there are more.
-        asked = (limit - len(found) + 1) * per_session if per_session <= DENSE else FEW
-        more = {**params, **({"cursor": below} if below else {})}
-        if seen:
-            more["seen"] = as_list(seen)
-        rows = yield (
-            _statement(_names(more), "newest", all_hits),
-            {**more, "rows": asked},
-        )
-        before = len(found)
-        for row in rows:
-            if not all_hits and row[1] in seen:
-                continue
-            if len(found) == limit:
-                return found, _Place("newest", top, found[-1][0])
-            found.append(row)
-            top = top or row[0]
-            seen = seen if all_hits else [*seen, row[1]]
-        if len(rows) < asked:
-            return found, _Place("titles", top)
-        below, per_session = rows[-1][0], len(rows) // max(1, len(found) - before) + 1
+        room = limit - len(found.rows) + 1
+        limited = room * per_session if per_session <= DENSE else FEW
+        statement = _statement(_names(more), "newest", all_hits)
+        rows = yield statement, {**more, "rows": limited}
+
+        left = found.take(rows)
+        top = place.top or max(map(_PLACE, found.rows), default=0)
+        if left is not None:
+            return found.rows, _Place("newest", top, found.rows[-1][0])
+        if len(rows) < limited:
+            return found.rows, _Place("titles", top)
+
+        # The next round takes as many as this one needed for a session.
+        added = room - (limit - len(found.rows) + 1)
+        below, per_session = rows[-1][0], len(rows) // max(1, added) + 1
 
 
 def _seen(params: dict[str, Any], place: _Place) -> Read[list[str]]:
@@ -298,30 +350,36 @@ def _names(params: dict[str, Any]) -> tuple[str, ...]:
 def _in_titles(
     params: dict[str, Any], limit: int, place: _Place
 ) -> Read[tuple[list[_Row], _Place]]:
-    more = {**params, **({"cursor": place.last} if place.last else {})}
+    more = dict(params)
+    if place.last:
+        more["cursor"] = place.last
     rows = yield _titles(_names(more)), {**more, "rows": limit + 1}
-    if len(rows) > limit:
-        return rows[:limit], place._replace(last=rows[limit - 1][0])
-    return rows, _Place("end")
+
+    if len(rows) <= limit:
+        return rows, _Place("end")
+    return rows[:limit], place._replace(last=rows[limit - 1][0])
 
 
 def _hits(base: str | None, match: str, found: list[_Row]) -> Read[tuple[Hit, ...]]:
+    """Return what is shown of matches; the message of most is read only here."""
     if not found:
         return ()
+
     shown: dict[int, tuple[str, str]] = {}
-    if rids := [row[0] for row in found if row[3] is None]:
-        where = {
-            "match": match,
-            "low": min(rids),
-            "high": max(rids),
-            "rids": as_list(rids),
-        }
-        shown = {rid: (mid, snippet) for rid, mid, snippet in (yield _SHOWN, where)}
-    rows = yield _SESSIONS, {"ids": as_list(sorted({row[1] for row in found}))}
+    rids = [row[0] for row in found if row[3] is None]
+    if rids:
+        ends = {"low": min(rids), "high": max(rids)}
+        rows = yield _SHOWN, {"match": match, "rids": as_list(rids), **ends}
+        shown = {rid: (mid, snippet) for rid, mid, snippet in rows}
+
+    rows = yield _SESSIONS, {"ids": as_list(sorted(set(map(_SESSION, found))))}
     sessions = {item.id: item for item in listed(rows, base)}
-    # A delete in a shell leaves index entries of what is gone.
-    return tuple(
-        Hit(sessions[sid], seq, *(shown[rid] if mid is None else (mid, snippet)))
-        for rid, sid, seq, mid, snippet, *_ in found
-        if sid in sessions and (mid is not None or rid in shown)
-    )
+
+    hits = []
+    for rid, sid, seq, mid, snippet, *_ in found:
+        part = shown.get(rid) if mid is None else (mid, snippet)
+        # A delete in a shell leaves index entries of what is gone.
+        if part is not None and sid in sessions:
+            hits.append(Hit(sessions[sid], seq, *part))
+
+    return tuple(hits)
