@@ -14,7 +14,7 @@ import json
 import random
 import sqlite3
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,7 +36,7 @@ from sessiondb import Store
 from sessiondb.formats import exporter
 from sessiondb.formats.registry import REGISTRY
 from sessiondb.maintenance import check
-from sessiondb.model import Document, Imported, Problem, SourceSession
+from sessiondb.model import Document, Imported, Message, Part, Problem, SourceSession
 from sessiondb.repository.sessions import ALL
 
 T = TypeVar("T")
@@ -52,6 +52,8 @@ KIND_NAMES = ("type", "role", "kind")
 #: Cuts, unknown types and hostile values that a check tries, always the same. A slow test
 #: tries more of them, and `scripts/fuzz` any number.
 TRIED, THOROUGH = 2, 40
+#: Bytes of memory that the import of a store takes at most, however large it is.
+FLAT = 20 << 20
 SEED = 7
 
 
@@ -407,7 +409,59 @@ def holds_little_of_a_large_store(sample: Sample, folder: Path) -> None:
         finally:
             tracemalloc.stop()
         assert [type(result) for result in results] == [Imported]
-    assert most < size / 2, f"{most:,} of {size:,} bytes"
+    assert most < FLAT, f"{most:,} of {size:,} bytes"
+
+
+# -- real stores ---------------------------------------------------------------------
+
+
+def agrees_with_its_ground_truth(folder: Path) -> None:
+    """Compare the store in ``data`` of a folder with its ``expected.json``.
+
+    That file says what was typed and what the model returned, in one shape for all
+    programs. A program that records more says so in tests of its own format.
+    """
+    truth = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
+    stated = [item for item in truth["sessions"] if item.get("tool_session_id")]
+    assert stated, folder
+    with Store.open(":memory:") as store:
+        first, again = (imported(store, folder / "data") for _ in range(2))
+        assert first.problems == again.problems == []
+        assert set(again.outcomes.values()) == {"unchanged"}
+
+        found = store.sessions(project=ALL, archived=True, subagents=True, limit=1000)
+        by_name = {item.source_id: item for item in found}
+        for item in stated:
+            name = item["tool_session_id"]
+            messages = store.messages(by_name[name].id, branches=True)
+            _compare(item, [m.role for m in messages], _parts_of(messages), name)
+
+
+def _parts_of(messages: Iterable[Message]) -> list[tuple[str, Part]]:
+    return [(message.role, part) for message in messages for part in message.parts]
+
+
+def _compare(
+    stated: dict[str, Any], roles: list[str], parts: list[tuple[str, Part]], name: str
+) -> None:
+    assert roles.count("user") >= len(stated["user_prompts"]), name
+    # Programs that are given a prompt by a shell may escape its quotes.
+    said = [_unquoted(part.text) for role, part in parts if role == "user"]
+    for prompt in stated["user_prompts"]:
+        assert any(_unquoted(prompt["text"]) in text for text in said), (name, prompt)
+
+    answered = [(part.text or "").rstrip() for _, part in parts if part.type == "text"]
+    if stated["final_text"] and "interrupted" not in stated:
+        assert stated["final_text"].rstrip() in answered, name
+
+    calls = {part.call_id: part.tool for _, part in parts if part.type == "tool"}
+    for call in stated["tool_calls"]:
+        if call["id"] not in stated["tool_call_ids_not_in_store"]:
+            assert calls.get(call["id"]) == call["name"], (name, call)
+
+
+def _unquoted(text: str | None) -> str:
+    return (text or "").replace('\\"', '"')
 
 
 CHECKS: list[Check] = [

@@ -66,7 +66,8 @@ class Sample:
 
 
 #: Bytes of a large store, and of each of its messages.
-LARGE, PIECE = 40 << 20, 64 << 10
+LARGE = (200 if os.environ.get("SESSIONDB_LONG") else 40) << 20
+PIECE = 64 << 10
 
 
 def large_session() -> dict[str, Any]:
@@ -207,6 +208,17 @@ SAMPLES = {
     "jsonl": Sample("jsonl", _log, large=_large_log),
     "jsonl, packed": Sample("jsonl", _packed),
     "sessiondb, a database": Sample("sessiondb", _own, large=_large_own),
+}
+
+
+#: Folders of `SESSIONDB_FIXTURES` with stores that real programs wrote, and formats.
+REAL = {
+    "opencode-0.5.29": "opencode",
+    "opencode-1.1.65": "opencode",
+    "opencode-migrated-1.2.27": "opencode",
+    "opencode-1.18.33": "opencode",
+    "opencode-2.0.15": "opencode",
+    "opencode-upgraded-2.0.15": "opencode",
 }
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import conformance
 import pytest
-from samples import SAMPLES
+from samples import REAL, SAMPLES
 
 from sessiondb import Store
 from sessiondb.formats import ForeignStore, readable
@@ -25,6 +25,7 @@ def test_each_format_has_a_sample_and_a_large_one() -> None:
     assert {sample.format for sample in SAMPLES.values() if sample.large} == set(
         readable()
     )
+    assert set(REAL.values()) <= set(readable())
 
 
 @pytest.mark.parametrize("check", conformance.CHECKS, ids=lambda check: check.__name__)
@@ -33,6 +34,13 @@ def test_a_format_passes_each_check(
     name: str, check: conformance.Check, tmp_path: Path
 ) -> None:
     check(SAMPLES[name], tmp_path)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_store_agrees_with_its_ground_truth(
+    name: str, real_store: Callable[[str], Path]
+) -> None:
+    conformance.agrees_with_its_ground_truth(real_store(name))
 
 
 @pytest.mark.slow
