@@ -10,6 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,14 @@ _PATHS = {
     "aider": r"/\.aider\.[^/]+$",
     "llm": r"/io\.datasette\.llm(/|$)",
 }
+#: Agent → type and keys of a record that it alone writes; None is any type.
+_RECORDS: dict[str, tuple[str | None, set[str]]] = {
+    "Codex": ("session_meta", {"payload"}),
+    "pi": ("session", {"id", "cwd", "timestamp"}),
+    "Gemini CLI": (None, {"sessionId", "projectHash"}),
+}
+#: Claude Code and Qwen Code write the same records; their messages differ.
+_LIKE_CLAUDE = {"sessionId", "parentUuid"}
 #: Limits on the entries below a folder, and on the lines of a file.
 MAX_ENTRIES, MAX_DEPTH, MAX_LINES, MAX_LINE = 2_000, 8, 16, 65_536
 _NEVER = {".git", "node_modules"}
@@ -55,6 +64,7 @@ def _files(top: Path) -> Iterator[Path]:
         folder, depth = pending.pop()
         entries = _entries(folder)[:left]
         left -= len(entries)
+
         for entry in entries:
             path = folder / entry.name
             if not entry.is_dir(follow_symlinks=False):
@@ -76,25 +86,19 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 def _by_content(file: Path) -> list[str]:
     if file.suffix not in (".jsonl", ".json"):
         return []
-    for record in _records(file):
-        name = _agent_of(record)
-        if name is not None:
-            return [name]
-    return []
+
+    named = filter(None, map(_agent_of, _records(file)))
+    return list(islice(named, 1))
 
 
 def _agent_of(record: dict[str, Any]) -> str | None:
     """Return whose log a record is from; None if that is not certain."""
-    keys, kind = record.keys(), record.get("type")
-    if kind == "session_meta" and "payload" in record:
-        return "Codex"
-    if kind == "session" and {"id", "cwd", "timestamp"} <= keys:
-        return "pi"
-    if {"sessionId", "projectHash"} <= keys:
-        return "Gemini CLI"
+    for agent, (kind, keys) in _RECORDS.items():
+        if kind in (None, record.get("type")) and keys <= record.keys():
+            return agent
 
     message = record.get("message")
-    if {"sessionId", "parentUuid"} <= keys and isinstance(message, dict):
+    if is_object(message) and record.keys() >= _LIKE_CLAUDE:
         return "Qwen Code" if "parts" in message else "Claude Code"
     return None
 

@@ -65,6 +65,7 @@ def _key(raw: bytes) -> bytes:
     kind = "" if match is None else match[1].decode()
     name = _HASH.search(said) if kind == "blob" else None
 
+    # A blob is its content, whichever record came with it.
     if name is not None:
         said = b"blob " + name[1]
     elif kind in records.HEAD_TYPES:
@@ -90,6 +91,7 @@ def _is_out_of_date(raw: bytes) -> bool:
         record = checked(record_of(raw, lambda _: b""))
     except (ValueError, RecursionError):
         return False
+
     kind = record["type"]
     revised = kind in records.STATE_TYPES and type(record.get("revision")) is int
     return revised or kind in records.HEAD_TYPES

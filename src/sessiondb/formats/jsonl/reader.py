@@ -101,11 +101,13 @@ def read_lines(lines: Lines) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a log that stays open until the last, parents first."""
     scan = Scan(lines)
     yield from scan.problems
+
     for found in _parents_first(scan.sessions):
         if found.meta is None:
             why = f"session {found.id!r:.80} has no session_meta"
             yield scan.problem(why, found.first)
             continue
+
         try:
             state = State(scan, found, found.meta)
             yield from state.problems
@@ -129,17 +131,19 @@ def session_of(scan: Scan, found: Found, state: State) -> SourceSession:
     meta, stat = state.meta, scan.lines.stat
     lineage, project = found.lineage, object_of(meta.get("project"))
     base = _base(scan.lines.path)
+    # In a folder of logs, a project is where the folder is.
+    worktree = project.get("worktree", None if base is None else ".")
+    source_id = meta.get("source_id")
+
     title, title_source = state.value(versions.TITLE, ("", "derived"))
     data = dict(state.value(versions.DATA, {}))
     if found.unknown:
         data[records.UNKNOWN] = found.unknown
-    source_id = meta.get("source_id")
-    # In a folder of logs, a project is where the folder is.
-    worktree = project.get("worktree", None if base is None else ".")
 
     todos = map(_todo, state.value(versions.TODOS, ()))
     metadata = {key: value for key, (value,) in state.below(versions.METADATA).items()}
     summary = state.value(versions.SUMMARY, (None,) * len(versions.SUMMARY_FIELDS))
+
     return SourceSession(
         source=text_of(meta["source"]),
         source_id=found.id if source_id is None else text_of(source_id),
@@ -252,6 +256,7 @@ def _message(message_id: str, given: list[Record]) -> SourceMessage:
     head, end, parts = _merged(given)
     if "type" not in head:
         raise ValueError("its first record is missing")
+
     kind = head["type"]
     if kind in records.EVENT_TYPES:
         head["kind"] = kind
@@ -270,6 +275,7 @@ def _message(message_id: str, given: list[Record]) -> SourceMessage:
         **_picked(head, (n for n in records.MESSAGE_FIELDS if n != "usage_key")),
         **_picked(closing, (*records.END_FIELDS, "time_completed")),
     )
+
     key = head.get("usage_key")
     stored = StoredMessage(head["seq"], key, head.get("inherited") is True)
     return SourceMessage(draft, parent=head["parent_id"], stored=stored)
@@ -280,6 +286,7 @@ def _merged(given: list[Record]) -> tuple[Record, Record, dict[str, Record]]:
     head: Record = {}
     end: Record = {}
     parts: dict[str, Record] = {}
+
     for record in given:
         kind = record["type"]
         if kind in records.MESSAGE_TYPES:

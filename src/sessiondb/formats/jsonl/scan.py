@@ -60,6 +60,7 @@ class Scan:
         self.lines = lines
         self.sessions: dict[str, Found] = {}
         self._blobs: dict[str, Line] = {}
+
         # Their texts may be blobs of lines that are still to come.
         about: list[tuple[Found, Line]] = []
         for line, raw, record in lines.records(_checked):
@@ -136,10 +137,13 @@ class Scan:
         line = self._blobs.get(name) if isinstance(name, str) else None
         if line is None:
             raise ValueError(f"the blob {name!r:.80} is not in this file")
+
         record = self.read(line)
         data, encoding = record.get("data"), record.get("encoding")
         if not isinstance(data, str) or encoding not in _ENCODINGS:
             raise ValueError(f"line {line.number} is not a blob")
+
+        # A hash that does not fit would be kept under a name that others refer to.
         raw = _ENCODINGS[encoding](data)
         if hashlib.sha256(raw).hexdigest() != name:
             raise ValueError(f"the blob of line {line.number} does not have its hash")
@@ -165,12 +169,16 @@ def checked(record: Any) -> Record:
     for name, kind in _ENVELOPE.items():
         if type(record.get(name)) is not kind:
             raise ValueError(f"no {name}")
+
+    # SQLite has no larger ones.
     for name in ("seq", "time"):
         if not -_MAX_INT <= record[name] < _MAX_INT:
             raise ValueError("seq and time are 64-bit integers")
+
     version = record["schema_version"]
     if version > records.SCHEMA_VERSION:
         raise ValueError(f"schema_version {version} is of a newer release")
+
     of_message = record["type"] in _OF_MESSAGE
     if of_message and not isinstance(record.get("message_id"), str):
         raise ValueError("no message_id")

@@ -43,11 +43,14 @@ class State:
         self.versions: dict[str, Version] = {}
         self.diffs: list[FileDiff] = []
         self.diff_messages: list[str | None] = []
+
         for line, record in found.state:
             try:
                 self._take_record(record)
             except (ValueError, TypeError, KeyError) as error:
                 self.problems.append(scan.lines.skipped(error, line))
+
+        # Lists come last: each is several records, which are taken together.
         self._take_about(meta)
         self._take_diffs([r for _, r in found.state if r["type"] == "file_changed"])
 
@@ -55,6 +58,7 @@ class State:
         """Note what is the greatest, or the least, of all records."""
         given = [record for record in records if record["type"] != "deleted"]
         states = [record for record in given if record["type"] == "session_state"]
+
         revisions = filter(_is_revision, _numbers(given, "revision"))
         self.revision = max(revisions, default=0)
         self.time_updated = max(_numbers(states, "time_updated"), default=None)
@@ -84,12 +88,15 @@ class State:
         """Take every field of a record, or none if one of them cannot be."""
         version = self._version(record)
         fields = _FIELDS.get(record["type"])
-        given = [] if fields is None else list(fields(record, version))
-        for name, value, of in given:
+        if fields is None:
+            return
+
+        # A list first: a later field may be refused.
+        for name, value, of in list(fields(record, version)):
             self._take(name, value, of)
 
     def _take(self, name: str, value: Any, version: Version) -> bool:
-        """Take a field unless a greater version of it is known; return whether it was taken."""
+        """Take a field unless a greater version is known; return whether it did."""
         new = version._replace(digest=digest(value))
         known = self.versions.get(name)
         if known is not None:
@@ -115,6 +122,7 @@ class State:
             if _is_revision(record.get("revision", 0)):
                 key = self._version(record), str(record.get("list"))
                 lists.setdefault(key, []).append(record)
+
         for (version, _), items in lists.items():
             self._take_list(version, items)
 
@@ -215,6 +223,7 @@ def _values(record: Record) -> dict[str, Any]:
     for key, value in object_of(record.get("metadata")).items():
         here[versions.METADATA + key] = [value]
 
+    # None is a leaf, a summary or data that was taken away.
     if record.get("leaf_id") is not None:
         here[versions.LEAF] = text_of(record["leaf_id"])
     summary = [record.get(name) for name in versions.SUMMARY_FIELDS]

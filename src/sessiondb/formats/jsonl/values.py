@@ -20,7 +20,8 @@ from typing import Any
 from sessiondb.formats.kit.json import decode, text_of
 
 _TRICKY = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x1f\x7f-\x9f"
+    "\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 #: JSON would read this as one character.
 _SPLIT_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -41,6 +42,7 @@ def line_of(record: Mapping[str, Any], keep: Keep) -> str:
         text = _encoder.encode(record)
     except (TypeError, ValueError):
         text = ""
+
     if not text or '"$' in text or _SPLIT_PAIR.search(text):
         text = _encoder.encode(plain(record, keep))
     return _TRICKY.sub(_escaped, text) + "\n"
@@ -117,12 +119,14 @@ def exact(value: Any, blob: Blobs) -> Any:
 
     if not isinstance(value, dict):
         return value
+
     if len(value) == 1:
         ((key, item),) = value.items()
         if key == "$map":
             return _object_of(item, blob)
         if key.startswith("$"):
             return _value_of(key, text_of(item), blob)
+
     found = {}
     for key, item in value.items():
         found[key] = exact(item, blob)
@@ -132,6 +136,7 @@ def exact(value: Any, blob: Blobs) -> Any:
 def _object_of(pairs: Any, blob: Blobs) -> dict[str, Any]:
     if not isinstance(pairs, list):
         raise ValueError("$map is a list of pairs")  # noqa: TRY004  a file's fault
+
     found = {}
     for pair in pairs:
         if not isinstance(pair, list) or len(pair) != 2:
@@ -144,10 +149,29 @@ def _object_of(pairs: Any, blob: Blobs) -> dict[str, Any]:
 def _value_of(key: str, item: str, blob: Blobs) -> Any:
     if key == "$blob":
         return blob(item)
-    if key == "$bytes":
-        return base64.b64decode(item, validate=True)
-    if key == "$str":
-        return base64.b64decode(item, validate=True).decode("utf-8", "surrogatepass")
-    if key == "$float" and item in _FLOATS:
-        return float(item)
-    raise ValueError(f"{key} is not a value")
+    if key not in _READ:
+        raise ValueError(f"{key} is not a value")
+    return _READ[key](item)
+
+
+def _bytes_of(item: str) -> bytes:
+    return base64.b64decode(item, validate=True)
+
+
+def _string_of(item: str) -> str:
+    return _bytes_of(item).decode("utf-8", "surrogatepass")
+
+
+def _float_of(item: str) -> float:
+    # A number that JSON can express is not written so.
+    if item not in _FLOATS:
+        raise ValueError("$float is not a value")
+    return float(item)
+
+
+#: Keys of values that need no blob.
+_READ: dict[str, Callable[[str], Any]] = {
+    "$bytes": _bytes_of,
+    "$str": _string_of,
+    "$float": _float_of,
+}

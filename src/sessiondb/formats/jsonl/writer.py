@@ -124,9 +124,12 @@ class _Blobs:
                 if len(raw) >= BLOB_BYTES:
                     of = {k: v for k, v in of.items() if k != name}
                     of[f"{name}_blob"] = self._name(record, raw)
+
         for name in _ALWAYS:
             if name in of:
                 of[name] = self._name(record, of[name])
+
+        # The blobs of a part come before its message, not before the part.
         if isinstance(of.get("parts"), list):
             of["parts"] = [self._lifted(part, record) for part in of["parts"]]
         return of
@@ -153,6 +156,8 @@ def _blob(name: str, raw: bytes, session_id: str, seq: int, time: int) -> Record
         text = raw.decode()
     except UnicodeDecodeError:
         text = None
+
+    # Text that any tool can show stays text, so that a log can be searched.
     if text is not None and _PLAIN_TEXT.fullmatch(text):
         return record | {"encoding": "utf-8", "data": text}
     return record | {"encoding": "base64", "data": base64.b64encode(raw).decode()}

@@ -73,6 +73,7 @@ class Lines:
             if len(raw) <= MAX_LINE:
                 yield line, raw
                 continue
+
             del raw
             why = f"line skipped: it is longer than {MAX_LINE} bytes"
             self.problems.append(self.problem(why, line))
@@ -128,6 +129,7 @@ def opened(path: Path) -> Iterator[Lines]:
                 yield Lines(path, file, found)
                 return
 
+            # Lines are read again by their offsets, which a packed file has none of.
             copy = after.enter_context(_temporary())
             yield _unpacked(path, file, path, copy, found)
     except OSError as error:
@@ -146,11 +148,14 @@ def spooled(path: Path, pieces: Iterable[bytes]) -> Iterator[Lines]:
         file.flush()
         file.seek(0)
         found = os.fstat(file.fileno())
+
+        # A pipe has no name: its first bytes say whether it is packed.
         suffix = suffix_of(file.read(4))
         file.seek(0)
         if not suffix:
             yield Lines(path, file, found)
             return
+
         copy = after.enter_context(_temporary())
         yield _unpacked(path, file, Path(f"{path}{suffix}"), copy, found)
 
@@ -181,6 +186,7 @@ def glance(path: Path, most: int) -> bytes:
         with _regular(path) as file:
             if not is_packed(path):
                 return file.read(most)
+
             for piece in inflated(file, path):
                 found += piece
                 if len(found) >= most:

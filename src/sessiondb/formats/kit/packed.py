@@ -117,6 +117,7 @@ def inflated(file: IO[bytes], path: Path) -> Iterator[bytes]:
             except failure as error:
                 yield _intact(before, chunk, failure)
                 raise DamagedError(str(error)) from None
+
             begun = True
             yield piece
             if not inflater.eof:
@@ -124,6 +125,7 @@ def inflated(file: IO[bytes], path: Path) -> Iterator[bytes]:
             # Zeros are padding; anything else begins another packed file.
             chunk = inflater.unused_data.lstrip(b"\0")
             inflater, begun = new(), False
+
     if begun:
         raise DamagedError("it breaks off")
 
