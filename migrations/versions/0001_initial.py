@@ -356,7 +356,8 @@ STORED = (
 DERIVED = (
     """CREATE VIEW session_list AS
 SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
-       j.worktree AS project, s.relation, s.parent_id, s.message_count, s.cost, s.cost_inherited,
+       j.worktree AS project, s.relation, s.parent_id, s.message_count, s.cost,
+       s.cost_inherited,
        coalesce(s.tokens_input, 0)
          + coalesce(s.tokens_output, 0)
          + coalesce(s.tokens_reasoning, 0)

@@ -14,6 +14,7 @@ from sessiondb.maintenance.repair import Repaired, repair
 from sessiondb.maintenance.vacuum import Vacuumed, VacuumPlan, plan_vacuum, vacuum
 
 __all__ = [
-    "Backup", "Finding", "Removal", "Repaired", "Room", "VacuumPlan", "Vacuumed", "backup", "check",
-    "diagnose", "every", "plan_prune", "plan_vacuum", "repair", "vacuum",
+    "Backup", "Finding", "Removal", "Repaired", "Room", "VacuumPlan", "Vacuumed",
+    "backup", "check", "diagnose", "every", "plan_prune", "plan_vacuum", "repair",
+    "vacuum",
 ]  # fmt: skip

@@ -85,7 +85,7 @@ class Removal:
         *revisions* are those of `write_bundle`: a session that changed since raises
         `ConflictError`, and its unit of at most `AT_ONCE` sessions removes nothing.
         """
-        # In several transactions: no writer waits for the removal of a thousand sessions.
+        # In several transactions: no writer waits while a thousand sessions go.
         session_ids = iter(self.plans)
         while some := list(islice(session_ids, AT_ONCE)):
             with store.effects() as fx:
@@ -162,7 +162,7 @@ class _Rule:
             raise InvalidInputError("prune by older_than, and by one of empty and keep")
 
     def chosen(self, sessions: Iterator[Session]) -> dict[str, Session]:
-        """Return those of *sessions*, the last used first, that the rule chooses, by id."""
+        """Return the *sessions* that the rule chooses, the last used first, by id."""
         rest = islice(sessions, self.keep or 0, None)
         return {session.id: session for session in rest if self._fits(session)}
 

@@ -198,7 +198,7 @@ def _record_deletion(item: Logged, version: Version, files: Files) -> None:
     """Add to the log of a session that it was deleted here."""
     record = json.dumps(jsonl.deleted(item.stored.id, version), separators=(",", ":"))
     with item.path.open("r+b") as file:
-        # A file that changed since it was read says something new: the next sync reads it.
+        # A file that changed since it was read has news: the next sync reads it.
         if _seen(item.path.lstat()) == files[item.path.name]:
             files[item.path.name] = _append(file, [record + "\n"])
 

@@ -48,7 +48,8 @@ _TOKENS = "\n         + ".join(f"coalesce(s.{name}, 0)" for name in TOKENS)
 SESSION_LIST = f"""
 CREATE VIEW session_list AS
 SELECT s.id, s.slug, s.title, s.source, s.agent, s.model_id, s.directory,
-       j.worktree AS project, s.relation, s.parent_id, s.message_count, s.cost, s.cost_inherited,
+       j.worktree AS project, s.relation, s.parent_id, s.message_count, s.cost,
+       s.cost_inherited,
        {_TOKENS} AS tokens,
        {_when("s.time_created")} AS created, {_when("s.time_updated")} AS updated,
        {_when("s.time_archived")} AS archived, s.time_created, s.time_updated
@@ -72,8 +73,8 @@ SELECT p.session_id, p.seq, p.idx, {_when("m.time_created")} AS time, m.role, m.
 """.strip()
 
 _INPUT = "coalesce(p.input, CAST(ib.data AS TEXT))"
-#: Where agents name the file of a call: OpenCode 1.x and before, Claude Code and Gemini,
-#: OpenCode 2 and pi, notebooks, Gemini's reader.
+#: Where agents name the file of a call: OpenCode 1.x and before, Claude Code and
+#: Gemini, OpenCode 2 and pi, notebooks, Gemini's reader.
 _PATH_KEYS = ("filePath", "file_path", "path", "notebook_path", "absolute_path")
 _NAMED = ", ".join(f"json_extract({_INPUT}, '$.{key}')" for key in _PATH_KEYS)
 _FILE = f"CASE WHEN json_valid({_INPUT}) THEN coalesce({_NAMED}) END"

@@ -208,7 +208,7 @@ def set_pragmas(
 ) -> None:
     """Apply the pragmas; each has its reason here.
 
-    * ``trusted_schema=OFF``, ``cell_size_check``: the file may come from another person;
+    * ``trusted_schema=OFF``, ``cell_size_check``: the file may be another person's;
     * ``cache_size`` 16 MB: twelve times faster first reads of a large file than 2 MB;
     * ``journal_size_limit``: the WAL shrinks again after a burst;
     * no ``mmap_size``: no gain, and it has turned a WAL defect into corruption.

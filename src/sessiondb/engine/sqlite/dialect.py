@@ -17,7 +17,11 @@ from sessiondb.engine.elements import ListParameter
 class _Compiler(SQLiteCompiler):
     """SQLAlchemy's, with hints: the planner may prefer the larger index."""
 
-    def get_from_hint_text(self, table: Any, text: str | None) -> str | None:  # noqa: ARG002
+    def get_from_hint_text(
+        self,
+        table: Any,  # noqa: ARG002
+        text: str | None,
+    ) -> str | None:
         """Write the text of ``with_hint`` after the table."""
         return text
 

@@ -180,7 +180,8 @@ class SearchIndex:
     def snippet(self, marks: tuple[str, str], table: str = "part") -> str:
         """Return the column that shows a match in its words, between *marks*."""
         column = {"part": -1, "session": 0}[table]
-        return f"snippet({table}_search, {column}, '{marks[0]}', '{marks[1]}', '…', 16)"
+        before, after = marks
+        return f"snippet({table}_search, {column}, '{before}', '{after}', '…', 16)"
 
     def titles(self, columns: str, terms: str) -> str:
         """Return the query for sessions whose title matches, at most ``:rows``."""

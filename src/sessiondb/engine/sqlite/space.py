@@ -82,7 +82,8 @@ def _rooms(needs: list[tuple[Path, int]]) -> Iterator[Room]:
 def _temporary_folder(path: Path) -> Path:
     """Return where SQLite puts its temporary files."""
     named = (os.environ.get(name) for name in ("SQLITE_TMPDIR", "TMPDIR"))
-    for name in (*named, "/var/tmp", "/usr/tmp", "/tmp"):  # noqa: S108  SQLite's own list
+    own = ("/var/tmp", "/usr/tmp", "/tmp")  # noqa: S108  SQLite's own list
+    for name in (*named, *own):
         if name and os.path.isdir(name) and os.access(name, os.W_OK | os.X_OK):
             return Path(name)
     return path.parent
@@ -111,7 +112,7 @@ def bytes_by_table(connection: Any) -> dict[str, int]:
 
 
 def estimated_by_table(connection: Any) -> dict[str, int]:
-    """Return table → rows times the mean length of the first ones, without indexes."""
+    """Return table → rows times their mean length, by the first; without indexes."""
     found: dict[str, int] = {}
     for (table,) in connection.execute(_TABLES).fetchall():
         columns = connection.execute(
