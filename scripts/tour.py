@@ -81,7 +81,7 @@ def bring_in() -> list[dict[str, Any]]:
     if not _listed():
         say("There are none yet, so here is a small sample.")
         sessiondb("import", SAMPLE)
-    return _listed() or sys.exit("The import brought no session.")
+    return _listed() or sys.exit("No session was imported.")
 
 
 def _listed() -> list[dict[str, Any]]:

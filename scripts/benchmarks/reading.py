@@ -1,7 +1,7 @@
 """Reads: a complete session, lists, the end of a long session, search.
 
 Ours and its floor read one file through connections of the same pragmas; the
-floor is the recorded query of ours.
+floor is our query, as it was recorded.
 """
 
 from __future__ import annotations

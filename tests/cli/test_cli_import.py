@@ -144,7 +144,7 @@ def test_a_real_store_is_imported_completely(
     assert sessiondb("check", "--json").json == {"ok": True, "findings": []}
 
 
-def test_a_store_that_cannot_be_read_hinders_no_other(
+def test_an_unreadable_store_does_not_affect_the_others(
     sessiondb: Run, copy: Path
 ) -> None:
     (copy / "before").mkdir()

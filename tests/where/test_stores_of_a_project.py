@@ -34,7 +34,7 @@ def shipped(project: Path, tmp_path: Path) -> Path:
     """Return a database that came with the repository: made elsewhere, with a session in it."""
     made = tmp_path / "made" / "sessions.db"
     with Store.open(made) as store:
-        store.append(store.create_session(title="brought"), user("planted words"))
+        store.append(store.create_session(title="shipped"), user("planted words"))
     path = project / ".sessiondb" / "sessions.db"
     path.parent.mkdir()
     shutil.copyfile(made, path)
@@ -77,7 +77,7 @@ def test_a_command_reports_an_unaccepted_database_in_one_line_on_stderr(
     assert len(notices) == 1
     assert str(shipped) in notices[0]
     assert "sessiondb trust" in notices[0]
-    assert "brought" not in ran.stdout
+    assert "shipped" not in ran.stdout
     assert _files(shipped.parent) == before
 
 
@@ -86,7 +86,7 @@ def test_an_accepted_one_is_used_and_a_planted_trigger_is_refused_all_the_same(
 ) -> None:
     trust.accept(shipped)
     with Store.open() as store:
-        assert _titles(store) == ["brought"]
+        assert _titles(store) == ["shipped"]
     with closing(sqlite3.connect(shipped)) as connection:
         connection.execute(
             "CREATE TRIGGER planted AFTER INSERT ON message BEGIN DELETE FROM part; END"
