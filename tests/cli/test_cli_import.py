@@ -243,3 +243,14 @@ def test_stdin_without_a_bundle_is_a_problem(
         [{"source": "-", "line": None, "why": why}],
     )
     assert sessiondb("import", "-", "--watch", stdin=stdin).code == 2
+
+
+def test_stdin_is_a_log_and_no_store_of_another_format(
+    sessiondb: Run, tmp_path: Path
+) -> None:
+    bundle = exported(sessiondb, story(tmp_path))
+    ran = sessiondb("import", "-", "--from", "opencode", stdin=bundle)
+    assert (ran.code, ran.out) == (2, "")
+    assert "- is a log on stdin" in ran.err
+    ran = sessiondb("import", "-", "--from", "jsonl", stdin=bundle)
+    assert ran.out == "2 imported · 1 store\n"

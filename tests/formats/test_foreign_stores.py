@@ -95,6 +95,25 @@ def test_a_database_that_no_process_has_open_is_left_without_side_files(
     assert not path.with_name("opencode.db-shm").exists()
 
 
+def test_a_link_leads_to_what_is_beside_the_file_itself(
+    held: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    link = tmp_path_factory.mktemp("links") / "linked.db"
+    link.symlink_to(held)
+    with ForeignDatabase(link, glance=True).reading() as db:
+        assert db.execute("SELECT title FROM session").fetchall() == [("live",)]
+
+
+def test_a_database_that_is_read_by_a_link_is_left_without_side_files(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = wal_store(tmp_path / "opencode.db")
+    link = tmp_path_factory.mktemp("links") / "linked.db"
+    link.symlink_to(path)
+    assert titles(link) == {"ses_0001": "Session 1"}
+    assert [found.name for found in tmp_path.iterdir()] == ["opencode.db"]
+
+
 @pytest.mark.parametrize(("with_wal", "title"), [(True, "live"), (False, "Session 1")])
 def test_a_store_whose_shared_memory_cannot_be_made_is_read_all_the_same(
     with_wal: bool, title: str, held: Path, tmp_path_factory: pytest.TempPathFactory

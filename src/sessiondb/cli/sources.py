@@ -108,6 +108,11 @@ def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
 
     # First of all: an unknown format is an error wherever it would be looked for.
     usual = default_locations(os.environ, formats=formats or None)
+    if str(STDIN) in paths and formats and "jsonl" not in formats:
+        raise InvalidInputError(
+            f"- is a log on stdin, and no {' or '.join(formats)}",
+            hint="`--from jsonl` reads it, or no --from",
+        )
     if not paths:
         return Sources([*usual, *load_config().import_paths], formats)
 

@@ -105,6 +105,8 @@ class ForeignDatabase:
         self, path: Path, *, glance: bool = False, schema: bool = True
     ) -> None:
         self.path = path
+        # Without links: SQLite keeps the side files beside the file itself.
+        self._file = path
         self._glance = glance
         self._first = _SCHEMA if schema else _HEADER
         self._readers = 0
@@ -163,24 +165,25 @@ class ForeignDatabase:
     def _open(self) -> sqlite3.Connection:
         if not is_file(self.path):
             raise SourceError(f"cannot read {self.path}: no such file")
-        beside = [_beside(self.path, ending) for ending in _SIDE_FILES]
+        self._file = Path(os.path.realpath(self.path))
+        beside = [_beside(self._file, ending) for ending in _SIDE_FILES]
         used = [file for file in beside if _stamp(file)[0]]
         if self._glance and not used:
-            return self._connect(self.path, _AS_IT_LIES)
+            return self._connect(self._file, _AS_IT_LIES)
 
-        if not os.path.lexists(_beside(self.path, "-wal")):
-            if _may_add_beside_only(self.path):
-                return self._connect(self._copy([self.path]), "mode=rw")
+        if not os.path.lexists(_beside(self._file, "-wal")):
+            if _may_add_beside_only(self._file):
+                return self._connect(self._copy([self._file]), "mode=rw")
             self._after.callback(self._tidy)
         try:
-            return self._connect(self.path, "mode=ro")
+            return self._connect(self._file, "mode=ro")
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise
         # WAL mode needs a -shm, which cannot be made in a read-only directory.
         if not used:
-            return self._connect(self.path, _AS_IT_LIES)
-        return self._connect(self._copy([self.path, *used]), "mode=rw")
+            return self._connect(self._file, _AS_IT_LIES)
+        return self._connect(self._copy([self._file, *used]), "mode=rw")
 
     def _connect(self, path: Path, options: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -219,7 +222,7 @@ class ForeignDatabase:
                 raise SourceError(why) from None
             # A program that wrote in between may have left two halves.
             if [_stamp(file) for file in files] == before:
-                return folder / self.path.name
+                return folder / self._file.name
         raise SourceError(f"cannot read {self.path}: it changes too often to be copied")
 
     def _tidy(self) -> None:
@@ -227,10 +230,10 @@ class ForeignDatabase:
 
         Only if there was none before; SQLite alone knows whether it is still unused.
         """
-        if not os.path.lexists(_beside(self.path, "-wal")):
+        if not os.path.lexists(_beside(self._file, "-wal")):
             return
         with contextlib.suppress(sqlite3.Error):
-            uri = f"{self.path.absolute().as_uri()}?mode=rw"
+            uri = f"{self._file.absolute().as_uri()}?mode=rw"
             last = sqlite3.connect(uri, uri=True, timeout=0, factory=_Connection)
             with contextlib.closing(last):
                 last.execute("PRAGMA schema_version")
