@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sqlite3
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -14,7 +15,7 @@ import pytest
 from foreign_sessions import SOURCE, T0, outcomes, said, session_of, take_in
 from processes import run
 
-from sessiondb import ALL, Store, ids, tool, user
+from sessiondb import ALL, MessageDraft, Store, ids, text, tool, user
 from sessiondb.database.core import Core
 from sessiondb.effects import Unit
 from sessiondb.effects.imports import family
@@ -272,6 +273,54 @@ def test_a_transaction_that_is_tried_again_makes_no_circle_of_messages(
     take_in(store, session_of("s", first, second, said("m3", at=2)))
     links = [(m.id, m.parent_seq) for m in store.messages("s", branches=True)]
     assert links == [("m1", None), ("m2", 1), ("m3", 2)]
+    assert check(store) == []
+
+
+def test_a_state_that_another_import_wrote_of_a_returned_message_stays(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = store.create_session(directory="/tmp").id
+    first = store.append(own, user("one"))
+    commit = Core.commit
+
+    def commit_behind_another(core: Core, unit: Unit) -> None:
+        monkeypatch.setattr(Core, "commit", commit)
+        store.append(own, MessageDraft("assistant", (text("complete"),), id="m"))
+        commit(core, unit)
+
+    monkeypatch.setattr(Core, "commit", commit_behind_another)
+    back = session_of(own, said(first.id, "one"), said("m", "part"), said("n"))
+    assert outcomes(take_in(store, back)) == ["updated"]
+    assert texts(store, own) == ["one", "complete", "n"]
+    assert outcomes(take_in(store, back)) == ["unchanged"]
+    assert check(store) == []
+
+
+def test_the_messages_of_a_session_that_returns_are_not_held_in_memory(
+    store: Store,
+) -> None:
+    own = store.create_session(directory="/tmp").id
+    first = store.append(own, user("one"))
+
+    def messages() -> Iterator[SourceMessage]:
+        yield said("before", "It was left out here.")
+        yield said(first.id, "one", role="user")
+        for n in range(1200):
+            yield said(f"m{n}", "word " * 5000, at=n)
+
+    back = replace(session_of(own, digest="1"), messages=messages())
+    tracemalloc.start()
+    try:
+        (done,) = take_in(store, back)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (done.outcome, done.messages) == ("updated", 1202)
+    assert [m.id for m in store.messages(own)] == [first.id] + [
+        f"m{n}" for n in range(1200)
+    ]
+    # 30 MB of text.
+    assert peak < 5 * MAX_BYTES
     assert check(store) == []
 
 

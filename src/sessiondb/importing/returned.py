@@ -7,7 +7,9 @@ last message that both know. Messages that both know stay as they are here.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator
+from tempfile import SpooledTemporaryFile
 
 from sqlalchemy import select
 
@@ -35,31 +37,44 @@ def take_back(
     """Append the new messages to session *own*; diverged if the two share none."""
     item, problems = checked.item, list(checked.problems)
 
-    # Only what is new is held: all of it comes behind the last message that is known.
-    new: list[Entry] = []
-    count = shared = 0
-    for entry, is_known in _compared(units.core, own, checks.entries(item, problems)):
-        count += 1
-        shared += is_known
-        new.append(entry)
-        if is_known:
+    # Only what is new is held: all of it comes behind the last message that is known,
+    # and which one that is, is certain at the end alone. What no transaction could
+    # hold waits on the disk, as reading the source twice would take twice as long.
+    with SpooledTemporaryFile(max_size=MAX_BYTES) as new:
+        count = shared = 0
+        entries = checks.entries(item, problems)
+        for entry, is_known in _compared(units.core, own, entries):
+            count += 1
+            if not is_known:
+                pickle.dump(entry, new)
+                continue
+            shared += 1
             # What comes before a message that both know was left out here.
-            new.clear()
+            new.seek(0)
+            new.truncate()
 
-    yield from problems
-    outcome = "updated" if new else "unchanged"
-    if count and not shared:
-        outcome = "diverged"
+        yield from problems
+        outcome = "updated" if new.tell() else "unchanged"
+        if count and not shared:
+            outcome = "diverged"
 
-    names = (own, item.source, item.source_id)
-    done = Imported(outcome, *names, count, tuple(problems))
-    if dry_run or outcome == "diverged":
-        yield done
-        return
+        names = (own, item.source, item.source_id)
+        done = Imported(outcome, *names, count, tuple(problems))
+        if dry_run or outcome == "diverged":
+            yield done
+            return
 
-    run = Run(own, checked, Derived(), messages=count)
-    yield from units.write(run, new, AppendReturned)
-    yield from units.close(run, CloseReturned(run, done.problems), done)
+        run = Run(own, checked, Derived(), messages=count)
+        yield from units.write(run, _held(new), AppendReturned)
+        yield from units.close(run, CloseReturned(run, done.problems), done)
+
+
+def _held(file: SpooledTemporaryFile[bytes]) -> Iterator[Entry]:
+    """Yield the messages that a file holds; it is our own, so it can be trusted."""
+    end = file.tell()
+    file.seek(0)
+    while file.tell() < end:
+        yield pickle.load(file)  # noqa: S301
 
 
 def _compared(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sessiondb.effects.imports.close import note
+from sessiondb.effects.imports.messages import seq_by_id
 from sessiondb.effects.imports.run import Entry, Run
 from sessiondb.effects.message import Append
 from sessiondb.effects.transaction import Transaction
@@ -25,14 +26,17 @@ class AppendReturned:
     entries: tuple[Entry, ...]
 
     def apply(self, tx: Transaction) -> None:
-        """Write them, or recognise those that another import has written since."""
+        """Write those that are not here."""
         sid = self.run.session_id
         if self.run.is_gone(tx):
             return
         for entry in self.entries:
+            # Whatever another import has written since it was compared stays as it is.
+            if seq_by_id(tx, sid, entry.row.id) is not None:
+                continue
             handle = MessageHandle(sid, entry.row.id)
             append = Append(
-                sid, entry.row, entry.parts, entry.blobs, handle, own_id=True
+                sid, entry.row, entry.parts, entry.blobs, handle, own_id=False
             )
             append.apply(tx)
             self.run.changed = True
