@@ -87,7 +87,8 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = sorted([*_HOME_OF, "__version__"])  # noqa: PLE0605  computed from the one list above
+# Computed, so that there is one list of names.
+__all__ = sorted([*_HOME_OF, "__version__"])  # noqa: PLE0605
 
 if TYPE_CHECKING:
     from sessiondb.aio import AsyncStore as AsyncStore

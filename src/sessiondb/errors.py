@@ -52,7 +52,8 @@ class _Abridged(reprlib.Repr):
         if isinstance(x, str):
             return self.repr_str(str.__str__(x), level)
         if isinstance(x, bytes | bytearray | memoryview):
-            return self.repr_str(bytes(x[: self.maxstring + 1]), level)  # type: ignore[arg-type]
+            beginning: Any = bytes(x[: self.maxstring + 1])
+            return self.repr_str(beginning, level)
         if isinstance(x, int) and x.bit_length() > 256:
             # Python refuses to write integers of more than 4,300 digits.
             return f"an integer of {x.bit_length():,} bits"
@@ -67,7 +68,8 @@ def abridged(value: object) -> str:
     """Return *value* for a message: its `repr`, some hundred characters at most."""
     try:
         return _abridged.repr(value)
-    except Exception:  # noqa: BLE001  a hostile object must not hide the error it is shown in
+    # A hostile object must not hide the error it is shown in.
+    except Exception:  # noqa: BLE001
         return f"<{type(value).__name__}>"
 
 

@@ -175,7 +175,7 @@ class Store(Facade, methods=_METHODS):
     def export(
         self, ref: SessionRef, *, branches: bool = False, resolve: bool = True
     ) -> Export:
-        """Return a session with everything that belongs to it, for a writer of a format.
+        """Return a session with all that belongs to it, for a writer of a format.
 
         Its messages are read while they are iterated: the live path, or with
         *branches* every message in order of seq. Without *resolve* results stand

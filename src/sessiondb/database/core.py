@@ -89,9 +89,12 @@ class Core:
         try:
             check_free(self.path)
             ENGINE.ensure(
-                self.path, create=create, read_only=read_only, busy_timeout=busy_timeout,
+                self.path,
+                create=create,
+                read_only=read_only,
+                busy_timeout=busy_timeout,
                 root=self.location.root,
-            )  # fmt: skip
+            )
         except BaseException:
             self._remove_temporary()
             raise
@@ -179,6 +182,7 @@ class Core:
             raise InvalidInputError(f"a unit is committed, not {abridged(unit)}")
         if durability is not None:
             _check_level(durability)
+
         level = durability or self.durability
         return Job(unit, level, self.busy_timeout, self.base, **more)
 
@@ -187,6 +191,7 @@ class Core:
         job = self.job(unit, durability)
         if not unit.effects:
             return
+
         self.worktrees.complete(unit)
         try:
             self.writer.run(job)
@@ -212,9 +217,11 @@ class Core:
     def _reap_step(self) -> None:
         if self.closed:
             return
+
         unit, step = self.unit(), Reap()
         unit.add(step)
         self.writer.run(self.job(unit, "normal"))
+
         if step.more:
             self.reap_soon(0.0)
 
@@ -228,6 +235,7 @@ class Core:
             place = self.worktrees.stale()
             if place is None:
                 return
+
             unit = self.unit()
             unit.add(RefreshProject(unit.add_place(place)))
             self.worktrees.complete(unit)
@@ -255,6 +263,7 @@ class Core:
         self.closed = self.readers.closed = True
         if self._released or os.getpid() != self._pid:
             return
+
         if self._started:
             self._stop(wait=not self.writer.serving_here)
         self._remove_temporary()
@@ -278,6 +287,7 @@ class Core:
         """
         if self._released or os.getpid() != self._pid:
             return
+
         lifetime.COLLECTED.append(self)
         if self.service.running:
             self.service.put(self.close_now)

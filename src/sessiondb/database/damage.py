@@ -57,6 +57,7 @@ class PastDamage:
         if self._active and what not in self._reported:
             self._reported.add(what)
             self._report(f"{what}: {GONE}")
+
         return self._active
 
     def is_complete(self, session_id: str) -> bool:
@@ -83,6 +84,7 @@ class PastDamage:
                     self._path, self._temporary.path, read_only=self._read_only
                 )
                 self._report(_lost_rows(self._copy))
+
             return self._copy
 
     def close(self) -> None:

@@ -82,6 +82,7 @@ def _serve(
         except BaseException as raised:
             error = raised
         resolve(future, error, value)
+
         # Until the next call comes they would keep alive what was read.
         del call, future, function, value, error
 

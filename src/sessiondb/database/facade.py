@@ -101,9 +101,10 @@ class Facade:
     def __init_subclass__(
         cls, methods: dict[Kind, Callable[[Any], Any]] | None = None
     ) -> None:
-        """Give a façade its methods; *methods* makes one of a function, by its kind."""
+        """Give a façade its methods; *methods* makes one of a function by its kind."""
         if methods is None:  # a subclass of a façade
             return
+
         for name, verb in vars(Facade).items():
             if isinstance(verb, Verb):
                 setattr(cls, name, methods[verb.kind](verb.function))

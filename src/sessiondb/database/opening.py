@@ -71,6 +71,7 @@ class Opening(Generic[S]):
                 with suppress(asyncio.CancelledError):
                     await closed
                 raise
+
             return self._cls(made.pop())
         finally:
             # A store in *made* was not handed out: the executor closes it.
@@ -94,6 +95,7 @@ class Opening(Generic[S]):
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}"
             )
+
         raise self._not_open()
 
     @staticmethod

@@ -74,6 +74,7 @@ class Queries:
             return Filters(**named)
         if isinstance(project, Project):
             return Filters(project_id=project.id, **named)
+
         found = yield from self._core.worktrees.project_of(
             None if project is HERE else project
         )
@@ -230,6 +231,7 @@ class Queries:
         found: list[str] = []
         for ref in sessions:
             found.append((yield from self.session(ref)).id)  # noqa: PERF401  it yields
+
         return (yield from sizes.freed(found))[0]
 
     def context(
@@ -251,6 +253,7 @@ class Queries:
         leaf: Any = ...
         if at is not LEAF and at is not None:
             leaf = yield from self._seq(found, at, "at")
+
         path = yield from transcript.live_path(found.id, leaf=leaf)
         return context_of(
             (yield from transcript.load(found.id, path, live=path)), repair
@@ -320,8 +323,8 @@ class Queries:
         )  # fmt: skip
         return (
             yield from search(
-                self._base, query, filters, role=role, tool=tool, order=order, all_hits=all_hits,
-                limit=limit, cursor=cursor,
+                self._base, query, filters, role=role, tool=tool, order=order,
+                all_hits=all_hits, limit=limit, cursor=cursor,
             )
         )  # fmt: skip
 

@@ -41,6 +41,7 @@ def answered(
         except StopIteration as done:
             value: T = done.value
             return value
+
         if statement is LOST:
             rows = _without(past, **params)
             continue
@@ -51,6 +52,7 @@ def answered(
         except ENGINE.Error as error:
             if past is None or source is not connection or not past.helps(error):
                 raise
+
             # For the rest of the read, too: its statements must agree on what there is.
             source = past.connection()
             rows = source.execute(sql, bound).fetchall()

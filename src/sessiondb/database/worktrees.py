@@ -91,9 +91,13 @@ class Worktrees:
         found = location.project_at(path)
         # The current directory may have a name of any bytes.
         return Place(
-            named(found.root), named(found.directory), named(found.checkout), found.kind,
-            found.vcs, complete=False,
-        )  # fmt: skip
+            named(found.root),
+            named(found.directory),
+            named(found.checkout),
+            found.kind,
+            found.vcs,
+            complete=False,
+        )
 
     def project_of(self, directory: Any) -> Read[str | None]:
         """Return the id of the project of a directory.
@@ -119,7 +123,7 @@ class Worktrees:
         return True
 
     def stale(self) -> Place | None:
-        """Return the current worktree if the facts of its project may be out of date."""
+        """Return the current worktree if its project's facts may be out of date."""
         try:
             place = self.locate(None)
         except SessionDBError:
@@ -150,6 +154,7 @@ class Worktrees:
         """
         if place.vcs is None:
             return None
+
         remote = location.remote_of(place.root)
         rows = yield _WITH_REMOTE, {"remote": remote}
         worktrees: dict[str, list[Any]] = {}
@@ -162,6 +167,7 @@ class Worktrees:
         root_commit = location.root_commit_of(place.root) if gone else None
         if root_commit not in gone:
             return None
+
         rows = yield SAME_REPOSITORY, {"root_commit": root_commit, "remote": remote}
         return moved_project(rows, self._base)
 
@@ -174,6 +180,7 @@ class Worktrees:
     def _facts(self, place: Place) -> _Facts:
         if place.vcs is None:
             return None, None
+
         stamp = location.stamp_of(place.root)
         known = self._of.get(place.root)
         if known is None or known[0] != stamp:

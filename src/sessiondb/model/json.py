@@ -11,9 +11,9 @@ from typing import Any
 from sessiondb.model.records import Hit, Message, Part, Session, Tokens
 
 _SESSION_FIELDS = (
-    "id slug title directory project_id parent_id parent_seq relation root_id source source_id "
-    "version agent provider_id model_id message_count cost cost_inherited".split()
-)
+    "id slug title directory project_id parent_id parent_seq relation root_id source "
+    "source_id version agent provider_id model_id message_count cost cost_inherited"
+).split()
 _SESSION_TIMES = ("time_created", "time_updated", "time_archived")
 #: What M does not have: its session is known, the others are bookkeeping.
 _HIDDEN = ("session_id", "response_id", "usage_key")

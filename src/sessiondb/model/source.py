@@ -184,7 +184,8 @@ class SourceSession:
 class Imported:
     """The outcome of one source session.
 
-    ``outcome`` is ``imported``, ``updated``, ``unchanged``, ``deleted`` or ``diverged``.
+    ``outcome`` is ``imported``, ``updated``, ``unchanged``, ``deleted`` or
+    ``diverged``.
 
     ``deleted`` was removed here before and stays so; ``diverged`` was continued
     here, so the source's new records were left out.

@@ -89,9 +89,9 @@ def labels(session_id: str) -> Read[list[Label]]:
 def nodes(session_id: str) -> Read[tuple[MessageNode, ...]]:
     """Return every message of a session as a node, in order of seq."""
     rows = yield _NODES, {"sid": session_id}
-    path = set(
-        path_to({row[0]: row[1] for row in rows}, (yield from leaf_of(session_id)))
-    )
+    leaf = yield from leaf_of(session_id)
+    path = set(path_to({row[0]: row[1] for row in rows}, leaf))
+
     names: dict[int, list[str]] = {}
     for item in (yield from labels(session_id)):
         names.setdefault(item.seq, []).append(item.label)
@@ -216,9 +216,9 @@ def plan_delete(
     for item in going:
         rows = yield _CHILDREN, {"sid": item.id}
         for child in listed(rows, base):
-            (detached if keep_forks and child.relation == "fork" else going).append(
-                child
-            )
+            is_kept = keep_forks and child.relation == "fork"
+            to = detached if is_kept else going
+            to.append(child)
 
     size, parts = yield from sizes.freed(item.id for item in going)
     messages = sum(item.message_count for item in going)

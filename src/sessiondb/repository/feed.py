@@ -41,13 +41,24 @@ _first_call = (
 
 def _changes() -> Any:
     there = select(
-        session.c.change, session.c.id, session.c.revision, session.c.last_seq,
-        literal_column("0"), _first_open, _first_call,
-    ).where(session.c.change > p("since"), session.c.time_deleted.is_(None))  # fmt: skip
+        session.c.change,
+        session.c.id,
+        session.c.revision,
+        session.c.last_seq,
+        literal_column("0"),
+        _first_open,
+        _first_call,
+    ).where(session.c.change > p("since"), session.c.time_deleted.is_(None))
     gone = select(
-        deletion.c.change, deletion.c.session_id, deletion.c.revision, deletion.c.last_seq,
-        literal_column("1"), null(), null(),
-    ).where(deletion.c.change > p("since"))  # fmt: skip
+        deletion.c.change,
+        deletion.c.session_id,
+        deletion.c.revision,
+        deletion.c.last_seq,
+        literal_column("1"),
+        null(),
+        null(),
+    ).where(deletion.c.change > p("since"))
+
     # SQLite merges the two along their indexes and stops at the limit.
     both = union_all(there, gone)
     return both.order_by(literal_column("1")).limit(literal_column(str(CHANGES)))

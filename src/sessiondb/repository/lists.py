@@ -44,11 +44,19 @@ from sessiondb.schema import (
 
 _PROJECTS = Statement(
     lambda: select(
-        project.c.id, project.c.worktree, project.c.vcs, project.c.remote, project.c.root_commit,
-        project.c.name, project.c.metadata, project.c.time_created, project.c.time_updated,
-        project.c.permission, project.c.time_initialized,
+        project.c.id,
+        project.c.worktree,
+        project.c.vcs,
+        project.c.remote,
+        project.c.root_commit,
+        project.c.name,
+        project.c.metadata,
+        project.c.time_created,
+        project.c.time_updated,
+        project.c.permission,
+        project.c.time_initialized,
     ).order_by(project.c.worktree, project.c.id)
-)  # fmt: skip
+)
 _TODOS = Statement(
     lambda: select(
         todo.c.content, todo.c.status, todo.c.priority, todo.c.id, todo.c.time_created,
@@ -63,7 +71,9 @@ _DIFFS = Statement(
         select(
             file_diff.c.path, file_diff.c.seq, file_diff.c.patch, file_diff.c.additions,
             file_diff.c.deletions, _before.c.data, _after.c.data,
-            missing_blob((file_diff.c.before_blob, _before), (file_diff.c.after_blob, _after)),
+            missing_blob(
+                (file_diff.c.before_blob, _before), (file_diff.c.after_blob, _after)
+            ),
         )
         .outerjoin(_before, _before.c.hash == file_diff.c.before_blob)
         .outerjoin(_after, _after.c.hash == file_diff.c.after_blob)
@@ -114,7 +124,8 @@ def merge_base_of(session_id: str) -> Read[dict[str, Version]]:
 _COLUMNS = "id, text, directory, project_id, session_id, source, time_created"
 _PROMPTS = Statement(
     lambda: text(
-        f"SELECT {_COLUMNS} FROM prompt WHERE session_id = :sid ORDER BY time_created, id"
+        f"SELECT {_COLUMNS} FROM prompt WHERE session_id = :sid "
+        "ORDER BY time_created, id"
     )
 )
 _OF = "EXISTS (SELECT 1 FROM session s WHERE s.id = prompt.session_id AND"
@@ -146,12 +157,14 @@ def prompts(
         params["match"] = ENGINE.search.match(query)
     if cursor is not None:
         params["below"], params["below_id"] = decode_cursor(cursor, int, str)
+
     shape = tuple(name for name in params if name in _FILTERS)
     rows = yield _history(shape), {**params, "rows": check_limit(limit) + 1}
 
     found = tuple(_prompt(row, base) for row in rows[:limit])
     if len(rows) <= limit:
         return Page(found)
+
     return Page(found, encode_cursor(found[-1].time_created, found[-1].id))
 
 

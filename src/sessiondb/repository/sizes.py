@@ -62,31 +62,35 @@ def _hash_entries(table: str) -> str:
 _PARTS = (
     f"{_PART + _CELL} + "
     + _length(
-        "session_id", "id", "type", "tool", "call_id", "status", "outcome", "title", "input",
-        "text", "data",
+        "session_id", "id", "type", "tool", "call_id", "status", "outcome", "title",
+        "input", "text", "data",
     )
     + f" + {_entry('session_id')} + {_hash_entries('part')}"
     + f" + iif(call_id IS NULL, 0, {_entry('session_id', 'call_id')})"
-    + f" + iif(type = 'tool', {_entry('session_id', 'id')}, 0) + iif(indexed = 1, {_DOCUMENT}, 0)"
+    + f" + iif(type = 'tool', {_entry('session_id', 'id')}, 0)"
+    + f" + iif(indexed = 1, {_DOCUMENT}, 0)"
 )  # fmt: skip
 _MESSAGES = (
     f"{_MESSAGE + _CELL} + "
     + _length(
-        "session_id", "id", "turn_id", "role", "kind", "agent", "provider_id", "model_id",
-        "response_id", "usage_key", "finish", "error", "data",
+        "session_id", "id", "turn_id", "role", "kind", "agent", "provider_id",
+        "model_id", "response_id", "usage_key", "finish", "error", "data",
     )
     + f" + {_entry('session_id')} + {_entry('session_id', 'id')}"
     + f" + {_entry('session_id', 'turn_id')} + {_hash_entries('message')}"
     + f" + iif(usage_key IS NULL, 0, {_entry('usage_key')})"
 )  # fmt: skip
-_TODOS = f"{_SMALL + _CELL} + {_length('session_id', 'content', 'id')} + {_entry('session_id')}"
+_TODOS = (
+    f"{_SMALL + _CELL} + {_length('session_id', 'content', 'id')}"
+    f" + {_entry('session_id')}"
+)
 _LABELS = (
     f"{_SMALL} + {_length('session_id', 'label')} + {_entry('session_id', 'label')}"
     f" + {_entry('session_id')}"
 )
 _DIFFS = (
-    f"{_SMALL + _CELL} + {_length('session_id', 'path', 'patch')} + {_entry('session_id', 'path')}"
-    f" + {_hash_entries('file_diff')}"
+    f"{_SMALL + _CELL} + {_length('session_id', 'path', 'patch')}"
+    f" + {_entry('session_id', 'path')} + {_hash_entries('file_diff')}"
 )
 _ROWS = {
     "part": _PARTS,
@@ -104,13 +108,16 @@ def _sum_of(table: str, bytes_of_row: str, named: bool) -> Statement:
     where = f" WHERE session_id {_NAMED}" if named else ""
     return Statement(
         lambda: text(
-            f"SELECT session_id, sum({bytes_of_row}), count(*) FROM {table}{where} GROUP BY 1"
+            f"SELECT session_id, sum({bytes_of_row}), count(*) "
+            f"FROM {table}{where} GROUP BY 1"
         )
     )
 
 
 def _sessions(named: bool) -> Statement:
-    of = "id source_id slug title directory data summary_diffs metadata share_url revert".split()
+    of = (
+        "id source_id slug title directory data summary_diffs metadata share_url revert"
+    ).split()
     where = f" WHERE id {_NAMED}" if named else ""
     return Statement(
         lambda: text(f"SELECT id, {_SESSION} + {_length(*of)} FROM session{where}")
@@ -122,7 +129,8 @@ def _words(named: bool) -> Statement:
     return Statement(
         lambda: text(
             f"SELECT p.session_id, group_concat(hex({_INDEX.word_count}), '') "
-            f"FROM part AS p {_INDEX.words_of_part} WHERE p.indexed = 1{where} GROUP BY 1"
+            f"FROM part AS p {_INDEX.words_of_part} "
+            f"WHERE p.indexed = 1{where} GROUP BY 1"
         )
     )
 
@@ -136,8 +144,10 @@ def _taken_over(named: bool) -> Statement:
             f"SELECT DISTINCT p.session_id, p.rid, {_INDEX.word_count} AS words "
             "FROM session AS f "
             "JOIN message AS m ON m.session_id = f.id AND m.inherited = 1 "
-            "JOIN message AS o ON o.session_id = f.parent_id AND o.id = m.id AND o.seq = m.seq "
-            "JOIN part AS p ON p.session_id = o.session_id AND p.seq = o.seq AND p.indexed = 1 "
+            "JOIN message AS o "
+            "ON o.session_id = f.parent_id AND o.id = m.id AND o.seq = m.seq "
+            "JOIN part AS p "
+            "ON p.session_id = o.session_id AND p.seq = o.seq AND p.indexed = 1 "
             f"{_INDEX.words_of_part} "
             f"WHERE f.relation = 'fork' AND f.time_deleted IS NULL{where}) GROUP BY 1"
         )
@@ -182,11 +192,13 @@ def _freed() -> Any:
             for column in columns
         ]
         + [
-            f"NOT EXISTS (SELECT 1 FROM session WHERE data_blob = h.hash AND id NOT {_NAMED})"
+            "NOT EXISTS (SELECT 1 FROM session WHERE data_blob = h.hash "
+            f"AND id NOT {_NAMED})"
         ]
     )
     return text(
-        f"SELECT b.size FROM ({held}) AS h JOIN blob AS b ON b.hash = h.hash WHERE {elsewhere}"
+        f"SELECT b.size FROM ({held}) AS h JOIN blob AS b ON b.hash = h.hash "
+        f"WHERE {elsewhere}"
     )
 
 

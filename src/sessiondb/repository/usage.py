@@ -64,13 +64,14 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
     bare = ", ".join(
         count_sum(f"m.tokens_{name}", "m.cost IS NULL") for name in _TOKENS
     )
+
     tools = ""
     if "tool" in by:
         # A message with calls of two tools counts in both groups: what a tool took part
         # in.
         tools = (
-            " LEFT JOIN (SELECT DISTINCT session_id, seq, tool FROM part WHERE type = 'tool') AS t "
-            "ON t.session_id = m.session_id AND t.seq = m.seq"
+            " LEFT JOIN (SELECT DISTINCT session_id, seq, tool FROM part "
+            "WHERE type = 'tool') AS t ON t.session_id = m.session_id AND t.seq = m.seq"
         )
 
     sql = (
@@ -90,6 +91,7 @@ def _dimensions(by: object) -> tuple[str, ...]:
     names = (by,) if isinstance(by, str) else by
     if not isinstance(names, list | tuple):
         raise InvalidInputError(f"usage is grouped by names, not by {abridged(by)}")
+
     known = f"the keys are {', '.join(DIMENSIONS)}"
     for name in names:
         if not isinstance(name, str) or name not in DIMENSIONS:
