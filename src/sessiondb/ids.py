@@ -41,16 +41,16 @@ FAR_FUTURE = "ses_7SCRB6WNZZZZZZZZZZZZZZZZZZ"
 _ADJECTIVES = (
     "amber bold brave brisk calm clear coral crisp dawn deep eager early fair fleet "
     "fond fresh gentle glad golden grand green happy hazel honest humble indigo ivory "
-    "jade jolly keen kind light lively lucid lunar merry mild misty noble north olive opal "
-    "pale patient plain proud quick quiet rapid ready royal ruby sage silver slate "
-    "solar steady still sunny swift tidy violet warm wise"
+    "jade jolly keen kind light lively lucid lunar merry mild misty noble north olive "
+    "opal pale patient plain proud quick quiet rapid ready royal ruby sage silver "
+    "slate solar steady still sunny swift tidy violet warm wise"
 ).split()
 _NOUNS = (
     "acorn anchor aspen badger bay beacon birch brook canyon cedar cliff cloud comet "
     "crane creek delta dune eagle elm ember falcon fern field finch fjord forest fox "
     "garden glade grove harbor hawk heron hill island juniper lagoon lake lark maple "
-    "marsh meadow moon moss oak orchid otter pebble pine pond prairie raven reef ridge "
-    "river robin shore sky spruce star stone swan tide valley willow"
+    "marsh meadow moon moss oak orchid otter pebble pine pond prairie raven reef "
+    "ridge river robin shore sky spruce star stone swan tide valley willow"
 ).split()
 
 

@@ -14,8 +14,8 @@ from sessiondb.streaming.stream import Done, Stream
 from sessiondb.writer.inbox import resolve
 
 
-class SyncStream:
-    """A stream of a synchronous store: begin parts, add to them, `finish`."""
+class _Writing:
+    """The part of a stream that waits for nothing: begin parts, `finish`."""
 
     def __init__(self, inner: Stream) -> None:
         self.inner = inner
@@ -29,6 +29,10 @@ class SyncStream:
         """The message that is being written."""
         assert self.inner.message is not None
         return self.inner.message
+
+
+class SyncStream(_Writing):
+    """A stream of a synchronous store: begin parts, add to them, `finish`."""
 
     def flush(self) -> None:
         """Return when all that was added is committed.
@@ -95,21 +99,8 @@ class StreamBlock:
             )
 
 
-class AsyncStream:
+class AsyncStream(_Writing):
     """A stream of an `AsyncStore`: begin parts, add to them, `finish`."""
-
-    def __init__(self, inner: Stream) -> None:
-        self.inner = inner
-        self.text = inner.text
-        self.reasoning = inner.reasoning
-        self.tool = inner.tool
-        self.finish = inner.finish
-
-    @property
-    def message(self) -> MessageHandle:
-        """The message that is being written."""
-        assert self.inner.message is not None
-        return self.inner.message
 
     async def flush(self) -> None:
         """Return when all that was added is committed.
