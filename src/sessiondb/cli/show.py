@@ -62,13 +62,20 @@ def show_command(
                 chain([session_json(session)], map(message_json, messages))
             )
         else:
-            lines = _lines(store, session, messages, full=full)
-            output.page(painted(lines, output.screen()))
+            output.page(_text(_lines(store, session, messages, full=full)))
+
+
+def _text(lines: Iterable[list[Line]]) -> Iterator[str]:
+    """Yield rows; in a pipe those of a message together, as each write takes time."""
+    screen = output.screen()
+    rows = (painted(of_message, screen) for of_message in lines)
+    return chain.from_iterable(rows) if screen.terminal else map("\n".join, rows)
 
 
 def _lines(
     store: Store, session: Session, messages: Iterable[Message], *, full: bool
-) -> Iterator[Line]:
+) -> Iterator[list[Line]]:
+    """Yield the lines of the head, then those of each message."""
     from sessiondb.formats.transcript.terminal import Terminal
 
     labels: dict[int, list[str]] = {}
@@ -76,6 +83,6 @@ def _lines(
         labels.setdefault(label.seq, []).append(label.label)
 
     look = Terminal(full=full)
-    yield from look.head(session)
+    yield look.head(session)
     for message in messages:
-        yield from look.message(message, labels.get(message.seq, ()))
+        yield look.message(message, labels.get(message.seq, ()))
