@@ -58,6 +58,7 @@ class Changes:
         ]
         if not changed:
             return None
+
         touched = {path for file in changed for path in _stores(file)}
         return Sources(self._places, self._formats, wanted=touched.__contains__)
 
@@ -95,8 +96,10 @@ def follow(
         except SessionDBError as error:
             if not error.retryable:
                 raise
+            # Nothing of this look is known to be imported.
             changes.forget_all()
             reporter.report([Problem(str(store.path), f"{error}; trying again")])
+
         time.sleep(max(PAUSE, SHARE * (time.process_time() - spent)))
 
 
@@ -126,6 +129,8 @@ class _Reporter:
             return self._is_first(result)
         if result.outcome in ("imported", "updated"):
             return True
+
+        # The first import may have reported it, and each look finds it again.
         key = (result.outcome, result.source, result.source_id)
         return result.outcome != "unchanged" and self._is_first(key)
 
@@ -138,8 +143,10 @@ class _Reporter:
     def _line(self, result: Imported | Problem) -> str:
         if isinstance(result, Problem):
             return f"{clock(now_ms())}  {problem_line(result)}"
+
         facts = [clock(now_ms()), f"{result.outcome:8}", short_id(result.id)]
-        with suppress(NotFoundError):  # it was removed by now
+        # It may have been removed by now.
+        with suppress(NotFoundError):
             session = self._store.session(SessionHandle(result.id))
             facts += [session.source, count(session.message_count, "message")]
             facts += [one_line(session.title or "–")]

@@ -90,12 +90,15 @@ def import_command(
         results = take(sources, undelete=restore, dry_run=dry_run)
         for result in counted(results, "import", quiet=as_json):
             report.add(result)
+
         _show(report, sources.stores, dry_run=dry_run, as_json=as_json)
+        # An empty report of a store that is not empty would look like a failure.
         if _passed_over(store, root, sources, report):
             say("none of the sessions there belongs to this project")
             say(f"  {command('--global', 'import', *paths)} imports all of them")
 
         if watch:
+            # A store that could not be opened is tried again by the first look.
             changes.forget(sources.unread)
             follow(store, changes, take, report, as_json=as_json)
     return PROBLEMS_FOUND if report.problems else 0
@@ -123,9 +126,12 @@ def _show(report: Report, stores: int, *, dry_run: bool, as_json: bool) -> None:
         output.write_json(report.as_json())
     else:
         output.write(f"{report.as_text(stores, dry_run=dry_run)}\n")
+
+    # Advice goes to stderr: what a program reads on stdout stays a report.
     for outcome, advice in _ADVICE.items():
         if report.outcomes[outcome]:
             say(f"{report.outcomes[outcome]} {advice}")
+
     if report.problems and not as_json:
         _show_problems(report.problems)
 

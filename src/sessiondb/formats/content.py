@@ -45,6 +45,8 @@ def inline(url: str) -> str | None:
     head, comma, body = url.partition(",")
     if not comma:
         return None
+
+    # Without base64 the body is percent-encoded: RFC 2397.
     if not head.endswith(";base64"):
         return base64.b64encode(urllib.parse.unquote_to_bytes(body)).decode()
     try:
@@ -57,6 +59,8 @@ def error_text(error: Any) -> str:
     """Return what an error says, whichever program recorded it; empty if nothing."""
     if not isinstance(error, dict):
         return str(error)
+
+    # Programs that name the class of an error keep its message one level deeper.
     for place in (error, as_object(error.get("data"))):
         if isinstance(place.get("message"), str):
             return str(place["message"])

@@ -70,6 +70,7 @@ def _below(top: Path, known: list[Format]) -> Iterator[ForeignStore]:
         yield from found
         if found or depth > MAX_DEPTH:
             continue
+
         for file in files:
             named = [form for form in known if file.suffix in form.suffixes]
             yield from _at(file, named)
@@ -86,11 +87,13 @@ def stamps(
     """
     suffixes = _suffixes(_formats(formats))
     suffixes |= {suffix + side for suffix in suffixes for side in _SIDE_FILES}
+
     top = Path(path)
     files = [top.with_name(top.name + side) for side in ("", *_SIDE_FILES)]
     pending = [top] if os.path.isdir(top) else []
     while pending:
         with contextlib.suppress(OddRecordError):
+            # A file under two names is stamped twice: only changes matter.
             folders, inside = _inside(pending.pop(), suffixes, set())
             files += inside
             pending += folders

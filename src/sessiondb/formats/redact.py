@@ -18,13 +18,15 @@ from sessiondb.model import Export, FileDiff, Message, Part, Project, Session
 
 PLACE = "[redacted]"
 _NAMED = (
-    r"(?i:[\w-]{0,40}(?:api[_-]?key|secret|token|passw(?:or)?d|passphrase|private[_-]?key"
-    r"|credentials?|authorization)[\w-]{0,40})"
+    r"(?i:[\w-]{0,40}(?:api[_-]?key|secret|token|passw(?:or)?d|passphrase"
+    r"|private[_-]?key|credentials?|authorization)[\w-]{0,40})"
 )
 _PATTERNS = [
     re.compile(pattern)
     for pattern in (
-        r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+        # One that is cut off is taken out up to the end of the text.
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)"
+        r"(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
         r"\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{16,}",
         r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,})",
         r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b",
@@ -66,15 +68,17 @@ def clean(text: str) -> str:
     """Return *text* without what looks like a secret."""
     for pattern in _PATTERNS:
         text = pattern.sub(PLACE, text)
+    return _ASSIGNED.sub(_assigned, text)
 
-    def assigned(match: re.Match[str]) -> str:
-        value = match[2]
-        if value.isdecimal():  # a count of tokens, not a secret
-            return match[0]
-        quote = value[0] if value[0] in "\"'" else ""
-        return f"{match[1]}{quote}{PLACE}{quote}"
 
-    return _ASSIGNED.sub(assigned, text)
+def _assigned(match: re.Match[str]) -> str:
+    value = match[2]
+    # A count of tokens is not a secret.
+    if value.isdecimal():
+        return match[0]
+
+    quote = value[0] if value[0] in "\"'" else ""
+    return f"{match[1]}{quote}{PLACE}{quote}"
 
 
 def clean_value(value: Any) -> Any:
@@ -97,6 +101,7 @@ def _field(name: str, value: Any) -> Any:
 def _session(session: Session) -> Session:
     names = ("summary_diffs", "revert", "permission", "metadata", "data")
     cleaned = {name: clean_value(getattr(session, name)) for name in names}
+
     # With its address a share can be read, with its secret ended.
     cleaned["metadata"].pop("share", None)
     return replace(session, title=clean(session.title), share_url=None, **cleaned)

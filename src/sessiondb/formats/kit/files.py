@@ -83,6 +83,7 @@ def read_file(path: Path) -> bytes | None:
             raise OddRecordError("is not a regular file")
         if found.st_size > MAX_RECORD:
             raise OddRecordError(f"is larger than {MAX_RECORD} bytes")
+
         return path.read_bytes()
     except FileNotFoundError:
         return None

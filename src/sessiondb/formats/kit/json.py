@@ -33,8 +33,10 @@ def load(raw: Raw) -> Any:
         raise OddRecordError("has no content that can be read")
     if not isinstance(raw, bytes):
         return raw
+
     text = _decoded(raw)
-    del raw  # a large record is in memory twice then, not three times
+    # A large record is in memory twice then, not three times.
+    del raw
     return load_text(text)
 
 
@@ -53,6 +55,7 @@ def load_text(text: str) -> Any:
         raise OddRecordError("is nested too deeply") from None
     except ValueError as error:
         raise OddRecordError(f"is not JSON ({error})") from None
+
     # Counting brackets is cheap; only a record that has enough of them is walked.
     if text.count("[") + text.count("{") > MAX_DEPTH and not _shallow(value):
         raise OddRecordError(f"is nested deeper than {MAX_DEPTH}")
@@ -154,6 +157,7 @@ def usable_id(value: object) -> bool:
     """Return whether *value* is an id: a short string without control characters."""
     if type(value) is not str or _ID.fullmatch(value) is None:
         return False
+
     if value.isascii():
         return True
     try:

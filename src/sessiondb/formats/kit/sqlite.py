@@ -168,6 +168,7 @@ class ForeignDatabase:
         self._file = Path(os.path.realpath(self.path))
         beside = [_beside(self._file, ending) for ending in _SIDE_FILES]
         used = [file for file in beside if _stamp(file)[0]]
+
         if self._glance and not used:
             return self._connect(self._file, _AS_IT_LIES)
 
@@ -175,11 +176,13 @@ class ForeignDatabase:
             if _may_add_beside_only(self._file):
                 return self._connect(self._copy([self._file]), "mode=rw")
             self._after.callback(self._tidy)
+
         try:
             return self._connect(self._file, "mode=ro")
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
                 raise
+
         # WAL mode needs a -shm, which cannot be made in a read-only directory.
         if not used:
             return self._connect(self._file, _AS_IT_LIES)
@@ -195,12 +198,14 @@ class ForeignDatabase:
             factory=_Connection,
         )
         connection.text_factory = _text
+
         try:
             for statement in (*_PRAGMAS, "BEGIN", *self._first):
                 connection.execute(statement)
         except sqlite3.Error:
             connection.close()
             raise
+
         self._after.callback(connection.close)
         return connection
 
@@ -211,6 +216,7 @@ class ForeignDatabase:
         pairs = [str(name) for file in files for name in (file, folder / file.name)]
         for _ in range(_COPY_ATTEMPTS):
             before = [_stamp(file) for file in files]
+
             try:
                 subprocess.run(  # noqa: S603  our own interpreter and code
                     [sys.executable, "-I", "-S", "-c", _COPY, *pairs],
@@ -220,6 +226,7 @@ class ForeignDatabase:
             except (OSError, subprocess.CalledProcessError):
                 why = f"cannot read {self.path}, nor copy it to read it"
                 raise SourceError(why) from None
+
             # A program that wrote in between may have left two halves.
             if [_stamp(file) for file in files] == before:
                 return folder / self._file.name
@@ -232,6 +239,7 @@ class ForeignDatabase:
         """
         if not os.path.lexists(_beside(self._file, "-wal")):
             return
+
         with contextlib.suppress(sqlite3.Error):
             uri = f"{self._file.absolute().as_uri()}?mode=rw"
             last = sqlite3.connect(uri, uri=True, timeout=0, factory=_Connection)
