@@ -94,10 +94,12 @@ def split_content(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes | N
     found = _content_at(data) if data else None
     if found is None:
         return data, None
+
     key, holder = found
     content = holder[CONTENT]
     if type(content) is not bytes or len(content) < BLOB_BYTES:
         return data, None
+
     rest = {**holder, CONTENT: None}
     return (rest if key is None else {**data, key: rest}), content
 
@@ -130,8 +132,11 @@ def unpack_part(packed: bytes | None, blob: bytes | None) -> dict[str, Any]:
     Both together are data and its content; a blob alone is all of the data.
     Raises `CodecError`.
     """
-    if packed is None or blob is None:
-        return unpack(packed if blob is None else blob)
+    if blob is None:
+        return unpack(packed)
+    if packed is None:
+        return unpack(blob)
+
     return join_content(unpack(packed), blob)
 
 

@@ -55,6 +55,8 @@ _WITH_REMOTE = Statement(
 )
 #: Remote and first commit; None is not known, or known to the database already.
 _Facts = tuple[str | None, str | None]
+#: A worktree that was not looked at: no stamp is equal to this one.
+_UNSEEN: tuple[object, _Facts] = (object(), (None, None))
 
 
 class Worktrees:
@@ -130,7 +132,7 @@ class Worktrees:
             # The current directory is gone, or has no name in Unicode.
             return None
 
-        if place.vcs is None or self._is_fresh(place) or not self._known(place):
+        if self._is_fresh(place) or not self._known(place):
             return None
         return place
 
@@ -143,9 +145,8 @@ class Worktrees:
 
     def may_start_git(self, unit: Unit) -> bool:
         """Return whether `complete` could have to start a process."""
-        return any(
-            not place.complete and not self._is_fresh(place) for place in unit.places
-        )
+        incomplete = (place for place in unit.places if not place.complete)
+        return not all(map(self._is_fresh, incomplete))
 
     def _moved_here(self, place: Place) -> Read[str | None]:
         """Return the project that a write from *place* would adopt.
@@ -172,8 +173,10 @@ class Worktrees:
         return moved_project(rows, self._base)
 
     def _is_fresh(self, place: Place) -> bool:
+        """Return whether the facts of a place are known and up to date."""
         if place.vcs is None:
             return True
+
         known = self._of.get(place.root)
         return known is not None and known[0] == location.stamp_of(place.root)
 
@@ -182,10 +185,12 @@ class Worktrees:
             return None, None
 
         stamp = location.stamp_of(place.root)
-        known = self._of.get(place.root)
-        if known is None or known[0] != stamp:
-            known = self._of[place.root] = (stamp, self._look(place))
-        return known[1]
+        known, facts = self._of.get(place.root, _UNSEEN)
+        if known != stamp:
+            facts = self._look(place)
+            self._of[place.root] = (stamp, facts)
+
+        return facts
 
     def _look(self, place: Place) -> _Facts:
         rows = self._known(place)

@@ -7,9 +7,10 @@ that it compared, and a removal is carried out at exactly those.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
-from itertools import zip_longest
+from itertools import chain, zip_longest
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +36,11 @@ from sessiondb.model.draft import NO_INPUT
 if TYPE_CHECKING:
     from sessiondb.store import Store
 
-_FIELDS = [of.name for of in fields(MessageDraft) if of.name != "parts"]
-_PART_FIELDS = (
-    "id type text tool call_id status outcome title data time_created time_started "
-    "time_ended"
-).split()
+_values_of = attrgetter(*(of.name for of in fields(MessageDraft) if of.name != "parts"))
+_values_of_part = attrgetter(
+    *"id type text tool call_id status outcome title data".split(),
+    *"time_created time_started time_ended".split(),
+)
 
 
 def parents_first(
@@ -61,17 +62,23 @@ def parents_first(
     for placed in order.parents_first(wanted, lambda name: wanted[name].parent_id):
         session = wanted[placed.name]
         families.setdefault(session.root_id, []).append(session)
-    return [session for family in families.values() for session in family]
+    return list(chain.from_iterable(families.values()))
 
 
 def _below(tree: Tree, session_id: str) -> list[Session]:
-    nodes = [tree]
+    """Return a session of a tree, and all below it."""
+    by_id = {node.session.id: node for node in _nodes(tree)}
+    return [node.session for node in _nodes(by_id[session_id])]
+
+
+def _nodes(top: Tree) -> list[Tree]:
+    """Return a node and all below it, level by level."""
+    nodes = [top]
+    # The list grows while it is walked.
     for node in nodes:
         nodes += node.children
-    top = [next(node for node in nodes if node.session.id == session_id)]
-    for node in top:
-        top += node.children
-    return [node.session for node in top]
+
+    return nodes
 
 
 def write_bundle(
@@ -128,14 +135,26 @@ def _compare(store: Store, item: SourceSession, path: Path) -> None:
             path, f"todos, diffs or labels of {export.session.id} are missing"
         )
 
-    for read, message in zip_longest(item.messages, export.messages):
-        if isinstance(read, Problem):
-            raise _not_restorable(path, f"line {read.line}: {read.why}")
-        if read is None or message is None or _read(read) != _stored(message):
-            where = f"message {message.seq}" if message else "a message"
+    pairs = zip_longest(
+        map(_read, _intact(item, path)),
+        map(_stored, export.messages),
+    )
+    for read, stored in pairs:
+        # None is the shorter side, equal to no message.
+        if read != stored:
+            where = f"message {stored[0]}" if stored else "a message"
             raise _not_restorable(
                 path, f"{where} of {export.session.id} reads back differently"
             )
+
+
+def _intact(item: SourceSession, path: Path) -> Iterator[SourceMessage]:
+    """Yield the messages that were read back; raises for a damaged line."""
+    for read in item.messages:
+        if isinstance(read, Problem):
+            raise _not_restorable(path, f"line {read.line}: {read.why}")
+
+        yield read
 
 
 def _read(message: SourceMessage) -> list[Any]:
@@ -145,19 +164,23 @@ def _read(message: SourceMessage) -> list[Any]:
 
 
 def _stored(message: Message) -> list[Any]:
-    inputs = [
-        NO_INPUT if part.input_json is None else part.input for part in message.parts
-    ]
+    inputs = list(map(_input_of, message.parts))
     return [message.seq, *_values(message, message.parts), inputs]
 
 
+def _input_of(part: Part) -> Any:
+    """Return the arguments of a stored call, as a draft of it has them."""
+    return NO_INPUT if part.input_json is None else part.input
+
+
 def _values(of: MessageDraft | Message, parts: Iterable[PartDraft | Part]) -> list[Any]:
-    values = [getattr(of, name) for name in _FIELDS]
-    for part in parts:
-        # The log leaves out what is equal to the time of the beginning.
-        updated = part.time_updated or part.time_created
-        values.append([updated, *(getattr(part, name) for name in _PART_FIELDS)])
-    return values
+    return [_values_of(of), *map(_part_values, parts)]
+
+
+def _part_values(part: PartDraft | Part) -> list[Any]:
+    # The log leaves out what is equal to the time of the beginning.
+    updated = part.time_updated or part.time_created
+    return [updated, _values_of_part(part)]
 
 
 def _not_restorable(path: Path, why: str) -> SessionDBError:

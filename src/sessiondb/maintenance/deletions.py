@@ -75,8 +75,16 @@ def deleted_here(
     """
     known = tombstones(store)
     for item in logged:
-        names = (item.source, item.stored.id), (item.source, item.source_id)
-        version = known.get(names[0]) or known.get(names[1])
-        if version is not None and not item.stored.is_deleted:
-            newer = item.stored.revision >= version.revision
-            yield item, version, newer or item.stored.seen != version.digest
+        if item.stored.is_deleted:
+            continue
+
+        by_source_id = known.get((item.source, item.source_id))
+        version = known.get((item.source, item.stored.id), by_source_id)
+        if version is not None:
+            yield item, version, _is_continued(item.stored, version)
+
+
+def _is_continued(stored: StoredSession, deletion: Version) -> bool:
+    """Return whether a log holds more than what was deleted."""
+    is_newer = stored.revision >= deletion.revision
+    return is_newer or stored.seen != deletion.digest

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.arguments import checked
@@ -49,8 +50,9 @@ class Removal:
     @property
     def detached(self) -> list[Session]:
         """The forks that stay, without their parent."""
-        found = [s for plan in self.plans.values() for s in plan.detached]
-        return [s for s in found if s.id not in self.going]
+        of_plans = map(attrgetter("detached"), self.plans.values())
+        forks = chain.from_iterable(of_plans)
+        return [fork for fork in forks if fork.id not in self.going]
 
     def total(self, name: str) -> int:
         """Return the sum of ``messages`` or ``parts``."""

@@ -217,16 +217,26 @@ def _sources(
 ) -> Iterator[SourceSession | Problem]:
     """Yield what the files hold; add each session to *logged*."""
     for path in paths:
-        if files[path.name] == NO_FILE:
-            yield Problem(str(path), "not a file, so it is not read")
-            continue
-        found = list(find(path, formats=["jsonl"]))
-        if not found and files[path.name][0]:
-            yield Problem(str(path), "not a log of sessiondb")
-        for item in (item for store in found for item in store.read()):
+        for item in _items(path, files[path.name]):
             if isinstance(item, SourceSession) and item.stored is not None:
                 logged.append(Logged(path, item.source, item.source_id, item.stored))
+
             yield item
+
+
+def _items(path: Path, seen: tuple[int, int]) -> Iterator[SourceSession | Problem]:
+    """Yield what one file holds."""
+    if seen == NO_FILE:
+        yield Problem(str(path), "not a file, so it is not read")
+        return
+
+    found = list(find(path, formats=["jsonl"]))
+    size, _ = seen
+    if size and not found:
+        yield Problem(str(path), "not a log of sessiondb")
+
+    for store in found:
+        yield from store.read()
 
 
 def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:

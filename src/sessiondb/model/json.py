@@ -6,6 +6,7 @@ Fields may be added, none changes its meaning. Text is exact.
 from __future__ import annotations
 
 from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 from sessiondb.model.records import Hit, Message, Part, Session, Tokens
@@ -15,6 +16,9 @@ _SESSION_FIELDS = (
     "source_id version agent provider_id model_id message_count cost cost_inherited"
 ).split()
 _SESSION_TIMES = ("time_created", "time_updated", "time_archived")
+_values_of_session = attrgetter(*_SESSION_FIELDS)
+_times_of_session = attrgetter(*_SESSION_TIMES)
+_values_of_tokens = attrgetter(*Tokens.__slots__)
 #: What M does not have: its session is known, the others are bookkeeping.
 _HIDDEN = ("session_id", "response_id", "usage_key")
 
@@ -32,20 +36,24 @@ def _message_fields() -> tuple[str, ...]:
 
 
 _MESSAGE_FIELDS = _message_fields()
+_values_of_message = attrgetter(*_MESSAGE_FIELDS)
 _PART_FIELDS = "idx id type tool call_id status outcome title text".split()
+_values_of_part = attrgetter(*_PART_FIELDS)
 
 
 def _tokens(tokens: Tokens | None) -> dict[str, int | None] | None:
     if tokens is None:
         return None
-    return {name: getattr(tokens, name) for name in Tokens.__slots__}
+    return dict(zip(Tokens.__slots__, _values_of_tokens(tokens), strict=True))
 
 
 def session_json(session: Session) -> dict[str, Any]:
     """Return a session as the contract's object S."""
-    out: dict[str, Any] = {name: getattr(session, name) for name in _SESSION_FIELDS}
+    out: dict[str, Any] = dict(
+        zip(_SESSION_FIELDS, _values_of_session(session), strict=True)
+    )
     out["tokens"] = _tokens(session.tokens)
-    out.update({name: getattr(session, name) for name in _SESSION_TIMES})
+    out.update(zip(_SESSION_TIMES, _times_of_session(session), strict=True))
     return out
 
 
@@ -54,7 +62,7 @@ def part_json(part: Part) -> dict[str, Any]:
 
     A call's arguments are ``data.input``.
     """
-    out: dict[str, Any] = {name: getattr(part, name) for name in _PART_FIELDS}
+    out: dict[str, Any] = dict(zip(_PART_FIELDS, _values_of_part(part), strict=True))
     data = dict(part.data)
     if part.input_json is not None:
         data["input"] = part.input
@@ -65,10 +73,12 @@ def part_json(part: Part) -> dict[str, Any]:
 
 def message_json(message: Message) -> dict[str, Any]:
     """Return a message as the contract's object M, parts included."""
-    out: dict[str, Any] = {name: getattr(message, name) for name in _MESSAGE_FIELDS}
+    out: dict[str, Any] = dict(
+        zip(_MESSAGE_FIELDS, _values_of_message(message), strict=True)
+    )
     out["tokens"] = _tokens(message.tokens)
     out["data"] = dict(message.data)
-    out["parts"] = [part_json(p) for p in message.parts]
+    out["parts"] = list(map(part_json, message.parts))
     return out
 
 

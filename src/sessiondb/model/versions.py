@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 #: Fields that a session has once. Others are ``metadata/KEY`` and ``label/NAME``.
@@ -101,16 +101,23 @@ def values_of(
     if title != ("", "derived"):
         found[TITLE] = list(title)
 
-    for name, values in ((ABOUT, about), (SUMMARY, summary)):
-        if list(values) != [None] * len(values):
-            found[name] = list(values)
-
-    several = {TODOS: todos, DIFFS: diffs, DATA: data}
+    several = {
+        ABOUT: _unless_unknown(about),
+        SUMMARY: _unless_unknown(summary),
+        TODOS: todos,
+        DIFFS: diffs,
+        DATA: data,
+    }
     found |= {name: items for name, items in several.items() if items}
     # In a list: null is a value, too.
     found |= {METADATA + key: [value] for key, value in metadata.items()}
     found |= {LABEL + name: message_id for name, message_id in labels.items()}
     return found
+
+
+def _unless_unknown(values: Sequence[Any]) -> list[Any]:
+    """Return *values*, or an empty list where each is None."""
+    return [] if values.count(None) == len(values) else list(values)
 
 
 def versions_of(
@@ -120,23 +127,24 @@ def versions_of(
 
     *base* is the merge base, *revision* and *time* (of its last use) the session's.
     """
+    archived = values.get(ARCHIVED)
+    # `ABOUT` has no time: what a session was made with is older than any change.
+    times = {ARCHIVED: time if archived is None else archived, ABOUT: 0}
+    first = {ABOUT: 0}
+
     found: dict[str, Version] = {}
     for name in (values.keys() | base.keys()) - {SETTLED}:
-        value, known = values.get(name), base.get(name)
-        what = digest(value)
-        if known is not None and known.digest == what:
+        known = base.get(name)
+        what = digest(values.get(name))
+        if known is None:
+            changed = first.get(name, revision)
+        elif known.digest != what:
+            changed = max(revision, known.revision + 1)
+        else:
             found[name] = known
             continue
 
-        changed = revision if known is None else max(revision, known.revision + 1)
-        when = time
-        if name == ARCHIVED and value is not None:
-            when = value
-        if name == ABOUT:
-            # It has no time: what a session was made with is older than any change.
-            changed, when = 0 if known is None else changed, 0
-
-        found[name] = Version(changed, when, what)
+        found[name] = Version(changed, times.get(name, time), what)
 
     return found
 
