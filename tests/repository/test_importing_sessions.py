@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
+import pytest
 from foreign_sessions import SOURCE, T0, outcomes, said, session_of, take_in
 
 from sessiondb import ALL, Store, assistant, ids, tool, tool_result, user
+from sessiondb.errors import StorageFullError
+from sessiondb.importing import returned
 from sessiondb.maintenance import check
 from sessiondb.model import (
     FileDiff,
@@ -385,3 +390,20 @@ def test_an_imported_session_equals_its_source(store: Store) -> None:
         [p.type for p in draft.parts] for draft in drafts
     ]
     assert read[1].parts[0].input == {"cmd": "ls"}
+
+
+def test_a_full_temporary_directory_is_a_storage_error(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that returns waits there, and what the system says is translated."""
+
+    class Full(SpooledTemporaryFile[bytes]):
+        def write(self, *_: Any) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(returned, "SpooledTemporaryFile", Full)
+    session = store.create_session()
+    store.append(session.id, user("hello"))
+    coming_back = session_of(session.id, said("m-new", "said elsewhere"))
+    with pytest.raises(StorageFullError, match="temporary directory"):
+        list(store.ingest([coming_back]))

@@ -24,6 +24,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
+from functools import partial
+from types import NoneType
 from typing import Any
 
 from sessiondb import codec, ids
@@ -54,6 +56,7 @@ MAX_REASON = 300
 #: Bytes of a message besides its large values, for the size of a transaction.
 _PART_BYTES = 200
 
+_OPTIONAL_TEXT = (str, NoneType)
 _SOUND_MESSAGE, _SOUND_PART = MessageDraft("user", id="m"), PartDraft("text", id="p")
 _TIMES = (
     "time_created",
@@ -172,17 +175,20 @@ def check_session(item: SourceSession) -> CheckedSession:
     blobs: list[Blob] = []
     diff_blobs: list[Blob] = []
     problems: list[Problem] = []
+    diffs = values.optional(partial(_diff_rows, diff_blobs))
+
     packed = values.named("data", codec.pack_data, item.data)
     data_blob = encode.spill(packed, codec.MSGPACK, blobs)
     in_row = None if data_blob else packed
+
     return CheckedSession(
         item=item,
         ledger=f"{values.path(item.path, 'path')}#{item.source_id}",
         columns=_columns(item) | {"data": in_row, "data_blob": data_blob},
         blobs=tuple(blobs),
         data=packed,
-        todos=_todos(item.todos),
-        diffs=_diffs(item.diffs, diff_blobs),
+        todos=_todos(item.todos, "todos"),
+        diffs=diffs(item.diffs, "diffs"),
         diff_blobs=tuple(diff_blobs),
         prompts=_prompts(item, problems),
         project=_project(item, problems),
@@ -216,13 +222,10 @@ def _columns(item: SourceSession) -> dict[str, Any]:
     return row | {"model_source": stated or derived}
 
 
-def _todos(given: Any) -> tuple[tuple[Any, ...], ...] | None:
-    if given is None:
-        return None
-
+def _todo_rows(given: Any, what: str) -> tuple[tuple[Any, ...], ...]:
     rows = []
-    for index, todo in enumerate(values.items(given, "todos")):
-        where = f"todos[{index}]"
+    for index, todo in enumerate(values.items(given, what)):
+        where = f"{what}[{index}]"
         values.instance(todo, Todo, where)
         try:
             rows.append(tuple(check_fields(todo, _TODO).values()))
@@ -231,22 +234,22 @@ def _todos(given: Any) -> tuple[tuple[Any, ...], ...] | None:
     return tuple(rows)
 
 
-def _diffs(given: Any, blobs: list[Blob]) -> tuple[tuple[Any, ...], ...] | None:
-    if given is None:
-        return None
+_todos = values.optional(_todo_rows)
 
-    rows = tuple(
-        values.named(f"diffs[{index}]", diff_row, diff, blobs)
-        for index, diff in enumerate(values.items(given, "diffs"))
-    )
+
+def _diff_rows(blobs: list[Blob], given: Any, what: str) -> tuple[tuple[Any, ...], ...]:
+    rows = []
+    places = set()
+    for index, diff in enumerate(values.items(given, what)):
+        row = values.named(f"{what}[{index}]", diff_row, diff, blobs)
+        rows.append(row)
+        seq, path, *_ = row
+        places.add((values.counter(seq, f"{what}: seq"), path))
 
     # The table has one diff for each path of a message.
-    places = set()
-    for seq, path, *_ in rows:
-        places.add((values.counter(seq, "diffs: seq"), path))
     if len(places) != len(rows):
-        raise InvalidInputError("diffs: two of one message name the same path")
-    return rows
+        raise InvalidInputError(f"{what}: two of one message name the same path")
+    return tuple(rows)
 
 
 def _prompts(item: SourceSession, problems: list[Problem]) -> tuple[Prompt, ...]:
@@ -306,12 +309,11 @@ def entries(item: SourceSession, problems: list[Problem]) -> Iterator[Entry]:
             problems.append(found)
             continue
         try:
-            entry, without = _accepted(item, found, seen)
+            entry = _accepted(item, found, seen, problems)
         except InvalidInputError as error:
             problems.append(_refused_message(item, found, error))
             continue
-        if without is not None:
-            problems.append(_refused_message(item, found, without))
+
         # A large message must not be held by this frame while it is written.
         del found
         yield entry
@@ -336,28 +338,31 @@ def reason(error: Exception) -> str:
     return text if len(text) <= MAX_REASON else f"{text[:MAX_REASON]}…"
 
 
-def _refused_message(item: SourceSession, found: Any, error: Exception) -> Problem:
+def _refused_message(item: SourceSession, found: Any, why: Exception | str) -> Problem:
     name = values.shown(getattr(getattr(found, "draft", None), "id", None))
-    return Problem(item.path, f"message {name} of {item.source_id}: {error}")
+    return Problem(item.path, f"message {name} of {item.source_id}: {why}")
 
 
 def _accepted(
-    item: SourceSession, found: Any, seen: set[str]
-) -> tuple[Entry, InvalidInputError | None]:
-    """Return a message as rows, and an error that names the numbers it was refused for.
+    item: SourceSession, found: Any, seen: set[str], problems: list[Problem]
+) -> Entry:
+    """Return a message as rows, without the numbers that no column takes.
 
-    Those are in its ``data`` now; None if there are none. Raises `InvalidInputError`
+    Those are in its ``data`` then, and named in *problems*. Raises `InvalidInputError`
     for a message that cannot be imported.
     """
     stored = None if item.stored is None else _stored_message(found)
     try:
-        return check_message(found, seen, stored), None
+        return check_message(found, seen, stored)
     except InvalidInputError as error:
         bounded, names = keep_in_data(found)
         if not names:
             raise
-        why = InvalidInputError(f"{error}; imported without {', '.join(names)}")
-        return check_message(bounded, seen, stored), why
+        entry = check_message(bounded, seen, stored)
+        why = f"{error}; imported without {', '.join(names)}"
+
+    problems.append(_refused_message(item, found, why))
+    return entry
 
 
 def check_message(
@@ -423,9 +428,9 @@ def _parts(
         if isinstance(part, PartDraft) and part.id is None:
             made = row.time_created or 0
             part = replace(part, id=ids.imported_part_id(row.id, idx, made))
-        parts.append(
-            _encoded(encode.encode_part, part, _SOUND_PART, blobs, f"parts[{idx}]")
-        )
+        where = f"parts[{idx}]"
+        parts.append(_encoded(encode.encode_part, part, _SOUND_PART, blobs, where))
+
     if len({part.id for part in parts}) != len(parts):
         raise InvalidInputError("parts: two of them have the same id")
     return tuple(parts)
@@ -440,7 +445,7 @@ def _check_times(row: MessageRow | PartRow) -> None:
 def _check_place(found: SourceMessage) -> None:
     if found.parent is not ...:
         values.optional_id(found.parent, "parent")
-    if found.usage_id is not None and not isinstance(found.usage_id, str):
+    if not isinstance(found.usage_id, _OPTIONAL_TEXT):
         raise InvalidInputError(
             f"usage_id must be a string, not {abridged(found.usage_id)}"
         )
@@ -455,7 +460,7 @@ def _encoded(
     draft: Any,
     sound: Any,
     blobs: list[Blob],
-    where: str = "",
+    *where: str,
 ) -> Any:
     """Encode a message or part; an error names the field that is to blame.
 
@@ -465,21 +470,21 @@ def _encoded(
     try:
         return encode_one(draft, blobs)
     except InvalidInputError as error:
-        names = [where] if where else []
-        names += _blamed(encode_one, draft, sound)[:1]
-        why = ".".join(names)
-        raise type(error)(f"{why}: {error}" if why else str(error)) from None
+        names = [*where, *_blamed(encode_one, draft, sound)[:1]]
+        why = filter(None, (".".join(names), str(error)))
+        raise type(error)(": ".join(why)) from None
 
 
 def _blamed(encode_one: Callable[..., Any], draft: Any, sound: Any) -> list[str]:
     """Return the fields without any one of which a draft would be accepted."""
     if not isinstance(draft, type(sound)):
         return []
+
     found = []
-    for name in (field.name for field in fields(sound)):
-        mended = replace(draft, **{name: getattr(sound, name)})
+    for field in fields(sound):
+        mended = replace(draft, **{field.name: getattr(sound, field.name)})
         if _accepts(encode_one, mended):
-            found.append(name)
+            found.append(field.name)
     return found
 
 

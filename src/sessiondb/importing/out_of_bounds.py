@@ -41,41 +41,68 @@ def keep_in_data(found: Any) -> tuple[Any, list[str]]:
     names: list[str] = []
     parts = []
     for idx, part in enumerate(draft.parts):
-        moved = _refused(part, _PART) if isinstance(part, PartDraft) else {}
+        moved = _refused(part, PartDraft, _PART)
         parts.append(_moved(part, moved, moved))
-        names += (f"parts[{idx}].{name}" for name in moved)
+        names += _prefixed(f"parts[{idx}].", moved)
 
     # The counts are one value of the draft, and each is a column by itself.
-    moved = _refused(draft, _MESSAGE)
-    counts = _refused(draft.tokens, _TOKENS) if isinstance(draft.tokens, Tokens) else {}
-    kept = moved | {f"tokens.{name}": value for name, value in counts.items()}
+    moved = _refused(draft, MessageDraft, _MESSAGE)
+    counts = _refused(draft.tokens, Tokens, _TOKENS)
+    kept = moved | _prefixed("tokens.", counts)
+
     draft = _moved(replace(draft, parts=tuple(parts)), moved, kept)
     if counts:
         draft = replace(draft, tokens=replace(draft.tokens, **dict.fromkeys(counts)))
     return replace(found, draft=draft), [*kept, *names]
 
 
-def _refused(of: Any, tests: _TESTS) -> dict[str, Any]:
-    """Return the numbers that columns refuse, by field, as ``data`` keeps them."""
-    found = {}
+def _prefixed(prefix: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"{prefix}{name}": value for name, value in found.items()}
+
+
+def _refused(of: Any, kind: type, tests: _TESTS) -> dict[str, Any]:
+    """Return the numbers that columns refuse, by field, as ``data`` keeps them.
+
+    A value that is not of this *kind* has none.
+    """
+    found: dict[str, Any] = {}
+    if not isinstance(of, kind):
+        return found
+
     for name, test in tests.items():
         value = getattr(of, name)
-        if type(value) not in (int, float):
-            continue
-        try:
-            test(value, name)
-        except InvalidInputError:
-            # MessagePack has integers of 64 bits.
-            wide = isinstance(value, int) and value.bit_length() > 63
-            found[name] = hex(value) if wide else value
+        if type(value) in (int, float) and not _passes(test, value, name):
+            found[name] = _as_kept(value)
     return found
 
 
+def _passes(test: Callable[[Any, str], Any], value: Any, name: str) -> bool:
+    try:
+        test(value, name)
+    except InvalidInputError:
+        return False
+    return True
+
+
+def _as_kept(value: float) -> str | float:
+    """Return a number as MessagePack holds it, which has integers of 64 bits."""
+    if isinstance(value, int) and value.bit_length() > 63:
+        return hex(value)
+    return value
+
+
 def _moved(draft: Any, fields: Mapping[str, Any], kept: Mapping[str, Any]) -> Any:
+    """Return a draft without *fields*, and with *kept* added to its ``data``."""
     if not kept or not isinstance(draft.data, Mapping):
         return draft
+
+    values = dict(kept)
     before = draft.data.get("out_of_bounds")
-    values = {**(before if isinstance(before, Mapping) else {}), **kept}
+    if isinstance(before, Mapping):
+        values = {**before, **kept}
+
     return replace(
-        draft, **dict.fromkeys(fields), data={**draft.data, "out_of_bounds": values}
+        draft,
+        **dict.fromkeys(fields),
+        data={**draft.data, "out_of_bounds": values},
     )

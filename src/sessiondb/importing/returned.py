@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from tempfile import SpooledTemporaryFile
 
 from sqlalchemy import select
@@ -17,12 +18,16 @@ from sessiondb.database.core import Core
 from sessiondb.effects.imports.derived import Derived
 from sessiondb.effects.imports.returned import AppendReturned, CloseReturned
 from sessiondb.effects.imports.run import CheckedSession, Entry, Run
+from sessiondb.engine.disk import translated
 from sessiondb.engine.sql import Statement, as_list, p, texts
 from sessiondb.importing import checks
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS, Results, Units
 from sessiondb.model import Imported
 from sessiondb.repository import Read
 from sessiondb.schema import message
+
+#: The place in errors. Its path is not looked up before something is written there.
+_TEMPORARY = Path("temporary directory")
 
 _KNOWN = Statement(
     lambda: select(message.c.id).where(
@@ -34,13 +39,17 @@ _KNOWN = Statement(
 def take_back(
     units: Units, checked: CheckedSession, own: str, *, dry_run: bool
 ) -> Results:
-    """Append the new messages to session *own*; diverged if the two share none."""
+    """Append the new messages to session *own*; diverged if the two share none.
+
+    Raises `StorageError`, also for a temporary directory that is full.
+    """
     item, problems = checked.item, list(checked.problems)
 
     # Only what is new is held: all of it comes behind the last message that is known,
     # and which one that is, is certain at the end alone. What no transaction could
     # hold waits on the disk, as reading the source twice would take twice as long.
-    with SpooledTemporaryFile(max_size=MAX_BYTES) as new:
+    # Closing that file writes too, so its errors are translated around all of its use.
+    with translated(_TEMPORARY), SpooledTemporaryFile(max_size=MAX_BYTES) as new:
         count = shared = 0
         entries = checks.entries(item, problems)
         for entry, is_known in _compared(units.core, own, entries):
