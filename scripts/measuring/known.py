@@ -12,5 +12,4 @@ wide formats/kit
 wide formats/transcript
 wide model
 wide repository
-circle engine/default.py
 """.splitlines()

@@ -3,7 +3,7 @@
 A file is written beside its place and renamed, so that it appears complete or not
 at all, also where the disk fills up or the program is interrupted. Before that the
 place is judged: never a database, nor what belongs to one, nor a link, nor anything
-that is not a regular file; an existing file only where the caller says so.
+that is not a regular file; an existing file only where the caller says so (`placing`).
 """
 
 from __future__ import annotations
@@ -11,63 +11,46 @@ from __future__ import annotations
 import contextlib
 import filecmp
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, Self
 
-from sessiondb.engine import disk
-from sessiondb.errors import (
-    ConflictError,
-    InvalidInputError,
-    NotFoundError,
-    abridged,
-)
+from sessiondb.engine import disk, placing
+from sessiondb.engine.placing import absolute, check_folders, part_of, taken
+from sessiondb.errors import InvalidInputError, abridged
+
+__all__ = [
+    "Folder",
+    "check_name",
+    "check_place",
+    "packed",
+    "part_of",
+    "settle",
+    "taken",
+    "write_text",
+    "writing",
+]
 
 if TYPE_CHECKING:
     from sessiondb.engine.base import Engine
-
-_PROJECT_MARKS = (".git", ".sessiondb")
-_OWN_NAME = "name a file of its own"
-_NEVER = "sessiondb never replaces a database; name another file"
 
 
 def check_place(path: Path) -> bool:
     """Return whether a file is at *path* already, which a rename may replace.
 
-    Raises `InvalidInputError` for a place that is never written: a name that is used
-    beside a database, a database, a link, a folder, a pipe or a
-    device; `NotFoundError` without the folder around it; `StorageError`.
+    Raises what `placing.check_place` does.
     """
-    path = _absolute(path)
-    check_name(path)
-    _check_folders(path)
-
-    with disk.translated(path):
-        try:
-            facts = path.lstat()
-        except FileNotFoundError:
-            facts = None
-
-    if facts is not None and stat.S_ISLNK(facts.st_mode):
-        raise InvalidInputError(
-            f"{path} is a link", hint="name the file that it points to"
-        )
-    if facts is not None and not stat.S_ISREG(facts.st_mode):
-        raise InvalidInputError(f"{path} is {_kind(facts.st_mode)}", hint=_OWN_NAME)
-    if _engine().owns(path, facts):
-        raise InvalidInputError(f"{path} is a database or belongs to one", hint=_NEVER)
-    return facts is not None
+    return placing.check_place(path, _engine())
 
 
 def check_name(path: Path) -> None:
     """Raise `InvalidInputError` for a name that is used beside a database."""
-    ending = _engine().reserved_ending(path)
-    if ending is not None:
-        raise InvalidInputError(
-            f"{path} is a name for what is beside a database, which may be deleted",
-            hint=f"name a file that does not end with {ending}",
-        )
+    placing.check_name(path, _engine())
+
+
+def settle(part: Path, path: Path, *, replace: bool = False) -> None:
+    """Give the complete file *part* its name; raises what `writing` does."""
+    placing.settle(part, path, _engine(), replace=replace)
 
 
 @contextlib.contextmanager
@@ -78,8 +61,8 @@ def writing(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
     nothing has changed. Raises `ConflictError` if a file is there and not *replace*,
     and the errors of `check_place`.
     """
-    path = _absolute(path)
-    _check_free(path, replace)
+    path = absolute(path)
+    placing.check_free(path, _engine(), replace=replace)
     part = part_of(path)
 
     with disk.translated(path):
@@ -113,24 +96,6 @@ def write_text(path: Path, text: str, *, replace: bool = False) -> None:
         file.write(text.encode("utf-8", "surrogateescape"))
 
 
-def part_of(path: Path) -> Path:
-    """Return a new hidden name beside *path*, for what is not complete yet."""
-    return path.with_name(f".sessiondb-{os.urandom(8).hex()}.part")
-
-
-def settle(part: Path, path: Path, *, replace: bool = False) -> None:
-    """Give the complete file *part* its name; raises what `writing` does."""
-    exists = _check_free(path, replace)
-    with disk.translated(path):
-        while not exists and not _linked(part, path):
-            # Another process was faster; what it wrote is judged like any other file.
-            exists = _check_free(path, replace)
-        if exists:
-            part.chmod(stat.S_IMODE(path.lstat().st_mode))
-            part.replace(path)
-        _sync_folder(path.parent)
-
-
 class Folder:
     """Files for one folder, gathered inside of it and renamed together at the end.
 
@@ -139,7 +104,7 @@ class Folder:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = _absolute(folder)
+        self._folder = absolute(folder)
         self._parts = self._folder / part_of(self._folder).name
         self._staged: dict[str, Path] = {}
         self._made: list[Path] = []
@@ -237,62 +202,13 @@ class Folder:
                 raise InvalidInputError(
                     f"{place} is not a folder", hint="name another folder"
                 )
-        _check_folders(folder / "_", must_exist=False)
+        check_folders(folder / "_", must_exist=False)
 
     def _make(self, folder: Path) -> None:
         if not folder.is_dir():
             self._make(folder.parent)
             folder.mkdir()
             self._made.append(folder)
-
-
-def _absolute(path: Path) -> Path:
-    try:
-        os.fsencode(path)
-    except UnicodeEncodeError:
-        raise InvalidInputError(f"not a path: {str(path)!r}") from None
-
-    if "\0" in str(path) or not path.name:
-        raise InvalidInputError(f"not a path of a file: {str(path)!r}", hint=_OWN_NAME)
-    return path.absolute()
-
-
-def _check_free(path: Path, replace: bool) -> bool:
-    exists = check_place(path)
-    if exists and not replace:
-        raise taken(path)
-    return exists
-
-
-def taken(path: Path) -> ConflictError:
-    """Return the error for a file that exists and is not to be replaced."""
-    return ConflictError(f"{path} already exists", hint="name a new file")
-
-
-def _check_folders(path: Path, *, must_exist: bool = True) -> None:
-    """Refuse links inside of a project: a clone must not redirect a write."""
-    if must_exist and not path.parent.is_dir():
-        raise NotFoundError(f"there is no folder {path.parent}", hint="make it first")
-    home = Path(os.path.expanduser("~"))  # noqa: PTH111  also without a home
-
-    for folder in path.parents:
-        above = (place for place in folder.parents if place != home)
-        if folder.is_symlink() and any(
-            os.path.lexists(place / mark) for place in above for mark in _PROJECT_MARKS
-        ):
-            raise InvalidInputError(
-                f"{folder} is a link inside of a project",
-                hint="name the folder it points to",
-            )
-
-
-def _kind(mode: int) -> str:
-    kinds = {
-        stat.S_IFDIR: "a folder",
-        stat.S_IFIFO: "a pipe",
-        stat.S_IFSOCK: "a socket",
-    }
-    return kinds.get(stat.S_IFMT(mode), "a device")
 
 
 def _engine() -> Engine:
@@ -313,24 +229,3 @@ def _created(part: Path) -> Iterator[IO[bytes]]:
         yield file
         file.flush()
         os.fsync(file.fileno())
-
-
-def _linked(part: Path, path: Path) -> bool:
-    """Give *part* the name *path*, and return True, if nothing has that name."""
-    try:
-        os.link(part, path)
-    except FileExistsError:
-        return False
-    except (OSError, AttributeError):  # a file system without hard links
-        part.replace(path)
-    return True
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename durable, where a folder can be synced."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

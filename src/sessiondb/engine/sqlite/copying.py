@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from sessiondb.engine import outputs
-from sessiondb.engine.sqlite import files
+from sessiondb.engine import placing
+from sessiondb.engine.sqlite import claims, files
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.failures import translate
 
@@ -23,18 +23,18 @@ def copied(
     The block gets the copy under its temporary name, to verify it. The copy is
     compact, or *exact*: page for page, as it has to be where pages may be damaged.
     Left by an exception, nothing is at *to*. Raises the errors of
-    `outputs.writing` and of `translate`.
+    `placing.settle` and of `translate`.
     """
-    if outputs.check_place(to):
-        raise outputs.taken(to)
-    part = part or outputs.part_of(to)
+    if placing.check_place(to, claims):
+        raise placing.taken(to)
+    part = part or placing.part_of(to)
 
     try:
         # SQLite itself would make the file readable by everybody.
         files.prepare(part)
         _copy(path, part, exact)
         yield part
-        outputs.settle(part, to)
+        placing.settle(part, to, claims)
     finally:
         for left in (part, *files.siblings(part)):
             with contextlib.suppress(OSError):

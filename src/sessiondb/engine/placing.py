@@ -1,0 +1,167 @@
+"""Places for files: judged before something is written there, and named at the end.
+
+A place is never a database, nor what belongs to one, nor a link, nor anything that is
+not a regular file. What belongs to a database its engine knows (`Claims`): `outputs`
+uses the one of this release, an engine its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+from typing import Protocol
+
+from sessiondb.engine import disk
+from sessiondb.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+)
+
+_PROJECT_MARKS = (".git", ".sessiondb")
+_OWN_NAME = "name a file of its own"
+_NEVER = "sessiondb never replaces a database; name another file"
+
+
+class Claims(Protocol):
+    """The files that an engine claims for its databases; see `engine.base.Engine`."""
+
+    def owns(self, path: Path, facts: os.stat_result | None) -> bool:
+        """Return whether what is at *path* is a database or belongs to one."""
+
+    def reserved_ending(self, path: Path) -> str | None:
+        """Return the end of a name that is used beside a database."""
+
+
+def check_place(path: Path, claims: Claims) -> bool:
+    """Return whether a file is at *path* already, which a rename may replace.
+
+    Raises `InvalidInputError` for a place that is never written: a name that is used
+    beside a database, a database, a link, a folder, a pipe or a
+    device; `NotFoundError` without the folder around it; `StorageError`.
+    """
+    path = absolute(path)
+    check_name(path, claims)
+    check_folders(path)
+
+    with disk.translated(path):
+        try:
+            facts = path.lstat()
+        except FileNotFoundError:
+            facts = None
+
+    if facts is not None and stat.S_ISLNK(facts.st_mode):
+        raise InvalidInputError(
+            f"{path} is a link", hint="name the file that it points to"
+        )
+    if facts is not None and not stat.S_ISREG(facts.st_mode):
+        raise InvalidInputError(f"{path} is {_kind(facts.st_mode)}", hint=_OWN_NAME)
+    if claims.owns(path, facts):
+        raise InvalidInputError(f"{path} is a database or belongs to one", hint=_NEVER)
+    return facts is not None
+
+
+def check_name(path: Path, claims: Claims) -> None:
+    """Raise `InvalidInputError` for a name that is used beside a database."""
+    ending = claims.reserved_ending(path)
+    if ending is not None:
+        raise InvalidInputError(
+            f"{path} is a name for what is beside a database, which may be deleted",
+            hint=f"name a file that does not end with {ending}",
+        )
+
+
+def part_of(path: Path) -> Path:
+    """Return a new hidden name beside *path*, for what is not complete yet."""
+    return path.with_name(f".sessiondb-{os.urandom(8).hex()}.part")
+
+
+def settle(part: Path, path: Path, claims: Claims, *, replace: bool = False) -> None:
+    """Give the complete file *part* its name.
+
+    Raises `ConflictError` if a file is there and not *replace*, and the errors of
+    `check_place`.
+    """
+    exists = check_free(path, claims, replace=replace)
+    with disk.translated(path):
+        while not exists and not _linked(part, path):
+            # Another process was faster; what it wrote is judged like any other file.
+            exists = check_free(path, claims, replace=replace)
+        if exists:
+            part.chmod(stat.S_IMODE(path.lstat().st_mode))
+            part.replace(path)
+        _sync_folder(path.parent)
+
+
+def absolute(path: Path) -> Path:
+    """Return *path* made absolute; raises `InvalidInputError` for what is no file's."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"not a path: {str(path)!r}") from None
+
+    if "\0" in str(path) or not path.name:
+        raise InvalidInputError(f"not a path of a file: {str(path)!r}", hint=_OWN_NAME)
+    return path.absolute()
+
+
+def check_free(path: Path, claims: Claims, *, replace: bool) -> bool:
+    """Return whether a file is at *path*; raises `ConflictError` if not *replace*."""
+    exists = check_place(path, claims)
+    if exists and not replace:
+        raise taken(path)
+    return exists
+
+
+def taken(path: Path) -> ConflictError:
+    """Return the error for a file that exists and is not to be replaced."""
+    return ConflictError(f"{path} already exists", hint="name a new file")
+
+
+def check_folders(path: Path, *, must_exist: bool = True) -> None:
+    """Refuse links inside of a project: a clone must not redirect a write."""
+    if must_exist and not path.parent.is_dir():
+        raise NotFoundError(f"there is no folder {path.parent}", hint="make it first")
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111  also without a home
+
+    for folder in path.parents:
+        above = (place for place in folder.parents if place != home)
+        if folder.is_symlink() and any(
+            os.path.lexists(place / mark) for place in above for mark in _PROJECT_MARKS
+        ):
+            raise InvalidInputError(
+                f"{folder} is a link inside of a project",
+                hint="name the folder it points to",
+            )
+
+
+def _kind(mode: int) -> str:
+    kinds = {
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFSOCK: "a socket",
+    }
+    return kinds.get(stat.S_IFMT(mode), "a device")
+
+
+def _linked(part: Path, path: Path) -> bool:
+    """Give *part* the name *path*, and return True, if nothing has that name."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        return False
+    except (OSError, AttributeError):  # a file system without hard links
+        part.replace(path)
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename durable, where a folder can be synced."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
