@@ -129,20 +129,27 @@ def directory(value: Any, what: str) -> str:
 
 def exact(value: Any, what: str) -> str:
     """A string that is stored as it is, and is not empty."""
-    if not isinstance(value, str) or not value or codec.readable(value)[1]:
-        raise InvalidInputError(
-            f"{what} must be a non-empty string, not {abridged(value)}"
-        )
-    return value
+    if _is_readable(value) and value:
+        return value  # type: ignore[no-any-return]
+    raise _empty(value, what)
 
 
 def path(value: Any, what: str) -> str:
     """The path of a file for the ledger: bytes that are not UTF-8 are escaped."""
     if not isinstance(value, str) or not value:
-        raise InvalidInputError(
-            f"{what} must be a non-empty string, not {abridged(value)}"
-        )
+        raise _empty(value, what)
     return value.encode("utf-8", "backslashreplace").decode().replace("\0", "\\0")
+
+
+def _is_readable(value: Any) -> bool:
+    """Return whether a value is a string that a column keeps as it is."""
+    return isinstance(value, str) and not codec.readable(value)[1]
+
+
+def _empty(value: Any, what: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{what} must be a non-empty string, not {abridged(value)}"
+    )
 
 
 def json(value: Any, what: str) -> str | None:
@@ -170,16 +177,18 @@ def pair(value: Any, what: str) -> tuple[str, str]:
     """Two ids."""
     if not isinstance(value, tuple) or len(value) != 2:
         raise InvalidInputError(f"{what} are pairs of ids, not {abridged(value)}")
-    first, second = (ids.valid_id(name, what) for name in value)
-    return first, second
+
+    first, second = value
+    return ids.valid_id(first, what), ids.valid_id(second, what)
 
 
 def versions(value: Any, what: str) -> Mapping[str, Version]:
     """The versions of a session's fields, by name."""
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"{what} must be a mapping, not {abridged(value)}")
+
     for name, found in value.items():
-        if not isinstance(name, str) or codec.readable(name)[1]:
+        if not _is_readable(name):
             raise InvalidInputError(
                 f"{what}: a field cannot have this name: {abridged(name)}"
             )

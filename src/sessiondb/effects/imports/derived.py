@@ -7,6 +7,7 @@ The source wins, except over what the user set here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,8 +111,7 @@ class Derived:
         if self.supersedes is not None:
             tx.run(_FREE_SOURCE, sid=self.supersedes)
 
-        row = tx.one(BY_SOURCE, **run.name)
-        return None if row is None else str(row[0])
+        return _id_of(tx, **run.name)
 
     def new_row(self, tx: Transaction, run: Run, project_id: str) -> dict[str, Any]:
         """Return the columns of a new session: its own id, its family, its slug."""
@@ -139,7 +139,7 @@ class Derived:
         new = {name: run.given.columns[name] for name in _MERGED}
 
         stays: tuple[str, ...] = ()
-        if old["title_source"] == "user" or (old["title"] and not new["title"]):
+        if _title_stays(old, new):
             stays += ("title", "title_source")
         if (old["model_source"], new["model_source"]) in _MODEL_STAYS:
             stays += MODEL
@@ -152,8 +152,7 @@ class Derived:
         item = run.given.item
         if item.parent_source_id is None or self.supersedes is not None:
             return None
-        row = tx.one(BY_SOURCE, source=item.source, source_id=item.parent_source_id)
-        return None if row is None else str(row[0])
+        return _id_of(tx, source=item.source, source_id=item.parent_source_id)
 
     # -- messages ------------------------------------------------------------
 
@@ -240,6 +239,7 @@ class Derived:
         if leaf is None:
             # A leaf that the source does not name, or does not have, is the last one.
             leaf = run.last[0]
+
         parent_id, *old = tx.one(_FACTS, sid=state.id)
         before = dict(zip(_CLOSED, old, strict=True))
         new = {
@@ -267,13 +267,20 @@ class Derived:
             return known
 
         stated = seq_by_id(tx, parent_id, run.given.item.parent_message)
-        if stated is not None or known is not None:
-            return known if stated is None else stated
+        if stated is not None:
+            return stated
+        if known is not None or tx.peek(run.session_id).relation != "fork":
+            return known
+
         # A fork begins after the last message that it has in common with its parent.
-        if tx.peek(run.session_id).relation != "fork":
-            return None
         common: int | None = tx.one(_COMMON, sid=run.session_id, above=parent_id)[0]
         return common
+
+
+def _id_of(tx: Transaction, **name: str) -> str | None:
+    """Return the id of the session that has a name at its source, or None."""
+    row = tx.one(BY_SOURCE, **name)
+    return None if row is None else str(row[0])
 
 
 def _last_use(tx: Transaction, run: Run, before: int) -> int:
@@ -282,6 +289,13 @@ def _last_use(tx: Transaction, run: Run, before: int) -> int:
         return run.given.item.time_updated
     last: int | None = tx.one(_LAST_TIME, sid=run.session_id)[0]
     return before if last is None else last
+
+
+def _title_stays(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Return whether the user set the title here, or the source has none to offer."""
+    if old["title_source"] == "user":
+        return True
+    return bool(old["title"] and not new["title"])
 
 
 def _gave_text(here: Here, call_id: str | None) -> bool:

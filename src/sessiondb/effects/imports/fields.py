@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
@@ -94,12 +94,14 @@ class Fields:
     def _values(self) -> dict[str, Any]:
         """Return the fields that have a value in the log."""
         given, of = self.run.given, self.of
+
         diffs = []
         for message_id, row in self._diffs():
             _, path, before, after, patch, *counts = row
             diffs.append((message_id, path, patch, before, after, *counts))
+
         todos = []
-        for todo_id, content, status, priority, *times in given.todos or ():
+        for todo_id, content, status, priority, *times in self._todos():
             todos.append((content, status, priority, todo_id, *times))
 
         return values_of_row(
@@ -109,6 +111,9 @@ class Fields:
             diffs=diffs,
             leaf=of.leaf,
         )
+
+    def _todos(self) -> Sequence[tuple[Any, ...]]:
+        return self.run.given.todos or ()
 
     def _diffs(self) -> Iterator[tuple[str | None, tuple[Any, ...]]]:
         """Yield each diff of the log with the id of its message, or None."""
@@ -121,6 +126,7 @@ class Fields:
         tx, sid = self.tx, self.state.id
         here = values_in(tx, sid)
         known = {} if self.new else versions_in(tx, sid, here)
+
         taken = self._newer(here, known)
         if not self.run.made:
             self._set_columns(taken)
@@ -166,9 +172,9 @@ class Fields:
     def _set_columns(self, taken: Iterable[str]) -> None:
         columns = self.run.given.columns
         old = dict(zip(_MERGED, self.tx.one(_STORED, sid=self.state.id), strict=True))
-        new = dict(old)
-        for name in taken:
-            new.update((column, columns[column]) for column in _COLUMNS.get(name, ()))
+
+        replaced = chain.from_iterable(_COLUMNS.get(name, ()) for name in taken)
+        new = old | {column: columns[column] for column in replaced}
         self._set_metadata(old, new, taken)
         self._set_data(old, new, versions.DATA in taken)
 
@@ -182,11 +188,13 @@ class Fields:
     ) -> None:
         metadata = json.loads(old["metadata"])
         before = dict(metadata)
+
         for name, key in _named(taken, versions.METADATA):
             # A key without a value was taken away on the other side.
             metadata.pop(key, None)
             if name in self.values:
                 (metadata[key],) = self.values[name]
+
         if metadata != before:
             new["metadata"] = json.dumps(metadata)
 
@@ -224,7 +232,8 @@ class Fields:
     def _set_lists(self, taken: Iterable[str]) -> None:
         tx, sid = self.tx, self.state.id
         if versions.TODOS in taken:
-            write_todos(tx, sid, self.run.given.todos or ())
+            write_todos(tx, sid, self._todos())
+
         if versions.DIFFS in taken:
             rows = []
             for message_id, (_, *columns) in self._diffs():
