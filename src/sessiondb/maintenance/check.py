@@ -223,6 +223,7 @@ def _blobs(connection: Connection) -> Iterator[Finding]:
 
     for what, number in wrong.items():
         yield Finding("blobs", what, number, _BLOBS.get(what))
+
     used = " UNION ALL ".join(
         f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
         for table, column in ENGINE.upkeep.references_to(connection, "blob")

@@ -139,7 +139,7 @@ def _session_init(state: _Gathered, message: Message) -> None:
     state.session_init = dict(message.data)
 
 
-_EVENTS: dict[str, _Step] = {
+_EVENTS: dict[str | None, _Step] = {
     "custom_message": lambda state, message: state.messages.append(message),
     "compaction": _cut,
     "branch_summary": _branch_summary,
@@ -182,7 +182,7 @@ _TYPE, _PARTS = attrgetter("type"), attrgetter("parts")
 def _step(message: Message) -> _Step:
     """Return how a message changes the context: by its kind, its parts or its role."""
     if message.role == "event" or message.kind == "compaction":
-        return _EVENTS.get(message.kind or "", _ignore)
+        return _EVENTS.get(message.kind, _ignore)
 
     only_requests = set(map(_TYPE, message.parts)) == {"compaction"}
     if only_requests and message.role != "system":
@@ -297,8 +297,12 @@ def _once(messages: list[Message]) -> list[Message]:
 
 def _without(message: Message, gone: list[Part]) -> Message | None:
     """Return *message* without some of its parts, None without any that is left."""
-    kept = tuple(item for item in message.parts if item not in gone)
-    return replace(message, parts=kept) if kept else None
+    return _holding(message, [item for item in message.parts if item not in gone])
+
+
+def _holding(message: Message, parts: list[Part]) -> Message | None:
+    """Return *message* with other parts; None for no parts."""
+    return replace(message, parts=tuple(parts)) if parts else None
 
 
 def _unchanged(message: Message, _: list[Part]) -> Message | None:
@@ -318,7 +322,7 @@ def _synthesised(message: Message, loose: list[Part]) -> Message | None:
         elif item.type == "tool":
             repaired.append(_interrupted(item))
 
-    return replace(message, parts=tuple(repaired)) if repaired else None
+    return _holding(message, repaired)
 
 
 def _interrupted(call: Part) -> Part:

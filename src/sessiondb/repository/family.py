@@ -118,14 +118,14 @@ def tree(base: str | None, asked: Session, *, messages: bool = False) -> Read[Tr
     """
     rows = yield _FAMILY, {"root": asked.root_id}
     members = listed(rows, base)
-    by_id = {item.id: item for item in members}
-    children: dict[str, list[Session]] = {}
+    by_id: dict[str | None, Session] = {item.id: item for item in members}
+    children: dict[str | None, list[Session]] = {}
     for item in members:
-        if item.parent_id in by_id and item.parent_id is not None:
+        if item.parent_id in by_id:
             children.setdefault(item.parent_id, []).append(item)
 
     top = asked
-    while top.parent_id is not None and top.parent_id in by_id:
+    while top.parent_id in by_id:
         top = by_id[top.parent_id]
 
     shown = (yield from nodes(asked.id)) if messages else ()
@@ -134,7 +134,7 @@ def tree(base: str | None, asked: Session, *, messages: bool = False) -> Read[Tr
 
 def _grow(
     top: Session,
-    children: dict[str, list[Session]],
+    children: dict[str | None, list[Session]],
     asked: str,
     shown: tuple[MessageNode, ...],
 ) -> Tree:

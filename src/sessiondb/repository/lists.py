@@ -158,7 +158,7 @@ def prompts(
     if cursor is not None:
         params["below"], params["below_id"] = decode_cursor(cursor, int, str)
 
-    shape = tuple(name for name in params if name in _FILTERS)
+    shape = tuple(filter(_FILTERS.__contains__, params))
     rows = yield _history(shape), {**params, "rows": check_limit(limit) + 1}
 
     found = tuple(_prompt(row, base) for row in rows[:limit])

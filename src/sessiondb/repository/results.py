@@ -107,9 +107,8 @@ class _Shown:
     def message(self, entry: Message) -> Message:
         """Return a message whose parts have the texts that belong to them."""
         seq = entry.seq
-        return replace(
-            entry, parts=tuple([self._part(seq, item) for item in entry.parts])
-        )
+        parts = [self._part(seq, item) for item in entry.parts]
+        return replace(entry, parts=tuple(parts))
 
     def _part(self, seq: int, item: Part) -> Part:
         if item.type == "tool":

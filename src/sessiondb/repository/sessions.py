@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -78,7 +79,7 @@ class Filters:
     @property
     def is_default(self) -> bool:
         """Whether only the sessions are listed that an index is kept of."""
-        return not (self.archived or self.subagents or self.empty)
+        return not any((self.archived, self.subagents, self.empty))
 
     def params(self) -> dict[str, Any]:
         """Return the parameters of the filters that are set."""
@@ -179,20 +180,26 @@ def decode_cursor(cursor: str, *kinds: Any) -> list[Any]:
 
     Raises `InvalidInputError`.
     """
-    key: Any = None
-    if isinstance(cursor, str) and len(cursor) <= MAX_CURSOR:
-        with suppress(ValueError, RecursionError):
-            key = json.loads(
-                base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-            )
+    key = _key_in(cursor)
+    fits = len(key) == len(kinds) and all(map(_is_key, key, kinds))
 
     # A cursor that we did not write is refused: another spelling, a number that SQLite
     # cannot hold.
-    known = isinstance(key, list) and len(key) == len(kinds)
-    if not known or not all(map(_is_key, key, kinds)) or encode_cursor(*key) != cursor:
+    if not fits or encode_cursor(*key) != cursor:
         raise InvalidInputError(f"not a cursor of this list: {abridged(cursor)}")
 
-    return list(key)
+    return key
+
+
+def _key_in(cursor: object) -> list[Any]:
+    """Return the list that a cursor spells; for anything else it is empty."""
+    key: Any = None
+    if isinstance(cursor, str) and len(cursor) <= MAX_CURSOR:
+        padding = "=" * (-len(cursor) % 4)
+        with suppress(ValueError, RecursionError):
+            key = json.loads(base64.urlsafe_b64decode(cursor + padding))
+
+    return key if isinstance(key, list) else []
 
 
 #: Type of a key in a cursor → whether SQLite can hold a value of it.
@@ -243,10 +250,12 @@ _AFTER: dict[str, tuple[Any, ...]] = {
 
 def _index(shape: Filters, order: str) -> str | None:
     """Return the index that a list walks; None is the one of the unique id."""
-    listed = "listed_" if shape.is_default else ""
-    place = "project_" if shape.project_id is not None else ""
+    parts = compress(
+        ("listed", "project"),
+        (shape.is_default, shape.project_id is not None),
+    )
     by = "created" if order == "created" else "used"
-    name = f"ix_session_{listed}{place}{by}"
+    name = "_".join(("ix_session", *parts, by))
     return None if name == "ix_session_created" else name
 
 

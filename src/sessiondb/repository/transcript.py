@@ -327,7 +327,7 @@ def _place(path: list[int], seq: int) -> int:
     """Return the index of *seq* in *path*, or how many of the path are before it."""
     if seq in path:
         return path.index(seq)
-    return sum(1 for known in path if known < seq)
+    return sum(map(seq.__gt__, path))
 
 
 def messages(
@@ -347,7 +347,7 @@ def messages(
     bounds.integer(last, "last", least=1)
     bounds.integer(limit, "limit", least=1)
 
-    is_from_root = branches or after is not None or limit is not None
+    is_from_root = any((branches, after is not None, limit is not None))
     if last is None or is_from_root:
         known = yield from live_path(session_id, branches=branches)
         chosen = _slice(known, after, before)[:limit]

@@ -183,6 +183,6 @@ class _Group:
 
 def _plus(one: Any, other: Any) -> Any:
     """Return the sum of what is known, None if that is nothing."""
-    if one is None or other is None:
-        return other if one is None else one
-    return one + other
+    if one is None:
+        return other
+    return one if other is None else one + other
