@@ -52,6 +52,7 @@ def pack_data(data: Mapping[str, Any]) -> bytes | None:
         raise CodecError(f"data must be a mapping, not {abridged(data)}")
     if not data:
         return None
+
     plain = dict(data)
     _check_keys(plain)
     return pack(plain)

@@ -62,7 +62,10 @@ def portable_in(
 ) -> Iterable[Export]:
     """Return *exports* as they are written to *target*, which may be such a folder."""
     root = root_of(target)
-    return exports if root is None else (portable(export, root) for export in exports)
+    if root is None:
+        return exports
+
+    return (portable(export, root) for export in exports)
 
 
 def _directory(directory: str, root: str) -> str:

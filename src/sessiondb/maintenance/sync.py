@@ -110,12 +110,11 @@ def _noted(path: Path) -> Notes:
 
 def _seen(stat: os.stat_result) -> tuple[int, int]:
     # A hard link to an open database would cost its locks as soon as it is closed.
-    linked = stat.st_nlink > 1 and (stat.st_dev, stat.st_ino) in ENGINE.open_files()
-    return (
-        (stat.st_size, stat.st_mtime_ns)
-        if S_ISREG(stat.st_mode) and not linked
-        else NO_FILE
-    )
+    is_open = stat.st_nlink > 1 and (stat.st_dev, stat.st_ino) in ENGINE.open_files()
+    if is_open or not S_ISREG(stat.st_mode):
+        return NO_FILE
+
+    return stat.st_size, stat.st_mtime_ns
 
 
 def _sessions(store: Store) -> Iterator[tuple[str, str, Session]]:

@@ -184,8 +184,8 @@ def _step(message: Message) -> _Step:
     if message.role == "event" or message.kind == "compaction":
         return _EVENTS.get(message.kind, _ignore)
 
-    only_requests = set(map(_TYPE, message.parts)) == {"compaction"}
-    if only_requests and message.role != "system":
+    is_request = set(map(_TYPE, message.parts)) == {"compaction"}
+    if is_request and message.role != "system":
         return _request
 
     return _ROLES.get(message.role, _said)

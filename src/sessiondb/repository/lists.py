@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import exists, literal_column, or_, select, text
@@ -241,4 +242,9 @@ def open_in(item: Session) -> Read[Unfinished]:
     """Return what is open in one session."""
     messages = yield _OPEN_MESSAGES, {"sid": item.id}
     calls = yield _OPEN_CALLS, {"sid": item.id}
-    return Unfinished(item, tuple(m for (m,) in messages), tuple(c for (c,) in calls))
+    first = itemgetter(0)
+    return Unfinished(
+        item,
+        tuple(map(first, messages)),
+        tuple(map(first, calls)),
+    )
