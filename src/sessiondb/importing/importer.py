@@ -89,9 +89,8 @@ class Importer:
             yield from take_back(self._units, checked, own, dry_run=self.dry_run)
             return
 
-        outcome, sid = self._outcome(known), known.original or known.session_id
-        sid = sid or _id_of(item)
-
+        outcome = self._outcome(known)
+        sid = known.original or known.session_id or _id_of(item)
         done = Imported(outcome, sid, item.source, item.source_id, known.messages)
         if outcome not in _WRITTEN:
             yield done
@@ -140,7 +139,7 @@ class Importer:
             return Run(done.id, checked, policy)
 
         # What was continued on both sides: the source's state takes over the name.
-        if known.detached and self.as_fork and not known.leaving:
+        if self.as_fork and known.is_continued:
             return Run(ids.new_session_id(), checked, Derived(known.session_id))
         return Run(done.id, checked, Derived())
 

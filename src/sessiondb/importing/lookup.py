@@ -71,6 +71,11 @@ class Known:
     detached: bool = False
     original: str | None = None
 
+    @property
+    def is_continued(self) -> bool:
+        """Whether it was continued here, and is not being removed."""
+        return self.detached and not self.leaving
+
 
 class _Row(NamedTuple):
     id: str
@@ -115,6 +120,7 @@ def look_up(item: SourceSession, ledger: str) -> Read[Known]:
     sid, buried_as = item.source_id, item.source_id
     if of is not None:
         sid, buried_as = of.id, of.buried_as(item.source_id)
+
     found = yield _HERE, {**name, "sid": sid}
     names = {"source": item.source, "path": ledger, "buried_as": buried_as}
     (entry,) = yield _NOTED, names
@@ -155,6 +161,7 @@ def _own(rows: Sequence[_Row], noted: _Noted, digest: str, of: StoredSession) ->
         return Known(deleted=noted.buried or of.is_deleted)
     if row.leaving:
         return Known(deleted=True, leaving=True)
+
     return Known(
         row.id,
         row.messages,

@@ -63,6 +63,7 @@ def snapshot_of(path: Path) -> Iterator[Snapshot]:
             connection = ENGINE.upkeep.open_copy(copy, path)
         except SessionDBError as error:
             raise _unusable(path, copy, error) from error
+
         with contextlib.closing(connection):
             yield Snapshot(path, connection)
 

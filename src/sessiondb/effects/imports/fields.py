@@ -261,6 +261,7 @@ class Fields:
         if new.digest == theirs.digest and wanted != state.leaf_seq:
             state.leaf_seq = wanted
             self.run.changed = True
+
         self.kept |= new > theirs
         return new
 

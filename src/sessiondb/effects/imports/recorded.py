@@ -182,6 +182,7 @@ class Recorded:
         else:
             seq, inherited = here.columns["seq"], here.columns["inherited"]
             parent = here.columns["parent_seq"]
+
         # Of an open message search takes in what is settled.
         complete = row.time_completed is not None
         return Placed(
@@ -264,6 +265,7 @@ class Recorded:
         """Merge the fields of both sides by their versions, and list the session."""
         state = tx.peek(run.session_id)
         self._link(tx, run, state)
+
         # Nothing is removed because it is missing from a file, but the file is behind.
         complete = tx.one(_COUNT, sid=state.id)[0] == run.messages
         if run.made:
@@ -326,6 +328,7 @@ class Recorded:
         of, used = self.stored, run.given.columns["time_updated"]
         tx.session(state.id)
         state.last_seq = max(state.last_seq, of.last_seq)
+
         detached = min(_or_never(of.time_detached), _or_never(state.time_detached))
         state.time_detached = None if detached == _NEVER else detached
         state.time_updated = used if run.made else max(used, state.time_updated)
@@ -342,6 +345,7 @@ class Recorded:
             return max(of.revision, of.deleted.revision)
         if run.made or self.unfinished:
             return of.revision
+
         if self.kept:
             # A value that only one side had makes a state that neither has seen.
             return max(of.revision, self.revision) + 1
