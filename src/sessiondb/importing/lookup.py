@@ -132,7 +132,7 @@ def look_up(item: SourceSession, ledger: str) -> Read[Known]:
 
 
 def _foreign(rows: Sequence[_Row], noted: _Noted, digest: str) -> Known:
-    """Return what is known of another program's session: by its source and source id."""
+    """Return what is known of another program's session: by source and source id."""
     for row in rows:
         if row.named:
             return Known(
