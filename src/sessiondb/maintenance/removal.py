@@ -170,9 +170,10 @@ class _Rule:
 
     def allows(self, plan: DeletePlan, chosen: Mapping[str, Session]) -> bool:
         """Return whether a plan removes nothing but what was chosen."""
-        others = (session for session in plan.sessions if session.id not in chosen)
+        others = [item for item in plan.sessions if item.id not in chosen]
         # A subagent is a part of the session that called it: it need not be chosen.
-        return all(s.relation == "subagent" and self._fits(s) for s in others)
+        are_subagents = {item.relation for item in others} <= {"subagent"}
+        return are_subagents and all(map(self._fits, others))
 
     def _fits(self, session: Session) -> bool:
         is_fresh = (

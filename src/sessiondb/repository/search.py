@@ -202,9 +202,12 @@ def search(
 def _place_of(cursor: str, order: str) -> _Place:
     """Return the place that a cursor names; raises `InvalidInputError`."""
     place = _Place(*decode_cursor(cursor, str, int, int, int))
-    in_order = place.phase == order and 1 <= place.last <= place.top
-    in_titles = place.phase == "titles" and min(place.top, place.last) >= 0
-    if not (in_order or in_titles) or place.passed < 0:
+    # Titles come after the matches, of which there may be none.
+    fits = {
+        order: 1 <= place.last <= place.top,
+        "titles": min(place.top, place.last) >= 0,
+    }
+    if place.passed < 0 or not fits.get(place.phase):
         raise InvalidInputError(f"not a cursor of this search: {abridged(cursor)}")
 
     return place
