@@ -8,12 +8,16 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from processes import start
+
+from sessiondb import Store
 
 pytestmark = pytest.mark.slow
 
@@ -90,3 +94,25 @@ def test_eight_processes_in_a_project_make_one_local_database_and_no_error(
         assert _play(workers, project, local=True) == ["ok"] * PROCESSES
         assert _count(project / ".sessiondb" / "sessions.db") == (PROCESSES, "ok")
         assert (project / ".sessiondb" / ".gitignore").read_text() == "/sessions.db*\n"
+
+
+def test_a_file_that_is_filled_during_the_first_look_is_recognised(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "sessions.db"
+    path.touch()
+
+    def fill(frame: FrameType, event: str, arg: object) -> None:
+        # The file is filled between the look at its identity and that at its content.
+        if frame.f_code.co_name == "_is_empty":
+            sys.settrace(None)
+            program = "import sys, sessiondb; sessiondb.Store.open(sys.argv[1]).close()"
+            subprocess.run([sys.executable, "-c", program, path], check=True)
+
+    before = sys.gettrace()
+    sys.settrace(fill)
+    try:
+        with Store.open(path) as store:
+            assert store.sessions().items == ()
+    finally:
+        sys.settrace(before)

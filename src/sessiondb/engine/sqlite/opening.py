@@ -95,11 +95,18 @@ def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) 
     try:
         application, version = identity_of(connection)
         if application != APPLICATION_ID:
-            if read_only or not _is_empty(connection):
+            is_empty = _is_empty(connection)
+            # Another process may have filled the file between these two looks. It does so
+            # in one transaction, so a file that has content by now has its identity, too.
+            application, version = identity_of(connection)
+
+        if application != APPLICATION_ID:
+            if read_only or not is_empty:
                 raise NotADatabaseError(
                     f"{path} is not a sessiondb database", hint="name another file"
                 )
             return False
+
         if version < VERSION:
             if read_only:
                 refuse(path, version, "older")
