@@ -1,8 +1,9 @@
-"""What alembic runs around the migrations; `sessiondb.engine.sqlite.migrations` says how they run.
+"""The environment of the migrations, run by `sessiondb.engine.sqlite.migrations`.
 
-Driven by sessiondb, the configuration carries an open ``connection``. Driven by the alembic
-command it carries none, and gets the ``path`` of a database: that of ``-x db=PATH`` or
-``-x url=URL``, else the one that sessiondb uses here (``SESSIONDB_PATH`` and so on).
+Driven by sessiondb, the configuration carries an open ``connection``. Driven by the
+alembic command it carries none, and gets the ``path`` of a database: that of
+``-x db=PATH`` or ``-x url=URL``, else the one that sessiondb uses here
+(``SESSIONDB_PATH`` and so on).
 """
 
 import sys

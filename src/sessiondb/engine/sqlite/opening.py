@@ -93,18 +93,10 @@ def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) 
     )
 
     try:
-        application, version = identity_of(connection)
-        if application != APPLICATION_ID:
-            is_empty = _is_empty(connection)
-            # Another process may have filled the file between these two looks. It does so
-            # in one transaction, so a file that has content by now has its identity, too.
-            application, version = identity_of(connection)
-
-        if application != APPLICATION_ID:
-            if read_only or not is_empty:
-                raise NotADatabaseError(
-                    f"{path} is not a sessiondb database", hint="name another file"
-                )
+        version = _version(connection, path)
+        if version is None and read_only:
+            raise _foreign(path)
+        if version is None:
             return False
 
         if version < VERSION:
@@ -120,6 +112,32 @@ def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) 
         raise translate(error, path) from error
     finally:
         connection.close()
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int | None:
+    """Return the schema of a database of ours; None if the file is empty.
+
+    Raises `NotADatabaseError` for anything else.
+    """
+    application, version = identity_of(connection)
+    if application == APPLICATION_ID:
+        return version
+
+    is_empty = _is_empty(connection)
+    # Another process may have filled the file in the meantime. It does so in one
+    # transaction, so a file that has content by now has its identity, too.
+    application, version = identity_of(connection)
+    if application == APPLICATION_ID:
+        return version
+    if not is_empty:
+        raise _foreign(path)
+    return None
+
+
+def _foreign(path: Path) -> NotADatabaseError:
+    return NotADatabaseError(
+        f"{path} is not a sessiondb database", hint="name another file"
+    )
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:

@@ -84,7 +84,9 @@ def _damaged() -> sqlite3.DatabaseError:
 class _Connection(sqlite3.Connection):
     """A connection whose cursors are `_Cursor`s."""
 
-    def cursor(self, factory: type[sqlite3.Cursor] = _Cursor) -> Any:  # type: ignore[override]
+    def cursor(  # type: ignore[override]
+        self, factory: type[sqlite3.Cursor] = _Cursor
+    ) -> Any:
         return super().cursor(factory)
 
     def execute(self, *args: Any) -> sqlite3.Cursor:
