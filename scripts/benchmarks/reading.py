@@ -81,7 +81,8 @@ def load_rows(bench: Bench) -> Iterator[Row]:
         for sql, params, _ in scans:
             cursor = connection.execute(sql, params)
             names = [column[0] for column in cursor.description]
-            data, large = names.index("data"), names.index("large")
+            data = names.index("data")
+            large = names.index("large") if "large" in names else data
             for row in cursor.fetchall():
                 if packed := row[data] or row[large]:
                     msgpack.unpackb(packed)

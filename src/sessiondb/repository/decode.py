@@ -149,7 +149,9 @@ _MESSAGE_COLUMNS = (
     *(message.c[name] for name in _names(Message, without=_MESSAGE_LAST)),
     message.c.error,
     message.c.inherited,
-    func.coalesce(message.c.data, _message_blob.c.data, type_=LargeBinary),
+    func.coalesce(message.c.data, _message_blob.c.data, type_=LargeBinary).label(
+        "data"
+    ),
     missing_blob((message.c.data_blob, _message_blob)),
 )
 #: Rows begin with the session's id and seq.
