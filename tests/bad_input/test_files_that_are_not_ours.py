@@ -245,6 +245,7 @@ def _use(path: Path) -> None:
         store.append(session, user("written into a damaged file"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_flipped_pages_give_a_typed_error_or_true_answers_and_no_crash(
     path: Path, seed: int
@@ -291,6 +292,7 @@ def _copied_while_open(path: Path, to: Path) -> str:
     return session.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [1, 1000, 4096 * 5])
 def test_a_torn_log_keeps_every_complete_commit_before_the_tear(
     path: Path, tmp_path: Path, cut: int
@@ -307,6 +309,7 @@ def test_a_torn_log_keeps_every_complete_commit_before_the_tear(
         store.append(session, user("goes on"))
 
 
+@pytest.mark.slow
 def test_a_log_with_a_flipped_byte_ends_there(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.db"
     session = _copied_while_open(path, copy)

@@ -342,6 +342,7 @@ def test_a_verb_or_read_of_a_store_answers_any_value(room: Room, name: str) -> N
     assert verdicts(room, name, function) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUILDERS)
 def test_a_draft_of_any_value_is_refused_when_it_is_queued(
     room: Room, name: str
@@ -388,6 +389,7 @@ async def awaited(result: Any, seconds: float = 10) -> None:
         result()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASYNC_ONLY)
 def test_methods_that_only_an_asynchronous_store_has_answer_any_value(
     room: Room, name: str, monkeypatch: pytest.MonkeyPatch
@@ -417,6 +419,7 @@ async def opened(path: Path) -> AsyncStore:
     return await AsyncStore.open(path, durability="normal")
 
 
+@pytest.mark.slow
 def test_opening_answers_any_value(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(VALID, "open.where", lambda r: r.folder / "opened.db")
     assert verdicts(room, "open", Store.open) == []

@@ -98,6 +98,7 @@ TREES = dict(_trees())
 COMMANDS = list(_find_commands())
 
 
+@pytest.mark.slow
 def test_commands_in_texts_are_written_by_one_function() -> None:
     wrong = [
         (file, text.lineno, text.value)

@@ -17,6 +17,7 @@ def copy(tmp_path: Path) -> Path:
     return shutil.copytree(SAMPLE, tmp_path / "copy")
 
 
+@pytest.mark.slow
 def test_an_import_reports_each_session(sessiondb: Run) -> None:
     ran = sessiondb("import", str(SAMPLE), "--json")
     assert ran.code == 0
@@ -80,6 +81,7 @@ def test_without_a_path_it_looks_where_agents_keep_their_sessions(
     assert sessiondb("import", "--json").json["imported"] > 0
 
 
+@pytest.mark.slow
 def test_one_projects_sessions_alone(sessiondb: Run, home: Path) -> None:
     every = sessiondb("import", str(SAMPLE), "--dry-run", "--json").json["sessions"]
     assert (
@@ -111,6 +113,7 @@ def test_bad_arguments_are_exit_2(sessiondb: Run, args: tuple[str, ...]) -> None
     assert (ran.code, ran.out) == (2, "")
 
 
+@pytest.mark.slow
 def test_a_terminal_sees_progress_and_a_pipe_does_not(
     terminal: Run, sessiondb: Run
 ) -> None:

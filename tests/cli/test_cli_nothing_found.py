@@ -76,6 +76,7 @@ def test_a_wrong_path_beside_a_right_one_is_a_problem_that_names_it_once(
     assert " imported" in ran.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "record", "agent"),
     [

@@ -171,6 +171,7 @@ def _is_complete(block: Block) -> bool:
     return not block.before.startswith("<!-- examples/")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["README.md", "docs/LIBRARY.md"])
 def test_the_python_of_a_page_runs(
     name: str, reader: Path, capsys: pytest.CaptureFixture[str]

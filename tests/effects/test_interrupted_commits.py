@@ -292,6 +292,7 @@ def test_an_interrupt_on_any_line_of_a_commit_for_others_loses_and_hangs_nothing
     assert every_line(interrupted, step) > 300
 
 
+@pytest.mark.slow
 def test_an_interrupt_on_any_line_that_writes_a_unit_leaves_it_consistent(
     ground: Ground,
 ) -> None:

@@ -140,6 +140,7 @@ def test_a_retried_result_costs_the_same_in_a_session_of_any_length(
     assert work(LONG // 4) <= work(SHORT) * 1.3
 
 
+@pytest.mark.slow
 def test_the_family_of_a_session_costs_the_same_however_long_it_is(
     sessions: tuple[Path, Path],
 ) -> None:

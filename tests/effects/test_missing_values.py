@@ -43,6 +43,7 @@ READS: dict[str, Callable[[Any, SessionHandle], Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", READS)
 @pytest.mark.parametrize(
     "part",

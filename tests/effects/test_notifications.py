@@ -215,6 +215,7 @@ async def test_changes_continue_after_any_one_of_them(contract: Contract) -> Non
         assert rest == found[number + 1 :]
 
 
+@pytest.mark.slow
 async def test_changes_find_more_sessions_than_they_read_at_once(
     contract: Contract,
 ) -> None:
@@ -255,6 +256,7 @@ async def test_a_deleted_session_and_those_below_it_are_reported(
     }
 
 
+@pytest.mark.slow
 async def test_a_reader_that_follows_changes_has_everything(
     contract: Contract, session: SessionHandle
 ) -> None:

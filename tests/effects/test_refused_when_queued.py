@@ -356,6 +356,7 @@ def delete_on_request(pipe: Connection, path: Path, session: str) -> None:
         store.delete(session)
 
 
+@pytest.mark.slow
 async def test_no_lock_is_held_while_a_unit_is_open(
     contract: Contract, session: SessionHandle
 ) -> None:

@@ -74,6 +74,7 @@ async def test_an_exception_keeps_the_streamed_content_and_propagates(
     contract.check()
 
 
+@pytest.mark.slow
 async def test_a_write_that_fails_in_the_background_is_raised_by_the_next_call_once(
     contract: Contract, session: SessionHandle
 ) -> None:

@@ -81,6 +81,7 @@ async def test_several_parts_grow_at_once_in_the_order_they_began(
     contract.check()
 
 
+@pytest.mark.slow
 async def test_deltas_are_written_after_a_quarter_of_a_second_in_one_write(
     contract: Contract, session: SessionHandle
 ) -> None:

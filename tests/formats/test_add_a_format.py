@@ -99,6 +99,7 @@ def test_a_registered_format_has_default_locations_and_is_readable(
     assert "kettle" in readable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", conformance.CHECKS, ids=lambda check: check.__name__)
 def test_it_passes_what_every_format_passes(
     check: conformance.Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -28,6 +28,7 @@ def test_each_format_has_a_sample_and_a_large_one() -> None:
     assert set(REAL.values()) <= set(readable())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", conformance.CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_format_passes_each_check(
@@ -36,6 +37,7 @@ def test_a_format_passes_each_check(
     check(SAMPLES[name], tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_a_real_store_agrees_with_its_ground_truth(
     name: str, real_store: Callable[[str], Path]

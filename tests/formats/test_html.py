@@ -59,6 +59,7 @@ def test_a_page_is_only_what_we_wrote_whatever_was_said(
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.slow
 def test_a_page_requests_nothing(store: Store, hostile: dict[str, str]) -> None:
     assert [
         meta for meta in read_html(hostile["brief"]).of("meta") if "http-equiv" in meta

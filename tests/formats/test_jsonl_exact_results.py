@@ -13,6 +13,7 @@ from sessiondb import Store, assistant, tool, tool_result, user
 TEXTS = ["a\0b", "a\0b" * 800, "x\ud83d" * 800, "\0" * 1024]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["log", "file"])
 @pytest.mark.parametrize("text", TEXTS, ids=["short", "nul", "surrogate", "bare"])
 @pytest.mark.parametrize("more", [{}, {"n": "m" * 2000}], ids=["alone", "data"])

@@ -55,6 +55,7 @@ def test_files_packed_one_behind_the_other_are_one_log(
     assert read(path) == (RECORDS, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".gz", ".zst"])
 def test_a_packed_log_that_breaks_off_is_read_up_to_there(
     tmp_path: Path, suffix: str
@@ -83,6 +84,7 @@ def test_a_plain_file_with_a_suffix_of_packed_files_is_an_error(
         glance(path, 100)
 
 
+@pytest.mark.slow
 def test_a_packed_file_that_would_fill_the_memory_or_the_disk_does_neither(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +139,7 @@ def test_a_log_that_grows_while_it_is_read_gives_what_was_added(tmp_path: Path) 
         assert lines.problems == []
 
 
+@pytest.mark.slow
 def test_a_long_log_is_read_in_the_memory_of_one_line(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     line = json.dumps({"text": "x" * (1 << 20)}).encode() + b"\n"

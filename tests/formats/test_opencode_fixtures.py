@@ -144,6 +144,7 @@ def test_calls_of_a_real_store_have_name_id_and_times(folder: Path) -> None:
             assert (part.outcome is not None) == (part.status == "error")
 
 
+@pytest.mark.slow
 def test_parents_and_forks_of_a_real_store_are_known(folder: Path) -> None:
     found = sessions(folder)
     order = list(found)

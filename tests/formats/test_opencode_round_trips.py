@@ -102,6 +102,7 @@ def test_a_session_is_exported_as_opencode_exports_it(real: Real) -> None:
     assert not real.truths or set(real.written) - set(real.truths) <= unsettled
 
 
+@pytest.mark.slow
 def test_a_session_of_version_2_is_the_same_where_version_2_is_asked_for(
     real: Real,
 ) -> None:

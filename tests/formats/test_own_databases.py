@@ -203,6 +203,7 @@ def test_a_file_with_a_trigger_of_another_person_is_refused(
     assert "trigger that is not ours" in refusal(altered(path, trigger))
 
 
+@pytest.mark.slow
 def test_a_damaged_page_costs_the_sessions_that_it_holds(
     opened: Opened, tmp_path: Path
 ) -> None:

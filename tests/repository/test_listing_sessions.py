@@ -52,6 +52,7 @@ def test_the_session_used_last_comes_first(store: Store, set_clock: Clock) -> No
     assert titles(store, order="created") == ["second", "first"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["used", "created", "cost", "size"])
 @pytest.mark.parametrize("limit", [1, 3, 10])
 def test_pages_leave_no_gap_and_repeat_nothing_even_at_equal_times(

@@ -173,6 +173,7 @@ def test_pages_of_hits_leave_no_gap_and_repeat_nothing(
     assert [(hit.session.id, hit.seq) for hit in everything] == keys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["newest", "time"])
 @pytest.mark.parametrize("all_hits", [False, True])
 def test_pages_stay_what_they_were_while_others_write(

@@ -20,6 +20,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "sessions.db"
 
 
+@pytest.mark.slow
 def test_one_store_is_written_and_read_from_many_threads(path: Path) -> None:
     with Store.open(path, durability="normal") as store:
         shared = store.create_session(title="shared")
