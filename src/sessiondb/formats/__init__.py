@@ -1,8 +1,8 @@
 """Stores of other programs: where they are, what is in them, how they are written.
 
-Each format is one package here, which knows `sessiondb.model` and nothing of our
-database. `protocol` has the contracts that it meets, `registry` its one line, and
-`kit` what every reader is built from. `find` looks for stores.
+Each format is one package in this folder, which knows `sessiondb.model` and nothing of
+our database. `protocol` defines the contracts of a format, `registry` has one line for
+each, and `kit` the tools that every reader is built from. `find` looks for stores.
 """
 
 from sessiondb.formats.discovery import default_locations, find, stamps

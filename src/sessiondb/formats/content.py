@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import urllib.parse
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.fields import as_object, as_text
+from sessiondb.formats.kit.fields import as_text, fitting, text, within
 from sessiondb.model import Part
+
+_UNKNOWN_MIME = "application/octet-stream"
 
 
 class File(NamedTuple):
@@ -24,34 +27,28 @@ def file_of(part: Part) -> File:
     """Return a file, wherever its content is stored."""
     data = part.data
     url = as_text(data.get("url"))
+    encoded = inline(url or "")
     content = data.get("content")
-    encoded = None
     if isinstance(content, bytes):
         encoded = base64.b64encode(content).decode()
-    elif url is not None and url.startswith("data:"):
-        encoded = inline(url)
 
-    mime = as_text(data.get("mime"))
-    return File(
-        "application/octet-stream" if mime is None else mime,
-        as_text(data.get("filename")),
-        encoded,
-        url,
-    )
+    mime = fitting(data.get("mime"), text, _UNKNOWN_MIME)
+    return File(mime, as_text(data.get("filename")), encoded, url)
 
 
 def inline(url: str) -> str | None:
-    """Return the content of a ``data:`` URL in base64; None if it is malformed."""
+    """Return the content of a ``data:`` URL in base64; None for anything else."""
     head, comma, body = url.partition(",")
-    if not comma:
+    if not (comma and head.startswith("data:")):
         return None
 
     # Without base64 the body is percent-encoded: RFC 2397.
-    if not head.endswith(";base64"):
-        return base64.b64encode(urllib.parse.unquote_to_bytes(body)).decode()
+    decode: Callable[[str], bytes] = urllib.parse.unquote_to_bytes
+    if head.endswith(";base64"):
+        decode = partial(base64.b64decode, validate=True)
     try:
-        return base64.b64encode(base64.b64decode(body, validate=True)).decode()
-    except (binascii.Error, ValueError):
+        return base64.b64encode(decode(body)).decode()
+    except ValueError:
         return None
 
 
@@ -61,7 +58,6 @@ def error_text(error: Any) -> str:
         return str(error)
 
     # Programs that name the class of an error keep its message one level deeper.
-    for place in (error, as_object(error.get("data"))):
-        if isinstance(place.get("message"), str):
-            return str(place["message"])
-    return str(error.get("name") or error.get("type") or "")
+    messages = (error.get("message"), within(error, "data", "message"))
+    name = error.get("name") or error.get("type") or ""
+    return str(next(filter(text, messages), name))

@@ -47,10 +47,8 @@ def find(
     except OSError as error:
         raise SourceError(f"no such file or folder: {top}") from error
 
-    if is_top_folder:
-        yield from _below(top, known)
-    else:
-        yield from _at(top, known)
+    search = _below if is_top_folder else _at
+    yield from search(top, known)
 
 
 def _below(top: Path, known: list[Format]) -> Iterator[ForeignStore]:
@@ -151,21 +149,21 @@ def _inside(
 
     Raises `OddRecordError` for a folder that cannot be read.
     """
-    found = list(entries(folder))
-    if _BARE.issubset(entry.name for entry in found):
-        return [], []
-
-    folders, files = [], []
-    for entry in found:
-        path = folder / entry.name
-        if entry.is_dir(follow_symlinks=False):
-            folders.append(path)
-        elif path.suffix in suffixes and _is_new_file(path, seen):
-            files.append(path)
-
+    found = {folder / entry.name: entry for entry in entries(folder)}
     if found and not may_search(folder):
         raise OddRecordError("cannot be searched (Permission denied)")
-    return [inner for inner in folders if inner.name not in _NEVER], files
+
+    names = {path.name for path in found}
+    if names >= _BARE:
+        return [], []
+
+    # A folder may be named like a file: `_is_new_file` refuses it.
+    files = [path for path in found if path.suffix in suffixes]
+    folders = [path for path in found if path.name not in _NEVER]
+    return (
+        [path for path in folders if found[path].is_dir(follow_symlinks=False)],
+        [path for path in files if _is_new_file(path, seen)],
+    )
 
 
 def _is_new_file(path: Path, seen: set[tuple[int, int]]) -> bool:

@@ -10,11 +10,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from sessiondb.model import Export, FileDiff, Message, Part, Project, Session
+from sessiondb.model import (
+    Export,
+    FileDiff,
+    Label,
+    Message,
+    Part,
+    Project,
+    Prompt,
+    Session,
+    Todo,
+)
+
+R = TypeVar("R", Session, Project, Message, Part, FileDiff, Label, Todo, Prompt)
 
 PLACE = "[redacted]"
 _NAMED = (
@@ -41,6 +53,17 @@ _PATTERNS = [
 _VALUE = r"""("[^"\n]{4,}"|'[^'\n]{4,}'|[^\s"',;]{6,})"""
 _ASSIGNED = re.compile(rf"({_NAMED}[\"']?\s*[:=]\s*)" + _VALUE)
 _NAME = re.compile(_NAMED)
+#: Fields of each record that are texts, or hold them.
+_FIELDS: dict[type, tuple[str, ...]] = {
+    Session: ("title", "summary_diffs", "revert", "permission", "data"),
+    Project: ("name", "metadata", "permission"),
+    Message: ("error", "data"),
+    Part: ("title", "text", "data"),
+    FileDiff: ("patch",),
+    Label: ("label",),
+    Todo: ("content",),
+    Prompt: ("text",),
+}
 
 
 def redacted(export: Export) -> Export:
@@ -48,19 +71,13 @@ def redacted(export: Export) -> Export:
     return replace(
         export,
         session=_session(export.session),
-        messages=_messages(export),
+        messages=map(_message, export.messages),
         parent=export.parent and _session(export.parent),
-        project=export.project and _project(export.project),
-        labels=tuple(
-            replace(label, label=clean(label.label)) for label in export.labels
-        ),
-        todos=tuple(
-            replace(todo, content=clean(todo.content)) for todo in export.todos
-        ),
+        project=export.project and _cleaned(export.project),
+        labels=tuple(map(_cleaned, export.labels)),
+        todos=tuple(map(_cleaned, export.todos)),
         diffs=tuple(map(_diff, export.diffs)),
-        prompts=tuple(
-            replace(prompt, text=clean(prompt.text)) for prompt in export.prompts
-        ),
+        prompts=tuple(map(_cleaned, export.prompts)),
     )
 
 
@@ -98,53 +115,36 @@ def _field(name: str, value: Any) -> Any:
     return clean_value(value)
 
 
+def _cleaned(record: R, **others: Any) -> R:
+    """Return a record with its `_FIELDS` cleaned, and *others* in their places."""
+    names = _FIELDS[type(record)]
+    cleaned = {name: clean_value(getattr(record, name)) for name in names}
+    return replace(record, **cleaned | others)
+
+
 def _session(session: Session) -> Session:
-    names = ("summary_diffs", "revert", "permission", "metadata", "data")
-    cleaned = {name: clean_value(getattr(session, name)) for name in names}
-
     # With its address a share can be read, with its secret ended.
-    cleaned["metadata"].pop("share", None)
-    return replace(session, title=clean(session.title), share_url=None, **cleaned)
+    public = {key: value for key, value in session.metadata.items() if key != "share"}
+    return _cleaned(session, share_url=None, metadata=clean_value(public))
 
 
-def _project(project: Project) -> Project:
-    return replace(
-        project,
-        name=project.name and clean(project.name),
-        metadata=clean_value(project.metadata),
-        permission=clean_value(project.permission),
-    )
-
-
-def _messages(export: Export) -> Iterator[Message]:
-    for message in export.messages:
-        yield replace(
-            message,
-            error=clean_value(message.error),
-            data=clean_value(message.data),
-            parts=tuple(map(_part, message.parts)),
-        )
+def _message(message: Message) -> Message:
+    return _cleaned(message, parts=tuple(map(_part, message.parts)))
 
 
 def _part(part: Part) -> Part:
     given = part.input_json
     if given is not None:
         given = json.dumps(clean_value(json.loads(given)), separators=(",", ":"))
-    return replace(
-        part,
-        title=part.title and clean(part.title),
-        text=part.text and clean(part.text),
-        input_json=given,
-        data=clean_value(part.data),
-    )
+    return _cleaned(part, input_json=given)
 
 
 def _diff(diff: FileDiff) -> FileDiff:
-    def side(content: bytes | None) -> bytes | None:
-        try:
-            return content and clean(content.decode()).encode()
-        except UnicodeDecodeError:
-            return content
+    return _cleaned(diff, before=_side(diff.before), after=_side(diff.after))
 
-    patch = diff.patch and clean(diff.patch)
-    return replace(diff, patch=patch, before=side(diff.before), after=side(diff.after))
+
+def _side(content: bytes | None) -> bytes | None:
+    try:
+        return content and clean(content.decode()).encode()
+    except UnicodeDecodeError:
+        return content

@@ -18,9 +18,9 @@ from sessiondb.formats.protocol import Exporter, Format
 class Entry:
     """A program or a format by its name.
 
-    ``reads`` is the module with its `Format`, ``writes`` that with its `Exporter`;
-    None: not yet, or never. ``agent`` is how people write the program's name.
-    ``resume`` is the command that continues a session, ``{}`` its id; empty: none.
+    ``agent`` is how people write the program's name. ``reads`` is the module with
+    its `Format`, ``writes`` that with its `Exporter`, None without one. ``resume`` is
+    the command that continues a session, ``{}`` its id; empty if there is none.
     """
 
     agent: str
@@ -28,7 +28,14 @@ class Entry:
     writes: str | None = None
     resume: str = ""
 
+    @property
+    def is_planned(self) -> bool:
+        """Whether its stores are recognised only: nothing reads or writes them yet."""
+        return self.reads is None and self.writes is None
 
+
+#: A name that is not known: neither read, nor written, nor planned.
+_UNKNOWN = Entry("", reads="", writes="")
 _HERE = "sessiondb.formats"
 
 #: Everything that is known, by the name that ``--from``, ``--to`` and ``--in`` take.
@@ -57,6 +64,7 @@ REGISTRY: dict[str, Entry] = {
     "gemini": Entry("Gemini CLI", resume="gemini --resume {}"),
     "qwen": Entry("Qwen Code", resume="qwen --resume {}"),
     "llm": Entry("llm"),
+    "xcsh": Entry("xcsh"),
     "openai-agents": Entry("OpenAI Agents SDK"),
 }
 
@@ -83,20 +91,20 @@ def reader(name: str) -> Format:
     this release cannot import it yet.
     """
     entry = _entry(name)
-    if entry is None or entry.reads is None:
-        known = f"known are {', '.join(readable())}"
-        if entry is None or entry.writes is not None:
-            raise InvalidInputError(f"no format {abridged(name)}; {known}")
-        raise UnsupportedError(f"{entry.agent} is not supported yet; {known}")
+    if entry.reads:
+        format_: Format = import_module(entry.reads).FORMAT
+        return format_
 
-    format_: Format = import_module(entry.reads).FORMAT
-    return format_
+    known = f"known are {', '.join(readable())}"
+    if entry.is_planned:
+        raise UnsupportedError(f"{entry.agent} is not supported yet; {known}")
+    raise InvalidInputError(f"no format {abridged(name)}; {known}")
 
 
 def exporter(name: str) -> Exporter:
     """Return the exporter *name*; raises `InvalidInputError` if there is none."""
     entry = _entry(name)
-    if entry is None or entry.writes is None:
+    if not entry.writes:
         known = ", ".join(writable())
         raise InvalidInputError(f"cannot write {abridged(name)}; known are {known}")
 
@@ -104,6 +112,6 @@ def exporter(name: str) -> Exporter:
     return found
 
 
-def _entry(name: Any) -> Entry | None:
+def _entry(name: Any) -> Entry:
     # A caller of the library may pass anything; a list has no hash.
-    return REGISTRY.get(name) if isinstance(name, str) else None
+    return REGISTRY.get(name, _UNKNOWN) if isinstance(name, str) else _UNKNOWN

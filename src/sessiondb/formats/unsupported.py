@@ -1,71 +1,89 @@
 """Agents whose sessions are recognised and cannot be read yet, to name them.
 
 A store is recognised by the names that its program gives to folders and files, or by
-the first records of its text files. No database is opened for it.
+the first records of its text files. No database is opened for it. The tables have the
+names of the registry; a test holds that none of them can be read.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.fields import is_object
-from sessiondb.formats.kit.files import is_file
+from sessiondb.errors import SourceError
+from sessiondb.formats.kit.fields import as_object
+from sessiondb.formats.kit.files import entries, is_folder
+from sessiondb.formats.kit.json import OddRecordError, load_object
+from sessiondb.formats.kit.lines import glance
+from sessiondb.formats.registry import REGISTRY
 
-#: Agent → what the path of one of its files looks like, seen from the root.
-_PATHS = {
-    "Claude Code": r"/\.claude(/|$)",
-    "Codex": r"/\.codex(/|$)|/rollout-[^/]+\.jsonl(\.zst)?$",
+#: Name → how the path of one of its files looks, seen from the root.
+PATHS = {
+    "claude": r"/\.claude(/|$)",
+    "codex": r"/\.codex(/|$)|/rollout-[^/]+\.jsonl(\.zst)?$",
     "oh-my-pi": r"/\.omp(/|$)",
     "pi": r"/\.pi(/|$)",
     "xcsh": r"/\.xcsh(/|$)",
-    "Goose": r"/goose/sessions(/|$)",
-    "Gemini CLI": r"/\.gemini(/|$)|/chats/session-[^/]+\.jsonl?$",
-    "Qwen Code": r"/\.qwen(/|$)",
+    "goose": r"/goose/sessions(/|$)",
+    "gemini": r"/\.gemini(/|$)|/chats/session-[^/]+\.jsonl?$",
+    "qwen": r"/\.qwen(/|$)",
     "aider": r"/\.aider\.[^/]+$",
     "llm": r"/io\.datasette\.llm(/|$)",
 }
-#: Agent → type and keys of a record that it alone writes; None is any type.
-_RECORDS: dict[str, tuple[str | None, set[str]]] = {
-    "Codex": ("session_meta", {"payload"}),
-    "pi": ("session", {"id", "cwd", "timestamp"}),
-    "Gemini CLI": (None, {"sessionId", "projectHash"}),
-}
-#: Claude Code and Qwen Code write the same records; their messages differ.
-_LIKE_CLAUDE = {"sessionId", "parentUuid"}
+
+
+class Sign(NamedTuple):
+    """A record that a program alone writes: keys of it and of its ``message``."""
+
+    name: str
+    keys: frozenset[str]
+    message: frozenset[str] = frozenset()
+    type: str | None = None
+
+
+_LIKE_CLAUDE = frozenset({"sessionId", "parentUuid"})
+#: The first that fits a record says whose it is.
+SIGNS = (
+    Sign("codex", frozenset({"payload"}), type="session_meta"),
+    Sign("pi", frozenset({"id", "cwd", "timestamp"}), type="session"),
+    Sign("gemini", frozenset({"sessionId", "projectHash"})),
+    # Claude Code and Qwen Code write the same records; their messages differ.
+    Sign("qwen", _LIKE_CLAUDE, frozenset({"parts"})),
+    Sign("claude", _LIKE_CLAUDE, frozenset({"content"})),
+)
 #: Limits on the entries below a folder, and on the lines of a file.
-MAX_ENTRIES, MAX_DEPTH, MAX_LINES, MAX_LINE = 2_000, 8, 16, 65_536
+MAX_ENTRIES, MAX_DEPTH, MAX_LINES, MAX_BYTES = 2_000, 8, 16, 1 << 20
 _NEVER = {".git", "node_modules"}
 
 
 def agents_at(path: str | os.PathLike[str]) -> list[str]:
-    """Return the names of agents with sessions at or below *path*; none is ``[]``."""
+    """Return the agents with sessions at or below *path*, by name; none is ``[]``."""
     found: dict[str, None] = {}
     for file in _files(Path(path)):
         where = file.absolute().as_posix()
-        named = [name for name, shape in _PATHS.items() if re.search(shape, where)]
+        named = [name for name, shape in PATHS.items() if re.search(shape, where)]
         found |= dict.fromkeys(named or _by_content(file))
-    return list(found)
+    return [REGISTRY[name].agent for name in found]
 
 
 def _files(top: Path) -> Iterator[Path]:
     """Yield a file, or the files below a folder; links are not followed."""
-    if not top.is_dir():
+    if not is_folder(top):
         yield top
         return
 
     pending, left = [(top, 0)], MAX_ENTRIES
     while pending and left > 0:
         folder, depth = pending.pop()
-        entries = _entries(folder)[:left]
-        left -= len(entries)
+        found = _entries(folder)[:left]
+        left -= len(found)
 
-        for entry in entries:
+        for entry in found:
             path = folder / entry.name
             if not entry.is_dir(follow_symlinks=False):
                 yield path
@@ -75,49 +93,34 @@ def _files(top: Path) -> Iterator[Path]:
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     """Return what is in a folder but links; nothing of one that cannot be read."""
-    try:
-        with os.scandir(folder) as listing:
-            found = [entry for entry in listing if not entry.is_symlink()]
-    except OSError:
-        return []
-    return sorted(found, key=lambda entry: entry.name)
+    with suppress(OddRecordError):
+        return [entry for entry in entries(folder) if not entry.is_symlink()]
+    return []
 
 
 def _by_content(file: Path) -> list[str]:
+    """Return the name of the program that writes such records, if any."""
     if file.suffix not in (".jsonl", ".json"):
         return []
 
-    named = filter(None, map(_agent_of, _records(file)))
+    named = filter(None, map(_owner_of, _records(file)))
     return list(islice(named, 1))
 
 
-def _agent_of(record: dict[str, Any]) -> str | None:
+def _owner_of(record: dict[str, Any]) -> str | None:
     """Return whose log a record is from; None if that is not certain."""
-    for agent, (kind, keys) in _RECORDS.items():
-        if kind in (None, record.get("type")) and keys <= record.keys():
-            return agent
-
-    message = record.get("message")
-    if is_object(message) and record.keys() >= _LIKE_CLAUDE:
-        return "Qwen Code" if "parts" in message else "Claude Code"
-    return None
+    kind = record.get("type")
+    keys, inner = record.keys(), as_object(record.get("message")).keys()
+    fits = (of for of in SIGNS if of.keys <= keys and of.message <= inner)
+    return next((of.name for of in fits if of.type in (None, kind)), None)
 
 
 def _records(file: Path) -> Iterator[dict[str, Any]]:
     """Yield the objects of the first lines of a file; none if it cannot be read."""
-    if not is_file(file):
-        return
+    beginning = b""
+    with suppress(SourceError):
+        beginning = glance(file, MAX_BYTES)
 
-    try:
-        with file.open("rb") as opened:
-            lines = [opened.readline(MAX_LINE) for _ in range(MAX_LINES)]
-    except OSError:
-        return
-    yield from filter(is_object, map(_parsed, lines))
-
-
-def _parsed(line: bytes) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+    for line in beginning.split(b"\n")[:MAX_LINES]:
+        with suppress(OddRecordError):
+            yield load_object(line)
