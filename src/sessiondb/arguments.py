@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial, wraps
 from pathlib import Path
 from types import FunctionType, NoneType
@@ -188,6 +188,18 @@ def session_argument(
         return verb(unit, session_id, *rest, **by_name)
 
     return ref, complete
+
+
+def one_of(value: Any, allowed: Collection[str], name: str) -> str | None:
+    """Return *value* if it is None or allowed; raises `InvalidInputError`.
+
+    *name* is that of the argument, whose annotation says whether it may be None.
+    """
+    if value is not None and value not in allowed:
+        raise InvalidInputError(
+            f"{name} is one of {', '.join(allowed)}, not {abridged(value)}"
+        )
+    return value  # type: ignore[no-any-return]
 
 
 def _rule(annotation: str) -> _Rule | None:

@@ -141,10 +141,8 @@ class Queries:
         An empty session is ``[]``; raises `NotFoundError`.
         """
         found = yield from self.session(ref)
-        low = None if after is None else (yield from self._seq(found, after, "after"))
-        high = (
-            None if before is None else (yield from self._seq(found, before, "before"))
-        )
+        low = yield from self._end(found, after, "after")
+        high = yield from self._end(found, before, "before")
         return (
             yield from transcript.messages(
                 found.id,
@@ -173,6 +171,14 @@ class Queries:
         if isinstance(message, str):
             return (yield from transcript.seq_named(found.id, message))
         return (yield from transcript.seq_of(found.id, key))
+
+    def _end(
+        self, found: Session, message: MessageKey | None, what: str
+    ) -> Read[int | None]:
+        """Return the seq of the message where a range ends; None is an open end."""
+        if message is None:
+            return None
+        return (yield from self._seq(found, message, what))
 
     def pages(
         self, ref: SessionRef, *, branches: bool = False, page: int = transcript.PAGE
@@ -251,7 +257,7 @@ class Queries:
 
         found = yield from self.session(ref)
         leaf: Any = ...
-        if at is not LEAF and at is not None:
+        if at not in (LEAF, None):
             leaf = yield from self._seq(found, at, "at")
 
         path = yield from transcript.live_path(found.id, leaf=leaf)

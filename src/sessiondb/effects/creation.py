@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, TypedDict
 
 from sessiondb import ids
+from sessiondb.arguments import one_of
 from sessiondb.effects import encode
 from sessiondb.effects.project import Place
 from sessiondb.effects.session import SHARE, CreateSession
@@ -99,9 +100,7 @@ def _lineage(fields: SessionFields) -> dict[str, Any]:
 
     lineage: dict[str, Any] = {
         "parent_id": session_key(parent, "parent"),
-        "relation": encode.one_of(
-            relation or "subagent", ("fork", "subagent"), "relation"
-        ),
+        "relation": one_of(relation or "subagent", ("fork", "subagent"), "relation"),
     }
     if message is not None:
         lineage["parent_message"] = message_key(message, "parent_message")

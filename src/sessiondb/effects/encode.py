@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sessiondb import codec, ids
+from sessiondb.arguments import one_of
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import MessageDraft, PartDraft, Tokens, bounds
 from sessiondb.model.draft import FINISHES, NO_INPUT, OUTCOMES, ROLES, STATUSES
@@ -35,15 +36,6 @@ def string(value: Any, what: str) -> str | None:
     if not isinstance(value, str):
         raise InvalidInputError(f"{what} must be a string, not {abridged(value)}")
     return codec.readable(value)[0]
-
-
-def one_of(value: Any, allowed: tuple[str, ...], what: str) -> str | None:
-    """Return *value* if it is None or allowed; raises `InvalidInputError`."""
-    if value is not None and value not in allowed:
-        raise InvalidInputError(
-            f"{what} is one of {', '.join(allowed)}, not {abridged(value)}"
-        )
-    return value  # type: ignore[no-any-return]
 
 
 def json_column(value: Any, what: str) -> str | None:

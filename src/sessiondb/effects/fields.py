@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from sessiondb import codec
+from sessiondb.arguments import one_of
 from sessiondb.effects import encode
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
@@ -207,7 +208,7 @@ def call_result(
     if output is not None and error is not None:
         raise InvalidInputError("a call ends with output or with error, not both")
 
-    encode.one_of(outcome, OUTCOMES, "outcome")
+    one_of(outcome, OUTCOMES, "outcome")
     status, ending = "completed", None
     if error is not None or outcome is not None:
         status, ending = "error", outcome or "failed"

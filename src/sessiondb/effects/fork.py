@@ -38,7 +38,16 @@ from sessiondb.model.damage import GONE, damaged, diff_name, message_name, part_
 from sessiondb.model.handles import LEAF, SessionHandle
 from sessiondb.model.paths import path_to
 from sessiondb.places import stored
-from sessiondb.schema import blob, file_diff, label, message, part, session, todo
+from sessiondb.schema import (
+    UNSETTLED,
+    blob,
+    file_diff,
+    label,
+    message,
+    part,
+    session,
+    todo,
+)
 from sessiondb.schema.rows import FILE_DIFF, LABEL, MESSAGE, TODO, columns
 
 _SUFFIX = re.compile(r"(?:^| )\(fork #(\d{1,9})\)$")
@@ -96,10 +105,7 @@ def _copy_parts() -> Any:
         exists().where(is_result, behind),
         ~exists().where(is_here),
     )
-    unsettled = part.c.status.in_(
-        [literal_column("'pending'"), literal_column("'running'")]
-    )
-    cut = or_(unsettled, lost)
+    cut = or_(UNSETTLED, lost)
     return _copy(
         part,
         columns(part),
@@ -111,7 +117,7 @@ def _copy_parts() -> Any:
         outcome=case((cut, literal_column("'interrupted'")), else_=part.c.outcome),
         text=case((lost, null()), else_=part.c.text),
         text_blob=case((lost, null()), else_=part.c.text_blob),
-        time_ended=case((unsettled, p("now")), else_=part.c.time_ended),
+        time_ended=case((UNSETTLED, p("now")), else_=part.c.time_ended),
     )
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import literal_column, select, text
+from sqlalchemy import select, text
 
 from sessiondb.effects.lease import require_free
 from sessiondb.effects.transaction import Transaction
 from sessiondb.engine.sql import Statement, p, update_of
-from sessiondb.schema import message, part
+from sessiondb.schema import UNSETTLED, message, part
 
 _CALLS = Statement(
     lambda: select(part.c.rid, part.c.seq, part.c.inherited).where(
-        part.c.session_id == p("sid"),
-        part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),
+        part.c.session_id == p("sid"), UNSETTLED
     )
 )
 _SETTLE = update_of(

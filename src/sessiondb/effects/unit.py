@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from sessiondb import ids
-from sessiondb.arguments import checks_arguments
+from sessiondb.arguments import checks_arguments, one_of
 from sessiondb.effects import calls, completion, encode, tree
 from sessiondb.effects import session as sessions
 from sessiondb.effects.creation import SessionFields, Time, creation, session_id
@@ -201,7 +201,7 @@ class Unit(Queue):
     def set_title(self, session: SessionRef, title: str, *, by: str = "user") -> None:
         """Name a session; one of an ``agent`` never replaces one of the ``user``."""
         text = filled(title, "title")
-        encode.one_of(by, ("user", "agent", "derived"), "by")
+        one_of(by, ("user", "agent", "derived"), "by")
         self.add(sessions.SetTitle(self._live(session), text, by))
 
     def set_directory(self, session: SessionRef, directory: str) -> None:
@@ -472,7 +472,7 @@ class Unit(Queue):
     ) -> None:
         """Complete an open message; *cost* in USD, *error* any JSON value."""
         session_id, key = self._live(session), message_key(message)
-        if encode.one_of(finish, FINISHES, "finish") is None:
+        if one_of(finish, FINISHES, "finish") is None:
             raise InvalidInputError("finish says how the message ended")
 
         spent, counts = usage(cost, tokens)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from sessiondb import codec, ids
+from sessiondb import arguments, codec, ids
 from sessiondb.effects import encode
 from sessiondb.errors import CodecError, InvalidInputError, abridged
 from sessiondb.model import bounds
@@ -62,7 +62,7 @@ def session_id(value: Any, what: str) -> str:
 
 def one_of(*allowed: str) -> Check:
     """None, or one of these."""
-    return lambda value, what: encode.one_of(value, allowed, what)
+    return lambda value, what: arguments.one_of(value, allowed, what)
 
 
 def filled(check: Check, default: Any) -> Check:

@@ -17,7 +17,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
-from sessiondb.errors import InvalidInputError, abridged
+from sessiondb.arguments import one_of
+from sessiondb.errors import abridged
 from sessiondb.model import Context, Message, ModelName, Part
 
 #: The role of the model that the conversation is held with.
@@ -196,11 +197,7 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
 
     Raises `InvalidInputError`.
     """
-    if repair not in REPAIRS:
-        raise InvalidInputError(
-            f"repair is one of {', '.join(REPAIRS)}, not {abridged(repair)}"
-        )
-
+    one_of(repair, REPAIRS, "repair")
     state = _Gathered({message.id: place for place, message in enumerate(path)})
     for message in path:
         _step(message)(state, message)

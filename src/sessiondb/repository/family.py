@@ -97,17 +97,8 @@ def nodes(session_id: str) -> Read[tuple[MessageNode, ...]]:
         names.setdefault(item.seq, []).append(item.label)
 
     return tuple(
-        _make_node(
-            row[0],
-            row[1],
-            row[2],
-            row[3],
-            row[4],
-            row[0] in path,
-            row[5] or "",
-            tuple(names.get(row[0], ())),
-        )
-        for row in rows
+        _make_node(seq, *plain, seq in path, shown or "", tuple(names.get(seq, ())))
+        for seq, *plain, shown in rows
     )
 
 

@@ -16,7 +16,7 @@ from sessiondb.engine.sql import Statement, by_index, p
 from sessiondb.model import Change
 from sessiondb.model.feed import Position
 from sessiondb.repository import Read
-from sessiondb.schema import deletion, message, meta, part, session
+from sessiondb.schema import UNSETTLED, deletion, message, meta, part, session
 from sessiondb.schema.feed import DATABASE
 
 #: Changes read at once.
@@ -31,10 +31,7 @@ _first_open = (
 _first_call = (
     select(func.min(part.c.seq))
     .with_hint(*by_index(part, "ix_part_unsettled"))
-    .where(
-        part.c.session_id == session.c.id,
-        part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),
-    )
+    .where(part.c.session_id == session.c.id, UNSETTLED)
     .scalar_subquery()
 )
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import exists, literal_column, or_, select, text
+from sqlalchemy import exists, or_, select, text
 
 from sessiondb.clock import now_ms
 from sessiondb.engine.default import ENGINE
@@ -32,6 +32,7 @@ from sessiondb.repository.sessions import (
 )
 from sessiondb.schema import (
     LIVING_LEASE,
+    UNSETTLED,
     blob,
     file_diff,
     lease,
@@ -198,10 +199,7 @@ def _abandoned() -> Any:
     open_message = exists().where(
         message.c.session_id == session.c.id, message.c.time_completed.is_(None)
     )
-    open_call = exists().where(
-        part.c.session_id == session.c.id,
-        part.c.status.in_([literal_column("'pending'"), literal_column("'running'")]),
-    )
+    open_call = exists().where(part.c.session_id == session.c.id, UNSETTLED)
     held = exists().where(lease.c.session_id == session.c.id, text(LIVING_LEASE))
     ours = or_(session.c.time_imported.is_(None), session.c.time_detached.is_not(None))
     return SELECT_SESSION.where(
@@ -218,12 +216,7 @@ _OPEN_MESSAGES = Statement(
 _OPEN_CALLS = Statement(
     lambda: (
         select(part.c.id)
-        .where(
-            part.c.session_id == p("sid"),
-            part.c.status.in_(
-                [literal_column("'pending'"), literal_column("'running'")]
-            ),
-        )
+        .where(part.c.session_id == p("sid"), UNSETTLED)
         .order_by(part.c.seq, part.c.idx)
     )
 )

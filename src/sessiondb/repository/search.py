@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import text
 
+from sessiondb.arguments import one_of
 from sessiondb.engine.default import ENGINE
 from sessiondb.engine.sql import Statement, as_list, list_text, texts
 from sessiondb.errors import InvalidInputError, abridged
@@ -32,6 +33,7 @@ from sessiondb.repository.sessions import (
     check_text,
     decode_cursor,
     encode_cursor,
+    terms_of_messages,
 )
 from sessiondb.schema import session
 
@@ -67,26 +69,14 @@ _INDEX = ENGINE.search
 _SNIPPET = _INDEX.snippet(MARKS)
 
 
-def _terms(shape: tuple[str, ...]) -> str:
-    clauses = {
-        "project_id": "s.project_id = :project_id",
-        "source": "s.source = :source",
-        "agent": "s.agent = :agent",
-        "since": "m.time_created >= :since",
-        "until": "m.time_created < :until",
-        "title": "s.title LIKE :title ESCAPE '\\'",
-        "role": "m.role = :role",
-        "tool": "p.tool = :tool",
-        "unarchived": "s.time_archived IS NULL",
-        "own": "s.relation IS NOT 'subagent'",
-        "cursor": f"{_INDEX.place} < :cursor",
-        "seen": f"p.session_id NOT IN {list_text('seen')}",
-        "top": f"{_INDEX.place} <= :top",
-        "last": f"{_INDEX.place} >= :last",
-    }
-    return "".join(f" AND {clauses[name]}" for name in shape)
-
-
+_terms = terms_of_messages(
+    role="m.role = :role",
+    tool="p.tool = :tool",
+    cursor=f"{_INDEX.place} < :cursor",
+    seen=f"p.session_id NOT IN {list_text('seen')}",
+    top=f"{_INDEX.place} <= :top",
+    last=f"{_INDEX.place} >= :last",
+)
 _OF_MESSAGE = "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
 
 
@@ -103,9 +93,10 @@ def _statement(shape: tuple[str, ...], order: str, shown: bool) -> Statement:
     Its columns are place, session, seq, message id, snippet and sort key; the
     message and its snippet are NULL unless *shown*, the key for newest first.
     """
-    hit = f"m.id, {_SNIPPET}" if shown else "NULL, NULL"
+    hit, joins = "NULL, NULL", _message_for(shape)
+    if shown:
+        hit, joins = f"m.id, {_SNIPPET}", _OF_MESSAGE
     columns = f"p.session_id, p.seq, {hit}, {_KEYS.get(order, 'NULL')}"
-    joins = _OF_MESSAGE if shown else _message_for(shape)
     sql = _INDEX.newest(columns, joins, _terms(shape))
     return Statement(lambda: text(sql))
 
@@ -185,11 +176,7 @@ def search(
 
     No match is an empty page. Raises `InvalidInputError`.
     """
-    if order not in ORDERS:
-        raise InvalidInputError(
-            f"order is one of {', '.join(ORDERS)}, not {abridged(order)}"
-        )
-
+    one_of(order, ORDERS, "order")
     check_limit(limit)
     params = _params(query, filters, role, tool)
     place = _Place(order) if cursor is None else _place_of(cursor, order)
@@ -266,9 +253,7 @@ class _Gathered:
 
 def _window(params: dict[str, Any], order: str, top: int) -> Read[list[_Row]]:
     """Return the newest matches in this order; of later pages those up to *top*."""
-    bounded = dict(params)
-    if top:
-        bounded["top"] = top
+    bounded = _within(params, top=top)
     statement = _statement(_names(bounded), order, False)
     rows = yield statement, {**bounded, "rows": WINDOW}
 
@@ -313,9 +298,7 @@ def _newest(
     found = _Gathered(limit, not all_hits, set(seen))
     below, per_session = place.last, 1 if all_hits else 3
     while True:
-        more = dict(params)
-        if below:
-            more["cursor"] = below
+        more = _within(params, cursor=below)
         if found.seen:
             more["seen"] = as_list(sorted(found.seen))
 
@@ -346,6 +329,11 @@ def _seen(params: dict[str, Any], place: _Place) -> Read[list[str]]:
     return [session_id for (session_id,) in rows]
 
 
+def _within(params: dict[str, Any], **places: int) -> dict[str, Any]:
+    """Return *params* with the bounds among *places* that are set; 0 is not."""
+    return params | {name: place for name, place in places.items() if place}
+
+
 def _names(params: dict[str, Any]) -> tuple[str, ...]:
     return tuple(sorted(set(params) - {"match"}))
 
@@ -353,9 +341,7 @@ def _names(params: dict[str, Any]) -> tuple[str, ...]:
 def _in_titles(
     params: dict[str, Any], limit: int, place: _Place
 ) -> Read[tuple[list[_Row], _Place]]:
-    more = dict(params)
-    if place.last:
-        more["cursor"] = place.last
+    more = _within(params, cursor=place.last)
     rows = yield _titles(_names(more)), {**more, "rows": limit + 1}
 
     if len(rows) <= limit:

@@ -21,6 +21,7 @@ from typing import Any
 
 from sqlalchemy import and_, func, literal_column, or_, select, text
 
+from sessiondb.arguments import one_of
 from sessiondb.engine.sql import Statement, as_list, by_index, p, texts
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Page, Session
@@ -122,6 +123,28 @@ _NARROWING: dict[str, Any] = {
     "until": session.c.time_updated < p("until"),
     "title": session.c.title.like(p("title"), escape="\\"),
 }
+
+
+#: Filter → its term in SQL text, over messages ``m`` of sessions ``s``.
+_OF_MESSAGES = {
+    "project_id": "s.project_id = :project_id",
+    "source": "s.source = :source",
+    "agent": "s.agent = :agent",
+    "since": "m.time_created >= :since",
+    "until": "m.time_created < :until",
+    "title": "s.title LIKE :title ESCAPE '\\'",
+    "unarchived": "s.time_archived IS NULL",
+    "own": "s.relation IS NOT 'subagent'",
+}
+
+
+def terms_of_messages(**more: str) -> Callable[[tuple[str, ...]], str]:
+    """Return a function from the names of parameters to their terms, each after AND.
+
+    *more* are the terms of further parameters, or other ones of the same filters.
+    """
+    known = _OF_MESSAGES | more
+    return lambda shape: "".join(f" AND {known[name]}" for name in shape)
 
 
 def _is_int64(value: object) -> bool:
@@ -300,11 +323,7 @@ def list_sessions(
     cursor: str | None = None,
 ) -> Read[Page[Session]]:
     """Return one page of sessions, newest first (or most costly, or largest)."""
-    if order not in ORDERS:
-        raise InvalidInputError(
-            f"order is one of {', '.join(ORDERS)}, not {abridged(order)}"
-        )
-
+    one_of(order, ORDERS, "order")
     check_limit(limit)
     after = None if cursor is None else decode_cursor(cursor, int | float, str)
     if order == "size":

@@ -16,6 +16,7 @@ it). It reads each table once, whatever the number of sessions.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -46,16 +47,23 @@ def _entry(*columns: str) -> str:
     return f"({_length(*columns)} + {_CELL + 3})"
 
 
-_BLOBS_OF = {
-    "part": ("text_blob", "input_blob", "data_blob"),
-    "message": ("data_blob",),
-    "file_diff": ("before_blob", "after_blob"),
-}
+#: The columns that name a blob: table, column, and the column of their session.
+_HOLDERS = (
+    ("part", "text_blob", "session_id"),
+    ("part", "input_blob", "session_id"),
+    ("part", "data_blob", "session_id"),
+    ("message", "data_blob", "session_id"),
+    ("file_diff", "before_blob", "session_id"),
+    ("file_diff", "after_blob", "session_id"),
+    ("session", "data_blob", "id"),
+)
 
 
 def _hash_entries(table: str) -> str:
     return " + ".join(
-        f"iif({c} IS NULL, 0, {64 + 64 + _CELL})" for c in _BLOBS_OF[table]
+        f"iif({column} IS NULL, 0, {64 + 64 + _CELL})"
+        for of, column, _ in _HOLDERS
+        if of == table
     )
 
 
@@ -104,8 +112,13 @@ _INDEX = ENGINE.search
 _NAMED = f"IN {list_text('ids')}"
 
 
+def _only(named: bool, term: str) -> str:
+    """Return *term*, which narrows a statement to named sessions, or nothing."""
+    return f" {term}" if named else ""
+
+
 def _sum_of(table: str, bytes_of_row: str, named: bool) -> Statement:
-    where = f" WHERE session_id {_NAMED}" if named else ""
+    where = _only(named, f"WHERE session_id {_NAMED}")
     return Statement(
         lambda: text(
             f"SELECT session_id, sum({bytes_of_row}), count(*) "
@@ -118,14 +131,14 @@ def _sessions(named: bool) -> Statement:
     of = (
         "id source_id slug title directory data summary_diffs metadata share_url revert"
     ).split()
-    where = f" WHERE id {_NAMED}" if named else ""
+    where = _only(named, f"WHERE id {_NAMED}")
     return Statement(
-        lambda: text(f"SELECT id, {_SESSION} + {_length(*of)} FROM session{where}")
+        lambda: text(f"SELECT id, {_SESSION} + {_length(*of)}, 1 FROM session{where}")
     )
 
 
 def _words(named: bool) -> Statement:
-    where = f" AND p.session_id {_NAMED}" if named else ""
+    where = _only(named, f"AND p.session_id {_NAMED}")
     return Statement(
         lambda: text(
             f"SELECT p.session_id, group_concat(hex({_INDEX.word_count}), '') "
@@ -137,7 +150,7 @@ def _words(named: bool) -> Statement:
 
 def _taken_over(named: bool) -> Statement:
     """Return the query for the words of parts that a fork which stays has a copy of."""
-    where = f" AND f.parent_id {_NAMED} AND f.id NOT {_NAMED}" if named else ""
+    where = _only(named, f"AND f.parent_id {_NAMED} AND f.id NOT {_NAMED}")
     return Statement(
         lambda: text(
             "SELECT session_id, group_concat(hex(words), '') FROM ("
@@ -155,12 +168,9 @@ def _taken_over(named: bool) -> Statement:
 
 
 _REFERENCES = " UNION ALL ".join(
-    [
-        f"SELECT {column} AS hash, session_id FROM {table} WHERE {column} IS NOT NULL"
-        for table, columns in _BLOBS_OF.items()
-        for column in columns
-    ]
-    + ["SELECT data_blob, id FROM session WHERE data_blob IS NOT NULL"]
+    f"SELECT {column} AS hash, {owner} AS session_id FROM {table} "
+    f"WHERE {column} IS NOT NULL"
+    for table, column, owner in _HOLDERS
 )
 #: Blobs with one holder.
 _OWN_BLOBS = Statement(
@@ -176,25 +186,14 @@ _OWN_BLOBS = Statement(
 def _freed() -> Any:
     """Return the blobs that the named sessions hold and no other does."""
     held = " UNION ".join(
-        [
-            f"SELECT {column} AS hash FROM {table} "
-            f"WHERE session_id {_NAMED} AND {column} IS NOT NULL"
-            for table, columns in _BLOBS_OF.items()
-            for column in columns
-        ]
-        + [f"SELECT data_blob FROM session WHERE id {_NAMED} AND data_blob IS NOT NULL"]
+        f"SELECT {column} AS hash FROM {table} "
+        f"WHERE {owner} {_NAMED} AND {column} IS NOT NULL"
+        for table, column, owner in _HOLDERS
     )
     elsewhere = " AND ".join(
-        [
-            f"NOT EXISTS (SELECT 1 FROM {table} WHERE {column} = h.hash "
-            f"AND session_id NOT {_NAMED})"
-            for table, columns in _BLOBS_OF.items()
-            for column in columns
-        ]
-        + [
-            "NOT EXISTS (SELECT 1 FROM session WHERE data_blob = h.hash "
-            f"AND id NOT {_NAMED})"
-        ]
+        f"NOT EXISTS (SELECT 1 FROM {table} WHERE {column} = h.hash "
+        f"AND {owner} NOT {_NAMED})"
+        for table, column, owner in _HOLDERS
     )
     return text(
         f"SELECT b.size FROM ({held}) AS h JOIN blob AS b ON b.hash = h.hash "
@@ -216,44 +215,42 @@ _WORDS = {named: (_words(named), _taken_over(named)) for named in (False, True)}
 
 def each() -> Read[dict[str, int]]:
     """Return by id the bytes that removing each session alone would free."""
-    sums = yield from _own_rows(None)
+    sums, _ = yield from _own_rows({})
     for session_id, size in (yield _OWN_BLOBS, {}):
-        sums[session_id] = sums.get(session_id, 0) + blob_bytes(size)
+        sums[session_id] += blob_bytes(size)
     return {session_id: round(number) for session_id, number in sums.items()}
 
 
 def freed(session_ids: Iterable[str]) -> Read[tuple[int, int]]:
     """Return the bytes that removing these sessions together frees, and their parts."""
     named = {"ids": as_list(session_ids)}
-    counts: dict[str, int] = {}
-    sums = yield from _own_rows(named, counts)
+    sums, counts = yield from _own_rows(named)
     blobs = sum(blob_bytes(size) for (size,) in (yield _FREED_BLOBS, named))
-    return round(sum(sums.values()) + blobs), counts.get("part", 0)
+    return round(sum(sums.values()) + blobs), counts["part"]
 
 
 def _own_rows(
-    named: dict[str, str] | None, counts: dict[str, int] | None = None
-) -> Read[dict[str, float]]:
-    """Return the bytes of rows and of search, by session.
+    named: dict[str, str],
+) -> Read[tuple[dict[str, float], dict[str, int]]]:
+    """Return the bytes of rows and of search, by session, and the rows of each table.
 
-    *counts* gets the number of rows.
+    *named* are the parameters for some sessions; empty for all.
     """
-    sums: dict[str, float] = {}
-    tables = ["session", *_ROWS]
-    for table, statement in zip(tables, _EACH[named is not None], strict=True):
-        for session_id, number, *rows in (yield statement, named or {}):
-            sums[session_id] = sums.get(session_id, 0) + number * _FILL
-            if counts is not None and rows:
-                counts[table] = counts.get(table, 0) + rows[0]
+    sums: dict[str, float] = defaultdict(float)
+    counts: dict[str, int] = defaultdict(int)
+    some = bool(named)
+    for table, statement in zip(("session", *_ROWS), _EACH[some], strict=True):
+        for session_id, number, rows in (yield statement, named):
+            sums[session_id] += number * _FILL
+            counts[table] += rows
 
     record, total = (yield _TOTALS, {})[0]
     per_word = _INDEX.bytes_per_word(record, total)
-    for sign, statement in zip((1, -1), _WORDS[named is not None], strict=True):
-        for session_id, lengths in (yield statement, named or {}):
-            words = _INDEX.words(lengths)
-            sums[session_id] = sums.get(session_id, 0) + sign * words * per_word
+    for sign, statement in zip((1, -1), _WORDS[some], strict=True):
+        for session_id, lengths in (yield statement, named):
+            sums[session_id] += sign * _INDEX.words(lengths) * per_word
 
-    return sums
+    return sums, counts
 
 
 def blob_bytes(size: int) -> int:

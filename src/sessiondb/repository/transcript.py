@@ -72,15 +72,15 @@ _SOME_PARTS = Statement(
     ).order_by(part.c.seq, part.c.idx)
 )
 _SEQ_OF_ID = Statement(
-    lambda: select(message.c.seq).where(_of_session, message.c.id == p("mid"))
+    lambda: select(message.c.seq).where(_of_session, message.c.id == p("key"))
 )
 _SEQ_OF_LABEL = Statement(
     lambda: select(label.c.seq).where(
-        label.c.session_id == p("sid"), label.c.label == p("mid")
+        label.c.session_id == p("sid"), label.c.label == p("key")
     )
 )
 _SEQ_IS = Statement(
-    lambda: select(message.c.seq).where(_of_session, message.c.seq == p("at"))
+    lambda: select(message.c.seq).where(_of_session, message.c.seq == p("key"))
 )
 _LEAF_OF = Statement(
     lambda: text(
@@ -134,11 +134,8 @@ def seq_of(session_id: str, key: str | int) -> Read[int]:
 
     Raises `NotFoundError`.
     """
-    if isinstance(key, int):
-        rows = yield _SEQ_IS, {"sid": session_id, "at": key}
-    else:
-        rows = yield _SEQ_OF_ID, {"sid": session_id, "mid": key}
-
+    statement = _SEQ_IS if isinstance(key, int) else _SEQ_OF_ID
+    rows = yield statement, {"sid": session_id, "key": key}
     if not rows:
         raise _no_message(session_id, key)
     return int(rows[0][0])
@@ -150,7 +147,7 @@ def seq_named(session_id: str, name: str) -> Read[int]:
     Raises `NotFoundError`.
     """
     for statement in (_SEQ_OF_ID, _SEQ_OF_LABEL):
-        rows = yield statement, {"sid": session_id, "mid": name}
+        rows = yield statement, {"sid": session_id, "key": name}
         if rows:
             return int(rows[0][0])
 
@@ -369,18 +366,16 @@ def blob_bytes(name: str, session_id: str | None = None) -> Read[bytes]:
 
     With *session_id* only one that this session refers to.
     """
-    if not isinstance(name, str) or re.fullmatch("[0-9a-f]{64}", name) is None:
+    if re.fullmatch("[0-9a-f]{64}", name) is None:
         raise InvalidInputError(
             f"hash must be 64 hexadecimal digits, not {abridged(name)}"
         )
 
-    if session_id is None:
-        rows = yield _BLOB, {"hash": name}
-    else:
-        rows = yield _BLOB_OF, {"hash": name, "sid": session_id}
-
+    statement, of = _BLOB, ""
+    if session_id is not None:
+        statement, of = _BLOB_OF, f" in session {session_id}"
+    rows = yield statement, {"hash": name, "sid": session_id}
     if not rows:
-        of = "" if session_id is None else f" in session {session_id}"
         raise NotFoundError(f"no blob {name}{of}")
 
     return bytes(rows[0][0])

@@ -18,7 +18,7 @@ from sessiondb.engine.sql import Statement
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import Tokens, UsageRow
 from sessiondb.repository import Read
-from sessiondb.repository.sessions import Filters
+from sessiondb.repository.sessions import Filters, terms_of_messages
 from sessiondb.schema.sums import cost_sum, count_sum
 
 #: USD per million tokens, by model: keys of `Tokens`.
@@ -41,18 +41,8 @@ _TOKENS = tuple(column.name for column in fields(Tokens))
 _KINDS = len(_TOKENS)
 
 
-def _terms(shape: tuple[str, ...]) -> str:
-    clauses = {
-        "project_id": "s.project_id = :project_id",
-        "source": "s.source = :source",
-        "agent": "coalesce(m.agent, s.agent) = :agent",
-        "since": "m.time_created >= :since",
-        "until": "m.time_created < :until",
-        "title": "s.title LIKE :title ESCAPE '\\'",
-        "unarchived": "s.time_archived IS NULL",
-        "own": "s.relation IS NOT 'subagent'",
-    }
-    return "".join(f" AND {clauses[name]}" for name in shape)
+# An answer may name an agent other than that of its session.
+_terms = terms_of_messages(agent=f"{_KEYS['agent']} = :agent")
 
 
 @lru_cache(maxsize=128)
@@ -94,7 +84,7 @@ def _dimensions(by: object) -> tuple[str, ...]:
 
     known = f"the keys are {', '.join(DIMENSIONS)}"
     for name in names:
-        if not isinstance(name, str) or name not in DIMENSIONS:
+        if name not in DIMENSIONS:
             raise InvalidInputError(
                 f"usage cannot be grouped by {abridged(name)}; {known}"
             )

@@ -8,6 +8,7 @@ the two, object by object.
 
 from sessiondb.schema.tables import (
     LIVING_LEASE,
+    UNSETTLED,
     blob,
     deletion,
     file_diff,
@@ -30,6 +31,7 @@ from sessiondb.schema.tables import (
 
 __all__ = [
     "LIVING_LEASE",
+    "UNSETTLED",
     "blob",
     "deletion",
     "file_diff",

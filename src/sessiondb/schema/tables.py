@@ -25,6 +25,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    literal_column,
     text,
 )
 
@@ -321,6 +322,10 @@ Index(
     "ix_part_unsettled",
     part.c.session_id,
     sqlite_where=text("status IN ('pending', 'running')"),
+)
+#: True for a call without a result; literals, so that the index above answers it.
+UNSETTLED = part.c.status.in_(
+    [literal_column("'pending'"), literal_column("'running'")]
 )
 Index("ix_part_text_blob", part.c.text_blob, sqlite_where=text("text_blob IS NOT NULL"))
 Index(
