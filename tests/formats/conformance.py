@@ -55,6 +55,8 @@ TRIED, THOROUGH = 2, 40
 #: Bytes of memory that the import of a store takes at most, however large it is.
 FLAT = 20 << 20
 SEED = 7
+#: The home directory of the programs whose stores are real.
+HOME = "/home/dev/"
 
 
 # -- the import of a store -------------------------------------------------------
@@ -419,7 +421,8 @@ def agrees_with_its_ground_truth(folder: Path) -> None:
     """Compare the store in ``data`` of a folder with its ``expected.json``.
 
     That file says what was typed and what the model returned, in one shape for all
-    programs. A program that records more says so in tests of its own format.
+    programs. A program that records more says so in tests of its own format. A session
+    is named there by its id, its title, or its file below the home directory.
     """
     truth = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
     stated = [item for item in truth["sessions"] if item.get("tool_session_id")]
@@ -430,11 +433,24 @@ def agrees_with_its_ground_truth(folder: Path) -> None:
         assert set(again.outcomes.values()) == {"unchanged"}
 
         found = store.sessions(project=ALL, archived=True, subagents=True, limit=1000)
-        by_name = {item.source_id: item for item in found}
+        by_id = {item.source_id: item for item in found}
+        names = _names_in(folder / "data")
         for item in stated:
-            name = item["tool_session_id"]
-            messages = store.messages(by_name[name].id, branches=True)
+            name = item["tool_session_id"].removeprefix(HOME)
+            messages = store.messages(by_id[names[name]].id, branches=True)
             _compare(item, [m.role for m in messages], _parts_of(messages), name)
+
+
+def _names_in(folder: Path) -> dict[str, str]:
+    """Return the ids of the sessions in a folder by every name that they have."""
+    found = (item for store in stores_in(folder) for item in store.read())
+    sessions = [item for item in found if isinstance(item, SourceSession)]
+    files = {str(Path(s.path).relative_to(folder)): s.source_id for s in sessions}
+    return (
+        files
+        | {s.title: s.source_id for s in sessions}
+        | {s.source_id: s.source_id for s in sessions}
+    )
 
 
 def _parts_of(messages: Iterable[Message]) -> list[tuple[str, Part]]:

@@ -1,8 +1,9 @@
 """A small store of each layout that a format reads, for tests that hold for all of them.
 
-A further format adds its layouts to `SAMPLES`; `test_conformance` and the fuzzer then
-apply to it. Each sample has three sessions, so that there are neighbours to be harmed,
-and is the same bytes each time.
+A further format has a module ``samples_NAME`` beside this one, with `SAMPLES` and
+`REAL` of its own; `test_conformance` and the fuzzer then apply to it. Each sample has
+three sessions, so that there are neighbours to be harmed, and is the same bytes each
+time.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from opencode_store import (
     tree_store,
     user,
 )
+from sample import LARGE, PIECE, Sample
 
 from sessiondb import Store
 from sessiondb.errors import SourceError
@@ -50,24 +52,6 @@ DIFF = [
 
 #: One of our own databases, which is imported only if it is named.
 OWN = "sessions.db"
-
-
-@dataclass(frozen=True)
-class Sample:
-    """A layout of a format.
-
-    *write* makes a store of three sessions in a folder; *large*, of at least one
-    layout of each format, makes one session of more than `LARGE` bytes in many messages.
-    """
-
-    format: str
-    write: Callable[[Path], Any]
-    large: Callable[[Path], Any] | None = None
-
-
-#: Bytes of a large store, and of each of its messages.
-LARGE = (200 if os.environ.get("SESSIONDB_LONG") else 40) << 20
-PIECE = 64 << 10
 
 
 def large_session() -> dict[str, Any]:
@@ -220,6 +204,11 @@ REAL = {
     "opencode-2.0.15": "opencode",
     "opencode-upgraded-2.0.15": "opencode",
 }
+
+for _file in sorted(Path(__file__).parent.glob("samples_*.py")):
+    _module = import_module(_file.stem)
+    SAMPLES |= _module.SAMPLES
+    REAL |= _module.REAL
 
 
 def stores_in(folder: Path) -> Iterator[ForeignStore]:

@@ -1,4 +1,4 @@
-"""Files and errors of any session, as every exporter needs them."""
+"""Files and errors of any session, as every reader and exporter needs them."""
 
 from __future__ import annotations
 
@@ -34,6 +34,23 @@ def file_of(part: Part) -> File:
 
     mime = fitting(data.get("mime"), text, _UNKNOWN_MIME)
     return File(mime, as_text(data.get("filename")), encoded, url)
+
+
+def embedded(mime: Any, encoded: str) -> dict[str, Any]:
+    """Return the data of a part ``file`` whose content a record holds in base64.
+
+    The content becomes bytes, which are stored once however often it is repeated.
+    Base64 that is written in another way, or is none, becomes a ``data:`` URL, so that
+    a writer finds the same characters again.
+    """
+    known = {} if as_text(mime) is None else {"mime": mime}
+    try:
+        content = base64.b64decode(encoded, validate=True)
+    except ValueError:
+        content = None
+    if content is None or base64.b64encode(content).decode() != encoded:
+        return {**known, "url": f"data:{known.get('mime', '')};base64,{encoded}"}
+    return {**known, "content": content}
 
 
 def inline(url: str) -> str | None:

@@ -196,10 +196,10 @@ def check_session(item: SourceSession) -> CheckedSession:
     )
 
 
-def refused_session(item: SourceSession, error: Exception) -> Problem:
+def refused_session(item: SourceSession, why: Exception | str) -> Problem:
     """Return the problem that a session is."""
     path = item.path if isinstance(item.path, str) else abridged(item.path)
-    return Problem(path, f"session {values.shown(item.source_id)}: {error}")
+    return Problem(path, f"session {values.shown(item.source_id)}: {why}")
 
 
 def _check_messages(messages: Any) -> None:

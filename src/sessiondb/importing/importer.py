@@ -55,22 +55,23 @@ class Importer:
         for item in found:
             if isinstance(item, Problem):
                 yield item
-                continue
-
-            if not isinstance(item, SourceSession):
+            elif isinstance(item, SourceSession):
+                yield from self._item(item)
+            else:
                 raise InvalidInputError(
                     f"a source yields sessions and problems, not {abridged(item)}"
                 )
-
-            try:
-                checked = checks.check_session(item)
-                place = self._place(item)
-            except InvalidInputError as error:
-                yield checks.refused_session(item, error)
-                continue
-            if self._takes(item, place):
-                yield from self._session(checked, place)
         yield from self._units.commit()
+
+    def _item(self, item: SourceSession) -> Results:
+        try:
+            checked = checks.check_session(item)
+            place = self._place(item)
+        except InvalidInputError as error:
+            yield checks.refused_session(item, error)
+            return
+        if self._takes(item, place):
+            yield from self._session(checked, place)
 
     def _takes(self, item: SourceSession, place: Place) -> bool:
         root = self.project_root
@@ -84,12 +85,17 @@ class Importer:
     def _session(self, checked: CheckedSession, place: Place) -> Results:
         item = checked.item
         known = self.core.read(look_up(item, checked.ledger))
-        if known.original is not None and not known.unchanged:
+        returned = known.original is not None and not known.unchanged
+        outcome = self._outcome(known)
+        if item.complete is not None and (returned or outcome in _WRITTEN):
+            yield from self._completed(item)
+            return
+
+        if known.original is not None and returned:
             own = known.original
             yield from take_back(self._units, checked, own, dry_run=self.dry_run)
             return
 
-        outcome = self._outcome(known)
         sid = known.original or known.session_id or _id_of(item)
         done = Imported(outcome, sid, item.source, item.source_id, known.messages)
         if outcome not in _WRITTEN:
@@ -98,6 +104,19 @@ class Importer:
             yield from _counted(checked, done)
         else:
             yield from self._write(checked, place, known, done)
+
+    def _completed(self, item: SourceSession) -> Results:
+        """Import a session of which only the beginning was read."""
+        assert item.complete is not None
+        try:
+            whole = item.complete()
+        except ValueError as error:
+            yield checks.refused_session(item, f"it {error}")
+        # A defect of its reader must not end the import of other sessions.
+        except Exception as error:
+            yield checks.refused_session(item, checks.reason(error))
+        else:
+            yield from self._item(replace(whole, complete=None))
 
     def _outcome(self, known: Known) -> str:
         """Return what becomes of a session: the first rule that applies."""

@@ -7,7 +7,7 @@ record that it could not read; it never aborts a batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -136,13 +136,18 @@ class SourceSession:
     names the parent; ``parent_message`` the id of the parent's message it starts from.
     With ``stored`` the session comes from one of sessiondb's databases, and so do all
     of its messages.
+
+    A session in a file of its own may be yielded after a look at the beginning of that
+    file. ``complete`` then reads the rest, and returns the session with everything that
+    it says, under the same name, path and digest; it is called only for a session that
+    changed, and raises ValueError or OSError for one that cannot be read.
     """
 
     source: str
     source_id: str
     path: str
     digest: str
-    messages: Iterable[SourceMessage | Problem]
+    messages: Iterable[SourceMessage | Problem] = ()
     title: str = ""
     title_source: str = "agent"
     directory: str = ""
@@ -178,6 +183,7 @@ class SourceSession:
     data: Mapping[str, Any] = field(default_factory=dict)
     stored: StoredSession | None = None
     project: SourceProject | None = None
+    complete: Callable[[], SourceSession] | None = None
 
 
 @dataclass(frozen=True, slots=True)

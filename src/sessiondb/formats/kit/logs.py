@@ -1,0 +1,90 @@
+"""Logs of a program that keeps each session in a file of its own, below a folder.
+
+A second import of thousands of them costs little more than a look at their names: a
+log has the digest of its size and time, and is found by its first lines alone. The
+rest is read only if it changed, by `SourceSession.complete`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from sessiondb.formats.kit.files import entries, stamp
+from sessiondb.formats.kit.json import OddRecordError, load_object
+from sessiondb.formats.kit.lines import glance
+from sessiondb.formats.kit.packed import is_packed
+from sessiondb.model import Problem
+
+#: How deep below a folder logs are searched.
+MAX_DEPTH = 12
+#: Bytes that the first lines of a log have, and those of a log with a long one.
+_HEAD, _LONG_HEAD = 64 << 10, 16 << 20
+
+
+def logs_below(
+    folder: Path, is_log: Callable[[Path], bool]
+) -> Iterator[Path | Problem]:
+    """Yield the files below *folder* whose unpacked name *is_log* accepts, sorted.
+
+    A log that is there plain and packed is yielded once, plain: a program that
+    continues a packed log unpacks it first. Symbolic links are not followed; a folder
+    that cannot be read is a problem.
+    """
+    pending = [(folder, 0)]
+    while pending:
+        inside, depth = pending.pop()
+        try:
+            found = list(entries(inside))
+        except OddRecordError as error:
+            yield Problem(str(inside), f"the folder {error}")
+            continue
+
+        files = dict.fromkeys(e.name for e in found if e.is_file(follow_symlinks=False))
+        for name in files:
+            path = inside / name
+            plain = unpacked_name(path)
+            twin = plain != path and plain.name in files
+            if not twin and is_log(plain):
+                yield path
+
+        if depth < MAX_DEPTH:
+            folders = [e.name for e in found if e.is_dir(follow_symlinks=False)]
+            pending += [(inside / name, depth + 1) for name in reversed(folders)]
+
+
+def unpacked_name(path: Path) -> Path:
+    """Return *path* without the ending of a packed file."""
+    return path.with_suffix("") if is_packed(path) else path
+
+
+def log_digest(*paths: Path) -> str:
+    """Return a digest that changes with any of the files at *paths*; none is opened.
+
+    A file that is not there has a digest, too.
+    """
+    return " ".join(
+        "-" if at is None else f"{at[0]}:{at[1]}" for at in map(stamp, paths)
+    )
+
+
+def first_records(path: Path, most: int = 1) -> list[dict[str, Any]]:
+    """Return the objects among the first *most* lines of a log, fewer if it ends.
+
+    Lines that are not objects are left out. Raises `SourceError` if nothing of the file
+    can be read.
+    """
+    head = glance(path, _HEAD)
+    if head.count(b"\n") < most and len(head) == _HEAD:
+        head = glance(path, _LONG_HEAD)
+    return list(_objects(islice(head.split(b"\n"), most)))
+
+
+def _objects(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        try:
+            yield load_object(line)
+        except OddRecordError:
+            continue

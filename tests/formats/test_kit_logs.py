@@ -1,0 +1,149 @@
+"""Logs in a folder: which are found, when they changed, and what they begin with."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+from samples import permissions_hold
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.content import embedded, file_of
+from sessiondb.formats.kit.logs import first_records, log_digest, logs_below
+from sessiondb.model import Problem
+
+
+def is_log(path: Path) -> bool:
+    return path.suffix == ".jsonl"
+
+
+def names(folder: Path) -> list[str]:
+    found = [item for item in logs_below(folder, is_log) if isinstance(item, Path)]
+    return [str(path.relative_to(folder)) for path in found]
+
+
+def write(path: Path, content: str = "{}\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    return path
+
+
+# -- which are found ---------------------------------------------------------------
+
+
+def test_logs_are_found_at_any_depth_in_the_order_of_their_names(
+    tmp_path: Path,
+) -> None:
+    for name in ("b/2.jsonl", "b/1.jsonl", "a/deep/3.jsonl", "0.jsonl", "a/notes.md"):
+        write(tmp_path / name)
+    assert names(tmp_path) == ["0.jsonl", "a/deep/3.jsonl", "b/1.jsonl", "b/2.jsonl"]
+
+
+def test_a_log_that_is_there_plain_and_packed_is_found_once(tmp_path: Path) -> None:
+    write(tmp_path / "both.jsonl")
+    for name in ("both.jsonl.zst", "packed.jsonl.gz"):
+        write(tmp_path / name)
+    assert names(tmp_path) == ["both.jsonl", "packed.jsonl.gz"]
+
+
+def test_links_and_folders_are_no_logs(tmp_path: Path) -> None:
+    write(tmp_path / "outside" / "1.jsonl")
+    inside = tmp_path / "inside"
+    (inside / "folder.jsonl").mkdir(parents=True)
+    (inside / "link.jsonl").symlink_to(tmp_path / "outside" / "1.jsonl")
+    (inside / "linked").symlink_to(tmp_path / "outside")
+    assert names(inside) == []
+
+
+def test_a_folder_without_logs_or_no_folder_has_none(tmp_path: Path) -> None:
+    assert names(tmp_path) == names(tmp_path / "missing") == []
+
+
+def test_a_folder_that_may_not_be_read_is_a_problem(tmp_path: Path) -> None:
+    write(tmp_path / "a" / "1.jsonl")
+    write(tmp_path / "b" / "2.jsonl")
+    (tmp_path / "a").chmod(0)
+    try:
+        with permissions_hold():
+            problem, path = logs_below(tmp_path, is_log)
+    finally:
+        (tmp_path / "a").chmod(0o700)
+    assert isinstance(problem, Problem)
+    assert "Permission denied" in problem.why
+    assert path == tmp_path / "b" / "2.jsonl"
+
+
+# -- when they changed -------------------------------------------------------------
+
+
+def test_a_digest_changes_with_size_and_time_of_each_file(tmp_path: Path) -> None:
+    first, second = write(tmp_path / "1"), write(tmp_path / "2")
+    before = log_digest(first, second)
+    assert log_digest(first, second) == before
+
+    os.utime(second, ns=(1, 1))
+    moved = log_digest(first, second)
+    second.write_text("{}\n{}\n")
+    os.utime(second, ns=(1, 1))
+    assert len({before, moved, log_digest(first, second)}) == 3
+
+
+def test_a_file_that_is_not_there_has_a_digest(tmp_path: Path) -> None:
+    missing = log_digest(tmp_path / "1")
+    assert missing != log_digest(write(tmp_path / "1"))
+
+
+# -- what they begin with ----------------------------------------------------------
+
+
+def test_the_first_records_are_the_objects_among_the_first_lines(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "1.jsonl", '{"a":1}\n[]\nno JSON\n{"b":2}\n{"c":3}\n')
+    assert first_records(path, 4) == [{"a": 1}, {"b": 2}]
+    assert first_records(path) == [{"a": 1}]
+
+
+def test_a_first_line_may_be_longer_than_a_glance(tmp_path: Path) -> None:
+    record = {"instructions": "x" * 200_000}
+    path = tmp_path / "1.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(record).encode() + b"\n{}\n"))
+    assert first_records(path) == [record]
+
+
+def test_a_torn_line_is_no_record(tmp_path: Path) -> None:
+    assert first_records(write(tmp_path / "1.jsonl", '{"a":1}\n{"b":'), 2) == [{"a": 1}]
+    assert first_records(write(tmp_path / "2.jsonl", "")) == []
+
+
+def test_a_log_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"cannot read .*1\.jsonl"):
+        first_records(tmp_path / "1.jsonl")
+
+
+# -- files inside of records -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mime", "encoded", "data"),
+    [
+        ("image/png", "iVBORw==", {"mime": "image/png", "content": b"\x89PNG"}),
+        ("image/png", "", {"mime": "image/png", "content": b""}),
+        # Not as an encoder writes it: the last bits of "h" are not zero.
+        ("image/png", "iVBORh==", {"mime": "image/png", "url": "data:image/png;base64,iVBORh=="}),
+        (None, "no base64", {"url": "data:;base64,no base64"}),
+        (7, "AAAA", {"content": b"\0\0\0"}),
+    ],
+)  # fmt: skip
+def test_an_embedded_file_becomes_bytes_if_they_give_the_same_text_again(
+    mime: object, encoded: str, data: dict[str, object]
+) -> None:
+    assert embedded(mime, encoded) == data
+
+
+def test_an_embedded_file_is_found_by_exporters() -> None:
+    part = type("Part", (), {"data": embedded("image/png", "iVBORw==")})()
+    assert file_of(part).data == "iVBORw=="
