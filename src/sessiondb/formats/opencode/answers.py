@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_list, as_object, integer, within
+from sessiondb.formats.kit.fields import as_list, as_object, integer, text, within
 from sessiondb.model import Part, PartDraft, Tokens
 from sessiondb.model.draft import FINISHES, NO_INPUT
 
@@ -80,7 +80,7 @@ def children(part: dict[str, Any]) -> Iterator[str]:
     details = as_object(within(part, "state", "metadata"))
     named = [details.get("sessionId"), details.get("sessionID")]
     named += [within(shown, "sessionID") for shown in as_list(details.get("summary"))]
-    yield from (name for name in named if type(name) is str)
+    yield from filter(text, named)
 
 
 def counts_of(tokens: Tokens | None) -> dict[str, Any]:
@@ -92,12 +92,8 @@ def counts_of(tokens: Tokens | None) -> dict[str, Any]:
 
 def sum_of(counts: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the sum of tokens in the shape of `counts_of`; odd numbers count as 0."""
-
-    def total(*path: str) -> int:
-        found = (within(tokens, *path) for tokens in counts)
-        return sum(filter(integer, found))
-
-    return _tokens(*(total(*path) for path in COUNTS))
+    columns = ([within(tokens, *path) for tokens in counts] for path in COUNTS)
+    return _tokens(*(sum(filter(integer, column)) for column in columns))
 
 
 def _tokens(input_: int, output: int, reasoning: int, *cache: int) -> dict[str, Any]:

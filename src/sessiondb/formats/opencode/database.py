@@ -114,11 +114,7 @@ class Database:
 
     def heads(self) -> Iterator[Head | Problem]:
         """All sessions, in any order."""
-        wanted = ("id", "parent_id", "time_created", "title")
-        have = self.columns(self.SESSIONS)
-        chosen = ", ".join(name if name in have else "NULL" for name in wanted)
-
-        for name, *facts in self.rows(f"SELECT {chosen} FROM {self.SESSIONS}"):
+        for name, *facts in self._each("id", "parent_id", "time_created", "title"):
             if usable_id(name):
                 yield Head.of(name, *facts)
             else:
@@ -127,12 +123,16 @@ class Database:
 
     def last_used(self) -> dict[str, int]:
         """When each session was last used, 0 if that is unknown."""
-        has_time = self.has(self.SESSIONS, "time_updated")
-        time = "time_updated" if has_time else "NULL"
-        rows = self.rows(f"SELECT id, {time} FROM {self.SESSIONS}")
+        rows = self._each("id", "time_updated")
         return {
             name: fitting(used, integer, 0) for name, used in rows if usable_id(name)
         }
+
+    def _each(self, *wanted: str) -> Cursor:
+        """Select the *wanted* columns of all sessions; NULL for one that is missing."""
+        have = self.columns(self.SESSIONS)
+        chosen = (name if name in have else "NULL" for name in wanted)
+        return self.rows(f"SELECT {', '.join(chosen)} FROM {self.SESSIONS}")
 
     def row(self, session: str) -> dict[str, Any]:
         """Return the row of a session; raises `OddRecordError` if it is gone."""

@@ -25,6 +25,7 @@ from sessiondb.formats.kit.fields import (
     clean_name,
     fitting,
     integer,
+    is_object,
     within,
 )
 from sessiondb.formats.kit.json import (
@@ -57,6 +58,11 @@ _SPACE = re.compile(r"\s*")
 _COPY = re.compile(r".+_.+_\d+")
 
 
+#: By whether OpenCode 2 wrote a session: the object with its directory, and the key of
+#: the path that leads there from the root of its project.
+_PLACES = {False: ((), "path"), True: (("location",), "subpath")}
+
+
 def is_export(path: Path) -> bool:
     """Return whether the file at *path* begins like an export.
 
@@ -78,8 +84,8 @@ class _Slice(NamedTuple):
     end: int
     id: str
     time: int | None
-    cost: float
-    tokens: tuple[int, ...]
+    #: Cost and counts; what is unknown is 0.
+    spent: tuple[Any, ...]
 
 
 class _Document:
@@ -113,8 +119,8 @@ class _Document:
                 at = self._scan_messages(self._skip(at, "["))
             else:
                 value, at = piece(self.text, at)
-                if key == "info" and type(value) is dict:
-                    self.info = value
+                if key == "info":
+                    self.info = fitting(value, is_object, self.info)
             at = self._skip(at, ",")
 
     def _scan_messages(self, at: int) -> int:
@@ -138,7 +144,8 @@ class _Document:
 
     def _space(self, at: int) -> int:
         match = _SPACE.match(self.text, at)
-        return match.end() if match else at
+        assert match is not None, "no space matches, too"
+        return match.end()
 
     def stored(self, name: str) -> bytes | None:
         """Return the bytes of a message, None if there is no such message."""
@@ -153,15 +160,11 @@ def _slice(start: int, end: int, value: Any) -> _Slice:
     # In 1.x the fields of a message are under "info", in 2 they are not.
     record = as_object(within(value, "info")) or as_object(value)
     time = within(record, "time", "created")
-    cost = record.get("cost")
-    counts = (within(record, "tokens", *path) for path in COUNTS)
+    cost = fitting(record.get("cost"), amount, 0.0)
+    tokens = record.get("tokens")
+    counts = (fitting(within(tokens, *path), _exact_count, 0) for path in COUNTS)
     return _Slice(
-        start,
-        end,
-        str(record.get("id")),
-        fitting(time, integer),
-        fitting(cost, amount, 0.0),
-        tuple(fitting(count, _exact_count, 0) for count in counts),
+        start, end, str(record.get("id")), fitting(time, integer), (cost, *counts)
     )
 
 
@@ -290,12 +293,14 @@ class ExportFileV2(ExportFileV1):
     ) -> tuple[float, Tokens]:
         """The session's cost besides its messages; copies are known by their ids."""
         found = self.document.messages.values()
-        own = [item for item in found if fork is None or not _COPY.fullmatch(item.id)]
-        stated = _slice(0, 0, self.document.info)
+        own = (
+            item.spent for item in found if fork is None or not _COPY.fullmatch(item.id)
+        )
+        stated = _slice(0, 0, self.document.info).spent
 
-        cost = stated.cost - sum(item.cost for item in own)
-        counts = zip(stated.tokens, *(item.tokens for item in own), strict=True)
-        return cost, Tokens(*(total - sum(spent) for total, *spent in counts))
+        columns = zip(stated, *own, strict=True)
+        cost, *counts = (total - sum(spent) for total, *spent in columns)
+        return cost, Tokens(*counts)
 
     def marks(self) -> Iterator[tuple[str, str, Any]]:
         """Session, original and boundary, if it is a fork."""
@@ -319,14 +324,13 @@ def _worktree(info: dict[str, Any]) -> str | None:
     It is the directory without the path that leads there from the root. Only version
     2 leaves the path out if it is empty.
     """
-    is_second = type(info.get("location")) is dict
-    place = info["location"] if is_second else info
-    below = info.get("subpath" if is_second else "path")
-    directory = place.get("directory")
+    is_second = is_object(info.get("location"))
+    place, key = _PLACES[is_second]
+    directory, below = within(info, *place, "directory"), info.get(key)
     if type(directory) is not str:
         return None
 
     tail = f"/{below}"
     if clean_name(below) and directory.endswith(tail):
-        return directory.removesuffix(tail) or None
+        return directory.removesuffix(tail)
     return directory if is_second or below == "" else None

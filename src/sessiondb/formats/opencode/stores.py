@@ -36,13 +36,11 @@ _GENERATIONS: tuple[tuple[Any, Generation], ...] = ((SQLiteV2, V2), (SQLiteV1, V
 
 def at(path: Path) -> Iterator[ForeignStore]:
     """Yield the store that is exactly at *path*, a file or a directory."""
-    if is_file(path):
-        if is_store(path):
-            yield ForeignStore(SOURCE, path, _read_sqlite)
-        elif is_export(path):
-            yield ForeignStore(SOURCE, path, _read_export)
-    elif layout_of(path) is not None:
-        yield ForeignStore(SOURCE, path, _read_tree)
+    kinds = _FILES if is_file(path) else _FOLDERS
+    for is_kind, read_kind in kinds:
+        if is_kind(path):
+            yield ForeignStore(SOURCE, path, read_kind)
+            return
 
 
 def default_locations(env: Mapping[str, str]) -> list[Path]:
@@ -53,7 +51,7 @@ def default_locations(env: Mapping[str, str]) -> list[Path]:
     """
     found = _data_folders(env)
     named = env.get("OPENCODE_DB")
-    if not named or named == ":memory:":
+    if named in (None, "", ":memory:"):
         return found
 
     path = Path(named)
@@ -71,7 +69,7 @@ def _data_folders(env: Mapping[str, str]) -> list[Path]:
 
 def _is_inside(path: Path, folders: list[Path]) -> bool:
     """Return whether a database is found anyway, below one of *folders*."""
-    is_below = any(path.is_relative_to(folder) for folder in folders)
+    is_below = any(map(path.is_relative_to, folders))
     return is_below and path.suffix in SUFFIXES and ".." not in path.parts
 
 
@@ -133,6 +131,7 @@ def _read_tree(path: Path) -> Iterator[SourceSession | Problem]:
     newer = records.home / "storage"
     if layout is TREE_V0 and layout_of(newer) is TREE_V1:
         without |= _ids(Tree(newer, TREE_V1))
+    records.elsewhere = without
     yield from read(records, without=without)
 
 
@@ -161,11 +160,9 @@ def _newer_beside(path: Path, file: ForeignDatabase) -> set[str]:
     return found
 
 
-def _beside(
-    folder: Path, path: Path | None = None
-) -> Iterator[tuple[Path, dict[str, int]]]:
-    """Yield the databases in *folder* but *path*, with their sessions' last uses."""
-    others = (other for other in sorted(folder.glob("*.db")) if other != path)
+def _beside(folder: Path, *but: Path) -> Iterator[tuple[Path, dict[str, int]]]:
+    """Yield the databases in *folder*, with their sessions' last uses."""
+    others = sorted(set(folder.glob("*.db")).difference(but))
     for other in filter(is_store, others):
         file = ForeignDatabase(other)
         # A damaged one is reported when it is read itself; it must not hide the others.
@@ -183,5 +180,9 @@ def _times(path: Path, file: ForeignDatabase) -> dict[str, int]:
         found = {**records.last_used(), **found}
     return found
 
+
+#: The kinds of stores: how one is recognised, and how it is read.
+_FILES = ((is_store, _read_sqlite), (is_export, _read_export))
+_FOLDERS = ((layout_of, _read_tree),)
 
 FORMAT = Format(SUFFIXES, at, default_locations)

@@ -7,14 +7,15 @@ index: names say what belongs to what, and a message's order is in its record.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import within
+from sessiondb.formats.kit.fields import within, without_none
 from sessiondb.formats.kit.files import entries, is_folder, read_file, stamp, unreadable
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
 from sessiondb.formats.opencode.ids import unwrapped
@@ -28,6 +29,13 @@ from sessiondb.formats.opencode.raw import (
 )
 from sessiondb.formats.opencode.sidefiles import SHARES, read_json
 from sessiondb.model import Problem
+
+_T = TypeVar("_T")
+
+#: Folders with a list for each session, and the name of such a list.
+_LISTS = {"todo": "a todo list", "session_diff": "a list of diffs"}
+#: The size of a file with an empty list, in bytes.
+_EMPTY_LIST = 2
 
 
 class Layout(NamedTuple):
@@ -72,27 +80,30 @@ class _File(NamedTuple):
 
 def layout_of(root: Path) -> Layout | None:
     """Return which tree the directory *root* is, by its content; None for no tree."""
-    if not is_folder(root / "message"):
-        return None
-    if _has_sessions(root, TREE_V0):
-        return TREE_V0
     # A tree of 0.5 beside one of 1.x would be taken for a project of that one.
     is_above = is_folder(root / "session" / "info")
-    return TREE_V1 if not is_above and _has_sessions(root, TREE_V1) else None
+    layouts = [TREE_V0] if is_above else [TREE_V0, TREE_V1]
+    found = (layout for layout in layouts if _has_sessions(root, layout))
+    return next(found, None) if is_folder(root / "message") else None
 
 
 def _has_sessions(root: Path, layout: Layout) -> bool:
     with contextlib.suppress(OSError):
-        found = (path for pattern in layout.patterns for path in root.glob(pattern))
+        found = chain.from_iterable(map(root.glob, layout.patterns))
         return any(path.name.startswith("ses") for path in found)
     return False
 
 
 class Tree:
-    """One tree, read once; see `raw.Records`."""
+    """One tree, read once; see `raw.Records`.
+
+    Sessions named in ``elsewhere`` are in a newer store of the same home, and may have
+    their lists here.
+    """
 
     def __init__(self, root: Path, layout: Layout) -> None:
         self.path = root
+        self.elsewhere: Collection[str] = ()
         self._layout = layout
         above = [root.absolute(), *root.absolute().parents]
         self.home = above[min(layout.depth, len(above) - 1)]
@@ -115,42 +126,33 @@ class Tree:
 
     # -- folders --------------------------------------------------------------
 
-    def _files(self, folder: Path) -> dict[str, _File]:
-        """Return the JSON files of *folder*; one that cannot be read is a problem."""
+    def _listed(
+        self, listing: Callable[[Path], dict[str, _T]], folder: Path
+    ) -> dict[str, _T]:
+        """Return the *listing* of *folder*; one that cannot be read is a problem."""
         try:
-            return _files(folder)
+            return listing(folder)
         except OddRecordError as error:
-            self._note(folder, error)
-            return {}
+            problem = Problem(str(folder), f"{folder.name} {error}")
 
-    def _folders(self, folder: Path) -> list[Path]:
-        """Return the folders in *folder*; one that cannot be read is a problem."""
-        try:
-            return [Path(e) for e in entries(folder) if e.is_dir(follow_symlinks=False)]
-        except OddRecordError as error:
-            self._note(folder, error)
-            return []
-
-    def _note(self, folder: Path, error: OddRecordError) -> None:
-        problem = Problem(str(folder), f"{folder.name} {error}")
         if problem not in self._problems:
             self._problems.append(problem)
+        return {}
 
     # -- sessions -------------------------------------------------------------
 
     @cached_property
     def _sessions(self) -> dict[str, _File]:
         folder = self.path / self._layout.sessions
-        projects = self._folders(folder) if self._layout.has_projects else []
-        found: dict[str, _File] = {}
+        places = [folder]
+        if self._layout.has_projects:
+            places += self._listed(_folders, folder).values()
 
-        for place in (folder, *projects):
-            for name, file in self._files(place).items():
-                # A session that moved to another project may have left its old file.
-                if name not in found or file.mtime_ns > found[name].mtime_ns:
-                    found[name] = file
-
-        return found
+        found = chain.from_iterable(self._listed(_files, p).items() for p in places)
+        newest_first = sorted(found, key=lambda item: item[1].mtime_ns, reverse=True)
+        # A session that moved to another project may have left its old file, which
+        # the newest one replaces here.
+        return dict(newest_first[::-1])
 
     def heads(self) -> Iterator[Head | Problem]:
         """All sessions, in any order."""
@@ -244,16 +246,14 @@ class Tree:
 
     def first_times(self) -> dict[str, int]:
         """When the first message of each session was created, first by its name."""
-        found = {}
-        for session in self._sessions:
-            with contextlib.suppress(OddRecordError):
-                files = _named_files(self._message_folder(session))
-                for file in _in_order(files)[:1]:
-                    time = _created(load_object(read_file(file.path)))
-                    if time is not None:
-                        found[session] = time
+        found = {session: self._first_time(session) for session in self._sessions}
+        return without_none(found)
 
-        return found
+    def _first_time(self, session: str) -> int | None:
+        with contextlib.suppress(OddRecordError):
+            files = _in_order(_named_files(self._message_folder(session)))
+            return _created(load_object(read_file(files[0].path))) if files else None
+        return None
 
     def messages(self, session: str) -> list[Opened]:
         """Name the messages of a session in order.
@@ -292,45 +292,53 @@ class Tree:
     # -- what belongs to nothing ----------------------------------------------
 
     def orphans(self) -> Iterator[Problem]:
-        """Messages and shares without their session, parts without their message."""
+        """Whatever belongs to a session or message that does not exist."""
         known = len(self._problems)
-        folders = self._folders(self.path / "message")
-        for folder in folders:
-            if folder.name not in self._sessions:
-                yield missing(folder, "messages", "session", folder.name)
+        folders = self._listed(_folders, self.path / "message")
+        yield from _ownerless(folders.items(), "messages", "session", self._sessions)
 
-        yield from self._orphaned_parts(folders)
+        parts = self._part_folders()
+        # A folder of messages that cannot be read is reported with its session.
+        with contextlib.suppress(OddRecordError):
+            messages = set(chain.from_iterable(map(_files, folders.values())))
+            yield from _ownerless(parts, "parts", "message", messages)
 
         # A share holds a secret: it must not be passed over without a word.
         for kind in self._layout.shares:
-            for name, file in self._files(self.path / kind).items():
-                if name not in self._sessions:
-                    yield missing(file.path, "a share", "session", name)
+            shares = self._beside(kind)
+            yield from _ownerless(shares, "a share", "session", self._sessions)
+
+        here_or_elsewhere = self._sessions.keys() | self.elsewhere
+        for kind, what in _LISTS.items():
+            lists = self._beside(kind, _EMPTY_LIST + 1)
+            yield from _ownerless(lists, what, "session", here_or_elsewhere)
 
         yield from self._problems[known:]
 
-    def _orphaned_parts(self, message_folders: list[Path]) -> Iterator[Problem]:
-        messages = _names_in(message_folders)
+    def _beside(self, kind: str, least: int = 0) -> list[tuple[str, Path]]:
+        """Return the files of at least so many bytes in a folder, by session."""
+        files = self._listed(_files, self.path / kind).items()
+        return [(name, file.path) for name, file in files if file.size >= least]
+
+    def _part_folders(self) -> list[tuple[str, Path]]:
+        """Return the folders of parts, by message."""
         places = [self.path / "part"]
         if self._layout is TREE_V0:
-            places = self._folders(places[0])
-
-        for place in places:
-            for folder in self._folders(place):
-                if messages is not None and folder.name not in messages:
-                    yield missing(folder, "parts", "message", folder.name)
+            places = list(self._listed(_folders, places[0]).values())
+        found = (self._listed(_folders, place).items() for place in places)
+        return list(chain.from_iterable(found))
 
 
-def _names_in(folders: list[Path]) -> set[str] | None:
-    """Return the names of all files in *folders*; None if one cannot be read."""
-    names: set[str] = set()
-    try:
-        for folder in folders:
-            names.update(_files(folder))
-    except OddRecordError:  # reported with its session
-        return None
-
-    return names
+def _ownerless(
+    places: Iterable[tuple[str, Path]],
+    what: str,
+    owner: str,
+    known: Collection[str],
+) -> Iterator[Problem]:
+    """Yield a problem for each of *places* whose *owner* is not among the *known*."""
+    for name, path in places:
+        if name not in known:
+            yield missing(path, what, owner, name)
 
 
 def _created(info: dict[str, Any]) -> int | None:
@@ -340,7 +348,16 @@ def _created(info: dict[str, Any]) -> int | None:
 
 def _in_order(files: dict[str, _File]) -> list[_File]:
     """Return files in the order in which their names were made."""
-    return [files[name] for name in unwrapped(sorted(files))]
+    return list(map(files.__getitem__, unwrapped(sorted(files))))
+
+
+def _folders(folder: Path) -> dict[str, Path]:
+    """Return the directories in a directory by name; no symlinks.
+
+    None in one that does not exist; raises `OddRecordError` as `_files` does.
+    """
+    found = entries(folder)
+    return {e.name: Path(e) for e in found if e.is_dir(follow_symlinks=False)}
 
 
 def _files(folder: Path) -> dict[str, _File]:
