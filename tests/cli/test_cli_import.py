@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -257,3 +258,35 @@ def test_stdin_is_a_log_and_no_store_of_another_format(
     assert "- is a log on stdin" in ran.err
     ran = sessiondb("import", "-", "--from", "jsonl", stdin=bundle)
     assert ran.out == "2 imported · 1 store\n"
+
+
+def test_a_problem_is_not_followed_by_a_claim_of_success_when_nothing_came_in(
+    sessiondb: Run, tmp_path: Path
+) -> None:
+    assert sessiondb("import", "-", stdin=b"hello\n").err.startswith("1 problem:\n")
+    bundle = exported(sessiondb, story(tmp_path))
+    dry = sessiondb("import", "-", "--dry-run", stdin=bundle + b"torn")
+    assert "1 problem:\n" in dry.err
+    ran = sessiondb("import", "-", stdin=bundle + b"torn")
+    assert "1 problem, all else was imported:\n" in ran.err
+
+
+def test_a_log_that_needs_a_package_says_how_to_install_it(
+    sessiondb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    packed = b"\x28\xb5\x2f\xfd" + bytes(20)
+    path = tmp_path / "log.jsonl.zst"
+    path.write_bytes(packed)
+    for ran in (sessiondb("import", str(path)), sessiondb("import", "-", stdin=packed)):
+        assert ran.code == 4
+        assert "`pip install 'sessiondb[zstd]'` installs it" in ran.err
+
+
+@pytest.mark.slow
+def test_progress_counts_sessions_and_not_problems(terminal: Run) -> None:
+    Path("log.jsonl").write_text("hello\n")
+    seen = terminal("import log.jsonl")
+    assert "0 sessions" in seen.out
+    assert "1 session" not in seen.out

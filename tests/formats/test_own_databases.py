@@ -15,6 +15,7 @@ from sessiondb import ALL, Store, assistant, tool, user
 from sessiondb.errors import SourceError
 from sessiondb.formats import find
 from sessiondb.maintenance import check
+from sessiondb.model import FileDiff, Imported, Problem
 
 Opened = Callable[[str], Store]
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "schema-1.db"
@@ -222,6 +223,79 @@ def test_a_damaged_page_costs_the_sessions_that_it_holds(
     assert said.count("imported") > 20
     assert any("malformed" in why or "damaged" in why for why in said)
     assert check(there) == []
+
+
+def without_blob(path: Path, held_by: str) -> tuple[object, ...]:
+    """Remove the blob that a query finds; return its row."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        (row,) = connection.execute(
+            f"SELECT * FROM blob WHERE hash IN ({held_by})"
+        ).fetchall()
+        connection.execute(f"DELETE FROM blob WHERE hash IN ({held_by})")
+        connection.commit()
+    return tuple(row)
+
+
+def with_blob(path: Path, row: tuple[object, ...]) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        marks = ", ".join("?" * len(row))
+        connection.execute(f"INSERT INTO blob VALUES ({marks})", row)
+        connection.commit()
+
+
+def test_a_missing_blob_costs_its_message_alone_and_it_is_read_again(
+    opened: Opened, tmp_path: Path
+) -> None:
+    store = opened("old")
+    session = store.create_session().id
+    for said in ("one", "two " * 999, "three", "four"):
+        store.append(session, user(said))
+    store.close()
+    path, there = tmp_path / "old.db", opened("there")
+    row = without_blob(path, "SELECT text_blob FROM part")
+
+    for outcome in ("imported", "unchanged"):
+        problem, done = read_into(there, path)
+        assert isinstance(problem, Problem)
+        assert f"message 2 of session {session} is damaged" in problem.why
+        assert isinstance(done, Imported)
+        assert (done.outcome, done.messages, done.problems) == (outcome, 3, (problem,))
+        assert [m.text for m in there.messages(session)] == ["one", "three", "four"]
+    assert check(there) == []
+
+    with_blob(path, row)
+    assert outcomes(read_into(there, path)) == ["updated"]
+    assert len(there.messages(session, branches=True)) == 4
+    assert outcomes(read_into(there, path)) == ["unchanged"]
+
+
+def test_a_missing_blob_of_a_diff_costs_the_diffs_and_removes_none_here(
+    opened: Opened, tmp_path: Path
+) -> None:
+    store = opened("old")
+    session = store.create_session().id
+    asked = store.append(session, user("one"))
+    diffs = [FileDiff("a", before=b"x" * 5000, seq=asked.seq)]
+    store.set_diffs(session, diffs)
+    store.close()
+    path, there, late = tmp_path / "old.db", opened("there"), opened("late")
+    read_into(there, path)
+    row = without_blob(path, "SELECT before_blob FROM file_diff")
+    altered(path, "UPDATE session SET revision = revision + 1")
+
+    for store in (there, late):
+        problem, done = read_into(store, path)
+        assert isinstance(problem, Problem)
+        assert f"the diff of 'a' of session {session} is damaged" in problem.why
+        assert isinstance(done, Imported)
+        assert (done.messages, done.problems) == (1, (problem,))
+    assert there.diffs(session) == diffs
+    assert late.diffs(session) == []
+
+    with_blob(path, row)
+    assert outcomes(read_into(late, path)) == ["updated"]
+    assert late.diffs(session) == diffs
 
 
 def test_a_file_that_breaks_off_says_so(opened: Opened, tmp_path: Path) -> None:

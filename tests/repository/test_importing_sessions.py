@@ -407,3 +407,23 @@ def test_a_full_temporary_directory_is_a_storage_error(
     coming_back = session_of(session.id, said("m-new", "said elsewhere"))
     with pytest.raises(StorageFullError, match="temporary directory"):
         list(store.ingest([coming_back]))
+
+
+def test_a_session_of_this_database_that_was_removed_stays_removed_when_it_returns(
+    store: Store,
+) -> None:
+    """Another program names it by its id here, whether it was made here or imported."""
+    (imported,) = take_in(store, session_of("s", said("a")))
+    made = store.create_session()
+    store.append(made, user("hello"))
+    for name in (made.id, imported.id):
+        returning = session_of(name, said("m", "said elsewhere"))
+        store.delete(name)
+        for reaped in (False, True):
+            if reaped:
+                store.reap()
+            assert outcomes(take_in(store, returning)) == ["deleted"]
+        assert outcomes(take_in(store, returning, undelete=True)) == ["imported"]
+        assert outcomes(take_in(store, returning)) == ["unchanged"]
+    assert outcomes(take_in(store, session_of("other", said("m")))) == ["imported"]
+    assert check(store) == []

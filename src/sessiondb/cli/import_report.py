@@ -29,6 +29,11 @@ class Report:
         names = ("id", "source", "source_id", "messages", "outcome")
         self.sessions.append({name: getattr(result, name) for name in names})
 
+    @property
+    def written(self) -> int:
+        """The number of sessions that were imported, completely or in part."""
+        return self.outcomes["imported"] + self.outcomes["updated"]
+
     def as_json(self) -> dict[str, Any]:
         """Return the complete report."""
         found = [

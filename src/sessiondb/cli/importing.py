@@ -18,9 +18,9 @@ from sessiondb.cli.text import count
 from sessiondb.formats.registry import readable
 from sessiondb.hints import command
 from sessiondb.location import project_at
+from sessiondb.model import Imported, Problem
 
 if TYPE_CHECKING:
-    from sessiondb.model import Problem
     from sessiondb.store import Store
 
 #: Problems that are shown as text; JSON has them all.
@@ -88,7 +88,7 @@ def import_command(
 
         report = Report()
         results = take(sources, undelete=restore, dry_run=dry_run)
-        for result in counted(results, "import", quiet=as_json):
+        for result in counted(results, "import", quiet=as_json, kind=Imported):
             report.add(result)
 
         _show(report, sources.stores, dry_run=dry_run, as_json=as_json)
@@ -133,11 +133,12 @@ def _show(report: Report, stores: int, *, dry_run: bool, as_json: bool) -> None:
             say(f"{report.outcomes[outcome]} {advice}")
 
     if report.problems and not as_json:
-        _show_problems(report.problems)
+        rest = ", all else was imported" if report.written and not dry_run else ""
+        _show_problems(report.problems, rest)
 
 
-def _show_problems(problems: list[Problem]) -> None:
-    say(f"{count(len(problems), 'problem')}, all else was imported:")
+def _show_problems(problems: list[Problem], rest: str) -> None:
+    say(f"{count(len(problems), 'problem')}{rest}:")
     for problem in problems[:SHOWN_PROBLEMS]:
         say(f"  {problem_line(problem)}")
     left = len(problems) - SHOWN_PROBLEMS

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from sessiondb.cli.opening import current
+from sessiondb.cli.text import count
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -23,19 +24,34 @@ EVERY = 0.1
 
 
 def counted(
-    items: Iterable[T], what: str, total: int | None = None, *, quiet: bool = False
+    items: Iterable[T],
+    what: str,
+    total: int | None = None,
+    *,
+    quiet: bool = False,
+    kind: type = object,
 ) -> Generator[T]:
-    """Yield *items*, showing how many there were of *total* (None: unknown)."""
+    """Yield *items*, showing how many there were of *total* (None: unknown).
+
+    Only those of this *kind* are sessions, and counted.
+    """
     if quiet or not sys.stderr.isatty():
         yield from items
         return
 
-    of = "" if total is None else f" of {total:,}"
-    with _bar(f"{{task.completed:,.0f}}{of} sessions") as bar:
-        task = bar.add_task(what, total=total)
+    done = 0
+    with _bar("{task.fields[number]}") as bar:
+        task = bar.add_task(what, total=total, number="")
         for item in items:
-            bar.advance(task)
+            done += isinstance(item, kind)
+            bar.update(task, completed=done, number=_sessions(done, total))
             yield item
+
+
+def _sessions(done: int, total: int | None) -> str:
+    if total is None:
+        return count(done, "session")
+    return f"{done:,} of {count(total, 'session')}"
 
 
 @contextmanager

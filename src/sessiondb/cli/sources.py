@@ -50,7 +50,7 @@ class Sources:
             try:
                 yield from self._at(place)
             except (SourceError, OSError) as error:
-                yield Problem(str(place), str(error))
+                yield _unread(place, error)
 
     def _at(self, place: Path) -> Iterator[SourceSession | Problem]:
         from sessiondb.formats import find
@@ -76,7 +76,14 @@ class Sources:
             yield from found.read()
         except (SourceError, OSError) as error:
             self.unread.append(found.path)
-            yield Problem(str(found.path), str(error))
+            yield _unread(found.path, error)
+
+
+def _unread(place: Path, error: Exception) -> Problem:
+    """Return the problem of a place that cannot be read, with the error's hint."""
+    why, hint = str(error), getattr(error, "hint", None)
+    # Some errors say it themselves, for a program that shows no hints.
+    return Problem(str(place), why if hint is None or hint in why else f"{why}; {hint}")
 
 
 def _stdin() -> ForeignStore:

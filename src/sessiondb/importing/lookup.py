@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, exists, literal_column, or_, select
+from sqlalchemy import and_, case, exists, literal_column, or_, select
 
 from sessiondb.engine.sql import Statement, p
 from sessiondb.model import SourceSession, StoredSession
 from sessiondb.repository import Read
-from sessiondb.schema import import_ledger, session, tombstone
+from sessiondb.schema import deletion, import_ledger, session, tombstone
 
 _is_named = and_(session.c.source == p("source"), session.c.source_id == p("source_id"))
 _is_source = session.c.id == p("sid")
@@ -37,11 +37,17 @@ def _noted() -> Any:
     buried = exists().where(
         tombstone.c.source == p("source"), tombstone.c.source_id == p("buried_as")
     )
+    # A scan, but only for a session that is not here.
+    was_here = case(
+        (p("own").is_(None), literal_column("0")),
+        else_=exists().where(deletion.c.session_id == p("own")),
+    )
     entry = and_(
         import_ledger.c.source == p("source"), import_ledger.c.path == p("path")
     )
     return select(
         buried,
+        was_here,
         import_ledger.c.digest,
         import_ledger.c.offset,
         import_ledger.c.problems,
@@ -98,6 +104,7 @@ class _Row(NamedTuple):
 
 class _Noted(NamedTuple):
     buried: bool
+    was_here: bool
     digest: str | None
     offset: int | None
     problems: str | None
@@ -122,7 +129,9 @@ def look_up(item: SourceSession, ledger: str) -> Read[Known]:
         sid, buried_as = of.id, of.buried_as(item.source_id)
 
     found = yield _HERE, {**name, "sid": sid}
-    names = {"source": item.source, "path": ledger, "buried_as": buried_as}
+    # Another program names a session that it got from here by its id.
+    own = sid if of is None and not found else None
+    names = {"source": item.source, "path": ledger, "buried_as": buried_as, "own": own}
     (entry,) = yield _NOTED, names
 
     rows, noted = [_Row(*row) for row in found], _Noted(*entry)
@@ -133,24 +142,24 @@ def look_up(item: SourceSession, ledger: str) -> Read[Known]:
 
 def _foreign(rows: Sequence[_Row], noted: _Noted, digest: str) -> Known:
     """Return what is known of another program's session: by source and source id."""
-    for row in rows:
-        if row.named:
-            return Known(
-                row.id,
-                row.messages,
-                deleted=noted.buried or row.leaving,
-                leaving=row.leaving,
-                new=row.leaving or row.time_importing is not None,
-                unchanged=noted.is_same(digest, closed=row.detached),
-                detached=row.detached,
-            )
+    row = next((row for row in rows if row.named), None)
+    if row is not None:
+        return Known(
+            row.id,
+            row.messages,
+            deleted=noted.buried or row.leaving,
+            leaving=row.leaving,
+            new=row.leaving or row.time_importing is not None,
+            unchanged=noted.is_same(digest, closed=row.detached),
+            detached=row.detached,
+        )
 
-    # An export names a session by its id here.
-    for row in rows:
-        if not row.leaving:
-            same = noted.is_same(digest)
-            return Known(messages=row.messages, unchanged=same, original=row.id)
-    return Known(deleted=noted.buried)
+    # An export names a session by its id here, also after that was removed.
+    removed = any((noted.buried, noted.was_here, rows and rows[0].leaving))
+    if removed or not rows:
+        return Known(deleted=removed)
+    same = noted.is_same(digest)
+    return Known(messages=rows[0].messages, unchanged=same, original=rows[0].id)
 
 
 def _own(rows: Sequence[_Row], noted: _Noted, digest: str, of: StoredSession) -> Known:

@@ -12,6 +12,7 @@ import hashlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,7 +27,8 @@ from sessiondb.formats.jsonl import relayed
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.sqlite import Error, ForeignDatabase
 from sessiondb.hints import command
-from sessiondb.model import Export, Message, Problem, SourceSession
+from sessiondb.model import Export, Message, Problem, SourceSession, versions
+from sessiondb.model.damage import message_name, session_name
 from sessiondb.repository import Read, family, lists, transcript
 from sessiondb.repository.references import session_by_id
 from sessiondb.repository.sessions import VISIBLE
@@ -114,21 +116,51 @@ class Snapshot:
             try:
                 yield from self._session(name)
             except (SessionDBError, *UNREADABLE) as error:
-                yield Problem(str(self._path), f"session {name}: {error}")
+                yield self._problem(session_name(name), error)
 
     def _session(self, name: str) -> Iterator[SourceSession | Problem]:
         export = self._read(_export_of(self._base, name))
         ids = dict(self._read(_ids_of(name)))
 
         # Whatever is written to a session raises its revision.
-        facts = replace(export, messages=(), diffs=(), parent=None)
-        digest = hashlib.sha256(repr(facts).encode("utf-8", "surrogatepass"))
-        found = replace(export, messages=self._messages(name))
-        yield from relayed(self._path, found, ids, digest.hexdigest())
+        digest = hashlib.sha256(repr(export).encode("utf-8", "surrogatepass"))
+        export, lost = self._with_diffs(export)
+        messages = chain(lost, self._messages(name))
+        yield from relayed(self._path, export, messages, ids, digest.hexdigest())
 
-    def _messages(self, name: str) -> Iterator[Message]:
+    def _with_diffs(self, export: Export) -> tuple[Export, list[Problem]]:
+        """Return *export* with its diffs, or why it has none."""
+        sid = export.session.id
+        try:
+            diffs = self._read(lists.diffs(sid))
+        except UNREADABLE as error:
+            # Without a version, too: a session without diffs would remove those here.
+            base = dict(export.base)
+            base.pop(versions.DIFFS, None)
+            return replace(export, base=base), [self._problem(session_name(sid), error)]
+        return replace(export, diffs=tuple(diffs)), []
+
+    def _messages(self, name: str) -> Iterator[Message | Problem]:
         for seqs in self._read(transcript.pages(name, branches=True)):
-            yield from self._read(transcript.load(name, seqs, resolve=False))
+            try:
+                page = self._read(transcript.load(name, seqs, resolve=False))
+            except UNREADABLE:
+                # Again one by one: those beside a damaged one are intact.
+                yield from self._one_by_one(name, seqs)
+            else:
+                yield from page
+
+    def _one_by_one(self, name: str, seqs: list[int]) -> Iterator[Message | Problem]:
+        for seq in seqs:
+            try:
+                yield from self._read(transcript.load(name, [seq], resolve=False))
+            except UNREADABLE as error:
+                yield self._problem(message_name(name, seq), error)
+
+    def _problem(self, what: str, error: Exception) -> Problem:
+        """Return an error as a problem, which names *what* unless the error does."""
+        why = str(error)
+        return Problem(str(self._path), why if what in why else f"{what}: {why}")
 
 
 def _families() -> Read[list[tuple[str, str | None]]]:
@@ -140,7 +172,7 @@ def _ids_of(name: str) -> Read[list[tuple[int, str]]]:
 
 
 def _export_of(base: str | None, name: str) -> Read[Export]:
-    """Return a session with all that belongs to it but messages and parent."""
+    """Return a session with all that belongs to it but messages, diffs and parent."""
     found = yield from session_by_id(base, name)
     projects = yield from lists.projects(base)
     return Export(
@@ -148,7 +180,6 @@ def _export_of(base: str | None, name: str) -> Read[Export]:
         project=next((x for x in projects if x.id == found.project_id), None),
         messages=(),
         todos=tuple((yield from lists.todos(name))),
-        diffs=tuple((yield from lists.diffs(name))),
         labels=tuple((yield from family.labels(name))),
         prompts=tuple((yield from lists.prompts_of(base, name))),
         base=(yield from lists.merge_base_of(name)),

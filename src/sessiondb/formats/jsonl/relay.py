@@ -7,7 +7,7 @@ side wins. Its messages pass through a temporary file, and only if they are want
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,16 +16,21 @@ from sessiondb.formats.jsonl.reader import messages_of, session_of
 from sessiondb.formats.jsonl.scan import Scan
 from sessiondb.formats.jsonl.state import State
 from sessiondb.formats.kit.lines import spooled
-from sessiondb.model import Export, Problem, SourceMessage, SourceSession
+from sessiondb.model import Export, Message, Problem, SourceMessage, SourceSession
 
 
 def relayed(
-    path: Path, export: Export, ids: Mapping[int, str], digest: str
+    path: Path,
+    export: Export,
+    messages: Iterable[Message | Problem],
+    ids: Mapping[int, str],
+    digest: str,
 ) -> Iterator[SourceSession | Problem]:
     """Yield the session of *export*, from the database at *path*, and its problems.
 
-    *ids* are those of all its messages by seq; the messages themselves are read when
-    they are iterated. *digest* changes with anything of the session.
+    Its *messages*, of which an unreadable one is a problem, are read when they are
+    iterated; *ids* are those of all of them by seq. *digest* changes with anything of
+    the session.
     """
     about = (line.encode() for line in writer.about_lines(export, ids))
     with spooled(path, about) as lines:
@@ -37,12 +42,33 @@ def relayed(
         state = State(scan, found, found.meta)
         session = session_of(scan, found, state)
         yield from (*scan.problems, *state.problems)
-    yield replace(session, digest=digest, messages=_messages(path, export))
+    yield replace(
+        session, digest=digest, messages=_relayed(path, export, messages, ids)
+    )
 
 
-def _messages(path: Path, export: Export) -> Iterator[SourceMessage | Problem]:
-    with spooled(path, map(str.encode, writer.message_lines(export))) as lines:
+def _relayed(
+    path: Path,
+    export: Export,
+    messages: Iterable[Message | Problem],
+    ids: Mapping[int, str],
+) -> Iterator[SourceMessage | Problem]:
+    problems: list[Problem] = []
+    export = replace(export, messages=_readable(messages, problems))
+    given = (line.encode() for line in writer.message_lines(export, ids))
+    with spooled(path, given) as lines:
         scan = Scan(lines)
-        yield from scan.problems
+        yield from (*problems, *scan.problems)
         for found in scan.sessions.values():
             yield from messages_of(scan, found)
+
+
+def _readable(
+    messages: Iterable[Message | Problem], problems: list[Problem]
+) -> Iterator[Message]:
+    """Yield the messages that can be read; add the problems to *problems*."""
+    for found in messages:
+        if isinstance(found, Problem):
+            problems.append(found)
+        else:
+            yield found

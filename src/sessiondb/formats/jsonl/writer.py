@@ -62,10 +62,14 @@ def about_lines(export: Export, ids: Mapping[int, str]) -> Iterator[str]:
         yield from record_lines(record, seen)
 
 
-def message_lines(export: Export) -> Iterator[str]:
-    """Yield the lines of the messages of a session alone."""
+def message_lines(export: Export, ids: Mapping[int, str]) -> Iterator[str]:
+    """Yield the lines of the messages of a session alone.
+
+    *ids* are by seq, also those of messages that are missing: what follows one of them
+    still names it as its parent.
+    """
     seen: set[str] = set()
-    for record in _messages(export, {}):
+    for record in _messages(export, dict(ids)):
         yield from record_lines(record, seen)
 
 
