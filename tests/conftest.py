@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,14 @@ ROOT = Path(__file__).resolve().parent.parent
 FIXTURES = Path(
     os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures")
 )
+
+# Under PYTHONDONTWRITEBYTECODE every run compiles all tests again, with their assertions, and
+# each of its children all of sessiondb. No __pycache__ is left beside the sources here either.
+if sys.dont_write_bytecode:
+    sys.dont_write_bytecode = False
+    sys.pycache_prefix = str(ROOT / ".pytest_cache" / "bytecode")
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # A runner in the background starts us with SIGINT ignored, and so would every child be that a
 # test interrupts: an ignored signal is inherited through exec, a handled one is not.
@@ -45,12 +55,18 @@ def _isolated_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield
 
 
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    # Not `mktemp` for each: to number a folder it lists all that were made before.
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def home(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def home(_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the empty home that this test has for itself."""
-    home = tmp_path_factory.mktemp("home")
+    home = next(_homes)
+    home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     return home
 
