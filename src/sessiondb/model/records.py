@@ -17,7 +17,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Token counts of one answer or of a sum; None is unknown."""
+    """Token counts of one answer or of a sum; None is unknown.
+
+    They are disjoint: ``input`` is without the cache, ``output`` without reasoning.
+    """
 
     input: int | None = None
     output: int | None = None
