@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from typing import Any
@@ -29,7 +30,7 @@ _UNSETTLED, _SETTLED = ("pending", "running"), ("completed", "error")
 
 @dataclass(slots=True)
 class _Gathered:
-    places: dict[str, int]
+    places: dict[str | None, int]
     #: Where the compaction that was asked for last wants its tail to begin.
     tail: Any = None
     messages: list[Message] = field(default_factory=list)
@@ -52,7 +53,7 @@ class _Gathered:
             self.messages = []
             return
 
-        first = self.places.get(kept) if isinstance(kept, str) else None
+        first = self.places.get(_text(kept))
         if first is None:
             first = len(self.places)
             self.problems.append(
@@ -235,7 +236,9 @@ def _repaired(state: _Gathered, name: str) -> list[Message]:
 
     messages = state.messages
     while True:
-        kept = _changed(messages, _dangling_in(messages), repair_and_report)
+        calls, answered = _named(messages, "tool"), _named(messages, "tool-result")
+        is_dangling = partial(_is_dangling, calls, answered)
+        kept = _changed(messages, is_dangling, repair_and_report)
 
         # A message that was dropped may have held the calls of results that are still
         # there.
@@ -256,16 +259,14 @@ def _changed(
     return list(filter(None, out))
 
 
-def _dangling_in(messages: list[Message]) -> Callable[[Part], bool]:
-    """Return what recognises a call without a result, or a result without a call."""
-    calls, answered = _named(messages, "tool"), _named(messages, "tool-result")
+def _is_dangling(calls: set[str | None], answered: set[str | None], item: Part) -> bool:
+    """Return whether a part is a call without a result, or a result without a call.
 
-    def is_dangling(item: Part) -> bool:
-        if item.type == "tool":
-            return item.status in _UNSETTLED and item.call_id not in answered
-        return item.type == "tool-result" and item.call_id not in calls
-
-    return is_dangling
+    *calls* are the ids of all calls, *answered* those of all results.
+    """
+    if item.type == "tool":
+        return item.status in _UNSETTLED and item.call_id not in answered
+    return item.type == "tool-result" and item.call_id not in calls
 
 
 def _parts_in(messages: list[Message]) -> Iterator[Part]:
@@ -286,10 +287,12 @@ def _once(messages: list[Message]) -> list[Message]:
     if not repeated:
         return messages
 
-    def is_repeated(item: Part) -> bool:
-        return item.type == "tool-result" and item.call_id in repeated
+    return _changed(messages, partial(_is_record_of, repeated), _without)
 
-    return _changed(messages, is_repeated, _without)
+
+def _is_record_of(calls: set[str | None], item: Part) -> bool:
+    """Return whether a part is the record of a result of one of *calls*."""
+    return item.type == "tool-result" and item.call_id in calls
 
 
 def _without(message: Message, gone: list[Part]) -> Message | None:

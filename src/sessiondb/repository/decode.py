@@ -75,6 +75,8 @@ def missing_blob(*references: tuple[Column[Any], Any]) -> Any:
 # -- sessions --------------------------------------------------------------------
 
 _SESSION_JSON = ("summary_diffs", "revert", "permission", "metadata")
+#: Column → its empty value; that of all others is NULL.
+_EMPTY = {"metadata": "{}"}
 _SESSION_LAST = ("directory", *_SESSION_JSON, "data")
 _make_session = maker(Session, _SESSION_LAST)
 _session_blob = blob.alias("session_blob")
@@ -132,10 +134,9 @@ def _without_damage(row: Row) -> Row:
     decoders: dict[str, Callable[[Any], Any]] = dict.fromkeys(_SESSION_JSON, json.loads)
     for name, decode in {**decoders, "data": codec.unpack}.items():
         try:
-            if values[name] is not None:
-                decode(values[name])
+            decode(values[name])
         except _UNDECODABLE:
-            values[name] = "{}" if name == "metadata" else None
+            values[name] = _EMPTY.get(name)
 
     return tuple({**values, "lost": 0}.values())
 

@@ -119,15 +119,14 @@ def tree(base: str | None, asked: Session, *, messages: bool = False) -> Read[Tr
     while top.parent_id in by_id:
         top = by_id[top.parent_id]
 
-    shown = (yield from nodes(asked.id)) if messages else ()
-    return _grow(top, children, asked.id, shown)
+    shown = {asked.id: (yield from nodes(asked.id))} if messages else {}
+    return _grow(top, children, shown)
 
 
 def _grow(
     top: Session,
     children: dict[str | None, list[Session]],
-    asked: str,
-    shown: tuple[MessageNode, ...],
+    shown: dict[str, tuple[MessageNode, ...]],
 ) -> Tree:
     # Chains may be 500 deep: built from the leaves up, so that nothing recurses.
     order = [top]
@@ -137,7 +136,7 @@ def _grow(
     built: dict[str, Tree] = {}
     for item in reversed(order):
         below = tuple(built.pop(child.id) for child in children.get(item.id, ()))
-        built[item.id] = Tree(item, below, shown if item.id == asked else ())
+        built[item.id] = Tree(item, below, shown.get(item.id, ()))
 
     return built[top.id]
 

@@ -158,9 +158,7 @@ def _parts_of(session_id: str, rows: Rows) -> Read[list[tuple[int, Part]]]:
     """Return parts with the seqs of their messages, in order."""
     lost: list[str] = []
     parts = parts_by_seq(sorted(rows, key=itemgetter(0, 1)), session_id, lost)
-    if lost:
-        yield from report_lost(session_id, lost)
-
+    yield from report_lost(session_id, lost)
     return [(seq, item) for seq, items in parts.items() for item in items]
 
 

@@ -77,6 +77,9 @@ _terms = terms_of_messages(
     top=f"{_INDEX.place} <= :top",
     last=f"{_INDEX.place} >= :last",
 )
+_TIMES = {"since": "s.time_updated >= :since", "until": "s.time_updated < :until"}
+#: A title is of no message: its time is that of the last use of the session.
+_terms_of_titles = terms_of_messages(cursor=f"{_INDEX.place} < :cursor", **_TIMES)
 _OF_MESSAGE = "CROSS JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq"
 
 
@@ -124,13 +127,10 @@ def _titles(shape: tuple[str, ...]) -> Statement:
     With *shown* in the shape these are the sessions named there, else all that
     have a match in their parts, up to *top*.
     """
-    times = {"since": "s.time_updated >= :since", "until": "s.time_updated < :until"}
-    kept = tuple(name for name in shape if name not in (*times, "shown", "top"))
-    bounds = "".join(f" AND {times[name]}" for name in shape if name in times)
-
+    kept = tuple(name for name in shape if name not in ("shown", "top"))
     shown = f"s.id NOT IN {list_text('shown')}"
     if "shown" not in shape:
-        timed = _terms(tuple(name for name in shape if name in times))
+        timed = _terms(tuple(filter(_TIMES.__contains__, shape)))
         shown = (
             "NOT EXISTS (SELECT 1 FROM part AS p JOIN message AS m "
             "ON m.session_id = p.session_id AND m.seq = p.seq "
@@ -143,7 +143,7 @@ def _titles(shape: tuple[str, ...]) -> Statement:
         "(SELECT id FROM message WHERE session_id = s.id ORDER BY seq LIMIT 1), "
         f"{_INDEX.snippet(MARKS, 'session')}"
     )
-    terms = f" AND s.message_count > 0 AND {shown}{_terms(kept)}{bounds}"
+    terms = f" AND s.message_count > 0 AND {shown}{_terms_of_titles(kept)}"
     sql = _INDEX.titles(columns, terms)
     return Statement(lambda: text(sql))
 
@@ -152,12 +152,13 @@ def _params(
     query: str, filters: Filters, role: str | None, tool: str | None
 ) -> dict[str, Any]:
     """Return the parameters of a search; their names say which terms a query has."""
-    params = {**filters.params(), "match": _INDEX.match(query)}
-    for name, value in (("role", role), ("tool", tool)):
-        if value is not None:
-            params[name] = check_text(value, name)
-
-    return params | filters.exclusions()
+    own = {"role": role, "tool": tool}
+    return {
+        **filters.params(),
+        **filters.exclusions(),
+        **{n: check_text(value, n) for n, value in own.items() if value is not None},
+        "match": _INDEX.match(query),
+    }
 
 
 def search(
@@ -210,7 +211,7 @@ def _page(
     else:
         window = yield from _window(params, order, place.top)
         found, place = _of_window(window, all_hits, limit, place)
-        before = {"shown": as_list(sorted({row[1] for row in window}))}
+        before = {"shown": as_list(sorted(set(map(_SESSION, window))))}
 
     if place.phase != "titles":
         return found, place
@@ -271,13 +272,13 @@ def _of_window(
 
     # By the last hit, as rows before it may be gone; by their number if it is gone
     # itself.
-    places = [row[0] for row in window]
+    places = list(map(_PLACE, window))
     first = place.passed
     if place.last in places:
         first = places.index(place.last) + 1
 
     earlier = [] if all_hits else window[:first]
-    found = _Gathered(limit, not all_hits, {row[1] for row in earlier})
+    found = _Gathered(limit, not all_hits, set(map(_SESSION, earlier)))
     left = found.take(window[first:])
 
     top = place.top or max(places, default=0)

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import compress
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -84,10 +84,11 @@ class Filters:
 
     def params(self) -> dict[str, Any]:
         """Return the parameters of the filters that are set."""
-        out = {name: getattr(self, name) for name in _EQUAL_OR_BOUND}
-        if self.title is not None:
-            out["title"] = f"%{escape_like(self.title)}%"
-        return {name: value for name, value in out.items() if value is not None}
+        values = zip(_NARROWING, _values_of(self), strict=True)
+        out = {name: value for name, value in values if value is not None}
+        if "title" in out:
+            out["title"] = f"%{escape_like(out['title'])}%"
+        return out
 
     def exclusions(self) -> dict[str, int]:
         """Return parameters named after the sessions that are left out."""
@@ -105,7 +106,6 @@ class Filters:
         return [VISIBLE, *hidden, *terms]
 
 
-_EQUAL_OR_BOUND = ("project_id", "source", "agent", "since", "until")
 _LISTED = [text(term) for term in LISTED.split(" AND ")]
 #: Filter → the term that hides its sessions unless it is set.
 _HIDDEN: dict[str, Any] = {
@@ -123,6 +123,7 @@ _NARROWING: dict[str, Any] = {
     "until": session.c.time_updated < p("until"),
     "title": session.c.title.like(p("title"), escape="\\"),
 }
+_values_of = attrgetter(*_NARROWING)
 
 
 #: Filter → its term in SQL text, over messages ``m`` of sessions ``s``.
@@ -151,10 +152,8 @@ def _is_int64(value: object) -> bool:
     return type(value) is int and -(1 << 63) <= value < 1 << 63
 
 
-def check_text(value: object, name: str) -> str:
+def check_text(value: str, name: str) -> str:
     """Return *value* if SQLite can compare with it; raises `InvalidInputError`."""
-    if not isinstance(value, str):
-        raise InvalidInputError(f"{name} is a string, not {abridged(value)}")
     if not is_unicode(value):
         raise InvalidInputError(f"{name} is not valid Unicode: {abridged(value)}")
     return value
@@ -165,7 +164,7 @@ def is_unicode(value: str) -> bool:
     return value.encode("utf-8", "replace").decode() == value
 
 
-def _check_title(value: object, name: str) -> None:
+def _check_title(value: str, name: str) -> None:
     if len(check_text(value, name).encode()) > MAX_TITLE_FILTER:
         raise InvalidInputError(f"{name} is longer than {MAX_TITLE_FILTER:,} bytes")
 
@@ -214,10 +213,10 @@ def decode_cursor(cursor: str, *kinds: Any) -> list[Any]:
     return key
 
 
-def _key_in(cursor: object) -> list[Any]:
+def _key_in(cursor: str) -> list[Any]:
     """Return the list that a cursor spells; for anything else it is empty."""
     key: Any = None
-    if isinstance(cursor, str) and len(cursor) <= MAX_CURSOR:
+    if len(cursor) <= MAX_CURSOR:
         padding = "=" * (-len(cursor) % 4)
         with suppress(ValueError, RecursionError):
             key = json.loads(base64.urlsafe_b64decode(cursor + padding))
@@ -240,7 +239,7 @@ def _is_key(value: object, kind: Any) -> bool:
 
 def check_limit(limit: int) -> int:
     """Return *limit* if it is between 1 and `MAX_LIMIT`; raises `InvalidInputError`."""
-    if type(limit) is not int or not 1 <= limit <= MAX_LIMIT:
+    if not 1 <= limit <= MAX_LIMIT:
         raise InvalidInputError(
             f"limit is between 1 and {MAX_LIMIT}, not {abridged(limit)}"
         )
@@ -284,20 +283,22 @@ def _index(shape: Filters, order: str) -> str | None:
 
 @lru_cache(maxsize=256)
 def _list(shape: Filters, order: str, after: bool) -> Statement:
-    def build() -> Any:
-        statement = SELECT_SESSION.where(*shape.conditions())
-        index = _index(shape, order)
-        if index is not None:
-            statement = statement.with_hint(*by_index(session, index))
-        if after:
-            statement = statement.where(*_AFTER[order])
-
-        return statement.order_by(*_ORDER_BY[order]).limit(p("limit"))
-
-    return Statement(build)
+    return Statement(partial(_page, shape, order, after))
 
 
-#: The filters that have a value → any value: a statement depends on no more of them.
+def _page(shape: Filters, order: str, after: bool) -> Any:
+    """Return the query for a page of sessions: the first, or the one *after* a key."""
+    statement = SELECT_SESSION.where(*shape.conditions())
+    index = _index(shape, order)
+    if index is not None:
+        statement = statement.with_hint(*by_index(session, index))
+    if after:
+        statement = statement.where(*_AFTER[order])
+
+    return statement.order_by(*_ORDER_BY[order]).limit(p("limit"))
+
+
+#: Filter → some value of its type: a statement depends only on which ones are set.
 _ANY_VALUE: dict[str, Any] = {
     "project_id": "", "source": "", "agent": "", "title": "", "since": 0, "until": 0,
 }  # fmt: skip
@@ -305,9 +306,8 @@ _ANY_VALUE: dict[str, Any] = {
 
 def _shape(filters: Filters) -> Filters:
     """Return the filters without their values: what the statement depends on."""
-    given = {n: v for n, v in _ANY_VALUE.items() if getattr(filters, n) is not None}
     return Filters(
-        **given,
+        **{name: _ANY_VALUE[name] for name in filters.params()},
         archived=filters.archived,
         subagents=filters.subagents,
         empty=filters.empty,
@@ -368,7 +368,7 @@ def _by_size(
         order = order[bisect_right(order, (-number, name)) :]
     shown = order[:limit]
 
-    rows = yield _BY_IDS, {"ids": as_list(name for _, name in shown)}
+    rows = yield _BY_IDS, {"ids": as_list(map(itemgetter(1), shown))}
     found = {item.id: item for item in listed(rows, base)}
     # A damaged page can hold a row whose id an index still has.
     intact = [(found[name], -size) for size, name in shown if name in found]

@@ -385,7 +385,7 @@ def pages(
     session_id: str, *, branches: bool = False, size: int = PAGE
 ) -> Read[list[list[int]]]:
     """Return the live path (or all seqs) in pages of *size* messages at most."""
-    if type(size) is not int or size < 1:
+    if size < 1:
         raise InvalidInputError(f"a page has 1 message or more, not {abridged(size)}")
 
     path = yield from live_path(session_id, branches=branches)

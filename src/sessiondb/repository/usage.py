@@ -39,6 +39,10 @@ _KEYS = {
 DIMENSIONS = tuple(_KEYS)
 _TOKENS = tuple(column.name for column in fields(Tokens))
 _KINDS = len(_TOKENS)
+_SUMS = ", ".join(count_sum(f"m.tokens_{name}") for name in _TOKENS)
+#: The same sums, of messages without a cost.
+_UNPAID = ", ".join(count_sum(f"m.tokens_{name}", "m.cost IS NULL") for name in _TOKENS)
+_COUNTED = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
 
 
 # An answer may name an agent other than that of its session.
@@ -48,17 +52,10 @@ _terms = terms_of_messages(agent=f"{_KEYS['agent']} = :agent")
 @lru_cache(maxsize=128)
 def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
     keys = ", ".join(_KEYS[name] for name in by) or "NULL"
-    # Groups by model even where it is not asked for: prices are per model.
-    sums = ", ".join(count_sum(f"m.tokens_{name}") for name in _TOKENS)
-    known = " OR ".join(f"m.tokens_{name} IS NOT NULL" for name in _TOKENS)
-    bare = ", ".join(
-        count_sum(f"m.tokens_{name}", "m.cost IS NULL") for name in _TOKENS
-    )
-
+    # Always grouped by model as well: prices are per model.
     tools = ""
     if "tool" in by:
-        # A message with calls of two tools counts in both groups: what a tool took part
-        # in.
+        # A message that calls two tools counts in both groups.
         tools = (
             " LEFT JOIN (SELECT DISTINCT session_id, seq, tool FROM part "
             "WHERE type = 'tool') AS t ON t.session_id = m.session_id AND t.seq = m.seq"
@@ -66,11 +63,11 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
 
     sql = (
         "SELECT m.model_id, json_group_array(DISTINCT s.id), count(*), "
-        f"{cost_sum('m.cost')}, {sums}, {bare}, {keys} "
+        f"{cost_sum('m.cost')}, {_SUMS}, {_UNPAID}, {keys} "
         "FROM message AS m JOIN session AS s ON s.id = m.session_id "
         f"JOIN project AS j ON j.id = s.project_id{tools} "
         "WHERE m.inherited = 0 AND s.time_deleted IS NULL AND s.time_importing IS NULL "
-        f"AND (m.cost IS NOT NULL OR {known}) "
+        f"AND (m.cost IS NOT NULL OR {_COUNTED}) "
         f"{_terms(shape)} GROUP BY m.model_id, {keys} ORDER BY {keys}"
     )
     return Statement(lambda: text(sql))
