@@ -1,4 +1,4 @@
-"""The rooms of docs/DESIGN.md: which may import which.
+"""The layers of docs/DESIGN.md: which may import which.
 
 Data flows one way. An import inside a function counts like one at the top; only
 ``if TYPE_CHECKING`` is free, for it never runs. The caps on length and branches are
@@ -16,15 +16,15 @@ from measuring.source import imports
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "sessiondb"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
-#: A room may import the rooms before it, and itself.
+#: A layer may import the layers before it, and itself.
 ORDER = (
     "errors words arguments hints clock ids places model codec schema engine effects "
     "writer streaming repository location formats database importing "
     "store aio adapters testing maintenance cli __main__"
 ).split()
-#: A room that may import less than its place in the order allows.
+#: A layer that may import less than its place in the order allows.
 ONLY = {"formats": {"errors", "model", "words"}, "words": set()}
-#: The only rooms that may import each library.
+#: The only layers that may import each library.
 LIBRARIES = {
     "alembic": {"engine"},
     "click": {"cli"},
@@ -48,34 +48,34 @@ LIBRARIES = {
 }
 
 
-def complaint(room: str, imported: str) -> str | None:
-    """Say why *room* may not import a dotted name, None if it may."""
+def complaint(layer: str, imported: str) -> str | None:
+    """Say why *layer* may not import a dotted name, None if it may."""
     top, _, rest = imported.partition(".")
     target = rest.partition(".")[0]
     if top != "sessiondb":
         owners = LIBRARIES.get(top)
         return (
             f"only {sorted(owners)} know {top}"
-            if owners and room not in owners
+            if owners and layer not in owners
             else None
         )
-    if target in (room, "__version__"):
+    if target in (layer, "__version__"):
         return None
     if target not in ORDER:  # a name of the front door, which opens into the store
         target = "store"
-    allowed = ONLY.get(room, set(ORDER[: ORDER.index(room)]))
-    return None if target in allowed else f"{room} must not know {target}"
+    allowed = ONLY.get(layer, set(ORDER[: ORDER.index(layer)]))
+    return None if target in allowed else f"{layer} must not know {target}"
 
 
-def room_of(file: Path) -> str:
+def layer_of(file: Path) -> str:
     return file.relative_to(PACKAGE).with_suffix("").parts[0]
 
 
-def broken_imports(source: str, room: str) -> list[str]:
+def broken_imports(source: str, layer: str) -> list[str]:
     """Return one line of text per import that goes the wrong way."""
     found = []
     for line, name in imports(ast.parse(source)):
-        why = complaint(room, name)
+        why = complaint(layer, name)
         if why:
             found.append(f"line {line}: import of {name}: {why}")
     return found
@@ -83,16 +83,16 @@ def broken_imports(source: str, room: str) -> list[str]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(PACKAGE)))
 def test_a_package_imports_only_the_packages_above_it(file: Path) -> None:
-    room = room_of(file)
-    if room == "__init__":  # the front door opens every room
+    layer = layer_of(file)
+    if layer == "__init__":  # the front door opens every layer
         return
-    assert room in ORDER, f"{file}: give it a place in ORDER"
-    broken = broken_imports(file.read_text(), room)
+    assert layer in ORDER, f"{file}: give it a place in ORDER"
+    broken = broken_imports(file.read_text(), layer)
     assert not broken, "\n".join(f"{file}:{line}" for line in broken)
 
 
 @pytest.mark.parametrize(
-    ("room", "source"),
+    ("layer", "source"),
     [
         ("model", "from sessiondb.store import Store"),
         ("model", "import sessiondb.store"),
@@ -112,14 +112,14 @@ def test_a_package_imports_only_the_packages_above_it(file: Path) -> None:
     ],
 )
 def test_an_import_against_the_flow_is_named_with_its_line(
-    room: str, source: str
+    layer: str, source: str
 ) -> None:
-    (broken,) = broken_imports(source, room)
+    (broken,) = broken_imports(source, layer)
     assert broken.startswith(f"line {len(source.splitlines())}: ")
 
 
 @pytest.mark.parametrize(
-    ("room", "source"),
+    ("layer", "source"),
     [
         ("engine", "from sessiondb import __version__"),
         ("engine", "from sessiondb.schema.version import HEAD"),
@@ -130,5 +130,5 @@ def test_an_import_against_the_flow_is_named_with_its_line(
         ("cli", "def f():\n    from sessiondb import Store"),
     ],
 )
-def test_an_import_with_the_flow_is_free(room: str, source: str) -> None:
-    assert broken_imports(source, room) == []
+def test_an_import_with_the_flow_is_free(layer: str, source: str) -> None:
+    assert broken_imports(source, layer) == []
