@@ -357,3 +357,20 @@ def test_an_original_that_is_named_by_prefix_is_found(store: Store, plan: str) -
     assert (
         store.session(store.fork(store.session(session).slug)).parent_id == session.id
     )
+
+
+def test_a_fork_owns_what_its_parent_loses_however_far_apart(store: Store) -> None:
+    parent = store.create_session(directory="/here")
+    base = store.append(parent, user("go"))
+    store.append(parent, assistant("early"), cost=1.0)
+    early = store.messages(parent)[-1].seq
+    for number in range(80):
+        after = None if number == 0 else store.session(parent).leaf_seq
+        store.append(parent, assistant(f"{number}"), cost=0.5, after=after)
+    store.append(parent, assistant("late"), cost=2.0, after=early)
+    fork = store.fork(parent, branches=True)
+
+    store.truncate(parent, after=base)
+    assert (store.session(parent).cost, store.session(fork).cost) == (40.0, 3.0)
+    assert store.usage(by=())[0].cost == 43.0
+    assert check(store) == []

@@ -17,7 +17,7 @@ from processes import run
 
 from sessiondb import ALL, MessageDraft, Store, ids, text, tool, user
 from sessiondb.database.core import Core
-from sessiondb.effects import Unit
+from sessiondb.effects import Unit, ownership
 from sessiondb.effects.imports import family
 from sessiondb.effects.transaction import Transaction
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS
@@ -393,6 +393,46 @@ def test_each_linked_child_is_read_again_whatever_its_name(store: Store) -> None
     again = {item.source_id for item in done if item.outcome == "updated"}
     assert again == set(names)
     assert [store.session(name).parent_seq for name in names] == [2] * 4
+
+
+@pytest.mark.parametrize("shared", ["nothing", "the key", "the message"])
+def test_waiting_children_are_compared_by_as_few_queries_however_many_they_are(
+    tmp_path: Path, shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = {ownership._BY_KEY, ownership._BY_PLACE, ownership._PARENT}
+    noted: list[Any] = []
+
+    def counting(inner: Any) -> Any:
+        def count(tx: Transaction, statement: Any, **values: Any) -> Any:
+            noted.extend({statement} & queries)
+            return inner(tx, statement, **values)
+
+        return count
+
+    for name in ("run", "one"):
+        monkeypatch.setattr(Transaction, name, counting(getattr(Transaction, name)))
+
+    answers = {
+        "nothing": lambda n: said(f"m{n}", cost=1.0),
+        "the key": lambda n: said(f"m{n}", cost=1.0, usage_id="same"),
+        "the message": lambda n: said("m", cost=1.0),
+    }
+
+    def counted(children: int) -> int:
+        answer = answers[shared]
+        fork = {"parent_source_id": "0", "relation": "fork"}
+        waiting = [session_of(f"{n}", answer(n), **fork) for n in range(1, children)]
+        noted.clear()
+        with Store.open(tmp_path / f"{children}.db", durability="normal") as store:
+            take_in(store, *waiting)
+            take_in(store, session_of("0", answer(0)))
+            owned = children if shared == "nothing" else 1
+            assert store.usage(by=())[0].cost == owned
+            assert check(store) == []
+        return len(noted)
+
+    # A query for each child would read each session of the family as often.
+    assert counted(160) == counted(40) < 12
 
 
 @pytest.mark.parametrize("children_first", [False, True])

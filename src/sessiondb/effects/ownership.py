@@ -9,79 +9,103 @@ with the rows it touched, in the same transaction.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import and_, func, literal_column, select, text
 
 from sessiondb.effects.transaction import SessionState, Transaction
-from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.engine.sql import Statement, as_list, p, texts, update_of
 from sessiondb.schema import message, part, session
 from sessiondb.schema.sums import cost_sum, count_sum
 from sessiondb.schema.tables import TOKENS, USAGE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Copy:
-    """One row of a class of copies; ``born``: a fork got it when it was made."""
+class Place(NamedTuple):
+    """The place of a message in its family, which the copies that forks made keep.
 
-    session_id: str
+    Ids that two programs made may agree by chance, in one family too: copies also keep
+    their time (Unix ms).
+    """
+
+    root_id: str
     seq: int
     id: str
-    usage_key: str | None
-    inherited: int
-    root_id: str
     time_created: int
-    message_time: int
-    born: int | None
+
+
+#: A usage key or a place: messages that have one in common may be copies.
+Link = str | Place
+
+
+class UsageClass(NamedTuple):
+    """The links of a message: enough to find its copies when it is gone."""
+
+    root_id: str
+    seq: int
+    id: str
+    time_created: int
+    usage_key: str | None
 
     @property
-    def usage_class(self) -> UsageClass:
-        """The key of its class."""
-        return UsageClass(
-            self.root_id, self.seq, self.id, self.message_time, self.usage_key
-        )
+    def links(self) -> set[Link]:
+        """Its place in the family, and its usage key if it has one."""
+        place = Place(self.root_id, self.seq, self.id, self.time_created)
+        return {place} if self.usage_key is None else {place, self.usage_key}
+
+
+@dataclass(slots=True, eq=False)
+class Copy:
+    """A live message that may have copies; ``born``: a fork got it when it was made.
+
+    ``time_created`` is that of its session, in Unix ms.
+    """
+
+    session_id: str
+    time_created: int
+    inherited: int
+    born: int | None
+    seq: int
+    links: set[Link]
 
 
 _COLUMNS = (
-    message.c.session_id,
+    session.c.id,
+    session.c.parent_id,
+    session.c.time_created,
+    message.c.inherited,
+    and_(session.c.relation == text("'fork'"), message.c.seq <= session.c.parent_seq),
+    session.c.root_id,
     message.c.seq,
     message.c.id,
+    message.c.time_created,
     message.c.usage_key,
-    message.c.inherited,
-    session.c.root_id,
-    session.c.time_created,
-    message.c.time_created.label("message_time"),
-    and_(session.c.relation == text("'fork'"), message.c.seq <= session.c.parent_seq),
 )
 _alive = session.c.time_deleted.is_(None)
 _BY_KEY = Statement(
     lambda: (
         select(*_COLUMNS)
         .join_from(message, session, session.c.id == message.c.session_id)
-        .where(message.c.usage_key == p("key"), _alive)
+        .where(message.c.usage_key.in_(texts("keys")), _alive)
     )
 )
-# Ids that two programs made may agree by chance, in one family too. Copies also keep
-# their time, and one of them is inherited, or came with a fork.
-_BY_FAMILY = Statement(
+_BY_PLACE = Statement(
     lambda: (
         select(*_COLUMNS)
         .join_from(session, message, session.c.id == message.c.session_id)
         .where(
-            session.c.root_id == p("root"),
+            session.c.root_id.in_(texts("roots")),
             _alive,
-            message.c.id == p("mid"),
-            message.c.seq == p("seq"),
-            message.c.time_created == p("time"),
+            message.c.seq.between(p("least"), p("most")),
         )
     )
 )
-_PARENTS = Statement(
-    lambda: select(session.c.parent_id).where(session.c.id == p("sid")),
-)
+#: Places whose seqs are this close are read together, with what is between them.
+_GAP = 32
+_PARENT = Statement(lambda: select(session.c.parent_id).where(session.c.id == p("sid")))
 _SET_MESSAGE = update_of(
     message, "inherited", message.c.session_id == p("sid"), message.c.seq == p("at")
 )
@@ -219,101 +243,144 @@ def subtract(
             setattr(state, "cost_inherited" if inherited else name, None)
 
 
-def _ancestors(
-    tx: Transaction, session_id: str, known: dict[str, list[str]]
-) -> list[str]:
-    if session_id not in known:
-        # Of a chain that is a circle in a damaged file, each id once.
-        chain: dict[str, None] = {}
-        above = _parent(tx, session_id)
-        while above is not None and above not in chain:
-            chain[above] = None
-            above = _parent(tx, above)
+class Copies:
+    """The live copies of some messages, and the copies of those.
 
-        known[session_id] = list(chain)
-    return known[session_id]
+    They are read together, by key and by place until nothing new is found: a query for
+    each copy would look into every session of a family once for each of its messages.
+    """
+
+    def __init__(self, tx: Transaction, rows: Iterable[UsageClass]) -> None:
+        self._tx = tx
+        self._found: set[tuple[str, int]] = set()
+        self._linked: dict[Link, list[Copy]] = {}
+        self._parents: dict[str, str | None] = {}
+        self._above: dict[str, list[str]] = {}
+
+        read: set[Link] = set()
+        unread = {link for row in rows for link in row.links}
+        while unread:
+            read |= unread
+            new = self._by_key([link for link in unread if isinstance(link, str)])
+            new += self._by_place({link for link in unread if isinstance(link, Place)})
+            unread = {link for copy in new for link in copy.links} - read
+
+    def _by_key(self, keys: list[str]) -> list[Copy]:
+        if not keys:
+            return []
+        return self._take_in(self._tx.run(_BY_KEY, keys=as_list(keys)))
+
+    def _by_place(self, places: set[Place]) -> list[Copy]:
+        new: list[Copy] = []
+        for run in _runs(places):
+            roots = as_list({place.root_id for place in run})
+            least, most = run[0].seq, run[-1].seq
+            rows = self._tx.run(_BY_PLACE, roots=roots, least=least, most=most)
+            new += self._take_in(row for row in rows if row[-5:-1] in places)
+        return new
+
+    def _take_in(self, rows: Iterable[Sequence[Any]]) -> list[Copy]:
+        """Return the rows that were not found before."""
+        new: list[Copy] = []
+        for session_id, parent_id, created, inherited, born, *key in rows:
+            row = UsageClass(*key)
+            if (session_id, row.seq) in self._found:
+                continue
+
+            copy = Copy(session_id, created, inherited, born, row.seq, row.links)
+            new.append(copy)
+            self._found.add((session_id, row.seq))
+            self._parents[session_id] = parent_id
+            for link in copy.links:
+                self._linked.setdefault(link, []).append(copy)
+
+        return new
+
+    def of(self, row: UsageClass) -> list[Copy]:
+        """Return all copies in one class with *row*, which may be gone."""
+        found: dict[Copy, None] = {}
+        links, seen = list(row.links), row.links
+        # Grows while it is walked: a copy may have copies under another key.
+        for link in links:
+            for copy in self._joined_by(link):
+                if copy in found:
+                    continue
+                found[copy] = None
+                links += copy.links - seen
+                seen |= copy.links
+
+        return list(found)
+
+    def _joined_by(self, link: Link) -> list[Copy]:
+        copies = self._linked.get(link, [])
+        # Ids that two programs made may agree by chance. Of copies, one is inherited or
+        # came with a fork: the sessions between two forks may be removed.
+        is_class = isinstance(link, str) or any(c.inherited or c.born for c in copies)
+        return copies if is_class else []
+
+    def owner(self, copies: list[Copy]) -> Copy:
+        """Return the one of *copies* that is counted."""
+        sessions = {copy.session_id for copy in copies}
+        topmost = [
+            copy
+            for copy in copies
+            if sessions.isdisjoint(self._ancestors(copy.session_id))
+        ]
+        return min(
+            topmost or copies, key=attrgetter("time_created", "session_id", "seq")
+        )
+
+    def _ancestors(self, session_id: str) -> list[str]:
+        if session_id not in self._above:
+            # Of a chain that is a circle in a damaged file, each id once.
+            chain: dict[str, None] = {}
+            above = self._parent(session_id)
+            while above is not None and above not in chain:
+                chain[above] = None
+                above = self._parent(above)
+
+            self._above[session_id] = list(chain)
+        return self._above[session_id]
+
+    def _parent(self, session_id: str) -> str | None:
+        if session_id not in self._parents:
+            row = self._tx.one(_PARENT, sid=session_id)
+            self._parents[session_id] = None if row is None else row[0]
+        return self._parents[session_id]
 
 
-def _parent(tx: Transaction, session_id: str) -> str | None:
-    row = tx.one(_PARENTS, sid=session_id)
-    return None if row is None else row[0]
+def _runs(places: Iterable[Place]) -> list[list[Place]]:
+    """Return *places* in order of their seqs, in runs without a gap above `_GAP`."""
+    runs: list[list[Place]] = []
+    for place in sorted(places, key=attrgetter("seq")):
+        if not runs or place.seq - runs[-1][-1].seq > _GAP:
+            runs.append([])
+        runs[-1].append(place)
+    return runs
 
 
-def owner_of(tx: Transaction, copies: list[Copy], known: dict[str, list[str]]) -> Copy:
-    """Return the copy that is counted."""
-    if len(copies) == 1:
-        return copies[0]
-
-    sessions = {copy.session_id for copy in copies}
-    topmost = [
-        copy
-        for copy in copies
-        if sessions.isdisjoint(_ancestors(tx, copy.session_id, known))
-    ]
-    return min(topmost or copies, key=lambda c: (c.time_created, c.session_id, c.seq))
-
-
-class UsageClass(NamedTuple):
-    """The key of a message's class: enough to find its copies when it is gone."""
-
-    root_id: str
-    seq: int
-    id: str
-    time_created: int
-    usage_key: str | None
-
-
-def copies_of(tx: Transaction, row: UsageClass) -> list[Copy]:
-    """Return all live rows of one class: its copies, and the copies of those."""
-    found: dict[tuple[str, int], Copy] = {}
-    queried: set[UsageClass | str | None] = {None}
-    waiting = [row]
-    # Grows while it is walked: a copy may have copies under another key.
-    for one in waiting:
-        alike: list[Copy] = []
-        key, place = one.usage_key, one._replace(usage_key=None)
-        if key not in queried:
-            alike += (Copy(*r) for r in tx.run(_BY_KEY, key=key).fetchall())
-        if place not in queried:
-            alike += _family(tx, place)
-        queried |= {key, place}
-
-        for copy in alike:
-            if (copy.session_id, copy.seq) not in found:
-                found[copy.session_id, copy.seq] = copy
-                waiting.append(copy.usage_class)
-
-    return list(found.values())
-
-
-def _family(tx: Transaction, row: UsageClass) -> list[Copy]:
-    rows = tx.run(
-        _BY_FAMILY, root=row.root_id, mid=row.id, seq=row.seq, time=row.time_created
-    )
-    family = [Copy(*found) for found in rows.fetchall()]
-    # The sessions between two forks may be removed: then each copy counts by itself.
-    is_copied = any(copy.inherited or copy.born for copy in family)
-    return family if is_copied else []
-
-
-def assign_owner(tx: Transaction, rows: Iterable[UsageClass]) -> set[str]:
+def assign_owner(tx: Transaction, rows: Collection[UsageClass]) -> set[str]:
     """Give exactly one owner to each class that one of *rows* belongs to.
 
     The rows themselves may be gone. Returns the sessions whose counters must be
     made again; the caller calls `recount` for them.
     """
-    known: dict[str, list[str]] = {}
     touched: set[str] = set()
+    copies = Copies(tx, rows)
+    settled: set[Link] = set()
     for row in rows:
-        copies = copies_of(tx, row)
-        if not copies:
+        alike = [] if row.links <= settled else copies.of(row)
+        if not alike:
             continue
-        # Rows that are owned by the right copy already are not touched.
-        owner = owner_of(tx, copies, known)
-        for copy in copies:
+
+        settled.update(row.links, *(copy.links for copy in alike))
+        owner = copies.owner(alike)
+        for copy in alike:
             inherited = int(copy is not owner)
+            # Rows that are owned by the right copy already are not touched.
             if copy.inherited != inherited:
                 mark(tx, copy.session_id, copy.seq, inherited)
+                copy.inherited = inherited
                 touched.add(copy.session_id)
 
     return touched
