@@ -337,6 +337,22 @@ def test_odd_details_of_a_part_do_not_stop_the_export(form: str, store: Store) -
     assert "ls" in json.dumps(documents)
 
 
+@pytest.mark.parametrize("form", ["opencode", "opencode2", "opencode-tree"])
+@pytest.mark.parametrize("odd", [["stop"], {"a": 1}, 7])
+def test_odd_fields_of_an_answer_or_event_do_not_stop_the_export(
+    form: str, odd: Any, store: Store, tmp_path: Path
+) -> None:
+    answer = assistant(1, text_1("Hi"), finish=odd, cost=odd, tokens=odd)
+    path = sqlite_store(tmp_path / "opencode.db", session(1, user(0, "Go"), answer))
+    ids = import_store(store, path)
+    handle = store.create_session(title="Odd")
+    event = MessageDraft("event", id="e1", kind="custom", data={"type": odd})
+    store.append(handle, event)
+    for name in (ids["ses_0001"], handle.id):
+        documents, _ = written(form, store.export(name))
+        assert documents
+
+
 def test_no_name_of_a_session_leads_out_of_the_folder_it_is_written_to(
     store: Store, tmp_path: Path
 ) -> None:

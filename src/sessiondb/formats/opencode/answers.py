@@ -6,7 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_list, as_object, integer, text, within
+from sessiondb.formats.kit.fields import (
+    amount,
+    as_list,
+    as_object,
+    integer,
+    text,
+    within,
+)
 from sessiondb.model import Part, PartDraft, Tokens
 from sessiondb.model.draft import FINISHES, NO_INPUT
 
@@ -90,10 +97,14 @@ def counts_of(tokens: Tokens | None) -> dict[str, Any]:
     return _tokens(*counts)
 
 
-def sum_of(counts: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the sum of tokens in the shape of `counts_of`; odd numbers count as 0."""
-    columns = ([within(tokens, *path) for tokens in counts] for path in COUNTS)
-    return _tokens(*(sum(filter(integer, column)) for column in columns))
+def spent(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the cost and the tokens of all *records*; odd numbers count as 0."""
+    costs = (record.get("cost") for record in records)
+    columns = (
+        [within(record, "tokens", *path) for record in records] for path in COUNTS
+    )
+    counts = (sum(filter(integer, column)) for column in columns)
+    return {"cost": sum(filter(amount, costs)), "tokens": _tokens(*counts)}
 
 
 def _tokens(input_: int, output: int, reasoning: int, *cache: int) -> dict[str, Any]:

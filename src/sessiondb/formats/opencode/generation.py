@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sessiondb.formats.kit.conversion import is_json, is_native
-from sessiondb.formats.kit.fields import as_object
+from sessiondb.formats.kit.fields import as_object, as_text, is_object, within
 from sessiondb.formats.opencode.ids import SOURCE
 from sessiondb.formats.opencode.keys import GENERATION, OUTPUT_FILE
 from sessiondb.formats.opencode.v2.fields import EVENTS
@@ -28,7 +28,7 @@ def _generation_of(message: Message) -> int:
     if is_native(message.id):
         return 0
     data = message.data
-    if message.role == "event" and data.get("type") in EVENTS:
+    if message.role == "event" and as_text(data.get("type")) in EVENTS:
         return 2
     if message.role != "assistant":
         return 0
@@ -43,8 +43,16 @@ def _generation_of(message: Message) -> int:
     return 2 if any(marks_of_2) else 0
 
 
-def details_of(part: Part) -> dict[str, Any]:
-    """Return what another agent keeps beside a call, as far as JSON can express it."""
+def details_of(part: Part) -> dict[str, Any] | None:
+    """Return the metadata of a call; None if there are none.
+
+    A call of OpenCode has them in its state. Other agents keep theirs in the data of
+    the part: these are returned as far as JSON can express them.
+    """
+    if "state" in part.data:
+        known = within(part.data["state"], "metadata")
+        return known if is_object(known) else None
+
     kept = {key: value for key, value in part.data.items() if is_json(value)}
     kept.pop(OUTPUT_FILE, None)
-    return kept
+    return kept or None

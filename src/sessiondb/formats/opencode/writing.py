@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import compress
+from typing import Any, ClassVar, TypeAlias
 
 from sessiondb.formats.kit.conversion import Conversion, is_from
 from sessiondb.formats.kit.fields import (
@@ -23,11 +24,15 @@ from sessiondb.model import Export, Loss, Message, Part
 AGENT = "build"
 #: The loss of a call whose output was cut and lies in a file.
 COMPLETE_OUTPUT = "the file with the complete output of a call"
+#: The error of an answer that was cut off and does not say why.
+_ABORTED = {"type": "aborted", "message": "Aborted"}
 #: A permission rule of 1.x, and its fields in the same order in 2.
 RULE_V1 = ("permission", "pattern", "action")
 RULE_V2 = ("action", "resource", "effect")
 
 Record = dict[str, Any]
+#: Returns the fields of a part besides its type; None is a loss.
+Maker: TypeAlias = "Callable[[OpenCodeWriter, Message, Part], Record | None]"
 
 
 class OpenCodeWriter(Conversion):
@@ -57,6 +62,35 @@ class OpenCodeWriter(Conversion):
         named = {"providerID": model.provider, "modelID": model.id}
         return self.agent_of(index) or AGENT, named
 
+    def pieces(
+        self, message: Message, parts: Iterable[Part], makers: Mapping[str, Maker]
+    ) -> list[Record]:
+        """Return *parts* of a message as *makers* make them, by type.
+
+        A part that none makes is lost.
+        """
+        pieces = []
+        for part in parts:
+            make = makers.get(part.type, _no_piece)
+            record = make(self, message, part)
+            if record is None:
+                self.lose(f"part {part.type}", message)
+            else:
+                pieces.append({"type": part.type, **record})
+
+        return pieces
+
+    def error_of(self, message: Message, provider: str) -> Record | None:
+        """Return the error of an answer; None for an answer without one."""
+        error = message.error
+        if error is None and message.finish == "cancelled":
+            error = _ABORTED
+        return None if error is None else self.new_error(error, provider)
+
+    def new_error(self, error: Any, provider: str) -> Record:
+        """Return any error of an answer by *provider* as this generation has it."""
+        raise NotImplementedError
+
     def lose_output(self, message: Message) -> None:
         """Note that the file of a cut output is not written."""
         if any(OUTPUT_FILE in part.data for part in message.parts):
@@ -72,6 +106,12 @@ class OpenCodeWriter(Conversion):
             self.lose(why, message)
 
     # -- the session ----------------------------------------------------------
+
+    def lose_facts(self, facts: Mapping[str, object]) -> None:
+        """Note those *facts* of the session that are true, and its labels."""
+        for why in compress(facts, facts.values()):
+            self.lose(why)
+        self.lose_labels()
 
     def info(self, messages: list[Record]) -> Record:
         """Return the session's own record: as it was, or made of these *messages*."""
@@ -139,6 +179,10 @@ class OpenCodeWriter(Conversion):
         revert = as_object(self.session.revert)
         known = {key: revert[key] for key in self.REVERT if text(revert.get(key))}
         return known if "messageID" in known else None
+
+
+def _no_piece(_: OpenCodeWriter, __: Message, ___: Part) -> None:
+    """A part of a type that the generation does not have."""
 
 
 def translated(permission: Any, fields: Sequence[str]) -> list[Record] | None:

@@ -77,17 +77,14 @@ def message_draft(
 
 def _take_answer(info: dict[str, Any], found: dict[str, Any]) -> None:
     """Take what only an answer has and no table says."""
-    counts = take(info, fields.TOKENS)
-    if counts:
-        found["tokens"] = Tokens(**counts)
-
+    take_tokens(info, found)
     if info.get("summary") is True:
         del info["summary"]
         found["kind"] = "compaction"
 
     mode = info.get("mode")
-    if "agent" not in found and clean_text(mode):
-        found["agent"] = mode
+    if clean_text(mode):
+        found.setdefault("agent", mode)
 
     was_aborted = within(found.get("error"), "name") == "MessageAbortedError"
 
@@ -95,6 +92,13 @@ def _take_answer(info: dict[str, Any], found: dict[str, Any]) -> None:
         found["finish"] = "cancelled"
     else:
         found["finish"] = take_finish(info)
+
+
+def take_tokens(record: dict[str, Any], found: dict[str, Any]) -> None:
+    """Move the counts of a message out of its record, if it has any."""
+    counts = take(record, fields.TOKENS)
+    if counts:
+        found["tokens"] = Tokens(**counts)
 
 
 def part_draft(
@@ -169,9 +173,8 @@ def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
             continue
 
         found = take(item, fields.DIFF)
-        for side in ("before", "after"):
-            if side in found:
-                found[side] = found[side].encode("utf-8", "surrogatepass")
+        for side in fields.SIDES & found.keys():
+            found[side] = found[side].encode("utf-8", "surrogatepass")
         diffs[path] = FileDiff(path, **found)
         rest.append(item)
 
@@ -180,9 +183,9 @@ def file_diffs(items: list[Any]) -> tuple[tuple[FileDiff, ...], list[Any]]:
 
 def todos(items: list[Any]) -> tuple[tuple[Todo, ...], list[Any] | None]:
     """Return the lines of a todo list, and the list if they do not say all of it."""
-    records = (_todo_fields(as_object(item)) for item in items)
+    records = map(_todo_fields, map(as_object, items))
     lines = tuple(Todo(**known) for known in records if "content" in known)
-    is_complete = [todo_record(line) for line in lines] == items
+    is_complete = list(map(todo_record, lines)) == items
     return lines, None if is_complete else items
 
 

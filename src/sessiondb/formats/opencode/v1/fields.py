@@ -116,6 +116,8 @@ PART: Mapping[str, Fields] = {"text": TEXT, "reasoning": TEXT, "tool": TOOL}
 #: Where the state of a call keeps its result, by its status.
 RESULT: Mapping[str | None, str] = {"completed": "output", "error": "error"}
 
+#: The contents of a file in a diff: texts there, bytes in a `FileDiff`.
+SIDES = frozenset({"before", "after"})
 #: A file in a list of ``session_diff``, as `FileDiff` has it.
 DIFF: Fields = {
     "patch": ("patch", clean_text),

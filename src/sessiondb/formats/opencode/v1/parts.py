@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from sessiondb.formats.content import file_of
@@ -12,12 +12,13 @@ from sessiondb.formats.kit.fields import (
     as_object,
     as_text,
     filled,
+    within,
     without_none,
 )
 from sessiondb.formats.opencode.answers import counts_of
 from sessiondb.formats.opencode.generation import details_of
 from sessiondb.formats.opencode.v2.records import part_json
-from sessiondb.formats.opencode.writing import OpenCodeWriter, Record
+from sessiondb.formats.opencode.writing import Maker, OpenCodeWriter, Record
 from sessiondb.model import Message, Part
 
 #: Parts that 1.x has under the same name, with what they must have.
@@ -31,15 +32,7 @@ _SAME: Mapping[str, tuple[str, ...]] = {
 
 def parts_of(to: OpenCodeWriter, message: Message) -> list[Record]:
     """Return the parts of a message; what 1.x has no part for is lost."""
-    parts = []
-    for part in message.parts:
-        make = _MAKERS.get(part.type, _same)
-        record = make(to, message, part)
-        if record is None:
-            to.lose(f"part {part.type}", message)
-        else:
-            parts.append({"type": part.type, **record})
-
+    parts = to.pieces(message, message.parts, _MAKERS)
     # An answer of 2 keeps the snapshots around it beside its content.
     snapshot = message.data.get("snapshot")
     return _stepped(message, parts, snapshot) if isinstance(snapshot, dict) else parts
@@ -78,10 +71,7 @@ def _step_finish(_: OpenCodeWriter, message: Message, part: Part) -> Record | No
 
 
 def _same(_: OpenCodeWriter, __: Message, part: Part) -> Record | None:
-    needed = _SAME.get(part.type)
-    if needed is None:
-        return None
-    record = {key: part.data.get(key) for key in needed}
+    record = {key: part.data.get(key) for key in _SAME[part.type]}
     return record if all(map(_fits, record.values())) else None
 
 
@@ -114,12 +104,7 @@ def _state(part: Part, call: Call) -> Record:
     if status == "pending":
         return {**state, "raw": ""}
 
-    # A call of 2 has its metadata in its state; other agents keep theirs in the data.
-    source = as_object(part_json(part).get("state"))
-    details = source.get("metadata") if "state" in part.data else details_of(part)
-    if isinstance(details, dict):
-        state["metadata"] = details
-
+    state.update(without_none({"metadata": details_of(part)}))
     state["time"] = {"start": call.start}
     if status == "running":
         return state
@@ -128,13 +113,14 @@ def _state(part: Part, call: Call) -> Record:
     if status == "error":
         return {**state, "error": call.failure}
     result = {"output": call.result, "title": part.title or ""}
-    files = {"attachments": _attachments(source)}
+    files = {"attachments": _attachments(part)}
     return {"metadata": {}, **state, **result, **filled(files)}
 
 
-def _attachments(source: Record) -> list[Record]:
+def _attachments(part: Part) -> list[Record]:
     """Return the files in the result of a call of 2."""
-    pieces = map(as_object, as_list(source.get("content")))
+    state = part_json(part).get("state")
+    pieces = map(as_object, as_list(within(state, "content")))
     return [_attachment(item) for item in pieces if item.get("type") == "file"]
 
 
@@ -166,7 +152,8 @@ def _stepped(message: Message, parts: list[Record], snapshot: Record) -> list[Re
     return [first, *parts, *last]
 
 
-_MAKERS: Mapping[str, Callable[[OpenCodeWriter, Message, Part], Record | None]] = {
+_MAKERS: Mapping[str, Maker] = {
+    **dict.fromkeys(_SAME, _same),
     "text": _text,
     "reasoning": _reasoning,
     "tool": _tool,

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import filterfalse
 from typing import Any
 
 from sessiondb.formats.kit.fields import (
+    as_list,
     overlay,
     put,
     within,
@@ -26,6 +28,7 @@ from sessiondb.formats.opencode.keys import (
     TODO_REST,
 )
 from sessiondb.formats.opencode.v1 import fields
+from sessiondb.formats.opencode.v1.fields import SIDES
 from sessiondb.model import (
     FileDiff,
     Message,
@@ -50,10 +53,7 @@ def export_json(
     """
     name = session_name(session)
     entries = (entry_json(message, name) for message in messages)
-    return {
-        "info": session_info(session),
-        "messages": [entry for entry in entries if entry is not None],
-    }
+    return {"info": session_info(session), "messages": list(filter(None, entries))}
 
 
 def entry_json(
@@ -81,10 +81,14 @@ def session_info(session: Session | SourceSession) -> dict[str, Any]:
     if session.data.get(SHARE_REST, {}).get("alone") and _is_shared_at(session):
         del info["share"]
     info["metadata"] = without(_SECRET, session.metadata)
-    if not info["metadata"]:
-        del info["metadata"]
-
+    drop_empty(info, "metadata")
     return overlay(info, without(_NOT_OF_SESSION, session.data))
+
+
+def drop_empty(info: dict[str, Any], *keys: str) -> None:
+    """Remove those of *keys* whose value is empty."""
+    for key in filterfalse(info.get, keys):
+        del info[key]
 
 
 def _is_shared_at(session: Session | SourceSession) -> bool:
@@ -117,13 +121,16 @@ def message_info(
 
 
 def _put_answer(info: dict[str, Any], message: Message | MessageDraft) -> None:
-    if message.tokens is not None:
-        put(info, fields.TOKENS, message.tokens)
+    put_tokens(info, message)
     if message.kind == "compaction":
         info["summary"] = True
-    finish = finish_of(message.finish)
-    if finish is not None:
-        info["finish"] = finish
+    info.update(without_none({"finish": finish_of(message.finish)}))
+
+
+def put_tokens(record: dict[str, Any], message: Message | MessageDraft) -> None:
+    """Write the counts of a message into its record, if they are known."""
+    if message.tokens is not None:
+        put(record, fields.TOKENS, message.tokens)
 
 
 def part_json(
@@ -162,7 +169,7 @@ def session_diff(diffs: Iterable[FileDiff], data: Mapping[str, Any]) -> list[Any
 
     # The diffs of the database win over the list that was read: since then a file may
     # be gone, and another one new.
-    for item in data.get(DIFF_REST) or []:
+    for item in as_list(data.get(DIFF_REST)):
         if not isinstance(item, dict):
             items.append(item[0])
         elif item["file"] in known:
@@ -174,9 +181,8 @@ def session_diff(diffs: Iterable[FileDiff], data: Mapping[str, Any]) -> list[Any
 def _diff(diff: FileDiff, rest: dict[str, Any]) -> dict[str, Any]:
     item: dict[str, Any] = {}
     put(item, fields.DIFF, diff)
-    for side in ("before", "after"):
-        if side in item:
-            item[side] = item[side].decode("utf-8", "surrogatepass")
+    for side in SIDES & item.keys():
+        item[side] = item[side].decode("utf-8", "surrogatepass")
     return overlay(item, rest)
 
 
@@ -194,5 +200,5 @@ def as_recorded(session: Session | SourceSession) -> Session | SourceSession:
 
 def session_name(session: Session | SourceSession) -> str:
     """Return the id that a session has in its own store, else the one it has here."""
-    own = session.id if isinstance(session, Session) else ""
+    own: str = getattr(session, "id", "")
     return session.source_id or own

@@ -19,7 +19,7 @@ from sessiondb.formats.kit.conversion import (
     text_of,
 )
 from sessiondb.formats.kit.fields import as_list, filled, within, without_none
-from sessiondb.formats.opencode.answers import counts_of, finish_of, sum_of
+from sessiondb.formats.opencode.answers import counts_of, finish_of, spent
 from sessiondb.formats.opencode.keys import ROW_REST
 from sessiondb.formats.opencode.v1 import records as exact
 from sessiondb.formats.opencode.v1.parts import parts_of
@@ -47,8 +47,8 @@ class WriterV1(OpenCodeWriter):
         self, export: Export, messages: list[Message], losses: list[Loss]
     ) -> None:
         super().__init__(export, messages, losses)
-        #: The prompts by the ids of their messages here; "" is the last one.
-        self._turns: dict[str, str] = {}
+        #: The prompts by the ids of their messages here; None is the last one.
+        self._turns: dict[str | None, str] = {}
         #: Time and id of the last message.
         self._last = (-1, "")
         self._has_unknown_costs = False
@@ -58,16 +58,11 @@ class WriterV1(OpenCodeWriter):
         made = map(self._entries, range(len(self.messages)))
         entries = list(chain.from_iterable(made))
         info = self.info([entry["info"] for entry in entries])
-        self._lose_facts()
+        unknown = "that costs or counts are unknown: they are written as 0"
+        fork = "that it is a fork, and of what"
+        is_fork = self.session.relation == "fork"
+        self.lose_facts({unknown: self._has_unknown_costs, fork: is_fork})
         return {"info": info, "messages": entries}
-
-    def _lose_facts(self) -> None:
-        """Note what the record of a session in 1.x has no place for."""
-        if self._has_unknown_costs:
-            self.lose("that costs or counts are unknown: they are written as 0")
-        if self.session.relation == "fork":
-            self.lose("that it is a fork, and of what")
-        self.lose_labels()
 
     # -- messages ------------------------------------------------------------
 
@@ -133,7 +128,7 @@ class WriterV1(OpenCodeWriter):
                 record[key] = self.names.of(record[key])
 
     def _open_turn(self, message: Message, name: str) -> None:
-        self._turns[message.id] = self._turns[""] = name
+        self._turns[message.id] = self._turns[None] = name
 
     def _prompt(self, message: Message, index: int, parts: list[Record]) -> Entry:
         agent, model = self.answerer(index)
@@ -157,15 +152,35 @@ class WriterV1(OpenCodeWriter):
         if None in (message.cost, message.tokens):
             self._has_unknown_costs = True
 
-        if message.time_completed is not None:
-            info["time"]["completed"] = message.time_completed
+        info["time"].update(without_none({"completed": message.time_completed}))
         if message.kind == "compaction":
             info["summary"] = True
         end = {
             "finish": finish_of(message.finish),
-            "error": _error_of(message, info["providerID"]),
+            "error": self.error_of(message, info["providerID"]),
         }
         return _entry({**info, **without_none(end)}, parts_of(self, message))
+
+    def new_error(self, error: Any, provider: str) -> Record:
+        """Return any error of an answer by *provider* as 1.x has it."""
+        if isinstance(within(error, "data"), dict) and "name" in error:
+            known: Record = error
+            return known
+
+        kind = str(within(error, "type"))
+        name = _ERRORS.get(kind, "UnknownError")
+        data: Record = {"message": error_text(error)}
+
+        if name == "ProviderAuthError":
+            data["providerID"] = provider
+        elif name == "UnknownError" and kind.startswith("provider."):
+            name = "APIError"
+            data["isRetryable"] = False
+            status = error.get("status")
+            if isinstance(status, int):
+                data["statusCode"] = status
+
+        return {"name": name, "data": data}
 
     def _path(self) -> Record:
         """Return where an answer was given, and the root of its project."""
@@ -175,8 +190,7 @@ class WriterV1(OpenCodeWriter):
 
     def _turn_of(self, message: Message) -> str | None:
         """Return the prompt that a message answers, else the last one before it."""
-        asked = self._turns.get(message.turn_id or "")
-        return asked or self._turns.get("")
+        return self._turns.get(message.turn_id, self._turns.get(None))
 
     def _compaction(self, message: Message, index: int) -> list[Entry]:
         """A summary is an answer to a prompt that requests it."""
@@ -231,8 +245,7 @@ class WriterV1(OpenCodeWriter):
             "time": self.times(),
             "permission": self.rules(RULE_V1),
             "summary": self._summary(),
-            "cost": sum(answer["cost"] for answer in answers),
-            "tokens": sum_of([answer["tokens"] for answer in answers]),
+            **spent(answers),
         }
         share = {"share": filled({"url": session.share_url})}
         return {**without_none(info), **filled(share), **self.common()}
@@ -271,33 +284,3 @@ def _entry(info: Record, parts: list[Record]) -> Entry:
 
 def _part_id(message_id: str, index: int) -> str:
     return f"prt_{message_id.removeprefix('msg_')}{index:06d}"
-
-
-def _error_of(message: Message, provider: str) -> Record | None:
-    """Return the error of an answer as 1.x has it; None for an answer without one."""
-    if message.error is not None:
-        return _error(message.error, provider)
-    if message.finish == "cancelled":
-        return {"name": "MessageAbortedError", "data": {"message": "Aborted"}}
-    return None
-
-
-def _error(error: Any, provider: str) -> Record:
-    if isinstance(within(error, "data"), dict) and "name" in error:
-        known: Record = error
-        return known
-
-    kind = str(within(error, "type"))
-    name = _ERRORS.get(kind, "UnknownError")
-    data: Record = {"message": error_text(error)}
-
-    if name == "ProviderAuthError":
-        data["providerID"] = provider
-    elif name == "UnknownError" and kind.startswith("provider."):
-        name = "APIError"
-        data["isRetryable"] = False
-        status = error.get("status")
-        if isinstance(status, int):
-            data["statusCode"] = status
-
-    return {"name": name, "data": data}

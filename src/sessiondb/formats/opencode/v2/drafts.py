@@ -28,9 +28,9 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.opencode.answers import NAMELESS, outcome, take_finish
 from sessiondb.formats.opencode.keys import GENERATION, NO_RAN, PIECES, RECENT
-from sessiondb.formats.opencode.v1.drafts import drop_id
+from sessiondb.formats.opencode.v1.drafts import drop_id, take_tokens
 from sessiondb.formats.opencode.v2 import fields
-from sessiondb.model import MessageDraft, PartDraft, Tokens
+from sessiondb.model import MessageDraft, PartDraft
 
 #: An id has at most 256 bytes here; this leaves room for the rest of a part's id.
 _LONGEST_NAME = 240
@@ -142,14 +142,8 @@ def _text(record: dict[str, Any], key: str, **data: Any) -> list[Found]:
     return [{"type": "text", "text": record.pop(key), "data": data}]
 
 
-def _take_counts(record: dict[str, Any], found: Found) -> None:
-    counts = take(record, fields.USAGE)
-    if counts:
-        found["tokens"] = Tokens(**counts)
-
-
 def _assistant(record: dict[str, Any], found: Found) -> list[Found]:
-    _take_counts(record, found)
+    take_tokens(record, found)
     if within(found.get("error"), "type") == "aborted":
         found["finish"] = "cancelled"
     else:
@@ -197,10 +191,8 @@ def _take_state(item: dict[str, Any], found: Found) -> None:
     status = fitting(state.get("status"), text)
     if status in fields.STATUS:
         found["status"] = fields.STATUS[state.pop("status")]
-    if status == "completed":
-        _take_result(state, found)
-    elif status == "error":
-        _take_error(state, found)
+    if status in _TAKE_END:
+        _TAKE_END[status](state, found)
 
     if not state:
         del item["state"]
@@ -230,6 +222,9 @@ def _take_result(state: dict[str, Any], found: Found) -> None:
         state[PIECES] = pieces
 
 
+_TAKE_END = {"completed": _take_result, "error": _take_error}
+
+
 def _is_text(item: Any) -> bool:
     said = within(item, "text")
     return text(said) and item == {"type": "text", "text": said}
@@ -242,13 +237,8 @@ def _shell(record: dict[str, Any], found: Found) -> list[Found]:
     if text(record.get("command")):
         part["input"] = {"command": record.pop("command")}
 
-    status = record.get("status")
-
-    if status in ("timeout", "killed"):
-        part.update(status="error", outcome="interrupted")
-    else:
-        part["status"] = "running" if status == "running" else "completed"
-
+    end = fields.SHELL_ENDS.get(str(record.get("status")), {"status": "completed"})
+    part.update(end)
     part["time_started"] = found["time_created"]
     ended = within(record, "time", "completed")
     if time(ended):
@@ -257,10 +247,10 @@ def _shell(record: dict[str, Any], found: Found) -> list[Found]:
 
 
 def _compaction(record: dict[str, Any], found: Found) -> list[Found]:
-    _take_counts(record, found)
+    take_tokens(record, found)
     status = record.get("status")
     if status != "completed":
-        found["kind"] = "compaction_failed" if status == "failed" else "custom"
+        found["kind"] = fields.NO_SUMMARY.get(str(status), "custom")
         return []
 
     summary = _text(record, "summary")

@@ -19,7 +19,7 @@ from sessiondb.formats.kit.fields import (
     time,
 )
 from sessiondb.formats.kit.json import usable_id
-from sessiondb.formats.opencode.v1.fields import TOKENS, metadata
+from sessiondb.formats.opencode.v1.fields import metadata
 
 MODEL: Fields = {
     "model": {"providerID": ("provider_id", clean_text), "id": ("model_id", clean_text)}
@@ -64,8 +64,6 @@ MESSAGE: Mapping[str, Fields] = {
     "model-switched": {**_CREATED, **MODEL},
 }
 OTHER = _CREATED
-#: The columns of `Tokens`, of answers and summaries.
-USAGE = TOKENS
 
 #: Types of records that are speech; any other one is an event.
 SPEECH = frozenset({"user", "assistant", "system"})
@@ -114,6 +112,15 @@ SHELL: Fields = {
     "shellID": ("call_id", clean_text),
     "output": {"output": ("text", text)},
 }
+
+#: Status and outcome of such a call by its own status; any other one is completed.
+SHELL_ENDS: Mapping[str, Mapping[str, str]] = {
+    "running": {"status": "running"},
+    "timeout": {"status": "error", "outcome": "interrupted"},
+    "killed": {"status": "error", "outcome": "interrupted"},
+}
+#: The kind of a compaction without a summary, by its status; any other one is custom.
+NO_SUMMARY = {"failed": "compaction_failed"}
 
 #: Kinds of the parts that a prompt keeps in lists, and the keys of these lists.
 LISTS = {"file": "files", "agent": "agents"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from sessiondb.formats.kit.conversion import Call, call_of
@@ -16,7 +17,7 @@ from sessiondb.formats.kit.fields import (
     without_none,
 )
 from sessiondb.formats.opencode.generation import details_of
-from sessiondb.formats.opencode.writing import OpenCodeWriter, Record
+from sessiondb.formats.opencode.writing import Maker, OpenCodeWriter, Record
 from sessiondb.model import Message, Part
 
 #: Parts of 1.x that became fields of the answer; nothing of them is lost.
@@ -26,23 +27,16 @@ _CLEARED = "[Old tool result content cleared]"
 
 def content_of(to: OpenCodeWriter, message: Message) -> list[Record]:
     """Return the content of an answer; what 2 has no piece for is lost."""
-    content = []
-    for part in message.parts:
-        if part.type == "tool":
-            content.append(_tool(to, message, part))
-        elif part.type in ("text", "reasoning"):
-            content.append(_text(part))
-        elif part.type not in _FOLDED:
-            to.lose(f"part {part.type}", message)
-
-    return content
+    parts = (part for part in message.parts if part.type not in _FOLDED)
+    return to.pieces(message, parts, _MAKERS)
 
 
-def _text(part: Part) -> Record:
-    piece = {"type": part.type, "text": part.text or "", "state": _provider(part)}
-    if part.type == "reasoning":
-        piece["time"] = _times(part)
-    return without_none(piece)
+def _text(_: OpenCodeWriter, __: Message, part: Part) -> Record:
+    return without_none({"text": part.text or "", "state": _provider(part)})
+
+
+def _reasoning(to: OpenCodeWriter, message: Message, part: Part) -> Record:
+    return {**_text(to, message, part), "time": _times(part)}
 
 
 def _provider(part: Part) -> Record | None:
@@ -98,7 +92,6 @@ def _tool(to: OpenCodeWriter, message: Message, part: Part) -> Record:
 
     call = call_of(part)
     piece = {
-        "type": "tool",
         "id": call.id,
         "name": call.tool,
         "providerState": _provider(part),
@@ -111,9 +104,8 @@ def _tool(to: OpenCodeWriter, message: Message, part: Part) -> Record:
 def _state(part: Part, call: Call) -> Record:
     source = as_object(part.data.get("state"))
     state: Record = {"status": "completed", "input": call.arguments}
-    details = _details(part, source)
-    if details is not None:
-        state["metadata"] = details
+    details = details_of(part)
+    state.update(without_none({"metadata": details}))
     if part.status == "completed":
         return {**state, "content": _content(call, source)}
 
@@ -121,17 +113,6 @@ def _state(part: Part, call: Call) -> Record:
     if text(shown):
         state["content"] = [{"type": "text", "text": shown}]
     return {**state, "status": "error", "error": _error(part, call)}
-
-
-def _details(part: Part, source: Record) -> Record | None:
-    """Return the metadata of a call.
-
-    Other agents keep theirs in the data of the part.
-    """
-    if part.data.get("state"):
-        known: Record | None = fitting(source.get("metadata"), is_object)
-        return known
-    return details_of(part) or None
 
 
 def _error(part: Part, call: Call) -> Record:
@@ -155,3 +136,10 @@ def _content(call: Call, source: Record) -> list[Record]:
 def _attached(item: Record) -> Record:
     file = {"type": "file", "uri": item.get("url"), "mime": item.get("mime")}
     return {**file, **filled({"name": item.get("filename")})}
+
+
+_MAKERS: Mapping[str, Maker] = {
+    "text": _text,
+    "reasoning": _reasoning,
+    "tool": _tool,
+}

@@ -31,7 +31,12 @@ from sessiondb.formats.opencode.keys import (
     RECENT,
     ROW_REST,
 )
-from sessiondb.formats.opencode.v1.records import as_recorded, session_name
+from sessiondb.formats.opencode.v1.records import (
+    as_recorded,
+    drop_empty,
+    put_tokens,
+    session_name,
+)
 from sessiondb.formats.opencode.v2 import fields
 from sessiondb.model import (
     Message,
@@ -44,27 +49,26 @@ from sessiondb.model import (
 
 _NOT_OF_SESSION = frozenset({GENERATION, ROW_REST, INBOX, PENDING, INSTRUCTIONS})
 _NOT_OF_PART = frozenset({NO_RAN, OUTPUT_FILE})
-_STATUS = {ours: theirs for theirs, ours in fields.STATUS.items()}
+_STATUS: Mapping[str | None, str] = {
+    ours: theirs for theirs, ours in fields.STATUS.items()
+}
+#: The key of a text by the type of its record, if it is not "text".
+_TEXTS = {"compaction": "summary"}
 
 
 def export_json(
     session: Session | SourceSession, messages: Iterable[Message | MessageDraft]
 ) -> dict[str, Any]:
     """Return the JSON that ``opencode session export`` prints for a session of 2."""
-    records = (message_json(message) for message in messages)
-    return {
-        "info": session_info(session),
-        "messages": [record for record in records if settled(record)],
-    }
+    records = filter(settled, map(message_json, messages))
+    return {"info": session_info(session), "messages": list(records)}
 
 
 def session_info(session: Session | SourceSession) -> dict[str, Any]:
     """Return a session's own record."""
     info: dict[str, Any] = {"id": session_name(session)}
     put(info, fields.SESSION, as_recorded(session))
-    for key in ("title", "metadata"):
-        if not info[key]:
-            del info[key]
+    drop_empty(info, "title", "metadata")
     return overlay(info, without(_NOT_OF_SESSION, session.data))
 
 
@@ -87,38 +91,32 @@ def message_json(message: Message | MessageDraft) -> dict[str, Any] | None:
 
     record: dict[str, Any] = {"id": message.id, "type": kind}
     put(record, fields.MESSAGE.get(kind, fields.OTHER), message)
-    if message.tokens is not None:
-        put(record, fields.USAGE, message.tokens)
-
-    if kind == "assistant":
-        _put_answer(record, message)
-    elif kind == "shell":
-        _put_shell(record, message.parts)
-    else:
-        _put_parts(record, kind, message.parts)
-
+    put_tokens(record, message)
+    put_parts = _PUT_PARTS.get(kind, _put_texts_and_lists)
+    put_parts(record, message)
     return overlay(record, rest)
 
 
 def _put_answer(record: dict[str, Any], message: Message | MessageDraft) -> None:
-    finish = finish_of(message.finish)
-    if finish is not None:
-        record["finish"] = finish
+    record.update(without_none({"finish": finish_of(message.finish)}))
     if "content" not in message.data:
-        record["content"] = [part_json(part) for part in message.parts]
+        record["content"] = list(map(part_json, message.parts))
 
 
-def _put_shell(record: dict[str, Any], parts: Iterable[Part | PartDraft]) -> None:
-    for part in parts:
+def _put_shell(record: dict[str, Any], message: Message | MessageDraft) -> None:
+    for part in message.parts:
         put(record, fields.SHELL, part)
         record.update(input_of(part) or {})
 
 
-def _put_parts(
-    record: dict[str, Any], kind: str, parts: Iterable[Part | PartDraft]
+_PUT_PARTS = {"assistant": _put_answer, "shell": _put_shell}
+
+
+def _put_texts_and_lists(
+    record: dict[str, Any], message: Message | MessageDraft
 ) -> None:
-    said = "summary" if kind == "compaction" else "text"
-    for part in parts:
+    said = _TEXTS.get(record["type"], "text")
+    for part in message.parts:
         if part.type in fields.LISTS:
             record.setdefault(fields.LISTS[part.type], []).append(_attached(part.data))
         elif part.data.get(RECENT):
@@ -147,7 +145,7 @@ def part_json(part: Part | PartDraft) -> dict[str, Any]:
 
     if NO_RAN in part.data:
         del record["time"]["ran"]
-    status = _STATUS.get(part.status or "", part.status)
+    status = _STATUS.get(part.status, part.status)
     known = {"status": status, "input": input_of(part)}
     state = without_none(known)
     if part.text is not None and status == "error":

@@ -20,7 +20,7 @@ from sessiondb.formats.kit.fields import (
     within,
     without_none,
 )
-from sessiondb.formats.opencode.answers import counts_of, sum_of
+from sessiondb.formats.opencode.answers import counts_of, spent
 from sessiondb.formats.opencode.ids import minted
 from sessiondb.formats.opencode.v2 import records as exact
 from sessiondb.formats.opencode.v2.fields import ENDS
@@ -28,9 +28,11 @@ from sessiondb.formats.opencode.v2.parts import content_of, snapshot_of
 from sessiondb.formats.opencode.writing import RULE_V2, OpenCodeWriter, Record
 from sessiondb.model import Export, Loss, Message, Part
 
-_FINISHES = frozenset(
-    {"stop", "length", "tool-calls", "content-filter", "error", "unknown"}
-)
+#: The finish of an answer in 2 by that of the message; any other is "unknown".
+_FINISHES: Mapping[str | None, str | None] = {None: None} | {
+    finish: finish
+    for finish in ("stop", "length", "tool-calls", "content-filter", "error")
+}
 #: The type of an error in 2 by its name in 1.x.
 _ERRORS = {
     "ProviderAuthError": "provider.auth",
@@ -41,7 +43,7 @@ _ERRORS = {
     "MessageAbortedError": "aborted",
     "APIError": "provider.error",
 }
-_OUTCOMES = {kind: outcome for outcome, kind in ENDS.items()}
+_OUTCOMES: Mapping[str | None, str] = {kind: outcome for outcome, kind in ENDS.items()}
 #: The parts of a prompt that 2 has, too.
 _OF_PROMPTS = frozenset({"text", "file", "agent"})
 _NOTHING_SAID = {"kind": "synthetic", "text": ""}
@@ -59,24 +61,18 @@ class WriterV2(OpenCodeWriter):
         self, export: Export, messages: list[Message], losses: list[Loss]
     ) -> None:
         super().__init__(export, messages, losses)
-        #: Prompts of 1.x that asked for a summary, until it comes.
-        self._asked: dict[str, Record] = {}
+        #: Prompts of 1.x that requested a summary, until it comes.
+        self._asked: dict[str | None, Record] = {}
 
     def json(self) -> dict[str, Any]:
         """Return the session as ``opencode session export`` prints it."""
         made = chain.from_iterable(map(self._records, range(len(self.messages))))
         records = [record for record in made if self._is_settled(record)]
         info = self.info(records)
-        self._lose_facts()
+        fork = "that it is a fork: an import forgets it"
+        is_fork = self.session.relation == "fork"
+        self.lose_facts({fork: is_fork, "its share": self.session.share_url})
         return {"info": info, "messages": records}
-
-    def _lose_facts(self) -> None:
-        """Note what the record of a session in 2 has no place for."""
-        if self.session.relation == "fork":
-            self.lose("that it is a fork: an import forgets it")
-        self.lose_labels()
-        if self.session.share_url:
-            self.lose("its share")
 
     def _is_settled(self, record: Record) -> bool:
         if exact.settled(record):
@@ -170,15 +166,26 @@ class WriterV2(OpenCodeWriter):
         agent, _ = self.answerer(index)
         model = self._model(index, message.data.get("variant"))
         record = self._head(message, "assistant", agent=agent, model=model)
-        if message.time_completed is not None:
-            record["time"]["completed"] = message.time_completed
+        record["time"].update(without_none({"completed": message.time_completed}))
         record["content"] = content_of(self, message)
         end = {
             "snapshot": snapshot_of(message),
             "finish": _finish_of(message),
-            "error": _error_of(message),
+            "error": self.error_of(message, model["providerID"]),
         }
         return [{**record, **filled(end), **_usage(message)}]
+
+    def new_error(self, error: Any, provider: str) -> Record:  # noqa: ARG002
+        """Return any error of an answer as 2 has it."""
+        record = as_object(error)
+        message = error_text(error)
+        if not isinstance(record.get("type"), str):
+            kind = _ERRORS.get(str(record.get("name")), "unknown")
+            return {"type": kind, "message": message}
+
+        known = ("type", "message", "status")
+        facts = {key: record[key] for key in known if key in record}
+        return {"message": message, **facts}
 
     def _model(self, index: int, variant: Any = None) -> Record:
         model = self.model_of(index)
@@ -211,7 +218,7 @@ class WriterV2(OpenCodeWriter):
         )
 
     def _compaction(self, message: Message, index: int) -> list[Record]:
-        asked = self._asked.pop(message.turn_id or "", None)
+        asked = self._asked.pop(message.turn_id, None)
         if message.role == "assistant" and _is_unfinished(message):
             self.lose("a summary that failed", message)
             return []
@@ -245,8 +252,7 @@ class WriterV2(OpenCodeWriter):
         info = {
             "id": self.names.session,
             "projectID": self.project_id(),
-            "cost": sum(record.get("cost", 0) for record in messages),
-            "tokens": sum_of([record.get("tokens", {}) for record in messages]),
+            **spent(messages),
             "time": self.times(),
             "location": {"directory": session.directory},
         }
@@ -298,8 +304,12 @@ def _agent_switched(message: Message) -> Record | None:
     return fields if message.agent else None
 
 
+def _no_event(_: Message) -> None:
+    """An event of a kind that 2 does not have."""
+
+
 def _ended(message: Message) -> Record:
-    return {"kind": "idle", "outcome": _OUTCOMES[message.kind or ""]}
+    return {"kind": "idle", "outcome": _OUTCOMES[message.kind]}
 
 
 _EVENTS: Mapping[str | None, Callable[[Message], Record | None]] = {
@@ -314,8 +324,7 @@ _EVENTS: Mapping[str | None, Callable[[Message], Record | None]] = {
 def _event_fields(message: Message) -> Record | None:
     """Return type and fields of the record of an event; None if 2 has none for it."""
     kind = "context" if message.role == "system" else message.kind
-    make = _EVENTS.get(kind)
-    return make(message) if make else None
+    return _EVENTS.get(kind, _no_event)(message)
 
 
 # -- content ----------------------------------------------------------------
@@ -327,8 +336,11 @@ def _lines_of(message: Message) -> list[str]:
         return [f"[User]: {text_of(message)}"]
     if message.role != "assistant":
         return []
-    shown = (part for part in message.parts if part.type in _INTRODUCED and part.text)
-    return [f"{_INTRODUCED[part.type]}: {part.text}" for part in shown]
+    return [
+        f"{_INTRODUCED[part.type]}: {part.text}"
+        for part in message.parts
+        if part.type in _INTRODUCED and part.text
+    ]
 
 
 def _variant(value: Any) -> str:
@@ -345,30 +357,8 @@ def _finish_of(message: Message) -> str | None:
     if message.finish == "cancelled":
         return "error"
     # The provider's own word, if there is one.
-    finish = message.data.get("finish", message.finish)
-    if finish is None:
-        return None
-    return finish if finish in _FINISHES else "unknown"
-
-
-def _error_of(message: Message) -> Record | None:
-    """Return the error of an answer as 2 has it; None for an answer without one."""
-    if message.error is not None:
-        return _error(message.error)
-    if message.finish == "cancelled":
-        return {"type": "aborted", "message": "Aborted"}
-    return None
-
-
-def _error(error: Any) -> Record:
-    record = as_object(error)
-    text = error_text(error)
-    if not isinstance(record.get("type"), str):
-        kind = _ERRORS.get(str(record.get("name")), "unknown")
-        return {"type": kind, "message": text}
-
-    known = ("type", "message", "status")
-    return {"message": text, **{key: record[key] for key in known if key in record}}
+    finish = as_text(message.data.get("finish", message.finish))
+    return _FINISHES.get(finish, "unknown")
 
 
 def _attached(file: File) -> Record:
