@@ -221,6 +221,11 @@ class Transaction:
         """Return the first row, or None."""
         return self.connection.execute(*statement.bind(params)).fetchone()
 
+    def value(self, statement: Statement, **params: Any) -> Any:
+        """Return the first column of the first row, or None."""
+        row = self.connection.execute(*statement.bind(params)).fetchone()
+        return row and row[0]
+
     def column(self, statement: Statement, **params: Any) -> list[Any]:
         """Return the first column of all rows."""
         return [first for first, *_ in self.run(statement, **params).fetchall()]

@@ -120,13 +120,15 @@ class Derived:
             # It was continued here; the source's state became a fork that was removed.
             session_id = ids.new_session_id()
 
-        parent_id, root_id = place_below(
-            tx, run, self.supersedes or self.find_parent(tx, run), session_id
-        )
+        above = self.supersedes
+        relation: str | None = "fork"
+        if above is None:
+            above, relation = self.find_parent(tx, run), run.given.item.relation
+        parent_id, root_id = place_below(tx, run, above, session_id)
         return {
             "id": session_id,
             "parent_id": parent_id,
-            "relation": "fork" if self.supersedes else run.given.item.relation,
+            "relation": relation,
             "root_id": root_id,
             "slug": free_slug(tx, project_id, session_id),
             "source_id": run.given.item.source_id,
@@ -167,10 +169,8 @@ class Derived:
     def place(self, to: Writing, entry: Entry, here: Here | None) -> Placed:
         """Compute the place of a message from the records before it."""
         run, row = to.run, entry.row
-        parent, turn = run.last
-        if entry.parent is not ...:
-            # A parent that comes later, or never, is replaced by the record before.
-            parent, turn = run.places.get(entry.parent, run.last)
+        # The record before, unless it names a parent that came before, too.
+        parent, turn = run.places.get(entry.parent, run.last)
 
         # A prompt opens a turn, unless the source has turns of its own.
         turn = row.turn_id or (row.id if row.role == "user" else turn)
@@ -204,8 +204,8 @@ class Derived:
         )
         placed = placed._replace(parts=parts)
 
-        same_row = placed.values(run.session_id) == tuple(stored.values())
-        if same_row and parts == here.parts:
+        known = tuple(stored.values()), here.parts
+        if (placed.values(run.session_id), parts) == known:
             return None
 
         if stored["usage_key"] not in (None, placed.usage_key):
@@ -273,21 +273,21 @@ class Derived:
             return known
 
         # A fork begins after the last message that it has in common with its parent.
-        common: int | None = tx.one(_COMMON, sid=run.session_id, above=parent_id)[0]
+        common: int | None = tx.value(_COMMON, sid=run.session_id, above=parent_id)
         return common
 
 
 def _id_of(tx: Transaction, **name: str) -> str | None:
     """Return the id of the session that has a name at its source, or None."""
-    row = tx.one(BY_SOURCE, **name)
-    return None if row is None else str(row[0])
+    found: str | None = tx.value(BY_SOURCE, **name)
+    return found
 
 
 def _last_use(tx: Transaction, run: Run, before: int) -> int:
     """Return when a session was used last: as stated, else its last message."""
     if run.given.item.time_updated is not None:
         return run.given.item.time_updated
-    last: int | None = tx.one(_LAST_TIME, sid=run.session_id)[0]
+    last: int | None = tx.value(_LAST_TIME, sid=run.session_id)
     return before if last is None else last
 
 
@@ -300,8 +300,8 @@ def _title_stays(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 def _gave_text(here: Here, call_id: str | None) -> bool:
     """Return whether a result gave its text to its call before: then it does again."""
-    results = (row for row in here.parts if row.type == "tool-result")
-    return any(row.call_id == call_id and is_bare(row) for row in results)
+    result = ("tool-result", call_id)
+    return any(is_bare(row) for row in here.parts if (row.type, row.call_id) == result)
 
 
 def _dated(item: PartRow, placed: Placed) -> PartRow:

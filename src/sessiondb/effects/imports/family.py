@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import starmap
+from itertools import chain, starmap
 from typing import Any, NamedTuple
 
 from sqlalchemy import select, text, update
@@ -157,12 +157,12 @@ class Waiting(NamedTuple):
 
 def above(tx: Transaction, session_id: str) -> list[str]:
     """Return the ancestors of a session, nearest first."""
-    chain: list[str] = []
-    row = tx.one(_FAMILY, sid=session_id)
-    while row and row[0] and row[0] not in chain:
-        chain.append(row[0])
-        row = tx.one(_FAMILY, sid=row[0])
-    return chain
+    found: list[str] = []
+    parent = tx.value(_FAMILY, sid=session_id)
+    while parent and parent not in found:
+        found.append(parent)
+        parent = tx.value(_FAMILY, sid=parent)
+    return found
 
 
 def below(tx: Transaction, session_id: str) -> list[list[str]]:
@@ -172,7 +172,7 @@ def below(tx: Transaction, session_id: str) -> list[list[str]]:
     while levels[-1]:
         found: list[str] = []
         for sid in levels[-1]:
-            found += (row[0] for row in tx.run(_CHILDREN, sid=sid).fetchall())
+            found += tx.column(_CHILDREN, sid=sid)
 
         levels.append([sid for sid in found if sid not in seen])
         seen.update(found)
@@ -230,28 +230,32 @@ class LinkFamilies:
 
     def _waiting(self, tx: Transaction, opened: dict[str, Run]) -> Iterator[Waiting]:
         for sid, run in opened.items():
-            may_be_orphan = run.unlinked or not run.made
-            parent = run.policy.find_parent(tx, run) if may_be_orphan else None
-            if parent is not None:
-                rows = tx.run(_ORPHAN, sid=sid, parent=parent).fetchall()
-                # The source may name a parent and relation that it did not know before.
-                relation = run.given.item.relation
-                yield from (Waiting(*row)._replace(relation=relation) for row in rows)
-
+            if run.unlinked or not run.made:
+                yield from self._orphan(tx, run)
             yield from starmap(Waiting, tx.run(_BY_SOURCE, sid=sid).fetchall())
 
         known = [sid for sid, run in opened.items() if run.policy.children_know_id]
         if known:
             yield from starmap(Waiting, tx.run(_BY_ID, ids=as_list(known)).fetchall())
 
+    def _orphan(self, tx: Transaction, run: Run) -> Iterator[Waiting]:
+        """Yield the session of a run if it has no parent, but could have one by now."""
+        parent = run.policy.find_parent(tx, run)
+        if parent is None:
+            return
+        # The source may name a parent and relation that it did not know before.
+        relation = run.given.item.relation
+        for row in tx.run(_ORPHAN, sid=run.session_id, parent=parent).fetchall():
+            yield Waiting(*row)._replace(relation=relation)
+
 
 def _refused(tx: Transaction, waiting: Waiting) -> str | None:
     """Return why a link must be left out; None if it can be made."""
     child, parent = waiting.child, waiting.parent
-    chain = above(tx, parent)
-    if child in (parent, *chain):
+    ancestors = above(tx, parent)
+    if child in (parent, *ancestors):
         return f"session {child} is above its parent {parent}"
-    if len(chain) + len(below(tx, child)) >= MAX_CHAIN:
+    if len(ancestors) + len(below(tx, child)) >= MAX_CHAIN:
         return (
             f"session {child} would be part of a chain of more than {MAX_CHAIN} parents"
         )
@@ -267,7 +271,7 @@ def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
     tx.run(_LINK, sid=child, parent_id=parent, **names)
     about.changed = True
 
-    moved = {sid for level in below(tx, child) for sid in level}
+    moved = set(chain.from_iterable(below(tx, child)))
     root_id = root_of(tx, parent)
     for sid in moved:
         tx.run(_ROOT, sid=sid, root_id=root_id)
@@ -277,7 +281,7 @@ def _link(tx: Transaction, waiting: Waiting, about: Run) -> set[str]:
     if waiting.relation == "fork":
         match_cut(tx, child)
         # What a fork took over without a usage key is a copy of its parent's.
-        for (seq,) in tx.run(_COPIED, sid=child, parent=parent).fetchall():
+        for seq in tx.column(_COPIED, sid=child, parent=parent):
             ownership.mark(tx, child, seq, 1)
     return moved
 

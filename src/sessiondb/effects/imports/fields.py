@@ -12,6 +12,7 @@ from sqlalchemy import delete, select
 
 from sessiondb import codec
 from sessiondb.effects import encode
+from sessiondb.effects.calls import data_of
 from sessiondb.effects.imports.lists import write_diffs, write_todos
 from sessiondb.effects.imports.messages import seq_by_id
 from sessiondb.effects.imports.run import Run
@@ -29,7 +30,6 @@ from sessiondb.effects.versions import (
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.model import StoredSession, versions
 from sessiondb.model.versions import Version, digest, order
-from sessiondb.schema import blob as blob_table
 from sessiondb.schema import label, session
 from sessiondb.schema.rows import Blob
 
@@ -49,9 +49,6 @@ _STORED = Statement(
     )
 )
 _MERGE = update_of(session, " ".join(_MERGED), session.c.id == p("sid"))
-_BLOB = Statement(
-    lambda: select(blob_table.c.data).where(blob_table.c.hash == p("hash"))
-)
 _DROP_LABEL = Statement(
     lambda: delete(label).where(
         label.c.session_id == p("sid"), label.c.label == p("name")
@@ -200,7 +197,8 @@ class Fields:
 
     def _set_data(self, old: dict[str, Any], new: dict[str, Any], taken: bool) -> None:
         """Put together what has no column; unknown records are those of both sides."""
-        mine, theirs = _unpacked(self.tx, old), _data(self.run.given.data)
+        mine = data_of(self.tx, old["data"], old["data_blob"])
+        theirs = codec.unpack(self.run.given.data)
         records = list(mine.get(versions.UNKNOWN, ()))
         for item in theirs.get(versions.UNKNOWN, ()):
             if item not in records:
@@ -303,14 +301,3 @@ def _order(
     if name not in known:
         return _NONE
     return order(name, values.get(name), known[name])
-
-
-def _unpacked(tx: Transaction, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the ``data`` of a stored row, also if it is a blob."""
-    if row["data_blob"]:
-        return _data(tx.one(_BLOB, hash=row["data_blob"])[0])
-    return _data(row["data"])
-
-
-def _data(packed: bytes | None) -> dict[str, Any]:
-    return codec.unpack(packed) if packed else {}

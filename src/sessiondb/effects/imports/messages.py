@@ -72,8 +72,8 @@ def seq_by_id(tx: Transaction, session_id: str, message_id: str | None) -> int |
     """Return the seq of a message; None if the session does not have it."""
     if message_id is None:
         return None
-    row = tx.one(_SEQ, sid=session_id, mid=message_id)
-    return None if row is None else int(row[0])
+    seq: int | None = tx.value(_SEQ, sid=session_id, mid=message_id)
+    return seq
 
 
 def is_bare(row: PartRow) -> bool:
@@ -214,7 +214,7 @@ class WriteBatch:
 
     def _label(self, tx: Transaction, session_id: str, seq: int, name: str) -> None:
         """Take over a label of the source; a name that exists here stays as it is."""
-        if tx.one(_LABELLED, sid=session_id, name=name) is None:
+        if tx.value(_LABELLED, sid=session_id, name=name) is None:
             put_label(tx, session_id, seq, name)
             self.run.changed = True
 
@@ -225,10 +225,9 @@ class WriteBatch:
             state.root_id, placed.seq, row.id, row.time_created or 0, key
         )
         suspect = placed.inherited or self._forked
-        if suspect or not self.run.fresh:
-            # Without a key only a fork's message can be a copy.
-            if suspect or key:
-                self.copies[key or found] = found
+        # Without a key only a fork's message can be a copy.
+        if suspect or (key and not self.run.fresh):
+            self.copies[key or found] = found
         elif key:
             self.new[key] = found
 
@@ -288,4 +287,4 @@ def _blobs_of(here: Here) -> list[str]:
     hashes = [here.columns["data_blob"]]
     for row in here.parts:
         hashes += (row.text_blob, row.input_blob, row.data_blob)
-    return [name for name in hashes if name]
+    return list(filter(None, hashes))

@@ -110,16 +110,16 @@ class Recorded:
         name = {"source": item.source, "source_id": of.buried_as(item.source_id)}
         buried = tx.run(UNBURY, **name).rowcount > 0
 
-        row = tx.one(_IS_HERE, sid=of.id)
+        found: str | None = tx.value(_IS_HERE, sid=of.id)
         # One that was removed here is restored, also if a new one has its name.
-        if row is None and not of.native and not buried:
-            row = tx.one(BY_SOURCE, **run.name)
-        if row is None:
+        if not any((found, of.native, buried)):
+            found = tx.value(BY_SOURCE, **run.name)
+        if found is None:
             return None
 
-        self.revision, importing = tx.one(_BEFORE, sid=row[0])
+        self.revision, importing = tx.one(_BEFORE, sid=found)
         self.unfinished = importing is not None
-        return str(row[0])
+        return found
 
     def new_row(self, tx: Transaction, run: Run, project_id: str) -> dict[str, Any]:
         """Return the columns that the log states, as far as they are free here."""
@@ -131,7 +131,7 @@ class Recorded:
             named = named or of.parent_id
 
         # Of two sessions that one source knows by one name the first keeps it.
-        has_name = not of.native and tx.one(BY_SOURCE, **run.name) is None
+        has_name = not of.native and tx.value(BY_SOURCE, **run.name) is None
         return {
             "id": of.id,
             "parent_id": parent_id,
@@ -154,16 +154,17 @@ class Recorded:
 
     def find_parent(self, tx: Transaction, run: Run) -> str | None:  # noqa: ARG002
         """Return the parent by its id; None also if it is not here yet."""
-        parent = self.stored.parent_id
-        if parent is None or parent == self.stored.id:
+        of = self.stored
+        if of.parent_id in (None, of.id):
             return None
-        return None if tx.one(_IS_HERE, sid=parent) is None else parent
+        found: str | None = tx.value(_IS_HERE, sid=of.parent_id)
+        return found
 
     # -- messages ------------------------------------------------------------
 
     def may_hold_copies(self, tx: Transaction, state: SessionState) -> bool:
         """Return whether the family has a fork, whose copies may be counted by now."""
-        return tx.one(_FORKED, root=state.root_id) is not None
+        return tx.value(_FORKED, root=state.root_id) is not None
 
     def place(self, to: Writing, entry: Entry, here: Here | None) -> Placed:
         """Return the place that a message had, with another seq if that is taken."""
@@ -214,7 +215,7 @@ class Recorded:
         theirs = dict(zip(mine, placed.values(to.state.id), strict=True))
 
         new, old = self._shown(to.tx, placed.parts), self._shown(to.tx, here.parts)
-        if theirs == mine and new == old:
+        if (theirs, new) == (mine, old):
             return None
         if _weight(theirs, new) < _weight(mine, old):
             self.kept = True
@@ -267,12 +268,12 @@ class Recorded:
         self._link(tx, run, state)
 
         # Nothing is removed because it is missing from a file, but the file is behind.
-        complete = tx.one(_COUNT, sid=state.id)[0] == run.messages
+        complete = tx.value(_COUNT, sid=state.id) == run.messages
         if run.made:
             match_cut(tx, state.id)
 
-        new = run.made or self.unfinished
-        fields = Fields(tx, run, state, self.stored, self.revision, new, complete)
+        new, of = self._is_new(run), self.stored
+        fields = Fields(tx, run, state, of, self.revision, new, complete)
         fields.merge()
 
         self.kept |= fields.kept or not complete
@@ -296,9 +297,9 @@ class Recorded:
         links: dict[int, int | None] = dict(tx.run(_LINKS, sid=state.id).fetchall())
         before, found = {}, {}
         for child, name in self.pending.items():
-            seq = run.places[child][0]
+            seq: Any = run.places[child][0]
             # A message of an earlier transaction may have been removed since.
-            if seq is not None and seq in links:
+            if seq in links:
                 before[seq] = links.pop(seq)
                 found[seq] = seq_by_id(tx, state.id, name)
 
@@ -340,16 +341,16 @@ class Recorded:
     def _revision(self, run: Run) -> int:
         """Return the revision of what both sides agree on."""
         of = self.stored
-        if run.made and of.deleted is not None:
+        if self._is_new(run):
             # Newer than its deletion.
-            return max(of.revision, of.deleted.revision)
-        if run.made or self.unfinished:
-            return of.revision
+            return max(of.revision, (of.deleted or of).revision)
 
-        if self.kept:
-            # A value that only one side had makes a state that neither has seen.
-            return max(of.revision, self.revision) + 1
-        return max(of.revision, self.revision + 1)
+        # A value that only one side had makes a state that neither has seen.
+        return max(of.revision + self.kept, self.revision + 1)
+
+    def _is_new(self, run: Run) -> bool:
+        """Return whether this import made the session, or one that it completes."""
+        return run.made or self.unfinished
 
     def _add_prompts(self, tx: Transaction, run: Run, state: SessionState) -> None:
         for given in self.prompts:
@@ -378,7 +379,7 @@ class Recorded:
             "source": given.source,
             "time_created": given.time,
         }
-        tx.insert(prompt, PROMPT, tuple(values[name] for name in PROMPT))
+        tx.insert(prompt, PROMPT, tuple(map(values.__getitem__, PROMPT)))
 
 
 def _or_never(time: int | None) -> int:
@@ -421,7 +422,8 @@ def _weight(
     # A log that breaks off in a message has fewer of its parts, and of its open calls.
     grown = 0 if finished else len(parts)
     running = sum(row.status in ("pending", "running") for row in parts)
-    last = max(completed or 0, 0, *(row.time_updated or 0 for row in parts))
+    times = (completed, *(row.time_updated for row in parts))
+    last = max(filter(None, times), default=0)
     compared = sorted(item for item in columns.items() if item[0] not in _PLACE)
     content = repr((compared, parts))
     raw = content.encode("utf-8", "surrogatepass")
