@@ -82,7 +82,7 @@ def talk(store: Store) -> SessionHandle:
     return session
 
 
-def bring_in(store: Store) -> None:
+def import_family(store: Store) -> None:
     """Import a session and its fork."""
     asked = [
         SourceMessage(user("Why?", id="m1")),
@@ -123,7 +123,7 @@ def fill(store: Store) -> None:
     store.add_prompt("Fix the off-by-one", session=session)
     store.add_prompt("ls -la", directory=f"{HOME}/parser")
     store.note_used(session, "tty1", f"{HOME}/parser")
-    bring_in(store)
+    import_family(store)
 
 
 def value(stored: Any) -> Any:

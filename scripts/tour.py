@@ -1,8 +1,7 @@
-"""The main job, shown: import, list, show, fork, search, one SQL query, remove the fork.
+"""A tour of the main commands: import, list, show, fork, search, one SQL query, rm.
 
-Each command is printed as it can be typed, then run. Everything happens in
-.quickstart/sessions.db inside the clone; a second run finds it all there and
-adds nothing.
+Each command is printed as it can be typed, then run. The tour uses only
+.quickstart/sessions.db inside the clone; a second run adds nothing to it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ BIN = Path(sys.executable).parent
 ENVIRONMENT = {
     **os.environ,
     "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
-    "PAGER": "cat",  # the tour continues without a key press
+    "PAGER": "cat",  # so that the tour never waits for a key
 }
 
 DONE, NOT_FOUND, PROBLEMS = 0, 3, 4
@@ -32,7 +31,7 @@ QUERY = (
     "SELECT model_id, sessions, messages, round(cost, 4) AS usd "
     "FROM usage_by_model ORDER BY cost DESC LIMIT 10"
 )
-# A substitute for the shell: a header and rows, as `sqlite3 -header` prints them.
+# Without the sqlite3 shell: a header and rows, as `sqlite3 -header` prints them.
 PYTHON_SHELL = (
     "import sqlite3, sys; rows = sqlite3.connect(sys.argv[1]).execute(sys.argv[2]); "
     'print(*[c[0] for c in rows.description], sep="|"); [print(*row, sep="|") for row in rows]'
@@ -53,50 +52,50 @@ def run(*command: str, quiet: bool = False) -> subprocess.CompletedProcess[str]:
     )
 
 
-def say(sentence: str) -> None:
+def explain(sentence: str) -> None:
     """Print the purpose of the next command as a shell comment."""
     print(f"\n# {sentence}", end="")
 
 
 def sessiondb(*arguments: str, accept: tuple[int, ...] = (DONE,)) -> None:
-    """Show one command; ends the tour when it fails."""
+    """Print and run one command; exit with its code unless that is in *accept*."""
     code = run("sessiondb", "--db", DATABASE, *arguments).returncode
     if code not in accept:
         sys.exit(code)
 
 
-def ask(*arguments: str) -> dict[str, Any] | None:
+def result_of(*arguments: str) -> dict[str, Any] | None:
     """Return the JSON that a command prints, or None if it fails."""
     result = run("sessiondb", "--db", DATABASE, *arguments, "--json", quiet=True)
     return json.loads(result.stdout) if result.returncode == DONE else None
 
 
-def bring_in() -> list[dict[str, Any]]:
+def import_sessions() -> list[dict[str, Any]]:
     """Import this machine's sessions, else the sample; return the newest ones."""
-    say(
-        "Bring in the sessions that OpenCode keeps on this machine; nothing over there changes."
+    explain(
+        "Import your OpenCode sessions. They are only read: OpenCode's own files do not change."
     )
     # Problems in old files are reported by the import and do not stop the tour.
     sessiondb("import", accept=(DONE, NOT_FOUND, PROBLEMS))
     if not _listed():
-        say("There are none yet, so here is a small sample.")
+        explain("No OpenCode sessions on this machine: import a small sample instead.")
         sessiondb("import", SAMPLE)
     return _listed() or sys.exit("No session was imported.")
 
 
 def _listed() -> list[dict[str, Any]]:
-    page = ask("list", "-a")
+    page = result_of("list", "-a")
     return page["sessions"] if page else []
 
 
 def choose(sessions: list[dict[str, Any]]) -> tuple[str, str]:
-    """Pick a session with something to see and a word that it contains."""
+    """Return a reference to a session worth showing, and a word that it contains."""
     session = next((s for s in sessions if s["message_count"] > 2), sessions[0])
     for ref in (session["slug"], session["id"]):
-        shown = ask("show", ref, "--last", "40")
+        shown = result_of("show", ref, "--last", "40")
         if shown and shown["session"]["id"] == session["id"]:
             return ref, _word(shown)
-    sys.exit(f"Session {session['id']} was listed and cannot be shown.")
+    sys.exit(f"Session {session['id']} is in the list but cannot be shown.")
 
 
 def _word(shown: dict[str, Any]) -> str:
@@ -107,9 +106,9 @@ def _word(shown: dict[str, Any]) -> str:
 
 
 def fork(ref: str) -> str:
-    """Fork a session, showing the JSON that programs read; return the id of the fork."""
-    say(
-        "Try something else from its end, in a copy; --json is for programs, on any command."
+    """Fork a session and print the JSON for programs; return the id of the fork."""
+    explain(
+        "Fork it to try another approach from its end. Every command has --json, for programs."
     )
     command = ("sessiondb", "--db", DATABASE, "fork", ref, "--json")
     print(f"\n$ {shlex.join(command)}", flush=True)
@@ -121,8 +120,8 @@ def fork(ref: str) -> str:
 
 
 def query() -> None:
-    """Query the file directly, without sessiondb in between."""
-    say("The file is plain SQLite: what did each model cost?")
+    """Query the file directly, without sessiondb."""
+    explain("The database is a plain SQLite file. For example, the cost of each model:")
     if shutil.which("sqlite3", path=ENVIRONMENT["PATH"]):
         code = run("sqlite3", "-header", "-column", DATABASE, QUERY).returncode
     else:
@@ -132,36 +131,36 @@ def query() -> None:
 
 
 def main() -> None:
-    """Show everything in its order."""
-    print("To go on by yourself afterwards, type these two first:\n")
+    """Run the tour."""
+    print("To run these commands yourself later, first type:\n")
     print(f"$ cd {shlex.quote(str(ROOT))}")
     print('$ export PATH="$PWD/.venv/bin:$PATH"')
-    sessions = bring_in()
-    say("What is here now, in all projects (-a), newest first; subagents are left out.")
+    sessions = import_sessions()
+    explain("List the sessions of all projects (-a), newest first, without subagents.")
     if not sys.stdout.isatty():
-        say(
-            "This is not a terminal, so values are separated by tabs; on one it is a table."
-        )
+        explain("(Not a terminal: tabs between the columns instead of a table.)")
     sessiondb("list", "-a", "--limit", "10")
     ref, word = choose(sessions)
-    say("Read one: the end of it, tool calls folded.")
+    explain("Show the end of one session, with its tool calls folded.")
     sessiondb("show", ref, "--last", "6")
-    copy = fork(ref)
+    forked = fork(ref)
     try:
-        say("Find a word in everything that was said and run.")
+        explain("Search all messages and tool calls for a word.")
         sessiondb("search", word, "-a", "--limit", "5")
         query()
     finally:
-        say("Remove the copy again. Without --yes it shows the plan and asks.")
-        sessiondb("rm", copy, "--yes")
+        explain(
+            "Remove the fork. Without --yes, rm shows its plan and waits for a yes."
+        )
+        sessiondb("rm", forked, "--yes")
     print(NEXT.format(database=DATABASE, ref=ref))
 
 
 NEXT = """
-That is the main job. What to type next:
+Those are the main commands. Next, try:
 
 $ sessiondb --db {database} tree {ref}
-$ sessiondb import            # the same into your own database, which then needs no --db
+$ sessiondb import            # into your own database, the default without --db
 $ sessiondb list -a
 $ sessiondb --help
 """

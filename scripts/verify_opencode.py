@@ -39,7 +39,7 @@ WRITE: dict[str, Callable[..., WriterV1 | WriterV2]] = {
     "1.x": WriterV1,
     "2.x": WriterV2,
 }
-PROMPT = "And now go on."
+PROMPT = "Now continue."
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Seen:
     def session(self, document: dict[str, Any], losses: list[Loss]) -> None:
         """Send one session through the tool."""
         name = document["info"]["id"]
-        refused = self.tool.bring_in(name, document)
+        refused = self.tool.import_session(name, document)
         found = refused or self.tool.export(name)
         if isinstance(found, str):
             self.refused += 1
@@ -82,8 +82,8 @@ class Seen:
         )
         self.report(name, f"{what}, {len(losses)} losses" if losses else what)
 
-    def goes_on(self, store: Store) -> bool:
-        """Ask for the list, continue the longest session and take it back; False is a failure."""
+    def continues(self, store: Store) -> bool:
+        """Check the list, continue the longest session and import it back; False is a failure."""
         missing = self.roots.keys() - self.tool.listed()
         self.report(
             "list", f"MISSING: {missing}" if missing else f"all {len(self.roots)} roots"
@@ -95,7 +95,7 @@ class Seen:
             return not missing
         before = self.roots[name]["messages"]
         del self.sent[:]
-        self.tool.go_on(name, PROMPT)
+        self.tool.continue_session(name, PROMPT)
         found = self.tool.export(name)
         after = [] if isinstance(found, str) else found["messages"]
         said = json.dumps(last_prompt(before), ensure_ascii=False)[1:-1]
@@ -104,19 +104,19 @@ class Seen:
         continued = history and grown
         self.report(
             name,
-            f"{'continued' if continued else 'NOT CONTINUED'}: the model was sent its "
+            f"{'continued' if continued else 'NOT CONTINUED'}: the model received its "
             f"history {history}, the answer follows it {grown}",
         )
         return continued and not missing and self._comes_back(store, name)
 
     def _comes_back(self, store: Store, name: str) -> bool:
-        """Import the tool's own database: no session is duplicated, one was continued."""
+        """Import the tool's own database: no session is duplicated, one is continued."""
         before = len(sessions_of(store))
         fill(store, self.tool.data)
         came = ANSWER in str([message.text for message in store.messages(name, last=3)])
         same = len(sessions_of(store)) == before
         self.report(name, f"{'came back' if came and same else 'DID NOT COME BACK'}: the answer "
-                  f"is here {came}, no session twice {same}")  # fmt: skip
+                  f"was imported {came}, no session is duplicated {same}")  # fmt: skip
         return came and same
 
 
@@ -213,7 +213,7 @@ def main() -> int:
                         export = store.export(session.id)
                         document = write(export, list(export.messages), losses).json()
                         rows[-1].session(document, losses)
-                    well = rows[-1].goes_on(store) and well
+                    well = rows[-1].continues(store) and well
     report(rows)
     return 0 if well and not any(row.changed or row.refused for row in rows) else 1
 

@@ -33,7 +33,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--quick", action="store_true", help="two minutes instead of ten"
     )
-    parser.add_argument("--minutes", type=float, metavar="N", help="go on for so long")
+    parser.add_argument("--minutes", type=float, metavar="N", help="run for so long")
     parser.add_argument(
         "--seed", type=int, metavar="N", help="as printed by another run"
     )
@@ -47,7 +47,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _say(text: str) -> None:
+def _report(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
@@ -140,7 +140,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.seed is not None
         else random.SystemRandom().getrandbits(32)
     )
-    _say(f"seed {seed}")
+    _report(f"seed {seed}")
     # The user's own database must not be found.
     os.environ.pop("SESSIONDB_PATH", None)
     chance, wrong = random.Random(seed), 0  # noqa: S311  to be repeated
@@ -153,11 +153,13 @@ def main(arguments: list[str] | None = None) -> int:
             log = torture(path, chance, options.round)
             found = list(verdict(path, log))
         kinds = Counter(line["kind"] for line in log)
-        _say(
+        _report(
             f"round {number}: {', '.join(f'{n} {kind}' for kind, n in sorted(kinds.items()))}"
         )
         for what in found[:20]:
-            _say(f"  WRONG: {what}")
+            _report(f"  WRONG: {what}")
         wrong += len(found)
-    _say(f"{wrong} wrong (seed {seed})" if wrong else f"everything holds (seed {seed})")
+    _report(
+        f"{wrong} wrong (seed {seed})" if wrong else f"everything holds (seed {seed})"
+    )
     return 1 if wrong else 0

@@ -48,7 +48,7 @@ def _missing(connection: sqlite3.Connection, log: list[Line]) -> Iterator[str]:
         session = line.get("session")
         if line["kind"] == "deleted":
             if session in here:
-                yield f"session {session} was deleted and is here"
+                yield f"session {session} was deleted and still exists"
         elif session is None or session in deleting:
             continue
         elif session not in here:
@@ -61,7 +61,7 @@ def _message(connection: sqlite3.Connection, line: Line) -> Iterator[str]:
     key = (line["session"], line["id"])
     rows = connection.execute(_MESSAGE, key).fetchall()
     if len(rows) != 1:
-        yield f"message {key} was acknowledged and is there {len(rows)} times"
+        yield f"message {key} was acknowledged and exists {len(rows)} times"
         return
     ((seq, text),) = rows
     if line["kind"] == "message" and seq != line["seq"]:

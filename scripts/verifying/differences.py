@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-_HERE = "an import belongs to the project that it is made in"
-_ZERO = "where nothing is stated, it writes 0"
+_HERE = "an import belongs to the project it is made in"
+_ZERO = "it writes 0 for a missing value"
 _FORGOTTEN = "its import forgets this"
 #: Places that the tool itself changes, and why; any other difference is a failure.
 KNOWN = {

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 #: Its answer to every request.
-ANSWER = "Understood, we go on."
+ANSWER = "Understood, continuing."
 MODEL = "local/echo"
 
 

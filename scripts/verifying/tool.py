@@ -56,8 +56,8 @@ class Tool:
         self._run("git", "init", "-q")
         self._run("git", *author, "commit", "-q", "--allow-empty", "-m", "begin")
 
-    def bring_in(self, name: str, document: dict[str, Any]) -> str:
-        """Import a session; return the reason of a refusal, or ""."""
+    def import_session(self, name: str, document: dict[str, Any]) -> str:
+        """Import a session; return the reason if it is refused, else ""."""
         path = self._home / "session.json"
         path.write_text(json.dumps(document), encoding="utf-8")
         if self.generation == "1.x":
@@ -84,7 +84,7 @@ class Tool:
         said = self._opencode("session", "list", "--format", "json")
         return {item["id"] for item in json.loads(said or "[]")}
 
-    def go_on(self, name: str, prompt: str) -> None:
+    def continue_session(self, name: str, prompt: str) -> None:
         """Continue a session with another prompt."""
         self._opencode(
             "run", "--format", "json", "--auto", "-m", MODEL, "-s", name, prompt

@@ -1,1 +1,1 @@
-"""The seam for engines, and SQLite behind it."""
+"""The interface of database engines (the seam), and SQLite, which implements it."""

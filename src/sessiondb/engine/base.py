@@ -1,8 +1,9 @@
-"""The seam for engines: all that the rest of the package needs of a database.
+"""The interface of every engine: all that the rest of the package needs of a database.
 
-SQLite is the only engine for now. Everything above `engine` speaks to a database
-through what is declared here, so that a second engine is one more folder beside
-`engine.sqlite` and not a search through every effect and read.
+SQLite is the only engine for now. A second one is a folder beside `engine.sqlite` that
+implements `Engine`, with its `Dialect`, `SearchIndex` and `Upkeep`. The limits of the
+interface: a database has a path in the file system, and the statements that
+`tests/test_engine_seam.py` counts as text are SQL that a second engine has to review.
 """
 
 from __future__ import annotations
@@ -23,53 +24,70 @@ if TYPE_CHECKING:
 
     from sessiondb.engine.upkeep import Upkeep
 
-#: ``rw``, ``reader`` (queries only, in step with writers), ``ro`` (nothing is written,
-#: not even what readers and writers keep beside the data).
+#: ``rw``; ``reader``: queries only, beside writers; ``ro``: queries only, and nothing
+#: is written, not even locks or logs beside the data: the place may be read-only.
 Mode = Literal["rw", "reader", "ro"]
-#: When a commit is on disk: when it returns, or soon after.
+#: When a commit is on disk: before it returns (``full``), or soon after (``normal``).
+#: Either way the database stays consistent.
 DURABILITIES = ("full", "normal")
 
 
 class Cursor(Protocol):
-    """The result of a statement, as every DBAPI has it."""
+    """The result of a statement, as in the DBAPI.
+
+    A row is a tuple of None, int, float, str and bytes. Reading rows can raise
+    `Engine.Error`, as the statement may run only as far as it is read.
+    """
 
     @property
     def description(self) -> Any:
-        """Tuples that begin with the name of each column; None for a result without."""
+        """A tuple for each column, its name first; None if there are no columns."""
 
     @property
     def rowcount(self) -> int:
-        """How many rows a statement changed."""
+        """The number of rows that an INSERT, UPDATE or DELETE changed."""
 
     def fetchone(self) -> Any:
         """Return the next row; None after the last."""
 
     def fetchall(self) -> list[Any]:
-        """Return the rows that are left."""
+        """Return the remaining rows."""
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the rows that are left."""
+        """Yield the remaining rows."""
 
 
 class Connection(Protocol):
-    """A connection in autocommit: transactions are begun and ended by statements."""
+    """A connection in autocommit: transactions are begun and ended by statements.
+
+    `Engine.begin_read` or `Engine.begin_write` begins one; COMMIT or ROLLBACK ends it,
+    SAVEPOINT, RELEASE and ROLLBACK TO nest in it. SQL has ``?`` with a sequence of
+    values, or ``:name`` with a mapping. Values are None, int (64 bits), float, str
+    and bytes.
+    """
 
     @property
     def in_transaction(self) -> bool:
-        """True between BEGIN and COMMIT or ROLLBACK."""
+        """True from the beginning of a transaction to its COMMIT or ROLLBACK."""
 
     def execute(self, sql: str, parameters: Any = (), /) -> Cursor:
-        """Run a statement; raises `Engine.Error`."""
+        """Run one statement; raises `Engine.Error`.
+
+        A statement that fails changes nothing and leaves its transaction open for
+        further ones, unless the engine rolled it back: `in_transaction` is False then.
+        A value that cannot be stored raises `UnicodeEncodeError` or `OverflowError`.
+        COMMIT is one call into C, so that no interrupt separates it from its outcome.
+        """
 
     def executemany(self, sql: str, parameters: Any, /) -> Cursor:
-        """Run a statement once for each item of *parameters*; raises `Engine.Error`."""
+        """Run a statement once for each item of *parameters*; raises as `execute`."""
 
     def close(self) -> None:
-        """Close it; an open transaction is rolled back."""
+        """Close the connection and roll an open transaction back; idempotent."""
 
 
 class Dialect(Protocol):
-    """How an engine writes SQL."""
+    """The SQL of an engine: Core expressions as the text that `Connection` runs."""
 
     @property
     def name(self) -> str:
@@ -78,50 +96,61 @@ class Dialect(Protocol):
     def compile(
         self, expression: ClauseElement, columns: Sequence[str] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Return the text with named parameters, and its own constants.
+        """Return the text, with ``:name`` for each parameter, and its constants.
 
         *columns* are the keys of an INSERT or UPDATE whose values come at run time.
+        Raises `sqlalchemy.exc.CompileError` for an expression that it cannot write.
         """
 
     def placeholders(self, expression: ClauseElement, columns: Sequence[str]) -> str:
-        """Return INSERT text with one parameter for each of *columns*.
+        """Return the text of an INSERT with one ``?`` for each of *columns*.
 
         Raises `ValueError` if *columns* are not in table order.
         """
 
     def list_text(self, name: str) -> str:
-        """Return the list parameter *name* as a subquery in parentheses."""
+        """Return the list parameter *name* as a subquery in parentheses.
+
+        Its value is a JSON array: see `sql.as_list`.
+        """
 
 
 class SearchIndex(Protocol):
-    """The words of parts, titles and prompts.
+    """The search index over the words of parts, titles and prompts.
 
-    How it is written and the text that it understands are its own. A query of it names
-    its rows ``f``, those of ``part`` and ``session`` ``p`` and ``s``; *joins* and
-    *terms* are SQL about these, *columns* are what the caller wants of a match. Rows
-    that go or change take themselves out.
+    Its structure and its query syntax are private to the engine. Callers write parts
+    of its queries: *columns* of a result, *joins*, and *terms*, with AND before each.
+    In these, ``f`` is a match in the index, ``p`` its row of ``part`` and ``s`` its row
+    of ``session``. `newest`, `sessions` and `titles` leave out deleted and half
+    imported sessions. New parts are indexed by `put`; the database itself, by triggers,
+    indexes titles and prompts, and follows every change and delete, also of a shell.
     """
 
-    #: SQL for where a match is in the index, larger for a newer one.
+    #: SQL expression: the position of a match ``f``, an integer, larger if newer.
     place: str
-    #: SQL for how well a match fits, the smallest best.
+    #: SQL expression: the rank of a match ``f``, a number, the best one smallest.
     rank: str
-    #: SQL terms for rows of ``part`` named p, and of ``prompt``, that match ``:match``.
+    #: SQL terms, without AND: a row ``p`` of ``part`` matches ``:match``, and a row of
+    #: ``prompt``, which has no alias, does.
     part_matches: str
     prompt_matches: str
-    #: A subquery in parentheses for the ``rid`` of the parts that are in the index.
+    #: A subquery in parentheses with one column ``rid``: the parts in the index.
     indexed: str
-    #: SQL that joins to ``part`` named p what counts its words, the count (opaque
-    #: bytes, see `words`), and a query for the arguments of `bytes_per_word`.
+    #: SQL joins that add to a row ``p`` of ``part`` the count of its indexed words.
     words_of_part: str
+    #: SQL expression over these joins: the count, as opaque bytes for `words`.
     word_count: str
+    #: A query for one row, the arguments of `bytes_per_word`.
     totals: str
 
     def put(self, connection: Connection, rids: str) -> None:
-        """Index rows of ``part``, a list parameter of their ``rid``."""
+        """Index rows of ``part`` that are not in the index yet.
+
+        *rids* is a list parameter of their ``rid``. Their ``indexed`` is 1 already.
+        """
 
     def match(self, query: str) -> str:
-        """Return what ``:match`` is given for a user's *query*.
+        """Return the value of ``:match`` for a user's *query*, which is any text.
 
         Raises `InvalidInputError` for a query without words.
         """
@@ -129,52 +158,68 @@ class SearchIndex(Protocol):
     def newest(self, columns: str, joins: str, terms: str) -> str:
         """Return the query for matches in parts: `place`, then *columns*.
 
-        The newest first, at most ``:rows``, by a walk that ends there.
+        The newest match comes first, and there are at most ``:rows``. The query stops
+        there, so its cost does not depend on the number of all matches.
         """
 
     def sessions(self, joins: str, terms: str) -> str:
-        """Return the query for the sessions with matches in parts.
+        """Return the query for the ids of sessions with matches in parts, each once.
 
         The session of the newest match comes first.
         """
 
     def snippets(self, columns: str, joins: str) -> str:
-        """Return the query for the matches with the places ``:rids``.
+        """Return the query for given matches in parts: `place`, then *columns*.
 
-        ``:low`` and ``:high`` are the first and last of them.
+        ``:rids``, a list parameter, are their places, ``:low`` and ``:high`` the
+        smallest and the largest of these.
         """
 
     def snippet(self, marks: tuple[str, str], table: str = "part") -> str:
-        """Return the column that shows a match in its words, between *marks*."""
+        """Return an SQL expression: the text around a match ``f``.
+
+        The words that match are between *marks*. *table* is ``part`` or ``session``
+        (its title).
+        """
 
     def titles(self, columns: str, terms: str) -> str:
-        """Return the query for sessions whose title matches, at most ``:rows``."""
+        """Return the query for sessions whose title matches: `place`, then *columns*.
+
+        The newest session comes first, and there are at most ``:rows``. There is no
+        ``p`` in it.
+        """
 
     def words(self, counts: str) -> int:
-        """Return the number of words of a concatenation of ``hex(word_count)``."""
+        """Return the number of words of several ``hex(word_count)``, concatenated."""
 
     def bytes_per_word(self, record: str | None, total: int | None) -> float:
-        """Return the bytes of the index for each word in it; 0.0 for an empty one."""
+        """Return the mean bytes that a word takes in the index; 0.0 if it is empty.
+
+        The arguments are the row of `totals`, opaque to the caller.
+        """
 
     def damaged(self, connection: Connection) -> Iterator[str]:
-        """Yield the parts of the index, by name, that are not what their content says.
+        """Yield the names of the parts of the index that differ from their content.
 
-        Takes the write lock. Raises `Engine.Error` if that is busy.
+        Takes the write lock. Raises `Engine.Error` if another process holds it.
         """
 
     def rebuild(self, connection: Connection, names: Iterable[str] = ...) -> None:
-        """Build parts of the index again, by name; without names all of it."""
+        """Rebuild parts of the index from their content; all of them by default.
+
+        *names* are those of `damaged`.
+        """
 
     def optimize(self, connection: Connection) -> None:
-        """Give back the space that removed text takes, and make queries fast again."""
+        """Free the space of removed text, and restore the speed of queries."""
 
 
 @dataclass(slots=True)
 class ReadableCopy:
-    """The readable rows of a database, behind ``connection``; ``lost`` rows by table.
+    """A copy of the readable rows of a damaged database, read through ``connection``.
 
-    ``damaged`` are the sessions that are known to have lost rows, ``known`` says
-    whether those are all.
+    ``lost`` is the number of lost rows by table, ``damaged`` are the ids of sessions
+    that are known to have lost some, and ``known`` is True if no other has.
     """
 
     connection: Connection
@@ -187,52 +232,57 @@ class ReadableCopy:
         return self.known and session_id not in self.damaged
 
     def close(self) -> None:
-        """Close the copy; its file goes with the folder that it is in."""
+        """Close the connection; the caller removes the folder of the copy."""
         self.connection.close()
 
 
 class TemporaryPlace(Protocol):
-    """A place for a database that ends with this process."""
+    """A private place for one database, removed at the latest when the process ends."""
 
     path: Path
 
     def remove(self) -> None:
-        """Remove the place with everything in it; doing it again does nothing."""
+        """Remove the place with everything in it; idempotent."""
 
 
 class Engine(Protocol):
-    """A kind of database, without state: a connection knows which one it is.
+    """A kind of database, without state: all state is in its connections.
 
-    Savepoints, COMMIT and ROLLBACK are standard SQL and not part of it.
+    Functions of a connection raise `Error`; those of a path raise our errors.
     """
 
     @property
     def name(self) -> str:
-        """How people call it."""
+        """The name that is shown to users."""
 
     @property
     def dialect(self) -> Dialect:
-        """How it writes SQL."""
+        """The SQL of the engine."""
 
     @property
     def search(self) -> SearchIndex:
-        """Its search index."""
+        """The search index."""
 
     @property
     def upkeep(self) -> Upkeep:
-        """What maintenance needs of the engine; loaded when it is used."""
+        """The operations of maintenance, loaded on first use."""
 
-    #: What the driver raises; `translate` makes one of our errors of it.
+    #: The base class of the driver's errors.
     Error: type[Exception]
-    #: The statements that begin a snapshot for reading, and a transaction that may
-    #: write.
+    #: The statement that begins a snapshot: all queries up to its end see one state,
+    #: while others write.
     begin_read: str
+    #: The statement that begins a transaction with the write lock, so that it never
+    #: fails later on because of another writer. It waits up to the busy timeout.
     begin_write: str
 
     def translate(self, error: Exception, path: Path | None = None) -> SessionDBError:
-        """Return our error for one of the driver's, to be raised ``from`` it.
+        """Return our error for an `Error`, to be raised ``from`` it.
 
-        *path* is the database that was opened, if the caller knows it.
+        `BusyError` if waiting may help, `CorruptionError` only for damage,
+        `ConflictError` and `NotFoundError` for a violated key or reference,
+        `SessionDBError` if nothing more exact applies. *path* is the database that was
+        opened, if the caller knows it.
         """
 
     def connect(
@@ -244,41 +294,61 @@ class Engine(Protocol):
         durability: str = "full",
         one_thread: bool = False,
     ) -> Connection:
-        """Open the database at *path*, which must exist; *busy_timeout* is in seconds.
+        """Open the database at *path*, which must exist.
 
-        With *one_thread* only this thread may use and close the connection; without it,
-        one thread at a time. Raises the errors of `translate`.
+        *busy_timeout* is in seconds; *durability* is one of `DURABILITIES`, else
+        `InvalidInputError` is raised. With *one_thread* only this thread may use and
+        close the connection; without it, one thread at a time. Raises
+        `StoreClosedError` for a database that was open when this process was forked,
+        and the errors of `translate`.
         """
 
     def connect_writer(self, path: Path) -> Connection:
-        """Open *path* for the writer of this process, with ``durability`` full."""
+        """Open *path* for the writer of this process.
+
+        Durability is full, the busy timeout 10 seconds. Raises what `connect` does.
+        """
 
     def set_durability(self, connection: Connection, level: str) -> None:
-        """Have commits be on disk at once (``full``) or soon (``normal``)."""
+        """Set the durability of further commits, one of `DURABILITIES`.
+
+        Called outside of transactions.
+        """
 
     def set_busy_timeout(self, connection: Connection, seconds: float) -> None:
-        """Let statements of *connection* wait up to *seconds* for a lock."""
+        """Let further statements of *connection* wait up to *seconds* for a lock."""
 
     def schema_version(self, connection: Connection) -> int:
-        """Return the version of the schema that *connection* sees now."""
+        """Return the version of the schema, in the snapshot of *connection*."""
 
     def check_newer(
         self, connection: Connection, path: Path, version: int, *, writing: bool
     ) -> None:
-        """Raise `SchemaVersionError` unless this release may use a newer schema."""
+        """Raise `SchemaVersionError` unless the database admits this release.
+
+        Its *version* is newer than that of this release; a database may still permit
+        reading, or also *writing*. *path* is for the message.
+        """
 
     def insert_large_blob(
         self, connection: Connection, name: str, size: int, encoding: str, data: bytes
     ) -> None:
-        """Store *data* as the blob *name*, unless it is there, with little memory."""
+        """Insert a row of ``blob``; a no-op if there is one named *name*.
+
+        For *data* of which the driver should make no further copies. *size* is that of
+        the decoded value, in bytes.
+        """
 
     def log_bytes(self, path: Path) -> int:
-        """Return the bytes of the log: commits outside of the main file."""
+        """Return the bytes of committed data that `checkpoint` would move.
+
+        0 for an engine that keeps no such log, or takes care of it by itself.
+        """
 
     def checkpoint(self, connection: Connection) -> bool:
-        """Move the log into the database; False if a process keeps it.
+        """Move the log into the database and empty it.
 
-        Raises `Error`.
+        False if another connection still needs it; True if there is none.
         """
 
     # -- places --------------------------------------------------------------
@@ -292,37 +362,45 @@ class Engine(Protocol):
         busy_timeout: float = 10.0,
         root: Path | None = None,
     ) -> None:
-        """Leave a current, checked database at *path*.
+        """Make sure that a current, verified database is at *path*.
 
-        It is made or migrated if that is allowed. With *root* (a project) nothing
-        between it and the database may be a link.
-        Raises `NotFoundError`, `NotADatabaseError`, `UntrustedDatabaseError`,
+        A missing one is made if *create*, and migrated if each pending migration is
+        additive; *read_only* permits neither. It has the tables of `sessiondb.schema`,
+        the search index, and a trigger that records in ``deletion`` the sessions that
+        a shell deletes. With *root* (a project) nothing between it and the database
+        may be a link. *busy_timeout* is in seconds. Raises `NotFoundError`,
+        `NotADatabaseError`, `UntrustedDatabaseError` (a schema that is not ours),
         `SchemaVersionError`, `BusyError` and the errors of the storage.
         """
 
     def temporary(self) -> TemporaryPlace:
-        """Return a new place for a ``:memory:`` database; nothing is made in it yet."""
+        """Return a new, empty place for a ``:memory:`` database."""
 
     def salvage(self, path: Path, to: Path, *, read_only: bool = False) -> ReadableCopy:
-        """Copy what can be read of a damaged database to the new place *to*.
+        """Copy the readable rows of a damaged database to the new place *to*.
 
-        Raises `CorruptionError` where nothing can be read.
+        *read_only*: nothing is written beside the original. Raises `CorruptionError`
+        if nothing can be read.
         """
 
     def open_files(self) -> set[FileIdentity]:
-        """Return the files of the databases that are open in this process."""
+        """Return the files of all databases that this process has open.
+
+        With those beside each. To open and close one in another way could release its
+        locks. Empty for an engine without files.
+        """
 
     def owns(self, path: Path, facts: os.stat_result | None) -> bool:
-        """Return whether what is at *path* is a database, or belongs to one.
+        """Return whether the file at *path* is a database, or belongs to one.
 
-        *facts* are those of the file, None without one. Raises `StorageError` if that
-        is unknown.
+        Such a file is never overwritten. *facts* are its ``lstat``, None without a
+        file. Raises `StorageError` if the answer is unknown.
         """
 
     def reserved_ending(self, path: Path) -> str | None:
-        """Return the end of a name that the engine uses beside a database.
+        """Return the ending of *path* that the engine reserves, None if it does not.
 
-        None for others.
+        Files with such names belong to the database of the rest of the name.
         """
 
     # -- SQLAlchemy ----------------------------------------------------------
@@ -331,4 +409,7 @@ class Engine(Protocol):
         """Return a connection of SQLAlchemy's over the one that *connect* opens."""
 
     def sqlalchemy_async(self, connect: Callable[[], Connection]) -> AsyncConnection:
-        """Return such a connection for asyncio; *connect* is called in its thread."""
+        """Return one for asyncio; *connect* is called in the thread that will use it.
+
+        Needs greenlet.
+        """

@@ -1,4 +1,4 @@
-"""The engine of every database: SQLite, until a place can name another one."""
+"""The engine of every database: SQLite, until a path can name another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files and folders as the system has them, with its errors as ours."""
+"""File system calls whose errors are ours."""
 
 from __future__ import annotations
 
@@ -26,17 +26,14 @@ _MOUNTINFO = Path("/proc/self/mountinfo")
 # local.
 _NETWORK = frozenset(
     "nfs nfs4 cifs smbfs smb3 9p virtiofs afs ceph lustre glusterfs beegfs gpfs gfs2 "
-    "ocfs2 "
-    "vboxsf vmhgfs prl_fs drvfs davfs fuse.sshfs fuse.smbnetfs fuse.glusterfs "
-    "fuse.ceph "
-    "fuse.ceph-fuse fuse.davfs fuse.davfs2 fuse.s3fs fuse.gcsfuse fuse.rclone "
-    "fuse.juicefs "
-    "fuse.vmhgfs-fuse fuse.grpcfuse fuse.osxfs fakeowner".split()
+    "ocfs2 vboxsf vmhgfs prl_fs drvfs davfs fuse.sshfs fuse.smbnetfs fuse.glusterfs "
+    "fuse.ceph fuse.ceph-fuse fuse.davfs fuse.davfs2 fuse.s3fs fuse.gcsfuse "
+    "fuse.rclone fuse.juicefs fuse.vmhgfs-fuse fuse.grpcfuse fuse.osxfs "
+    "fakeowner".split()
 )
 
-
 _OWNER_AND_MODE = "check the owner and the mode of the file and its directory"
-#: What the system says → our error, and its hint. Any other answer is `StorageError`.
+#: Our error → the system's errors and the hint. Any other one is a `StorageError`.
 _REFUSALS: dict[type[SessionDBError], tuple[str, str]] = {
     NotADatabaseError: ("ELOOP", "links are not followed here"),
     StorageFullError: ("ENOSPC EDQUOT", "free some disk space and try again"),
@@ -44,12 +41,11 @@ _REFUSALS: dict[type[SessionDBError], tuple[str, str]] = {
     # A network file system that does not answer, or a disk that was taken away.
     UnavailableError: (
         "ESTALE ENOTCONN EHOSTDOWN EHOSTUNREACH ENETDOWN ENETUNREACH ETIMEDOUT "
-        "EREMOTEIO "
-        "ENODEV ENXIO",
+        "EREMOTEIO ENODEV ENXIO",
         "check the network and the mount, and try again",
     ),
 }
-#: Not every system knows all of these.
+#: The same by errno; not every system has all of these.
 _BY_NUMBER = {
     getattr(errno, name): (kind, hint)
     for kind, (names, hint) in _REFUSALS.items()
@@ -60,7 +56,7 @@ _BY_NUMBER = {
 
 @contextlib.contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Raise what the system says about *path* as one of our errors."""
+    """Raise the system's error about *path* as one of ours."""
     try:
         yield
     except SessionDBError:
@@ -80,7 +76,7 @@ def identity(path: Path) -> FileIdentity | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError:
-        # Not around the call: every commit comes here twice, and a context costs more.
+        # Not around the call: each commit calls this twice, and a context costs more.
         with translated(path):
             raise
     return facts.st_dev, facts.st_ino
@@ -111,9 +107,9 @@ def free_bytes(path: Path) -> int:
 
 
 def network_filesystem(path: Path) -> str | None:
-    """Return the type of the network file system that holds *path*.
+    """Return the type of the network file system of *path*, None if not on one.
 
-    None if local or unknown.
+    None also if the type is unknown.
     """
     try:
         mounts = os.fsdecode(_MOUNTINFO.read_bytes())

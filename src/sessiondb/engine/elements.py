@@ -1,4 +1,4 @@
-"""Parts of Core expressions that engines write in different ways."""
+"""Elements of Core expressions that each engine writes in its own way."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ class ListParameter(FunctionElement[Any]):
 
 @compiles(ListParameter)
 def _elements(element: ListParameter, compiler: Any, **options: Any) -> str:
-    """Write it with JSON functions that PostgreSQL has.
-
-    An engine may have a shorter way.
-    """
+    """Write it with JSON functions of PostgreSQL; an engine may have a shorter way."""
     array = compiler.process(element.clauses, **options)
     kind = compiler.dialect.type_compiler_instance.process(element.kind)
     return (
@@ -41,8 +38,8 @@ def _elements(element: ListParameter, compiler: Any, **options: Any) -> str:
 
 
 class OnConflictDoNothing(ClauseElement):
-    """The end of an INSERT … SELECT that leaves rows alone whose key is taken."""
+    """The end of an INSERT … SELECT that keeps existing rows with the same key."""
 
     __visit_name__ = "on_conflict_do_nothing"
-    # All that SQLAlchemy's compilers read: no particular constraint is meant.
+    # The attributes that SQLAlchemy's compilers read: no particular constraint.
     constraint_target = inferred_target_elements = inferred_target_whereclause = None

@@ -1,9 +1,9 @@
 """The one rule for every file that a command or a function of the library writes.
 
-A file is written beside its place and renamed, so that it appears complete or not
-at all, also where the disk fills up or the program is interrupted. Before that the
-place is judged: never a database, nor what belongs to one, nor a link, nor anything
-that is not a regular file; an existing file only where the caller says so (`placing`).
+A file is written beside its place and renamed, so that it appears complete or not at
+all, even if the disk is full or the program is interrupted. The place is checked first
+(`placing`): never a database or a file that belongs to one, never a link or anything
+else that is not a regular file; an existing file only if the caller permits it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def check_place(path: Path) -> bool:
-    """Return whether a file is at *path* already, which a rename may replace.
+    """Return whether a file exists at *path*, which a rename may replace.
 
     Raises what `placing.check_place` does.
     """
@@ -71,7 +71,7 @@ def writing(path: Path, *, replace: bool = False) -> Iterator[IO[bytes]]:
                 yield file
             settle(part, path, replace=replace)
         finally:
-            # After the rename it is not there any more.
+            # After the rename it no longer exists.
             with contextlib.suppress(OSError):
                 part.unlink()
 
@@ -97,10 +97,10 @@ def write_text(path: Path, text: str, *, replace: bool = False) -> None:
 
 
 class Folder:
-    """Files for one folder, gathered inside of it and renamed together at the end.
+    """Files for one folder, collected inside it and renamed together at the end.
 
-    So a name that is taken is known before anything was replaced, and an interrupt
-    leaves the folder as it was. Use it in a ``with`` block.
+    So a name that is taken is known before anything is replaced, and an interrupt
+    leaves the folder as it was. Used as a ``with`` block.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -191,7 +191,7 @@ class Folder:
         return len(self._staged)
 
     def _check_folder(self, folder: Path) -> None:
-        """Raise `InvalidInputError` if *folder* cannot be a folder of ours."""
+        """Raise `InvalidInputError` if *folder* cannot be made, or is behind a link."""
         for place in (folder, *folder.parents):
             inside = self._folder in place.parents
             if inside and place.is_symlink():
@@ -212,10 +212,7 @@ class Folder:
 
 
 def _engine() -> Engine:
-    """Return the engine.
-
-    Looking for a database, which loads this module, needs none.
-    """
+    """Return the engine, loaded only now: looking for a database needs none."""
     from sessiondb.engine.default import ENGINE
 
     return ENGINE

@@ -1,8 +1,8 @@
-"""Places for files: judged before something is written there, and named at the end.
+"""The places of files: checked before anything is written, and named at the end.
 
-A place is never a database, nor what belongs to one, nor a link, nor anything that is
-not a regular file. What belongs to a database its engine knows (`Claims`): `outputs`
-uses the one of this release, an engine its own.
+A place is never a database or a file that belongs to one, and never a link or anything
+else that is not a regular file. An engine knows which files belong to its databases
+(`Claims`): `outputs` uses the engine in use, an engine itself.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _NEVER = "sessiondb never replaces a database; name another file"
 
 
 class Claims(Protocol):
-    """The files that an engine claims for its databases; see `engine.base.Engine`."""
+    """The part of `engine.base.Engine` that knows the files of its databases."""
 
     def owns(self, path: Path, facts: os.stat_result | None) -> bool:
         """Return whether what is at *path* is a database or belongs to one."""
 
     def reserved_ending(self, path: Path) -> str | None:
-        """Return the end of a name that is used beside a database."""
+        """Return the ending of *path* that is used beside a database, if it has one."""
 
 
 def check_place(path: Path, claims: Claims) -> bool:
-    """Return whether a file is at *path* already, which a rename may replace.
+    """Return whether a file exists at *path*, which a rename may replace.
 
     Raises `InvalidInputError` for a place that is never written: a name that is used
-    beside a database, a database, a link, a folder, a pipe or a
-    device; `NotFoundError` without the folder around it; `StorageError`.
+    beside a database, a database, a link, a folder, a pipe or a device;
+    `NotFoundError` if its folder is missing; `StorageError`.
     """
     path = absolute(path)
     check_name(path, claims)
@@ -68,26 +68,26 @@ def check_name(path: Path, claims: Claims) -> None:
     ending = claims.reserved_ending(path)
     if ending is not None:
         raise InvalidInputError(
-            f"{path} is a name for what is beside a database, which may be deleted",
+            f"{path} is a name for a file beside a database, which may be deleted",
             hint=f"name a file that does not end with {ending}",
         )
 
 
 def part_of(path: Path) -> Path:
-    """Return a new hidden name beside *path*, for what is not complete yet."""
+    """Return a new hidden name beside *path*, for a file that is not complete yet."""
     return path.with_name(f".sessiondb-{os.urandom(8).hex()}.part")
 
 
 def settle(part: Path, path: Path, claims: Claims, *, replace: bool = False) -> None:
     """Give the complete file *part* its name.
 
-    Raises `ConflictError` if a file is there and not *replace*, and the errors of
+    Raises `ConflictError` if a file exists there and not *replace*, and the errors of
     `check_place`.
     """
     exists = check_free(path, claims, replace=replace)
     with disk.translated(path):
         while not exists and not _linked(part, path):
-            # Another process was faster; what it wrote is judged like any other file.
+            # Another process was faster; its file is checked like any other.
             exists = check_free(path, claims, replace=replace)
         if exists:
             part.chmod(stat.S_IMODE(path.lstat().st_mode))
@@ -96,7 +96,7 @@ def settle(part: Path, path: Path, claims: Claims, *, replace: bool = False) -> 
 
 
 def absolute(path: Path) -> Path:
-    """Return *path* made absolute; raises `InvalidInputError` for what is no file's."""
+    """Return *path* made absolute; raises `InvalidInputError` unless it is a path."""
     try:
         os.fsencode(path)
     except UnicodeEncodeError:
@@ -108,7 +108,10 @@ def absolute(path: Path) -> Path:
 
 
 def check_free(path: Path, claims: Claims, *, replace: bool) -> bool:
-    """Return whether a file is at *path*; raises `ConflictError` if not *replace*."""
+    """Return whether a file exists at *path*.
+
+    Raises `ConflictError` for one if not *replace*, and the errors of `check_place`.
+    """
     exists = check_place(path, claims)
     if exists and not replace:
         raise taken(path)

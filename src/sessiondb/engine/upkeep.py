@@ -1,6 +1,6 @@
-"""Upkeep, the second half of the seam: what maintenance needs of an engine.
+"""The operations of an engine that only maintenance needs.
 
-Apart from `engine.base`, because hardly a command loads what implements it.
+Separate from `engine.base`, because few commands load what implements it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sessiondb.engine.base import Connection, Cursor
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Bytes that are needed in a folder, and that its disk has."""
+    """The free space that an operation needs in a folder, and has, in bytes."""
 
     folder: Path
     bytes_needed: int
@@ -23,7 +23,7 @@ class Room:
 
 
 class Space(NamedTuple):
-    """The bytes of a database, those that are unused, and what rewriting it needs."""
+    """The size of a database, its unused part, and the room that `rewrite` needs."""
 
     bytes: int
     bytes_free: int
@@ -31,9 +31,9 @@ class Space(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """A migration that a database has not seen.
+    """A migration that has not been run on a database.
 
-    An additive one is run when it is opened.
+    Opening the database runs it if it and all others are ``additive``.
     """
 
     revision: str
@@ -42,10 +42,10 @@ class Pending(NamedTuple):
 
 
 class Upkeep(Protocol):
-    """The knowledge of an engine about a database: damage, sizes, copies.
+    """Operations on the engine's own storage: damage, space, copies, migrations.
 
-    What our own rows must be is checked in SQL, by `sessiondb.maintenance`. Functions
-    of a connection raise `Engine.Error`, those of a path our own errors.
+    The invariants of our rows are not among them: `sessiondb.maintenance` checks those
+    in SQL. Functions of a connection raise `Engine.Error`, those of a path our errors.
     """
 
     # -- damage and repair ---------------------------------------------------
@@ -57,10 +57,13 @@ class Upkeep(Protocol):
         """
 
     def is_of_an_index(self, line: str) -> bool:
-        """Return whether a line of `damage` is of an index that `reindex` makes."""
+        """Return whether a line of `damage` is about an index that `reindex` mends."""
 
     def is_of_pages(self, line: str) -> bool:
-        """Return whether a line of `damage` is of the storage, not its content."""
+        """Return whether a line of `damage` is about the storage, not its content.
+
+        Such a database is not safe to write to.
+        """
 
     def broken_references(self, connection: Connection) -> list[tuple[str, str]]:
         """Return (table, table it refers to) of each row with a broken reference."""
@@ -68,30 +71,36 @@ class Upkeep(Protocol):
     def references_to(
         self, connection: Connection, table: str
     ) -> list[tuple[str, str]]:
-        """Return the (table, column) that refer to *table*, by the database itself."""
+        """Return the (table, column) that refer to *table*, as the database has them.
+
+        A newer release may have added some.
+        """
 
     def connect_to_repair(self, path: Path, busy_timeout: float) -> Connection:
-        """Open *path* without checks that rows with broken references would fail."""
+        """Open *path*, without the enforcement of references.
+
+        *busy_timeout* is in seconds.
+        """
 
     def reindex(self, connection: Connection) -> None:
-        """Build every index again, as far as the tables can be read."""
+        """Rebuild every index, as far as the tables can be read."""
 
     # -- space ---------------------------------------------------------------
 
     def space(self, connection: Connection, path: Path) -> Space:
-        """Return how large the database is, and what `rewrite` would need."""
+        """Return the size of the database, and the room that `rewrite` needs."""
 
     def rewrite(self, connection: Connection, path: Path) -> bool:
-        """Give unused space to the disk; False if a reader keeps the old state.
+        """Return unused space to the disk; False if a reader delays that.
 
         Raises `StorageFullError`, before anything is written, if a disk has too little
         room.
         """
 
     def bytes_by_table(self, connection: Connection) -> dict[str, int]:
-        """Return table → bytes with its indexes, the largest first.
+        """Return the bytes of each table with its indexes, the largest first.
 
-        Maybe an estimate.
+        An engine may estimate them.
         """
 
     # -- copies --------------------------------------------------------------
@@ -99,11 +108,11 @@ class Upkeep(Protocol):
     def copied(
         self, path: Path, to: Path, *, exact: bool = False, part: Path | None = None
     ) -> AbstractContextManager[Path]:
-        """Copy the database to the new file *to*, named when the block is left.
+        """Copy the database as of one moment to the new file *to*.
 
-        The block gets the copy under its temporary name, *part*. The copy is compact,
-        or *exact*: as it is, also if it is damaged. Raises the errors of
-        `outputs.writing`.
+        The ``with`` block gets the copy under a temporary name, *part*, to verify it;
+        it is renamed when the block is left, and removed if by an exception. The copy
+        is compact, or *exact*: with its damage. Raises the errors of `outputs.writing`.
         """
 
     def open_copy(self, copy: Path, original: Path) -> Connection:
@@ -113,24 +122,27 @@ class Upkeep(Protocol):
         """
 
     def make_place(self, path: Path) -> None:
-        """Make the folder of a new database at *path*, as private as the database."""
+        """Make the missing folders of a new file at *path*, private like a database."""
 
     # -- facts ---------------------------------------------------------------
 
     def versions(self) -> dict[str, str | None]:
-        """Return the versions of what the engine is made of, by name."""
+        """Return the versions of the engine and of its libraries, None if missing."""
 
     def place_facts(self, path: Path) -> dict[str, Any]:
-        """Return the facts of the database at *path*, which is not opened, as JSON.
+        """Return facts about the database at *path* without opening it, as JSON values.
 
-        Without a database ``exists`` is False and nothing else is known but ``path``.
+        Without a database they are ``path`` and ``exists``, which is False.
         """
 
     def settings(self, connection: Connection) -> dict[str, Any]:
-        """Return the settings of the database, as JSON values under one name."""
+        """Return the settings of the database, a JSON object under one key."""
 
     def advice(self, report: dict[str, Any]) -> list[str]:
-        """Return sentences on what to do about these facts and settings."""
+        """Return sentences of advice on a report; ``[]`` if there is nothing to do.
+
+        *report* has `place_facts` under ``database``, and `settings` if it was opened.
+        """
 
     # -- migrations ----------------------------------------------------------
 
@@ -142,7 +154,7 @@ class Upkeep(Protocol):
         """
 
     def migrate(self, path: Path) -> Path | None:
-        """Run the pending migrations; return the backup, None where none was needed.
+        """Run the pending migrations; return the backup, None if none was needed.
 
         Raises `SchemaVersionError`, `BusyError`, `ConflictError` (rows would have been
         lost) and the errors of the storage; each leaves the database as it was.
@@ -151,12 +163,16 @@ class Upkeep(Protocol):
     # -- SQL of users --------------------------------------------------------
 
     def query(self, path: Path, sql: str) -> AbstractContextManager[Cursor]:
-        """Run one read-only statement, for a ``with`` block that reads its rows.
+        """Run one statement of a user, for a ``with`` block that reads its rows.
 
-        Text that is not valid Unicode is read with lone surrogates. Raises
-        `ReadOnlyError` for a statement that writes, `InvalidInputError` for one that is
-        not SQL, and the errors of `Engine.translate`.
+        It can read the database and do nothing else. Text that is not valid Unicode is
+        read with lone surrogates. Raises `ReadOnlyError` for a statement that writes,
+        `InvalidInputError` for one that is not SQL, and the errors of
+        `Engine.translate`.
         """
 
     def shell(self, path: Path) -> list[str]:
-        """Return the command of a shell that only reads; raises `NotFoundError`."""
+        """Return the command, with arguments, of a shell that only reads *path*.
+
+        Raises `NotFoundError` if it is not installed.
+        """

@@ -1,7 +1,7 @@
-"""A private copy of another database of ours, opened only if this release may read it.
+"""Reading without migrating: only files whose schema this release may read.
 
-Nothing is made, migrated or written, so an older schema is refused as well: it is
-updated where it is, by the command that the error names.
+Nothing is made or written, so an older schema is refused as well: the error names the
+command that updates the file.
 """
 
 from __future__ import annotations
@@ -10,10 +10,22 @@ import sqlite3
 from pathlib import Path
 
 from sessiondb.engine.sqlite.connection import connect
-from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.failures import translated
 from sessiondb.engine.sqlite.fingerprint import check_schema
 from sessiondb.engine.sqlite.version import check_newer, identity_of, refuse
 from sessiondb.schema.version import VERSION
+
+
+def admit(connection: sqlite3.Connection, path: Path, version: int) -> None:
+    """Refuse our database at *path*, of schema *version*, unless it can be read as is.
+
+    Raises `SchemaVersionError` and `UntrustedDatabaseError`.
+    """
+    if version < VERSION:
+        refuse(path, version, "older")
+    if version > VERSION:
+        check_newer(connection, path, version, writing=False)
+    check_schema(connection, version)
 
 
 def open_copy(copy: Path, original: Path) -> sqlite3.Connection:
@@ -23,15 +35,9 @@ def open_copy(copy: Path, original: Path) -> sqlite3.Connection:
     """
     connection = connect(copy, mode="ro")
     try:
-        _, version = identity_of(connection)
-        if version < VERSION:
-            refuse(original, version, "older")
-        if version > VERSION:
-            check_newer(connection, original, version, writing=False)
-        check_schema(connection, version)
-    except sqlite3.Error as error:
-        connection.close()
-        raise translate(error, original) from error
+        with translated(original):
+            _, version = identity_of(connection)
+            admit(connection, original, version)
     except BaseException:
         connection.close()
         raise

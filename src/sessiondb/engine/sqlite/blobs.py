@@ -1,8 +1,8 @@
-"""Large values, written piece by piece: SQLite would copy a bound value twice."""
+"""Large values, written in pieces: SQLite would copy a bound value twice."""
 
 from __future__ import annotations
 
-import sqlite3
+from typing import Any
 
 _MAKE = (
     "INSERT INTO blob (hash, size, encoding, data) VALUES (?, ?, ?, zeroblob(?)) "
@@ -12,9 +12,9 @@ _PIECE_BYTES = 1 << 20
 
 
 def insert_large(
-    connection: sqlite3.Connection, name: str, size: int, encoding: str, data: bytes
+    connection: Any, name: str, size: int, encoding: str, data: bytes
 ) -> None:
-    """Store *data* as the blob *name*, unless it is there."""
+    """Insert the blob *name*, in pieces; a no-op if it exists."""
     cursor = connection.execute(_MAKE, (name, size, encoding, len(data)))
     if cursor.rowcount != 1 or cursor.lastrowid is None:
         return

@@ -1,11 +1,11 @@
-"""The chain of migrations, and what each of them declares.
+"""The chain of migrations, with the declarations of each.
 
-A migration says for itself ``VERSION`` (the user_version it leads to),
-``ADDITIVE`` (older releases continue to read and write) and ``CHANGED`` (tables
-whose number of rows it may change; default none). ``DERIVED`` (the views, search
-tables and triggers, in the order they are made), ``MIN_READER`` and
-``MIN_WRITER`` hold from a migration on until a later one says otherwise.
-Without a revision there is nothing: version 0, no objects.
+Each migration declares ``VERSION`` (the user_version it leads to), ``ADDITIVE``
+(older releases continue to read and write) and ``CHANGED`` (tables whose number of
+rows it may change; default none). ``DERIVED`` (the views, search tables and triggers,
+in the order they are made), ``MIN_READER`` and ``MIN_WRITER`` hold from the migration
+that declares them to the next that does. Before the first revision the version is 0,
+and there are no objects.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def configuration(versions: Iterable[Path] = ()) -> Config:
     config = Config()
     folders = [folder() / "versions", *versions]
 
-    # One folder a line, and % doubled: every other character may stand in a path.
+    # One folder per line, and % doubled: a path may have every other character.
     for name, value in (
         ("script_location", str(folder())),
         ("path_separator", "newline"),

@@ -1,7 +1,7 @@
-"""Which files are databases, so that nothing else is ever written over them.
+"""The files that are databases or belong to one, and are never overwritten.
 
-A database is recognised without a descriptor of our own on it: closing one would
-drop every POSIX lock that this process holds on that file.
+A database is recognised without a descriptor of our own: to close that would drop
+every POSIX lock that this process holds on the file.
 """
 
 from __future__ import annotations
@@ -14,30 +14,31 @@ from pathlib import Path
 
 from sessiondb.engine.sqlite import files
 from sessiondb.engine.sqlite.connection import open_files, uri_of
+from sessiondb.engine.sqlite.failures import base_code
 from sessiondb.errors import StorageError
 
 _MAGIC = b"SQLite format 3\0"
 #: The smallest file that SQLite can have written: one page.
 _SMALLEST_PAGE = 512
-#: What SQLite keeps beside a database that is in use, or was when its program ended.
+#: Files beside a database that is in use, or was when its program ended.
 _IN_USE = ("-wal", "-shm", "-journal")
 _DESCRIPTORS = ("/proc/self/fd", "/dev/fd")
-#: Codes of a file that SQLite may not read.
+#: Codes of a file that SQLite is not permitted to read.
 _UNREADABLE = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
 
 
 def reserved_ending(path: Path) -> str | None:
-    """Return the end of a name that SQLite or sessiondb keeps beside a database.
+    """Return the ending of a name that SQLite or sessiondb uses beside a database.
 
-    SQLite deletes or reads such a file whenever a database of the rest of the name
-    is opened, whether there is one now or not.
+    SQLite deletes or reads such a file whenever a database with the rest of the name
+    is opened, even if there is none now.
     """
     name = path.name.lower()
     return next((ending for ending in files.SIBLINGS if name.endswith(ending)), None)
 
 
 def owns(path: Path, facts: os.stat_result | None) -> bool:
-    """Return whether *path* is a database or has one's files beside it."""
+    """Return whether *path* is a database, or has the files of one beside it."""
     if any(os.path.lexists(f"{path}{side}") for side in _IN_USE):
         return True
     if facts is None:
@@ -45,8 +46,7 @@ def owns(path: Path, facts: os.stat_result | None) -> bool:
     if (facts.st_dev, facts.st_ino) in open_files():
         return True
     if facts.st_size == 0:
-        # Between its first moment and its first page nothing else identifies a
-        # database.
+        # Until a new database has its first page, only its lock identifies it.
         return os.path.lexists(f"{path}.lock")
 
     return facts.st_size >= _SMALLEST_PAGE and _has_pages(path, facts)
@@ -66,12 +66,12 @@ def _has_pages(path: Path, facts: os.stat_result) -> bool:
         )
 
     try:
-        # By SQLite, which keeps the locks that another thread may take by then.
+        # By SQLite, which keeps the locks that another thread may take by now.
         uri = f"{uri_of(path, 'ro')}&immutable=1"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             connection.execute("PRAGMA schema_version")
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        code = base_code(error)
         if code in _UNREADABLE:
             raise StorageError(
                 f"{path} cannot be read, so it is not replaced"

@@ -25,7 +25,7 @@ from urllib.parse import quote
 
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
-from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.failures import base_code, translate, translated
 from sessiondb.errors import (
     InvalidInputError,
     ReadOnlyError,
@@ -35,10 +35,12 @@ from sessiondb.errors import (
 
 CACHE_KIB = 16_000
 _INNOCUOUS = 0x200000
+#: Codes of a place that cannot be written, where a file at rest can still be read.
+_AT_REST = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 WAL_LIMIT_BYTES = 16 * 1024 * 1024
-#: SQLite's message for a file that is shorter than its header says. It refuses all of
-#: it, except with ``writable_schema``: then whoever only reads gets the pages that are
-#: there. Not set on every connection, because it also hides damage of the schema.
+#: SQLite's message for a file that is shorter than its header says. SQLite refuses such
+#: a file, except with ``writable_schema``, which lets a reader have the existing pages.
+#: Not set on every connection, because it also hides damage of the schema.
 _SHORT = "database disk image is malformed"
 #: ``PRAGMA synchronous`` for each of `DURABILITIES`.
 SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
@@ -49,16 +51,13 @@ _execute = sqlite3.Connection.execute
 
 
 class _Connection(sqlite3.Connection):
-    """A connection that a fork(2) finds."""
+    """A connection that is registered, for fork(2) and `open_files`."""
 
     path: Path
     file: disk.FileIdentity | None = None
 
     def execute(self, sql: str, params: Any = (), /) -> sqlite3.Cursor:
-        """Run a statement.
-
-        Raises `sqlite3.Error`, also where the file made the text of it.
-        """
+        """Run a statement; raises `sqlite3.Error`, whatever the text of its message."""
         try:
             return _execute(self, sql, params)
         except UnicodeDecodeError as error:
@@ -114,18 +113,12 @@ def connect(
     try:
         return attempt(uri)
     except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if mode != "ro" or code not in (
-            sqlite3.SQLITE_CANTOPEN,
-            sqlite3.SQLITE_READONLY,
-        ):
+        if mode != "ro" or base_code(error) not in _AT_REST:
             raise translate(error, path) from error
         _check_at_rest(path)
 
-    try:
+    with translated(path):
         return attempt(f"{uri}&immutable=1")
-    except sqlite3.Error as error:
-        raise translate(error, path) from error
 
 
 def _connect(
@@ -168,22 +161,29 @@ def _connect(
 
 
 def open_files() -> set[disk.FileIdentity]:
-    """Return the (dev, ino) of every database open here, and of what is beside each."""
+    """Return (st_dev, st_ino) of each open database and of the files beside it."""
     found = {connection.file for connection in list(_living)} | _inherited
     for path in {connection.path for connection in list(_living)}:
-        # A file that is not there has None.
+        # None for a file that does not exist.
         found |= {disk.identity(beside) for beside in files.siblings(path)}
     return {file for file in found if file is not None}
 
 
+def checkpoint(connection: Any) -> bool:
+    """Move the ``-wal`` into the file; False if a reader or writer kept it.
+
+    TRUNCATE takes the write lock, which avoids the reset race of SQLite < 3.51.3.
+    """
+    rows = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return not rows[0][0]
+
+
 def _check_at_rest(path: Path) -> None:
-    """Without a ``-shm``, a file can be read if it has no ``-wal``."""
+    """Refuse a file with a ``-wal``, which cannot be read without a ``-shm``."""
     if files.has_wal(path):
         raise ReadOnlyError(
-            f"{path} has a -wal, which cannot be read in a place that cannot be "
-            "written",
-            hint="copy the file and its -wal to a place that can be written, and open "
-            "them there",
+            f"{path} has a -wal, which cannot be read in a read-only place",
+            hint="copy the file and its -wal to a writable place, and open them there",
         )
 
 

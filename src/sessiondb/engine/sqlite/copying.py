@@ -1,9 +1,8 @@
-"""A copy of a database as it is at one moment, made by SQLite while others write."""
+"""A copy of a database as of one moment, made by SQLite while others write."""
 
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from sessiondb.engine import placing
 from sessiondb.engine.sqlite import claims, files
 from sessiondb.engine.sqlite.connection import connect
-from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.failures import translated
 
 
 @contextlib.contextmanager
@@ -21,8 +20,8 @@ def copied(
     """Copy the database at *path* to the new file *to*, named when the block is left.
 
     The block gets the copy under its temporary name, to verify it. The copy is
-    compact, or *exact*: page for page, as it has to be where pages may be damaged.
-    Left by an exception, nothing is at *to*. Raises the errors of
+    compact, or *exact*: page for page, which is necessary if pages may be damaged.
+    If the block is left by an exception, nothing is at *to*. Raises the errors of
     `placing.settle` and of `translate`.
     """
     if placing.check_place(to, claims):
@@ -42,16 +41,13 @@ def copied(
 
 
 def _copy(path: Path, to: Path, exact: bool) -> None:
-    with closing(connect(path)) as connection:
-        try:
-            if not exact:
-                connection.execute("VACUUM INTO ?", (str(to),))
-                _sync(to)
-                return
-            with closing(connect(to)) as target:
-                connection.backup(target)
-        except sqlite3.Error as error:
-            raise translate(error) from error
+    with closing(connect(path)) as connection, translated():
+        if not exact:
+            connection.execute("VACUUM INTO ?", (str(to),))
+            _sync(to)
+            return
+        with closing(connect(to)) as target:
+            connection.backup(target)
 
 
 def _sync(path: Path) -> None:

@@ -1,7 +1,7 @@
 """The schema of this release as the statements that make it in SQLite.
 
-Written out by SQLAlchemy from the tables once per process that makes a fresh
-file, and compared with existing files by `fingerprint`.
+SQLAlchemy writes them from the tables, once per process that makes a new file;
+`fingerprint` compares existing files with them.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sessiondb.engine.sqlite import search
 from sessiondb.schema import views
 from sessiondb.schema.tables import metadata
 
-#: Records what a shell deletes, cascades included, whether foreign keys are on or off.
-#: No transaction of the library removes a session that is not marked: it hands out
-#: numbers of its own, which a trigger cannot see.
+#: Records the sessions that a shell deletes, whether foreign keys are on or off. The
+#: library marks a session before it removes the row: it takes the number of a change
+#: by itself, which a trigger cannot see.
 _DELETED = (
-    "CREATE TRIGGER session_deleted AFTER DELETE ON session WHEN old.time_deleted IS "
-    "NULL "
+    "CREATE TRIGGER session_deleted AFTER DELETE ON session "
+    "WHEN old.time_deleted IS NULL "
     "BEGIN UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'change'; "
     "INSERT INTO deletion (change, session_id, revision, last_seq) "
     "SELECT CAST(value AS INTEGER), old.id, old.revision + 1, old.last_seq "
@@ -34,6 +34,16 @@ _ALEMBIC = (
     "CREATE TABLE alembic_version (\n\tversion_num VARCHAR(32) NOT NULL, \n"
     "\tCONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)\n)"
 )
+
+
+_CREATE = re.compile(r"CREATE (?:VIRTUAL )?(VIEW|TABLE|TRIGGER) (\w+)")
+
+
+def named(statement: str) -> tuple[str, str]:
+    """Return (type, name) of what a CREATE statement makes, as in ``sqlite_schema``."""
+    match = _CREATE.match(statement)
+    assert match is not None, statement
+    return match[1].lower(), match[2]
 
 
 def tidy(sql: str) -> str:

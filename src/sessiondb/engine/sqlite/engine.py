@@ -1,4 +1,4 @@
-"""SQLite as an `engine.base.Engine`: a face for the modules of this folder."""
+"""SQLite as an `engine.base.Engine`: the modules of this folder under its names."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sessiondb.engine.base import Connection, Mode, ReadableCopy
-from sessiondb.engine.disk import FileIdentity
+from sessiondb.engine.base import Connection, ReadableCopy
 from sessiondb.engine.sqlite import claims, files
 from sessiondb.engine.sqlite.blobs import insert_large
-from sessiondb.engine.sqlite.connection import SYNCHRONOUS, connect, open_files
+from sessiondb.engine.sqlite.connection import (
+    SYNCHRONOUS,
+    checkpoint,
+    connect,
+    open_files,
+)
 from sessiondb.engine.sqlite.failures import translate
-from sessiondb.errors import SessionDBError
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -39,12 +42,12 @@ class SQLite:
     # A read that turns into a write could fail half-way.
     begin_write = "BEGIN IMMEDIATE"
 
-    # What loads SQLAlchemy is loaded when it is used: completion opens a file without
-    # it.
+    # Modules that load SQLAlchemy are loaded on first use: completion opens a file
+    # without it.
 
     @cached_property
     def dialect(self) -> SQLiteText:
-        """How SQLite writes SQL."""
+        """The SQL of SQLite."""
         from sessiondb.engine.sqlite.dialect import DIALECT
 
         return DIALECT
@@ -56,27 +59,14 @@ class SQLite:
 
         return SearchIndex()
 
-    def translate(self, error: Exception, path: Path | None = None) -> SessionDBError:
-        """Return our error for one of SQLite's."""
-        return translate(error, path)
-
-    def connect(
-        self,
-        path: Path,
-        *,
-        mode: Mode = "rw",
-        busy_timeout: float = 10.0,
-        durability: str = "full",
-        one_thread: bool = False,
-    ) -> Any:
-        """Open *path*, which must exist; see `connection.connect`."""
-        return connect(
-            path,
-            mode=mode,
-            busy_timeout=busy_timeout,
-            durability=durability,
-            one_thread=one_thread,
-        )
+    translate = staticmethod(translate)
+    connect = staticmethod(connect)
+    checkpoint = staticmethod(checkpoint)
+    insert_large_blob = staticmethod(insert_large)
+    temporary = staticmethod(files.TemporaryDatabase)
+    open_files = staticmethod(open_files)
+    owns = staticmethod(claims.owns)
+    reserved_ending = staticmethod(claims.reserved_ending)
 
     def connect_writer(self, path: Path) -> Any:
         """Open *path* for the writer of this process."""
@@ -105,12 +95,6 @@ class SQLite:
 
         check_newer(connection, path, version, writing=writing)
 
-    def insert_large_blob(
-        self, connection: Any, name: str, size: int, encoding: str, data: bytes
-    ) -> None:
-        """Store a large value piece by piece."""
-        insert_large(connection, name, size, encoding, data)
-
     def log_bytes(self, path: Path) -> int:
         """Return the bytes of the -wal."""
         try:
@@ -118,18 +102,10 @@ class SQLite:
         except OSError:
             return 0
 
-    def checkpoint(self, connection: Connection) -> bool:
-        """Move the -wal into the file; False if a reader or writer kept it.
-
-        TRUNCATE takes the write lock, which avoids the reset race of SQLite < 3.51.3.
-        """
-        rows = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return not rows[0][0]
-
     @property
     def upkeep(self) -> SQLiteUpkeep:
         """The upkeep of files."""
-        # Not at the top: no read or write of a program needs it.
+        # Not at the top: no read or write needs it.
         from sessiondb.engine.sqlite.upkeep import SQLiteUpkeep
 
         return SQLiteUpkeep()
@@ -145,7 +121,7 @@ class SQLite:
         busy_timeout: float = 10.0,
         root: Path | None = None,
     ) -> None:
-        """Leave a current, checked file at *path*; see `opening.ensure`."""
+        """Make sure that *path* is a current, verified file; see `opening.ensure`."""
         from sessiondb.engine.sqlite.opening import ensure
 
         ensure(
@@ -156,28 +132,12 @@ class SQLite:
             root=root,
         )
 
-    def temporary(self) -> files.TemporaryDatabase:
-        """Return a place in a private folder of its own."""
-        return files.TemporaryDatabase()
-
     def salvage(self, path: Path, to: Path, *, read_only: bool = False) -> ReadableCopy:
-        """Copy what can be read of a damaged file; see `salvage.readable_copy`."""
-        # Not at the top: every command loads this module, and hardly one needs a copy.
+        """Copy the readable rows of a damaged file; see `salvage.readable_copy`."""
+        # Not at the top: every command loads this module, and few need a copy.
         from sessiondb.engine.sqlite.salvage import readable_copy
 
         return readable_copy(path, to, read_only=read_only)
-
-    def open_files(self) -> set[FileIdentity]:
-        """Return the files of every connection that is open in this process."""
-        return open_files()
-
-    def owns(self, path: Path, facts: os.stat_result | None) -> bool:
-        """Return whether what is at *path* is a database or belongs to one."""
-        return claims.owns(path, facts)
-
-    def reserved_ending(self, path: Path) -> str | None:
-        """Return the end of a name that SQLite or sessiondb keeps beside a database."""
-        return claims.reserved_ending(path)
 
     # -- SQLAlchemy ----------------------------------------------------------
 

@@ -20,8 +20,7 @@ LARGE_WAL = 64_000_000
 LARGE_FREE = 16_000_000
 _SETTINGS = (
     "journal_mode synchronous foreign_keys page_size page_count freelist_count "
-    "encoding "
-    "application_id user_version"
+    "encoding application_id user_version"
 ).split()
 _LIBRARIES = ("sqlalchemy", "alembic", "aiosqlite")
 
@@ -43,7 +42,7 @@ def version_of(distribution: str) -> str | None:
 
 
 def place_facts(path: Path) -> dict[str, Any]:
-    """Return what is known of the file at *path* without opening it."""
+    """Return the facts about the file at *path* that need no opening, as JSON."""
     if disk.identity(path) is None:
         return {"path": str(path), "exists": False}
     wal = path.with_name(f"{path.name}-wal")
@@ -70,29 +69,21 @@ def settings(connection: Any) -> dict[str, Any]:
 
 def advice(report: dict[str, Any]) -> list[str]:
     """Return sentences on what to do about a report of `place_facts` and `settings`."""
-    found = []
     file, pragmas = report["database"], report.get("pragmas", {})
-    if sqlite3.sqlite_version_info < WAL_RESET_FIXED:
-        found.append(
-            f"SQLite {sqlite3.sqlite_version} has the WAL-reset defect (fixed in "
-            "3.51.3): "
-            "rarely, two processes that write and checkpoint at once damage the file; "
-            "keep backups"
-        )
-
-    if file.get("exposed"):
-        found.append(f"others can read {', '.join(file['exposed'])}; chmod 600 them")
-    if network := file.get("network_filesystem"):
-        found.append(f"the database is on {network}: one process at a time, no WAL")
-    if file.get("bytes_wal", 0) > LARGE_WAL:
-        found.append(
-            "the write-ahead log is large: some program keeps a read transaction open"
-        )
-
+    exposed, network = file.get("exposed", ()), file.get("network_filesystem")
     unused = pragmas.get("freelist_count", 0) * pragmas.get("page_size", 0)
-    if unused > LARGE_FREE:
-        found.append(
-            f"{unused / 1e6:,.0f} MB are unused; {command('vacuum')} frees them"
-        )
+    sentences = {
+        f"SQLite {sqlite3.sqlite_version} has the WAL-reset defect (fixed in 3.51.3): "
+        "rarely, two processes that write and checkpoint at once damage the file; "
+        "keep backups": sqlite3.sqlite_version_info < WAL_RESET_FIXED,
+        f"others can read {', '.join(exposed)}; chmod 600 them": exposed,
+        f"the database is on {network}: one process at a time, no WAL": network,
+        "the write-ahead log is large: some program keeps a read transaction open": (
+            file.get("bytes_wal", 0) > LARGE_WAL
+        ),
+        f"{unused / 1e6:,.0f} MB are unused; {command('vacuum')} frees them": (
+            unused > LARGE_FREE
+        ),
+    }
 
-    return found
+    return [sentence for sentence, applies in sentences.items() if applies]

@@ -1,12 +1,14 @@
 """SQLite's errors as ours, by extended result code and never by the text of a message.
 
-A first SQLITE_CORRUPT is not taken as proof: a failed read of the disk looks
-the same, so callers reopen and check before they call a file damaged.
+A first SQLITE_CORRUPT is not taken as proof, because a failed read of the disk looks
+the same: callers open the file again and verify it before they call it damaged.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sessiondb.errors import (
@@ -34,28 +36,33 @@ _HINTS: dict[type[SessionDBError], str] = {
     NotADatabaseError: "name another file, or restore a backup of it; it was not "
     "changed",
 }
-_BY_CODE: dict[int, type[SessionDBError]] = {
-    sqlite3.SQLITE_BUSY: BusyError,
-    sqlite3.SQLITE_LOCKED: BusyError,
-    sqlite3.SQLITE_PROTOCOL: BusyError,
-    sqlite3.SQLITE_FULL: StorageFullError,
-    sqlite3.SQLITE_READONLY: ReadOnlyError,
-    sqlite3.SQLITE_PERM: ReadOnlyError,
-    sqlite3.SQLITE_CORRUPT: CorruptionError,
-    sqlite3.SQLITE_NOTADB: NotADatabaseError,
-    sqlite3.SQLITE_IOERR: StorageError,
-    sqlite3.SQLITE_CANTOPEN: StorageError,
-    sqlite3.SQLITE_NOLFS: StorageError,
-    sqlite3.SQLITE_TOOBIG: InvalidInputError,
-}
-_CONSTRAINTS: dict[int, tuple[type[SessionDBError], str]] = {
+#: Extended or base code → our error and its text; without a text, that of its class.
+_BY_CODE: dict[int, tuple[type[SessionDBError], str | None]] = {
     sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: (
         NotFoundError,
-        "it refers to something that is not here",
+        "it refers to something that does not exist",
     ),
-    sqlite3.SQLITE_CONSTRAINT_UNIQUE: (ConflictError, "it is here already"),
-    sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: (ConflictError, "it is here already"),
+    sqlite3.SQLITE_CONSTRAINT_UNIQUE: (ConflictError, "it already exists"),
+    sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: (ConflictError, "it already exists"),
+    sqlite3.SQLITE_CONSTRAINT: (InvalidInputError, "the database refused a value"),
+    sqlite3.SQLITE_BUSY: (BusyError, None),
+    sqlite3.SQLITE_LOCKED: (BusyError, None),
+    sqlite3.SQLITE_PROTOCOL: (BusyError, None),
+    sqlite3.SQLITE_FULL: (StorageFullError, None),
+    sqlite3.SQLITE_READONLY: (ReadOnlyError, None),
+    sqlite3.SQLITE_PERM: (ReadOnlyError, None),
+    sqlite3.SQLITE_CORRUPT: (CorruptionError, None),
+    sqlite3.SQLITE_NOTADB: (NotADatabaseError, None),
+    sqlite3.SQLITE_IOERR: (StorageError, None),
+    sqlite3.SQLITE_CANTOPEN: (StorageError, None),
+    sqlite3.SQLITE_NOLFS: (StorageError, None),
+    sqlite3.SQLITE_TOOBIG: (InvalidInputError, None),
 }
+
+
+def base_code(error: Exception) -> int:
+    """Return the primary result code of a driver error; 0 if it has none."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def translate(error: Exception, path: Path | None = None) -> SessionDBError:
@@ -65,21 +72,28 @@ def translate(error: Exception, path: Path | None = None) -> SessionDBError:
     """
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
-        if (
-            isinstance(error, sqlite3.ProgrammingError)
-            and "closed" in str(error).lower()
-        ):
-            return StoreClosedError("the store is closed")
-        return SessionDBError(f"SQLite refused: {error}")
+        return _of_the_binding(error)
 
-    if code in _CONSTRAINTS:
-        kind, meaning = _CONSTRAINTS[code]
-        return kind(f"{meaning} ({error})")
-
-    base = code & 0xFF
-    if base == sqlite3.SQLITE_CONSTRAINT:
-        return InvalidInputError(f"the database refused a value: {error}")
-    kind = _BY_CODE.get(base, SessionDBError)
+    by_base = _BY_CODE.get(base_code(error), (SessionDBError, None))
+    kind, text = _BY_CODE.get(code, by_base)
     if kind is NotADatabaseError and path is not None:
         return kind(f"{path} is not a sessiondb database", hint=_HINTS[kind])
-    return kind(f"{(kind.__doc__ or '').rstrip('.')}: {error}", hint=_HINTS.get(kind))
+
+    text = text or (kind.__doc__ or "").rstrip(".")
+    return kind(f"{text}: {error}", hint=_HINTS.get(kind))
+
+
+def _of_the_binding(error: Exception) -> SessionDBError:
+    """Return our error for one that Python's binding raises by itself."""
+    if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error).lower():
+        return StoreClosedError("the store is closed")
+    return SessionDBError(f"SQLite refused: {error}")
+
+
+@contextmanager
+def translated(path: Path | None = None) -> Iterator[None]:
+    """Raise errors of the driver as ours; see `translate`."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise translate(error, path) from error

@@ -1,8 +1,8 @@
-"""The database as a file: made private, judged by what is there, never opened here.
+"""The database as a file: made private, checked, and never opened here.
 
 POSIX drops every lock that a process holds on a file when it closes *any*
-descriptor of it, so opening the database besides SQLite would let another
-process write into a running transaction. Everything below works by path.
+descriptor of it, so opening the database outside SQLite would let another
+process write into a running transaction. All functions here work by path.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) ->
 
     Missing folders are made with mode 0700 and the file with 0600, whatever the
     umask; ``-wal`` and ``-shm`` inherit it. With *root* (a project) nothing
-    between it and the file may be a link. Raises `NotADatabaseError` for what is
-    no plain file, `ReadOnlyError` for a file of another user (unless *read_only*)
+    between it and the file may be a link. Raises `NotADatabaseError` if it is not a
+    regular file, `ReadOnlyError` for a file of another user (unless *read_only*)
     and without permission, `StorageFullError`, `StorageError`.
     """
     if path.name.lower().endswith(SIBLINGS):
         raise NotADatabaseError(
-            f"{path} is a name for what is beside a database",
+            f"{path} is a name for a file beside a database",
             hint="choose another name",
         )
 
@@ -63,7 +63,7 @@ def prepare(path: Path, *, root: Path | None = None, read_only: bool = False) ->
 
 
 def is_empty(path: Path) -> bool:
-    """Return whether a plain file without a byte is at *path*.
+    """Return whether *path* is a regular file without a byte.
 
     Raises `StorageError`.
     """
@@ -73,7 +73,7 @@ def is_empty(path: Path) -> bool:
 
 
 def has_wal(path: Path) -> bool:
-    """Return whether a ``-wal`` with something in it lies beside *path*."""
+    """Return whether there is a ``-wal`` beside *path* that is not empty."""
     with contextlib.suppress(OSError):
         return path.with_name(path.name + "-wal").stat().st_size > 0
     return False
@@ -115,7 +115,7 @@ def exposed(path: Path) -> list[Path]:
 class TemporaryDatabase:
     """A place in a private folder, removed by `remove` or at exit.
 
-    A child of ``os.fork`` leaves it alone.
+    A child of ``os.fork`` never removes it.
     """
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class TemporaryDatabase:
         self._finalizer = weakref.finalize(self, _remove, folder, os.getpid())
 
     def remove(self) -> None:
-        """Remove the folder and all in it; doing it again does nothing."""
+        """Remove the folder with everything in it; idempotent."""
         self._finalizer()
 
 
@@ -173,21 +173,22 @@ def _exists(path: Path, read_only: bool) -> bool:
     if facts.st_size == 1:
         # SQLite takes it for an empty one.
         raise NotADatabaseError(f"{path} is not a database", hint="choose another path")
-    if _POSIX and not read_only and facts.st_uid != os.geteuid():
+    if read_only or not _POSIX:
+        return True
+    if facts.st_uid != os.geteuid():
         # SQLite would leave a -wal that the owner cannot write.
         raise ReadOnlyError(
             f"{path} belongs to another user", hint="use it as that user"
         )
 
-    if _POSIX and not read_only:
-        _align(path, facts)
+    _align(path, facts)
     return True
 
 
 def _align(path: Path, facts: os.stat_result) -> None:
-    """Give what lies beside the database its mode.
+    """Give the files beside the database its mode.
 
-    A reader of a 0400 file left them read-only.
+    A reader of a 0400 file leaves them read-only.
     """
     for side in ("-wal", "-shm"):
         with contextlib.suppress(OSError):
@@ -204,7 +205,7 @@ def _make_file(path: Path) -> None:
     except FileExistsError:
         raise
     except (OSError, AttributeError):
-        # Not everywhere, and not for everybody: macOS reserves it for root.
+        # Not every system has it, and macOS reserves it for root.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600))
 
 

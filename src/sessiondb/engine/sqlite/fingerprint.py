@@ -1,20 +1,22 @@
-"""Whether a file's schema is the one we made.
+"""Verification that the schema of a file is the one that we made.
 
 A database can come from a clone or a download, and a trigger planted in it runs
-even with ``trusted_schema=OFF``. So before first use our objects are compared
-by structure. A user's own indexes, views and tables are welcome; a foreign
-trigger, or one of our objects that was changed, is not.
+even with ``trusted_schema=OFF``. So our objects are compared by structure before the
+first use. The user may add indexes, views and tables; another trigger, or a change of
+one of our objects, is refused.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 import sqlite3
+from collections.abc import Iterable
 
 from sqlalchemy import Integer, LargeBinary, Text
 
 from sessiondb.engine.sqlite import search
-from sessiondb.engine.sqlite.ddl import TRIGGERS, tidy
+from sessiondb.engine.sqlite.ddl import TRIGGERS, named, tidy
 from sessiondb.errors import UntrustedDatabaseError
 from sessiondb.schema import views
 from sessiondb.schema.tables import metadata
@@ -34,43 +36,47 @@ def _type_of(column_type: object) -> str:
     return "TEXT" if isinstance(column_type, Text) else "REAL"
 
 
-def _name_of(statement: str) -> str:
-    words = statement.split()
-    return words[3] if words[1] == "VIRTUAL" else words[2]
-
-
 def check_schema(connection: sqlite3.Connection, version: int) -> None:
-    """Compare the file's schema with ours; raises `UntrustedDatabaseError`.
+    """Compare the schema of a file with ours; raises `UntrustedDatabaseError`.
 
     A *version* above ours may have more columns and other views; its triggers
     must still be ours (a release that changes one raises ``min_reader``).
     """
-    rows = connection.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
-    found = {(kind, name): sql for kind, name, sql in rows}
-    expected = {_name_of(sql): sql for sql in TRIGGERS}
-    triggers = {name: sql for (kind, name), sql in found.items() if kind == "trigger"}
-    for name in triggers.keys() - expected.keys():
-        raise UntrustedDatabaseError(
-            f"the file has a trigger that is not ours: {name}", hint=_HINT
-        )
-
-    _require_same("trigger", expected, triggers)
+    derived: tuple[str, ...] = (*TRIGGERS, *search.TABLES)
     if version == VERSION:
-        ours = {_name_of(sql): sql for sql in (*views.VIEWS, search.CONTENT)}
-        _require_same(
-            "view", ours, {n: s for (k, n), s in found.items() if k == "view"}
-        )
+        derived += (*views.VIEWS, search.CONTENT)
 
-    virtual = {_name_of(sql): sql for sql in search.TABLES}
-    _require_same(
-        "table", virtual, {n: s for (k, n), s in found.items() if k == "table"}
-    )
+    check_derived(connection, derived)
     _check_functions(connection)
     _check_columns(connection, version)
 
 
+def check_derived(connection: sqlite3.Connection, derived: Iterable[str]) -> None:
+    """Compare views, search tables and triggers with the statements that make them.
+
+    Raises `UntrustedDatabaseError` if one is changed or missing, or if there is another
+    trigger.
+    """
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_schema").fetchall()
+    found = {(kind, name): sql for kind, name, sql in rows}
+    expected = {named(sql): sql for sql in derived}
+    for kind, name in found.keys() - expected.keys():
+        if kind == "trigger":
+            raise UntrustedDatabaseError(
+                f"the file has a trigger that is not ours: {name}", hint=_HINT
+            )
+
+    for (kind, name), sql in expected.items():
+        there = found.get((kind, name), "")
+        if there != sql and tidy(there) != tidy(sql):
+            state = "changed" if there else "missing"
+            raise UntrustedDatabaseError(
+                f"{kind} {name} of the schema is {state}", hint=_HINT
+            )
+
+
 def _check_functions(connection: sqlite3.Connection) -> None:
-    """A CHECK, a default, or an index could call any function on every write."""
+    """Refuse functions that a CHECK, a default or an index would call on each write."""
     tables = [table.name for table in metadata.sorted_tables]
     marks = ", ".join("?" * len(tables))
     rows = connection.execute(
@@ -85,22 +91,12 @@ def _check_functions(connection: sqlite3.Connection) -> None:
             - _HARMLESS
             - {*tables, name.lower()}
         )
-        # A comment could stand between a function and its parenthesis.
+        # A comment could separate a function from its parenthesis.
         odd = called | set(_ODD.findall(sql.lower()))
         if odd:
             what = ", ".join(sorted(odd))
             raise UntrustedDatabaseError(
                 f"{name} of the schema uses {what}", hint=_HINT
-            )
-
-
-def _require_same(kind: str, expected: dict[str, str], found: dict[str, str]) -> None:
-    for name, sql in expected.items():
-        there = found.get(name, "")
-        if there != sql and tidy(there) != tidy(sql):
-            state = "changed" if name in found else "missing"
-            raise UntrustedDatabaseError(
-                f"{kind} {name} of the schema is {state}", hint=_HINT
             )
 
 
@@ -113,11 +109,11 @@ def _check_columns(connection: sqlite3.Connection, version: int) -> None:
     found: dict[str, dict[str, tuple[str, int]]] = {}
     for table, column, kind, required in rows:
         found.setdefault(table, {})[column] = (kind, required)
+    # A newer schema may have further columns.
+    agrees = operator.eq if version == VERSION else operator.ge
     for table in metadata.sorted_tables:
         ours = {c.name: (_type_of(c.type), int(not c.nullable)) for c in table.columns}
-        there = found.get(table.name, {})
-        known = {name: there.get(name) for name in ours}
-        if known != ours or (version == VERSION and there.keys() != ours.keys()):
+        if not agrees(found.get(table.name, {}).items(), ours.items()):
             raise UntrustedDatabaseError(
                 f"table {table.name} is not as we made it", hint=_HINT
             )

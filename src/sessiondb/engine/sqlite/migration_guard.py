@@ -1,18 +1,17 @@
-"""Guards around migrations, in the same transaction, against loss of data.
+"""Guards that run around migrations, in the same transaction, against loss of data.
 
-Before the first: a backup, what has to be the same afterwards is counted, our
-views, search tables and triggers are taken away. After the last: those of the
-destination are made, search is rebuilt, the file says what it is, and what
-changed without being declared undoes everything. Additive migrations leave
-views, search and triggers as they are, because older releases check them.
+Before the first migration, the file is copied, its rows are counted, and our views,
+search tables and triggers are dropped. After the last, those of the destination are
+made, search is rebuilt, and the file gets its new version; a change that no migration
+declared then undoes all of it. Additive migrations keep views, search and triggers,
+because older releases verify them.
 """
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,9 @@ from alembic.runtime.migration import RevisionStep
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite.chain import Chain, Derived
 from sessiondb.engine.sqlite.copying import copied
-from sessiondb.engine.sqlite.ddl import tidy
-from sessiondb.engine.sqlite.fingerprint import check_schema
+from sessiondb.engine.sqlite.ddl import named
+from sessiondb.engine.sqlite.fingerprint import check_derived, check_schema
+from sessiondb.engine.sqlite.search import SearchIndex
 from sessiondb.engine.sqlite.version import identity_of, stamp
 from sessiondb.errors import (
     ConflictError,
@@ -34,12 +34,9 @@ from sessiondb.errors import (
 )
 from sessiondb.schema.version import APPLICATION_ID, VERSION
 
-_CREATE = re.compile(r"CREATE (?:VIRTUAL )?(VIEW|TABLE|TRIGGER) (\w+)")
-_SEARCH = "CREATE VIRTUAL TABLE"
-
 
 def recognise(connection: sqlite3.Connection, path: Path) -> tuple[str | None, int]:
-    """Return revision (None: empty) and user_version of a file of ours.
+    """Return the revision of our file, None for an empty one, and its user_version.
 
     Raises `NotADatabaseError` for a file of another program.
     """
@@ -62,9 +59,11 @@ def _revision(connection: sqlite3.Connection) -> str | None:
 
 
 class MigrationGuard:
-    """One way of a file through the chain.
+    """The guard of one file on its way from a revision to another.
 
-    ``backup`` is the copy made before it, if any.
+    ``backup`` is the copy made before, None if none was needed. Raises
+    `NotADatabaseError`, `SchemaVersionError` for a revision that this release does not
+    have, and `UntrustedDatabaseError` if revision and version contradict each other.
     """
 
     def __init__(
@@ -85,63 +84,59 @@ class MigrationGuard:
         self._origin, version = recognise(connection, path)
         if not chain.knows(self._origin):
             raise SchemaVersionError(
-                f"{path} is at revision {self._origin}, which is newer than this "
-                "release",
+                f"{path} is at revision {self._origin}, newer than this release",
                 hint="install a newer sessiondb",
             )
 
         if version != chain.version(self._origin):
             raise UntrustedDatabaseError(
-                f"{path} says revision {self._origin} and schema {version}, which is "
-                "not the same",
+                f"{path} has revision {self._origin} but schema {version}",
                 hint="restore a backup",
             )
 
     def begin(self, steps: Sequence[RevisionStep]) -> None:
-        """Make ready for *steps*.
+        """Prepare the file for *steps*.
 
-        Raises `UntrustedDatabaseError` for objects that are not ours.
+        Raises `UntrustedDatabaseError` for objects that are not ours, and the errors
+        of a backup.
         """
         ours = self._chain.derived(self._origin)
-        self._check_derived(ours)
+        check_derived(self._connection, ours)
         modules = [step.revision.module for step in steps]
-        additive = all(
-            s.is_upgrade and m.ADDITIVE for s, m in zip(steps, modules, strict=True)
+        additive = all(step.is_upgrade for step in steps) and all(
+            module.ADDITIVE for module in modules
         )
         self._rebuilds = self._origin is not None and not additive
-        self._changed = {
-            table for module in modules for table in getattr(module, "CHANGED", ())
-        }
+        self._changed.update(*(getattr(module, "CHANGED", ()) for module in modules))
         self._rows, self._orphans = self._count_rows(), self._count_orphans()
         self._indexes = self._find_indexes()
 
         if self._rebuilds:
             self._back_up()
-            self._take_away(ours)
+            self._drop(ours)
 
     def end(self) -> None:
-        """Complete the file at its destination.
+        """Complete the file after the last step.
 
-        Raises `ConflictError` if something was lost.
+        Raises `ConflictError` if something was lost, `InvalidInputError` for an
+        additive migration that changes search, and `UntrustedDatabaseError`.
         """
         destination = _revision(self._connection)
-        version, derived = (
-            self._chain.version(destination),
-            self._chain.derived(destination),
-        )
+        version = self._chain.version(destination)
+        derived = self._chain.derived(destination)
         self._derive(derived)
         if destination is not None:
-            self._name(version, self._chain.oldest(destination))
+            self._stamp(version, self._chain.oldest(destination))
         else:
             self._connection.execute("PRAGMA user_version=0")
 
         self._restore_indexes()
         self._check_kept()
-        self._check_derived(derived)
+        check_derived(self._connection, derived)
         if version == VERSION:
             check_schema(self._connection, version)
 
-    def _name(self, version: int, oldest: dict[str, str]) -> None:
+    def _stamp(self, version: int, oldest: dict[str, str]) -> None:
         if self._origin is None:
             stamp(self._connection, version)
         self._connection.execute(f"PRAGMA user_version={version}")
@@ -152,52 +147,44 @@ class MigrationGuard:
 
     # -- views, search tables and triggers -----------------------------------
 
-    def _take_away(self, derived: Derived) -> None:
+    def _drop(self, derived: Derived) -> None:
         for statement in reversed(derived):
-            kind, name = _named(statement)
+            kind, name = named(statement)
             self._connection.execute(f"DROP {kind} {name}")
 
     def _derive(self, wanted: Derived) -> None:
-        """Make what is missing or different again; search is empty until filled.
+        """Make the views, search tables and triggers of the destination.
 
-        Search is empty until filled.
+        Additive migrations replace only the views that differ.
         """
-        if not self._rebuilds and self._origin is not None:
-            there = self._chain.derived(self._origin)
-            stale = tuple(sql for sql in there if sql not in wanted)
-            if any(_named(sql)[0] != "VIEW" for sql in {*there} ^ {*wanted}):
-                raise InvalidInputError(
-                    "a migration that changes search is not additive"
-                )
-            self._take_away(stale)
-            wanted = tuple(sql for sql in wanted if sql not in there)
-        for statement in wanted:
+        if self._rebuilds or self._origin is None:
+            self._make(wanted)
+            return
+
+        there = self._chain.derived(self._origin)
+        kinds = {kind for kind, _ in map(named, {*there} ^ {*wanted})}
+        if not kinds <= {"view"}:
+            raise InvalidInputError("a migration that changes search is not additive")
+        self._drop(tuple(sql for sql in there if sql not in wanted))
+        self._make(sql for sql in wanted if sql not in there)
+
+    def _make(self, derived: Iterable[str]) -> None:
+        """Make *derived*; after a rebuild, search is filled again."""
+        made = []
+        for statement in derived:
             self._connection.execute(statement)
-            if self._rebuilds and statement.startswith(_SEARCH):
-                _, name = _named(statement)
-                self._connection.execute(
-                    f"INSERT INTO {name} ({name}) VALUES ('rebuild')"
-                )
+            made.append(named(statement))
 
-    def _check_derived(self, derived: Derived) -> None:
-        rows = self._connection.execute(
-            "SELECT type, name, sql FROM sqlite_schema"
-        ).fetchall()
-        found = {name: tidy(sql) for _, name, sql in rows if sql}
-        expected = {_named(sql)[1]: tidy(sql) for sql in derived}
-        triggers = {name for kind, name, _ in rows if kind == "trigger"}
+        if self._rebuilds:
+            tables = [name for kind, name in made if kind == "table"]
+            SearchIndex().rebuild(self._connection, tables)
 
-        for name in sorted(expected.keys() | triggers):
-            if expected.get(name) != found.get(name):
-                state = "not ours" if name not in expected else "changed or missing"
-                raise UntrustedDatabaseError(f"{name} in {self._path} is {state}")
-
-    # -- what must not get lost ----------------------------------------------
+    # -- rows, references and indexes ----------------------------------------
 
     def _count_rows(self) -> dict[str, int]:
         sql = (
-            "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = "
-            "'table' "
+            "SELECT name FROM pragma_table_list "
+            "WHERE schema = 'main' AND type = 'table' "
             "AND name != 'alembic_version' AND substr(name, 1, 7) != 'sqlite_'"
         )
         names = [name for (name,) in self._connection.execute(sql)]
@@ -207,10 +194,7 @@ class MigrationGuard:
         }
 
     def _count_orphans(self) -> Counter[tuple[str, str]]:
-        """Count rows whose parent is missing.
-
-        A DELETE in the shell may have left some.
-        """
+        """Count rows whose parent is missing: a DELETE in a shell leaves some."""
         rows = self._connection.execute("PRAGMA foreign_key_check")
         return Counter((table, parent) for table, _, parent, _ in rows)
 
@@ -238,9 +222,9 @@ class MigrationGuard:
         return dict(self._connection.execute(sql).fetchall())
 
     def _restore_indexes(self) -> None:
-        """Make a person's own indexes again where their columns still are.
+        """Make the user's own indexes again if their columns still exist.
 
-        Ours begin with ix_.
+        The names of ours begin with ix_.
         """
         for name in self._indexes.keys() - self._find_indexes().keys():
             if name.startswith("ix_"):
@@ -252,10 +236,7 @@ class MigrationGuard:
                     raise
 
     def _back_up(self) -> None:
-        """Copy the file as it is under the write lock.
-
-        Another connection can still read that.
-        """
+        """Copy the file, through another connection, which reads the old state."""
         with disk.translated(self._backups):
             disk.make_folder(self._backups)
         mark = self._one(
@@ -268,18 +249,12 @@ class MigrationGuard:
             pass
 
     def forget_backup(self) -> None:
-        """Remove the copy: nothing was migrated."""
+        """Remove the copy, as nothing was migrated; a no-op without one."""
         if self.backup is not None:
             self.backup.unlink(missing_ok=True)
 
     def _one(self, sql: str) -> Any:
         return self._connection.execute(sql).fetchone()[0]
-
-
-def _named(statement: str) -> tuple[str, str]:
-    match = _CREATE.match(statement)
-    assert match is not None, statement
-    return match[1], match[2]
 
 
 def _quoted(name: str) -> str:

@@ -1,12 +1,12 @@
-"""Migrations: alembic runs them, on a connection of its own, all in one transaction.
+"""Migrations: alembic runs all of them in one transaction, on a separate connection.
 
 Foreign keys are off before the transaction begins (dropping a table would
 otherwise delete its children by cascade) and verified before it is committed;
-`MigrationGuard` says what else has to hold. One lock between processes covers all of
-it. Whatever fails, also the power, leaves the file as it was.
+`MigrationGuard` verifies everything else. One lock between processes covers the
+complete operation. Any failure, even of the power, leaves the file as it was.
 
-`sessiondb migrate` and the opening of a file come in through `upgrade` and
-`upgrade_on_open`, the alembic command through `run_env`; all end in ``_run``.
+`sessiondb migrate` calls `upgrade`, the opening of a file `upgrade_on_open`, and the
+alembic command `run_env`; all end in ``_run``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
 from sessiondb.engine.sqlite.chain import Chain, configuration
 from sessiondb.engine.sqlite.connection import connect
-from sessiondb.engine.sqlite.failures import translate
+from sessiondb.engine.sqlite.failures import translate, translated
 from sessiondb.engine.sqlite.migration_guard import MigrationGuard, recognise
 from sessiondb.engine.sqlite.revising import run_revision
 from sessiondb.engine.sqlite.version import check_newer, to_migrate
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 
 _PRAGMAS = (
     "PRAGMA foreign_keys=OFF",
-    # A table that is renamed keeps its name in the foreign keys and views that point to
-    # it.
+    # Foreign keys and views keep the old name of a table that is renamed.
     "PRAGMA legacy_alter_table=ON",
     # Only writers checkpoint.
     "PRAGMA wal_autocheckpoint=0",
@@ -71,7 +70,7 @@ def pending(
 ) -> list[Pending]:
     """Return the pending migrations of a file, in order; ``[]`` if it is current.
 
-    Nor for one of a newer release that this release may write. *versions* are
+    Also for a file of a newer release that this release may write. *versions* are
     further folders of migrations. Raises `NotFoundError`, `NotADatabaseError`,
     and `SchemaVersionError` for one that is too new.
     """
@@ -92,11 +91,11 @@ def upgrade(
     busy_timeout: float = 10.0,
     backups: Path | None = None,
 ) -> Path | None:
-    """Bring the file at *path* up to the revision *target*; a missing file is made.
+    """Migrate the file at *path* up to the revision *target*; a missing file is made.
 
-    A file that holds something is copied into the folder *backups* (default:
-    its own) before a migration that is not additive. Return that copy, None
-    where none was needed. *busy_timeout* is in seconds. Raises
+    A file that is not empty is copied into the folder *backups* (default: its own)
+    before a migration that is not additive. Return that copy, None if none was
+    needed. *busy_timeout* is in seconds. Raises
     `NotADatabaseError`, `SchemaVersionError` (too new), `BusyError`,
     `ConflictError` (rows would have been lost), `InvalidInputError` (no such
     target) and the errors of the storage; each leaves the file as it was.
@@ -121,7 +120,7 @@ def downgrade(
     busy_timeout: float = 10.0,
     backups: Path | None = None,
 ) -> Path | None:
-    """Take the file at *path* down to *target*.
+    """Migrate the file at *path* down to *target*.
 
     That is a revision, ``base``, or ``-1`` for one step.
     Raises what `upgrade` does, `NotFoundError`, and `ConflictError` if
@@ -137,10 +136,10 @@ def downgrade(
 
 
 def upgrade_on_open(path: Path, busy_timeout: float) -> None:
-    """Run what is pending if all of it is additive.
+    """Run the pending migrations if all of them are additive.
 
     The caller holds `files.creation_lock`.
-    Raises `SchemaVersionError` if a person has to run it, and what `upgrade` does.
+    Raises `SchemaVersionError` if the user has to run them, and what `upgrade` does.
     """
     waiting = [p for p in pending(path, busy_timeout=busy_timeout) if not p.additive]
     if waiting and current(path, busy_timeout=busy_timeout) is not None:
@@ -151,7 +150,7 @@ def upgrade_on_open(path: Path, busy_timeout: float) -> None:
 
 
 def run_env(context: EnvironmentContext) -> None:
-    """Do what alembic requires; all of ``migrations/env.py``.
+    """Run the alembic environment, for ``migrations/env.py``.
 
     The attributes of the configuration hold a ``connection`` and a ``path``
     (`upgrade` and the others), or the alembic command runs and they hold a function
@@ -173,9 +172,8 @@ def run_env(context: EnvironmentContext) -> None:
         if backup := attributes.get("backup"):
             context.config.print_stdout("backup: %s", backup)
     except SessionDBError as error:
-        raise CommandError(
-            f"{error}\n  {error.hint}" if error.hint else str(error)
-        ) from error
+        lines = filter(None, (str(error), error.hint))
+        raise CommandError("\n  ".join(lines)) from error
 
 
 @contextmanager
@@ -183,9 +181,8 @@ def _commanded(context: EnvironmentContext) -> Iterator[Connection]:
     if context.is_offline_mode():
         raise InvalidInputError(
             "migrations are not a script: each step counts rows, checks foreign keys "
-            "and "
-            "rebuilds search on the file",
-            hint="to see what one does, run it on a copy: `scripts/migrate COPY`",
+            "and rebuilds search in the file",
+            hint="to see the effect of one, run it on a copy: `scripts/migrate COPY`",
         )
 
     attributes = context.config.attributes
@@ -230,7 +227,7 @@ def _run(context: EnvironmentContext, connection: Connection) -> None:
     opts = context.get_context().opts
     attributes = context.config.attributes
     raw: Any = connection.connection.driver_connection
-    passage = MigrationGuard(
+    guard = MigrationGuard(
         raw, Chain(opts["script"]), attributes["path"], attributes.get("backups")
     )
     planned, steps = opts["fn"], []
@@ -242,7 +239,7 @@ def _run(context: EnvironmentContext, connection: Connection) -> None:
                 "the revision of a file is written by its migrations only"
             )
         if steps:
-            passage.begin(steps)
+            guard.begin(steps)
 
         return steps
 
@@ -251,23 +248,23 @@ def _run(context: EnvironmentContext, connection: Connection) -> None:
     try:
         context.run_migrations()
         if steps:
-            passage.end()
+            guard.end()
     except BaseException:
-        passage.forget_backup()
+        guard.forget_backup()
         raise
 
-    attributes["backup"] = passage.backup
+    attributes["backup"] = guard.backup
 
 
 @contextmanager
 def _reading(path: Path, busy_timeout: float) -> Iterator[sqlite3.Connection]:
     if disk.identity(path) is None:
         raise NotFoundError(f"no database at {path}")
-    with closing(connect(path, mode="reader", busy_timeout=busy_timeout)) as connection:
-        try:
-            yield connection
-        except sqlite3.Error as error:
-            raise translate(error) from error
+    with (
+        closing(connect(path, mode="reader", busy_timeout=busy_timeout)) as connection,
+        translated(),
+    ):
+        yield connection
 
 
 @contextmanager
@@ -276,7 +273,7 @@ def _transaction(path: Path, busy_timeout: float) -> Iterator[Connection]:
 
     Commit at the end, or undo everything.
     """
-    with closing(connect(path, busy_timeout=busy_timeout)) as raw:
+    with closing(connect(path, busy_timeout=busy_timeout)) as raw, translated():
         try:
             recognise(raw, path)
             if not disk.network_filesystem(path):
@@ -289,5 +286,3 @@ def _transaction(path: Path, busy_timeout: float) -> Iterator[Connection]:
                 yield connection
         except DBAPIError as error:
             raise translate(error.orig) from error  # type: ignore[arg-type]
-        except sqlite3.Error as error:
-            raise translate(error) from error

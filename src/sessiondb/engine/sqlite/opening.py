@@ -1,9 +1,9 @@
 """Making, recognising and migrating the file before its first use.
 
-A current file takes the short way: one connection, four reads, no lock. All
-else (a fresh file, the switch to WAL, a migration) happens under one lock
-between processes, because the switch to WAL can fail as busy without waiting.
-A file that is not ours, too new or damaged is refused and never written.
+A current file needs one connection, four reads and no lock. Everything else (a new
+file, the switch to WAL, a migration) is done under one lock between processes, because
+the switch to WAL can fail as busy without waiting. A file that is not ours, too new or
+damaged is refused and never written.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from __future__ import annotations
 import inspect
 import sqlite3
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 from sessiondb.engine import disk
 from sessiondb.engine.sqlite import files
+from sessiondb.engine.sqlite.admission import admit
 from sessiondb.engine.sqlite.connection import connect
 from sessiondb.engine.sqlite.ddl import statements
-from sessiondb.engine.sqlite.failures import translate
-from sessiondb.engine.sqlite.fingerprint import check_schema
-from sessiondb.engine.sqlite.version import check_newer, identity_of, refuse, stamp
+from sessiondb.engine.sqlite.failures import translated
+from sessiondb.engine.sqlite.version import identity_of, stamp
 from sessiondb.errors import (
     BusyError,
     NotADatabaseError,
@@ -28,8 +29,10 @@ from sessiondb.errors import (
 from sessiondb.hints import command
 from sessiondb.schema.version import APPLICATION_ID, HEAD, VERSION
 
-#: Seconds that the look at a file waits before it is repeated under the lock.
+#: Seconds that the first look at a file waits, before it is repeated under the lock.
 _FIRST_LOOK = 1.0
+#: The schema version of a file without a schema.
+_EMPTY = -1
 
 
 def ensure(
@@ -40,9 +43,9 @@ def ensure(
     busy_timeout: float = 10.0,
     root: Path | None = None,
 ) -> None:
-    """Leave a current, checked database at *path*.
+    """Make sure that *path* is a current, verified database.
 
-    It is made or migrated if that is allowed.
+    It is made or migrated if that is permitted.
     Raises `NotFoundError` (missing and not to be made), `NotADatabaseError`,
     `UntrustedDatabaseError`, `SchemaVersionError`, `BusyError`, `CorruptionError`.
     Warns about a network file system, where WAL is not used.
@@ -52,22 +55,21 @@ def ensure(
             hint = f"check the path, or create it: {command('--db', str(path), 'init')}"
             raise NotFoundError(f"no database at {path}", hint=hint)
         if files.is_empty(path):
-            # It may belong to any program: a reader must not make a database of it.
+            # It may belong to any program: a reader must not turn it into a database.
             raise NotADatabaseError(f"{path} is empty", hint="name another file")
 
     files.prepare(path, root=root, read_only=read_only)
-    network = disk.network_filesystem(path)
-    if network is not None:
+    journal = "wal"
+    if network := disk.network_filesystem(path):
+        journal = "delete"
         message = f"{path} is on {network}: no WAL there; use one process at a time"
         warnings.warn(message, stacklevel=_depth_of_caller())
-
-    journal = "wal" if network is None else "delete"
 
     try:
         if _is_current(path, min(busy_timeout, _FIRST_LOOK), read_only, journal):
             return
     except BusyError:
-        # Another process is inside the switch to WAL: wait for it at the lock.
+        # Another process is switching to WAL: wait for it at the lock.
         pass
 
     with files.creation_lock(path, busy_timeout):
@@ -85,37 +87,29 @@ def _depth_of_caller() -> int:
 
 
 def _is_current(path: Path, busy_timeout: float, read_only: bool, journal: str) -> bool:
-    # The last to close a -wal moves it into the file; that of another program is not
-    # ours to move.
-    looking = read_only or files.has_wal(path)
-    connection = connect(
-        path, mode="ro" if looking else "reader", busy_timeout=busy_timeout
-    )
+    """Return whether the file needs nothing more before its use.
 
-    try:
+    Raises the errors of `ensure` for a file that is refused.
+    """
+    # The last connection to close moves a -wal into the file; that of another program
+    # is not ours to move.
+    mode = "ro" if read_only or files.has_wal(path) else "reader"
+    with (
+        closing(connect(path, mode=mode, busy_timeout=busy_timeout)) as connection,
+        translated(path),
+    ):
         version = _version(connection, path)
-        if version is None and read_only:
+        if version < VERSION and not read_only:
+            return False
+        if version == _EMPTY:
             raise _foreign(path)
-        if version is None:
-            return False
-
-        if version < VERSION:
-            if read_only:
-                refuse(path, version, "older")
-            return False
-        if version > VERSION:
-            check_newer(connection, path, version, writing=False)
-        check_schema(connection, version)
-        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
-        return bool(read_only or mode == journal)
-    except sqlite3.Error as error:
-        raise translate(error, path) from error
-    finally:
-        connection.close()
+        admit(connection, path, version)
+        found: str = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        return read_only or found == journal
 
 
-def _version(connection: sqlite3.Connection, path: Path) -> int | None:
-    """Return the schema of a database of ours; None if the file is empty.
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    """Return the schema version of our database; `_EMPTY` for an empty file.
 
     Raises `NotADatabaseError` for anything else.
     """
@@ -125,13 +119,13 @@ def _version(connection: sqlite3.Connection, path: Path) -> int | None:
 
     is_empty = _is_empty(connection)
     # Another process may have filled the file in the meantime. It does so in one
-    # transaction, so a file that has content by now has its identity, too.
+    # transaction, so a file that has content by now also has its identity.
     application, version = identity_of(connection)
     if application == APPLICATION_ID:
         return version
     if not is_empty:
         raise _foreign(path)
-    return None
+    return _EMPTY
 
 
 def _foreign(path: Path) -> NotADatabaseError:
@@ -142,7 +136,7 @@ def _foreign(path: Path) -> NotADatabaseError:
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
     row = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    # Texts are stored as blobs too, and read back by SQL in the encoding of the file.
+    # Texts are also stored as blobs, which SQL reads in the encoding of the file.
     encoding = connection.execute("PRAGMA encoding").fetchone()[0]
     return bool(
         row[0] == 0 and identity_of(connection) == (0, 0) and encoding == "UTF-8"
@@ -151,22 +145,21 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 def _bring_up(path: Path, busy_timeout: float, journal: str) -> None:
     connection = connect(path, busy_timeout=busy_timeout)
-    try:
-        application, version = identity_of(connection)
-        if application == APPLICATION_ID and version < VERSION:
-            connection.close()
-            from sessiondb.engine.sqlite.migrations import upgrade_on_open
+    with translated(path):
+        try:
+            application, version = identity_of(connection)
+            if application == APPLICATION_ID and version < VERSION:
+                connection.close()
+                from sessiondb.engine.sqlite.migrations import upgrade_on_open
 
-            # First of all: a file that needs `sessiondb migrate` is refused as it is.
-            upgrade_on_open(path, busy_timeout)
-            connection = connect(path, busy_timeout=busy_timeout)
-        connection.execute(f"PRAGMA journal_mode={journal}")
-        if application != APPLICATION_ID:
-            make(connection)
-    except sqlite3.Error as error:
-        raise translate(error, path) from error
-    finally:
-        connection.close()
+                # First of all: a file that needs `sessiondb migrate` is refused as is.
+                upgrade_on_open(path, busy_timeout)
+                connection = connect(path, busy_timeout=busy_timeout)
+            connection.execute(f"PRAGMA journal_mode={journal}")
+            if application != APPLICATION_ID:
+                make(connection)
+        finally:
+            connection.close()
 
 
 def make(connection: sqlite3.Connection) -> None:

@@ -1,4 +1,4 @@
-"""SQL that users type, which may only read, whatever it says."""
+"""SQL that users type: it can only read, whatever its text."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from sessiondb.errors import (
     SessionDBError,
 )
 
-#: Actions allowed to a statement; any other, as ATTACH or VACUUM INTO, writes
-#: somewhere.
+#: The actions that a statement may take. All others (ATTACH, VACUUM INTO) can write.
 _ALLOWED = {
     sqlite3.SQLITE_SELECT,
     sqlite3.SQLITE_READ,
@@ -29,13 +28,11 @@ _ALLOWED = {
 _DECLARED = (sqlite3.SQLITE_UPDATE, "sqlite_master")
 _PRAGMAS = frozenset(
     "application_id collation_list compile_options data_version encoding "
-    "foreign_key_check "
-    "foreign_key_list freelist_count function_list index_info index_list index_xinfo "
-    "integrity_check journal_mode page_count page_size pragma_list quick_check "
-    "table_info "
-    "table_list table_xinfo user_version".split()
+    "foreign_key_check foreign_key_list freelist_count function_list index_info "
+    "index_list index_xinfo integrity_check journal_mode page_count page_size "
+    "pragma_list quick_check table_info table_list table_xinfo user_version".split()
 )
-#: Pragmas that set something if they have a value; for others it names what to look at.
+#: Of these, the pragmas whose argument would be a new value.
 _SETTINGS = frozenset(
     ("application_id", "encoding", "journal_mode", "page_size", "user_version")
 )

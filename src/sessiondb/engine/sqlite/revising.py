@@ -59,10 +59,10 @@ def run_revision(context: EnvironmentContext) -> None:
     """
     opts = context.get_context().opts
     scripts: ScriptDirectory = opts["script"]
-    asked = opts["revision_context"].command_args
+    options = opts["revision_context"].command_args
     head = scripts.get_current_head()
     derived, known = _derived(), Chain(scripts).derived(head)
-    if asked["autogenerate"] and asked["message"] is None and derived != known:
+    if options["autogenerate"] and options["message"] is None and derived != known:
         raise InvalidInputError(
             f"views, search tables or triggers differ from DERIVED of migration {head}",
             hint="run `alembic revision --autogenerate -m MESSAGE`",
@@ -77,7 +77,9 @@ def run_revision(context: EnvironmentContext) -> None:
             (script,) = directives
             script.rev_id = f"{int(head or 0) + 1:04}"
             written = (
-                _write_literally(script, made, wanted) if asked["autogenerate"] else []
+                _write_literally(script, made, wanted)
+                if options["autogenerate"]
+                else []
             )
             changes = (*written, *({*derived} ^ {*known}))
             opts["template_args"].update(
@@ -154,12 +156,11 @@ def _write_literally(
 
 
 def _index_changes(before: Stored, after: Stored) -> list[str]:
-    changes = []
+    changes: list[str] = []
     for kind, name in before.keys() | after.keys():
-        old, new = before.get((kind, name)), after.get((kind, name))
-        if kind == "INDEX" and tidy(old or "") != tidy(new or ""):
-            changes += [f"DROP INDEX {name}"] if old else []
-            changes += [new] if new else []
+        old, new = before.get((kind, name), ""), after.get((kind, name), "")
+        if kind == "INDEX" and tidy(old) != tidy(new):
+            changes += filter(None, (old and f"DROP INDEX {name}", new))
 
     return changes
 

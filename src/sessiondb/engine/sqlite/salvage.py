@@ -1,9 +1,9 @@
-"""A temporary copy of what can be read of a damaged database.
+"""A temporary copy of the readable rows of a damaged database.
 
-Rows are copied by ranges of row numbers that are halved where a page cannot be read,
-so that what lies around a damaged page is found; indexes are not used, and those of
-the copy are rebuilt. The damaged file is only read. Lost rows are counted, and the
-sessions that lost some are named as far as its indexes still show them.
+Rows are copied by ranges of row numbers, which are halved if a page cannot be read, so
+that the rows around a damaged page are found. No index is used, and those of the copy
+are rebuilt. The damaged file is only read. Lost rows are counted, and the sessions
+that lost some are identified as far as the indexes of the file still permit.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from sessiondb.errors import CorruptionError, SessionDBError
 _AT_ONCE = 2_000
 #: More rows than this are not on a page of any of our tables.
 _ROWS_OF_A_PAGE = 200
-#: Not copied: what `make` writes itself, and the search index, which is built again.
-_LEFT_OUT = ("alembic_version",)
+#: All tables but those that `make` fills, and the search index, which is rebuilt.
 _TABLES = (
     "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' "
-    "AND name NOT LIKE 'sqlite_%'"
+    "AND name NOT LIKE 'sqlite_%' AND name <> 'alembic_version' "
+    "AND instr(name, '_search') = 0"
 )
 
 
 def readable_copy(path: Path, to: Path, *, read_only: bool = False) -> ReadableCopy:
-    """Copy what can be read of the database at *path* to the new file *to*.
+    """Copy the readable rows of the database at *path* to the new file *to*.
 
-    Raises `CorruptionError` where not even the list of tables can be read, and
+    Raises `CorruptionError` if not even the list of tables can be read, and
     `StorageError` without room for the copy.
     """
     files.prepare(to)
@@ -48,7 +48,7 @@ def readable_copy(path: Path, to: Path, *, read_only: bool = False) -> ReadableC
         connection.execute("PRAGMA foreign_keys=OFF")
         make(connection)
         copy = ReadableCopy(connection)
-        # A connection of its own: an error there must not touch what is written here.
+        # A separate connection: an error there must not affect the copy.
         with closing(connect(path, mode="ro" if read_only else "reader")) as damaged:
             damaged.text_factory = bytes_or_text
             damaged.execute("BEGIN")
@@ -75,7 +75,7 @@ def _without_an_export(error: SessionDBError) -> SessionDBError:
 
 
 def bytes_or_text(raw: bytes) -> str | bytes:
-    """Return text, or the bytes themselves where damage made them no text."""
+    """Return the text, or the bytes themselves if they are not text any more."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -84,10 +84,8 @@ def bytes_or_text(raw: bytes) -> str | bytes:
 
 def _copy_tables(copy: ReadableCopy, damaged: sqlite3.Connection) -> None:
     copy.connection.execute("DELETE FROM meta")
-    tables = [name for (name,) in copy.connection.execute(_TABLES)]
-    for table in tables:
-        if table not in _LEFT_OUT and "_search" not in table:
-            _copy_table(copy, damaged, table)
+    for (table,) in copy.connection.execute(_TABLES).fetchall():
+        _copy_table(copy, damaged, table)
     _name_damaged(copy, damaged)
 
 
@@ -126,10 +124,7 @@ def _copy_table(copy: ReadableCopy, damaged: sqlite3.Connection, table: str) -> 
 
 
 def _last_row(damaged: sqlite3.Connection, table: str) -> int:
-    """Return a bound of the row numbers.
-
-    Behind a damaged last page nothing else ends them.
-    """
+    """Return an upper bound of the row numbers, even if the last page is damaged."""
     for how in ("NOT INDEXED", f"INDEXED BY sqlite_autoindex_{table}_1"):
         with suppress(sqlite3.DatabaseError):
             sql = f"SELECT max(rid) FROM {table} {how}"
@@ -139,7 +134,7 @@ def _last_row(damaged: sqlite3.Connection, table: str) -> int:
 
 
 def _name_damaged(copy: ReadableCopy, damaged: sqlite3.Connection) -> None:
-    """Find whose rows are lost, by intact indexes or by the counters."""
+    """Find the sessions whose rows are lost, by the counters and intact indexes."""
     rows = copy.connection.execute(
         "SELECT s.id FROM session AS s WHERE s.message_count <> "
         "(SELECT count(*) FROM message WHERE session_id = s.id)"

@@ -23,8 +23,7 @@ from sessiondb.errors import BusyError, InvalidInputError, abridged
 
 
 def _escaped(column: str) -> str:
-    # JSON writes a line break as \n; unreplaced, the next word would be indexed as
-    # "nword".
+    # JSON writes a line break as \n, so the next word would be indexed as "nword".
     out = column
     for escape in ("n", "t", "r"):
         out = f"replace({out}, '\\{escape}', ' ')"
@@ -57,15 +56,15 @@ TABLES = (
 
 _TAKE_OUT = (
     "INSERT INTO part_search (part_search, rowid, text, input, title) "
-    "SELECT 'delete', rid, text, input, title FROM part_search_content WHERE rid = "
-    "old.rid;"
+    "SELECT 'delete', rid, text, input, title "
+    "FROM part_search_content WHERE rid = old.rid;"
 )
 _PART_TRIGGERS = (
     f"CREATE TRIGGER part_search_delete BEFORE DELETE ON part WHEN old.indexed = 1 "
     f"BEGIN {_TAKE_OUT} END",
     f"CREATE TRIGGER part_search_before_update BEFORE UPDATE OF "
-    "rid, text, text_blob, input, input_blob, title, indexed ON part WHEN old.indexed "
-    "= 1 "
+    "rid, text, text_blob, input, input_blob, title, indexed ON part "
+    "WHEN old.indexed = 1 "
     f"BEGIN {_TAKE_OUT} END",
     "CREATE TRIGGER part_search_after_update AFTER UPDATE OF "
     "rid, text, text_blob, input, input_blob, title, indexed ON part "
@@ -97,8 +96,8 @@ TRIGGERS = (*_PART_TRIGGERS, *_plain("session", "title"), *_plain("prompt", "tex
 #: The search tables, that of parts first.
 NAMES = ("part_search", "session_search", "prompt_search")
 _PUT = (
-    "INSERT INTO part_search (rowid, text, input, title) SELECT rid, text, input, "
-    "title "
+    "INSERT INTO part_search (rowid, text, input, title) "
+    "SELECT rid, text, input, title "
     f"FROM part_search_content WHERE rid IN {DIALECT.list_text('rids')}"
 )
 _OF_PART = "CROSS JOIN part AS p ON p.rid = f.rowid"
@@ -111,10 +110,7 @@ class SearchIndex:
     # -- writing -------------------------------------------------------------
 
     def put(self, connection: Connection, rids: str) -> None:
-        """Index rows of ``part``, a list parameter.
-
-        Each is marked as indexed already.
-        """
+        """Index rows of ``part``, a list parameter, which are marked as indexed."""
         connection.execute(_PUT, {"rids": rids})
 
     # -- reading -------------------------------------------------------------
@@ -127,11 +123,12 @@ class SearchIndex:
     def match(self, query: str) -> str:
         """Return *query* as an FTS5 expression of words that must all occur.
 
-        A trailing ``*`` makes a word a prefix. Raises `InvalidInputError` for no words.
+        A trailing ``*`` makes a word a prefix. Raises `InvalidInputError` if there are
+        no words.
         """
         if not isinstance(query, str):
             raise InvalidInputError(f"a query is a string, not {abridged(query)}")
-        # A character of the query is never syntax: each word is quoted.
+        # No character of the query is syntax: each word is quoted.
         text = query.replace("\0", " ").encode("utf-8", "replace").decode()
         words = [_quoted(word) for word in text.split() if any(map(str.isalnum, word))]
         if not words:
@@ -142,10 +139,7 @@ class SearchIndex:
         return " ".join(words)
 
     def newest(self, columns: str, joins: str, terms: str) -> str:
-        """Return the query for matches in parts, newest first.
-
-        There are at most ``:rows``.
-        """
+        """Return the query for matches in parts, newest first, at most ``:rows``."""
         return (
             f"SELECT f.rowid, {columns} {self._matches(joins, terms)} "
             "ORDER BY f.rowid DESC LIMIT :rows"
@@ -166,14 +160,11 @@ class SearchIndex:
         )
 
     def snippets(self, columns: str, joins: str) -> str:
-        """Return the query for the matches ``:rids``.
-
-        They lie between ``:low`` and ``:high``.
-        """
+        """Return the query for the matches ``:rids``, from ``:low`` to ``:high``."""
         return (
             f"SELECT f.rowid, {columns} FROM part_search AS f {_OF_PART} {joins} "
             "WHERE f.part_search MATCH :match AND f.rowid BETWEEN :low AND :high "
-            # With +, this is no way into the index, which would repeat the MATCH.
+            # The + keeps SQLite from looking up rows, which would repeat the MATCH.
             f"AND +f.rowid IN {DIALECT.list_text('rids')}"
         )
 
@@ -205,10 +196,10 @@ class SearchIndex:
 
     # -- sizes ---------------------------------------------------------------
 
-    #: What joins the words of a row of ``part`` named p, and counts them: see `words`.
+    #: FTS5's record of a part: the number of words of each column, as varints.
     words_of_part = "JOIN part_search_docsize AS d ON d.id = p.rid"
     word_count = "d.sz"
-    #: The averages record, and the bytes of all others: see `bytes_per_word`.
+    #: FTS5's averages record, and the bytes of the index: see `bytes_per_word`.
     totals = (
         "SELECT (SELECT hex(block) FROM part_search_data WHERE id = 1), "
         "(SELECT sum(length(block) + 12) FROM part_search_data)"
@@ -227,7 +218,7 @@ class SearchIndex:
     # -- upkeep --------------------------------------------------------------
 
     def damaged(self, connection: Connection) -> Iterator[str]:
-        """Yield the names of search tables that are not what their content says.
+        """Yield the names of search tables that differ from their content.
 
         It takes the write lock: FTS5 offers the comparison as a write. Raises
         `sqlite3.Error` if that is busy.
@@ -244,12 +235,12 @@ class SearchIndex:
                 yield name
 
     def rebuild(self, connection: Connection, names: Iterable[str] = NAMES) -> None:
-        """Build search tables again from their content."""
+        """Rebuild search tables from their content."""
         for name in names:
             connection.execute(f"INSERT INTO {name} ({name}) VALUES ('rebuild')")
 
     def optimize(self, connection: Connection) -> None:
-        """Merge what transactions added, and forget what was taken out."""
+        """Merge the segments of all transactions, and drop removed entries."""
         for name in NAMES:
             connection.execute(f"INSERT INTO {name} ({name}) VALUES ('optimize')")
 
@@ -261,10 +252,7 @@ def _quoted(word: str) -> str:
 
 
 def _varints(packed: bytes) -> Iterable[int]:
-    """Yield SQLite's numbers of variable length.
-
-    They have seven bits a byte, the highest first.
-    """
+    """Yield SQLite's integers of variable length: 7 bits per byte, highest first."""
     value = 0
     for byte in packed:
         value = value << 7 | byte & 0x7F

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.engine.disk import free_bytes
+from sessiondb.engine.sqlite.connection import checkpoint
 from sessiondb.engine.sqlite.search import SearchIndex
 from sessiondb.engine.upkeep import Room, Space
 from sessiondb.errors import StorageFullError
@@ -56,15 +57,6 @@ def rewrite(connection: Any, path: Path) -> bool:
     _check_room(space(connection, path).rooms)
     connection.execute("VACUUM")
     return checkpoint(connection)
-
-
-def checkpoint(connection: Any) -> bool:
-    """Write the -wal back and empty it; False where a reader or writer kept it.
-
-    TRUNCATE takes the write lock, which avoids the reset race of SQLite < 3.51.3.
-    """
-    rows = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    return not rows[0][0]
 
 
 def _rooms(needs: list[tuple[Path, int]]) -> Iterator[Room]:

@@ -1,4 +1,4 @@
-"""SQLite as an `engine.upkeep.Upkeep`: a face for the modules of this folder."""
+"""SQLite as an `engine.upkeep.Upkeep`: the modules of this folder under its names."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class SQLiteUpkeep:
     shell = staticmethod(querying.shell)
 
     def is_of_an_index(self, line: str) -> bool:
-        """Return whether a line of `damage` is of an index alone."""
+        """Return whether a line of `damage` is about nothing but an index."""
         return integrity.OF_AN_INDEX.search(line) is not None
 
     def is_of_pages(self, line: str) -> bool:
-        """Return whether a line of `damage` is of pages, and not of what is in them."""
+        """Return whether a line of `damage` is about pages, not about their content."""
         return integrity.OF_PAGES.search(line) is not None
 
     def make_place(self, path: Path) -> None:
@@ -50,7 +50,7 @@ class SQLiteUpkeep:
 
     def pending(self, path: Path) -> list[Pending]:
         """Return the pending migrations; see `migrations.pending`."""
-        # Not at the top: alembic takes as long to load as all the rest.
+        # Not at the top: alembic takes as long to load as everything else together.
         from sessiondb.engine.sqlite import migrations
 
         return migrations.pending(path)

@@ -1,4 +1,4 @@
-"""The marks of a file of ours: whose it is, its schema, who may use it."""
+"""The marks of our files: the application, the schema, the releases that may use it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def identity_of(connection: sqlite3.Connection) -> tuple[int, int]:
 
 
 def to_migrate(path: Path) -> str:
-    """Return the hint of a database that is older than this release."""
+    """Return the hint for a database that is older than this release."""
     return f"{command('--db', str(path), 'migrate')} updates it; a backup is kept"
 
 
@@ -51,7 +51,7 @@ def check_newer(
 
 
 def stamp(connection: sqlite3.Connection, version: int) -> None:
-    """Write what says that the file is ours, and of which version."""
+    """Mark a new file as ours, and as of schema *version*."""
     connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version={version}")
     facts = {
