@@ -20,7 +20,7 @@ from sessiondb.cli.show import _lines as shown_lines
 from sessiondb.formats.transcript.terminal import Line, Span, Terminal, preview
 
 CONTROL = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
@@ -39,9 +39,7 @@ def lines(store: Store, session: str, *, full: bool = False) -> list[Line]:
 
 
 def said(found: list[Line]) -> str:
-    return "\n".join(
-        line.indent.text + "".join(span.text for span in line.spans) for line in found
-    )
+    return "\n".join(painted(found, Screen(False, False, 80, 24)))
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -49,7 +47,7 @@ def test_no_line_contains_a_control_character(store: Store, full: bool) -> None:
     for line in lines(store, nasty(store), full=full):
         for span in line.spans:
             assert not CONTROL.search(span.text), span
-            assert len(line.spans) == 1 or "\t" not in span.text
+            assert len(line.spans) == 1 or not {"\t", "\n"} & {*span.text}
 
 
 def test_an_edit_is_a_coloured_diff_and_its_line_counts(store: Store) -> None:
@@ -62,6 +60,21 @@ def test_an_edit_is_a_coloured_diff_and_its_line_counts(store: Store) -> None:
     assert styles["-a <= b"] == "bad"
     assert styles["+a < b"] == "good"
     assert styles["--- lexer.py"] == styles["@@ -1 +1 @@"] == "dim"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+@pytest.mark.parametrize("color", [False, True])
+def test_each_line_of_a_text_is_behind_its_indent(terminal: bool, color: bool) -> None:
+    screen = Screen(terminal, color, 20, 24)
+    text = Line((Span("one\n\ntwo", "good"),), Span("│ ", "dim"))
+    rows = "\n".join(painted([text, Line()], screen)).split("\n")
+    assert [re.sub("\x1b\\[[0-9;]*m", "", row) for row in rows] == [
+        "│ one",
+        "│ ",
+        "│ two",
+        "",
+    ]
+    assert color == ("\x1b[32mtwo" in rows[2])
 
 
 def test_the_line_of_a_call_does_not_repeat_what_is_below_it(store: Store) -> None:

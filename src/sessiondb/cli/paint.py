@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -28,21 +28,37 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 
 def painted(lines: Iterable[Line], screen: Screen) -> Iterator[str]:
-    """Yield the rows of *lines*, without line ends; in a pipe one row for each line."""
-    written: Callable[[Iterable[Span]], str] = _plain
-    if screen.color:
-        written = partial(_coloured, screen=screen)
-
-    if not screen.terminal:
-        for line in lines:
-            yield written((line.indent, *line.spans))
+    """Yield the rows of *lines*; in a pipe without colours, a line at a time."""
+    if not (screen.terminal or screen.color):
+        yield from map(_piped, lines)
         return
 
-    for line in lines:
+    written = partial(_coloured, screen=screen) if screen.color else _plain
+    rows = _rows if screen.terminal else _row
+    for line in chain.from_iterable(map(_separate, lines)):
         indent = line.indent
-        for row in _rows(line, screen):
+        for row in rows(line, screen):
             yield written((indent, *row))
             indent = line.hang or indent
+
+
+def _piped(line: Line) -> str:
+    indent, text = line.indent.text, _plain(line.spans)
+    return indent + text.replace("\n", f"\n{indent}")
+
+
+def _separate(line: Line) -> list[Line]:
+    """Return each of the lines that a line of one span contains."""
+    if len(line.spans) != 1:
+        return [line]
+
+    span = line.spans[0]
+    rows = span.text.split("\n")
+    return [line._replace(spans=(span._replace(text=row),)) for row in rows]
+
+
+def _row(line: Line, _: Screen) -> Iterator[Sequence[Span]]:
+    yield line.spans
 
 
 def _rows(line: Line, screen: Screen) -> Iterator[Sequence[Span]]:

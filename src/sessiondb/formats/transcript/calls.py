@@ -23,13 +23,13 @@ from sessiondb.formats.transcript.changes import (
     is_diff,
 )
 from sessiondb.formats.transcript.detail import Detail
-from sessiondb.formats.transcript.pictures import Album
+from sessiondb.formats.transcript.pictures import MARKS, Album
 from sessiondb.formats.transcript.shapes import (
+    Records,
     as_json,
     as_text,
     is_list_of,
     is_text,
-    levels,
 )
 from sessiondb.model import Part
 from sessiondb.words import count, duration, excerpt
@@ -48,9 +48,11 @@ _SUBJECTS = (
     "prompt",
 )
 _COMMANDS = ("command", "cmd", "script")
+#: Those that are not shown again below the line of the call.
+_MENTIONS = frozenset(_SUBJECTS).difference(_COMMANDS)
 _EXITS = ("exit", "exit_code", "exitCode")
-#: Levels of a record in which patches are looked for, and the codes of exits.
-_DEPTH, _EXIT_DEPTH = 6, 3
+#: Levels of a record in which the codes of exits are looked for.
+_EXIT_DEPTH = 3
 _JSON_STARTS = ("{", "[{", "[\n")
 _STATES: dict[str | None, str | None] = {"error": "failed", None: ""}
 _TONES: dict[str | None, str] = {"completed": "ok", "error": "error"}
@@ -93,8 +95,8 @@ def call(
 ) -> Fold:
     """Return the call *part*; *nested* are the sessions it started."""
     given = Given.to(part)
-    records = list(levels(part.data, _DEPTH))
-    exits = list(exit_codes(records))
+    records = Records(part.data)
+    exits = exit_codes(records)
     changed = Changes()
     # The changes of a failed call were not made.
     if part.status != "error":
@@ -104,7 +106,8 @@ def call(
     body: list[Block] = []
     if detail.bodies:
         body = _body(part, given, changed, "" if detail.records else subject)
-        body += album.inside(part.data)
+        if records.having(MARKS):
+            body += album.inside(part.data)
     if detail.records and part.data:
         body.append(Code(as_json(part.data), "json", "Kept by the program"))
 
@@ -133,16 +136,15 @@ def _details(part: Part, changed: Changes, exits: list[int]) -> tuple[str, ...]:
     return tuple(filter(None, [changed.counted(), *failed, _time(part)]))
 
 
-def exit_codes(records: list[list[dict[str, Any]]]) -> Iterator[int]:
-    """Yield the codes with which a command ended, if its program kept them.
-
-    *records* are the objects that it kept, by level, the top first.
-    """
-    for record in chain.from_iterable(records[:_EXIT_DEPTH]):
-        for code in map(record.get, _EXITS):
-            # Not True, which is an int too.
-            if type(code) is int:
-                yield code
+def exit_codes(records: Records) -> list[int]:
+    """Return the codes with which a command ended, if its program kept them."""
+    return [
+        code
+        for record in chain.from_iterable(records.having(_EXITS, _EXIT_DEPTH))
+        for code in map(record.get, _EXITS)
+        # Not True, which is an int too.
+        if type(code) is int
+    ]
 
 
 def _time(part: Part) -> str:
@@ -154,9 +156,9 @@ def _time(part: Part) -> str:
 
 def _joined(value: Any) -> str:
     """Return a string, or a list of strings with spaces between; else nothing."""
-    if is_list_of(value, is_text):
-        return " ".join(value)
-    return value if is_text(value) else ""
+    if isinstance(value, str):
+        return value
+    return " ".join(value) if is_list_of(value, is_text) else ""
 
 
 def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Block]:
@@ -164,8 +166,8 @@ def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Bloc
     shown = set(changed.used)
     if subject:
         # A command stays: a subject is an excerpt, and may end in the middle of it.
-        named = (key for key in _SUBJECTS if given.fields.get(key) == subject)
-        shown.update(set(named).difference(_COMMANDS))
+        named = {key for key, value in given.fields.items() if value == subject}
+        shown |= named & _MENTIONS
 
     rest = {key: value for key, value in given.fields.items() if key not in shown}
     bare = [] if given.bare is None or shown else [Code(as_text(given.bare))]
@@ -257,13 +259,14 @@ def cut(code: Code, detail: Detail) -> Code:
 
     # A short text has no line that is too wide either.
     if len(text) <= limits.shortest and text.count("\n") < limits.lines:
-        return _shortened(code, text)
+        return code if text is code.text else _shortened(code, text)
 
     lines = text[: limits.characters].split("\n", limits.lines)[: limits.lines]
     more = len(text) - sum(map(len, lines)) - len(lines) + 1
 
-    shown = [_narrowed(line, limits.width) for line in lines]
-    return _shortened(code, "\n".join(shown), _counted(text[len(text) - more :]))
+    if max(map(len, lines)) > limits.width:
+        lines = [_narrowed(line, limits.width) for line in lines]
+    return _shortened(code, "\n".join(lines), _counted(text[len(text) - more :]))
 
 
 def _shortened(code: Code, text: str, left_out: str = "") -> Code:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import starmap
@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from sessiondb.formats.transcript.blocks import Code
-from sessiondb.formats.transcript.shapes import first_text, is_object, texts
+from sessiondb.formats.transcript.shapes import Records, first_text, is_object, texts
 
 PATHS = (
     "filePath",
@@ -36,8 +36,11 @@ _NEW = (
     "replace",
     "new_source",
 )
+_REPLACED, _EDITS = frozenset({*_OLD, *_NEW}), frozenset({"edits"})
 _CONTENTS = ("content", "file_text", "contents")
 _PATCHES = ("patch", "diff", "input", "patchText", "patch_text", "command")
+#: What a program keeps of a change, and the levels in which it is looked for.
+_KEPT, _DEPTH = ("diff", "patch"), 6
 #: How a patch begins, and what it then contains.
 _SHAPES = (
     (("diff --git ", "Index: ", "--- ", "*** Begin Patch"), re.compile(r"\n[+-]")),
@@ -76,16 +79,15 @@ def _beginning(text: str, sign: str) -> int:
     return text.count(f"\n{sign}") - text.count(f"\n{sign * 3}")
 
 
-def changes(
-    arguments: Mapping[str, Any], records: Iterable[list[dict[str, Any]]]
-) -> Changes:
-    """Return the changes of a call with *arguments*; may be empty.
+def changes(arguments: Mapping[str, Any], records: Records) -> Changes:
+    """Return the changes of a call with *arguments*, whose program kept *records*.
 
-    *records* are the objects that its program kept, by level, the top first.
+    They may be empty.
     """
     kept = _kept(records)
-    for find in (_patch, _replacements):
-        used, codes = find(arguments)
+    for names, find in _SEARCHES:
+        # Few calls change anything: the names of their arguments show which.
+        used, codes = _NOT_REQUESTED if names.isdisjoint(arguments) else find(arguments)
         if used:
             # A patch that was kept has line numbers, which the arguments have not.
             return Changes(kept or tuple(codes), used)
@@ -97,7 +99,7 @@ def changes(
 
 def _patch(arguments: Mapping[str, Any]) -> _Requested:
     # The first one alone: what follows would repeat it.
-    for key in _PATCHES:
+    for key in filter(arguments.__contains__, _PATCHES):
         text = _unpacked(arguments.get(key))
         if isinstance(text, str) and is_diff(text):
             return {key}, [Code(text, "diff")]
@@ -112,9 +114,9 @@ def _unpacked(value: Any) -> Any:
 
 def _replacements(arguments: Mapping[str, Any]) -> _Requested:
     edits = arguments.get("edits")
-    steps, names = [arguments], {*_OLD, *_NEW}
+    steps, names = [arguments], _REPLACED
     if isinstance(edits, list):
-        steps, names = edits, {"edits"}
+        steps, names = edits, _EDITS
 
     path = first_text(arguments, PATHS) or "file"
     pairs = list(_replaced(path, filter(is_object, steps)))
@@ -139,15 +141,23 @@ def _compared(path: str, old: str, new: str) -> Code:
 
 def _written(arguments: Mapping[str, Any]) -> _Requested:
     """Return the content of a file that was written completely, as code."""
-    path, text = first_text(arguments, PATHS), first_text(arguments, _CONTENTS)
-    if path is None or text is None:
+    text = first_text(arguments, _CONTENTS)
+    path = None if text is None else first_text(arguments, PATHS)
+    if text is None or path is None:
         return _NOT_REQUESTED
     return arguments.keys() & frozenset(_CONTENTS), [Code(text, ending(path))]
 
 
-def _kept(records: Iterable[list[dict[str, Any]]]) -> tuple[Code, ...]:
+#: The searches for changes, each with the arguments of which it needs one.
+_SEARCHES: tuple[tuple[AbstractSet[str], Callable[..., _Requested]], ...] = (
+    (frozenset(_PATCHES), _patch),
+    (_REPLACED | _EDITS, _replacements),
+)
+
+
+def _kept(records: Records) -> tuple[Code, ...]:
     """Return the patches nearest to the top of *records*, each once."""
-    for level in records:
+    for level in records.having(_KEPT, _DEPTH):
         found = dict.fromkeys(filter(None, map(_patch_in, level)))
         if found:
             return tuple(Code(text, "diff") for text in found)
@@ -155,7 +165,7 @@ def _kept(records: Iterable[list[dict[str, Any]]]) -> tuple[Code, ...]:
 
 
 def _patch_in(record: Mapping[str, Any]) -> str | None:
-    return next(filter(is_diff, texts(record, ("diff", "patch"))), None)
+    return next(filter(is_diff, texts(record, _KEPT)), None)
 
 
 def is_diff(text: str) -> bool:

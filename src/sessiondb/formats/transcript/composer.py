@@ -98,12 +98,15 @@ class Composer:
             self._event = self._roles["system"] = _nothing
             self._events |= dict.fromkeys(_CHANGES, _nothing)
 
-    def entry(self, message: Message, labels: Iterable[str] = ()) -> Entry:
-        """Return *message* as an entry; its blocks are empty if nothing is shown."""
+    def blocks(self, message: Message) -> list[Block]:
+        """Return what is shown of *message*; may be empty."""
         blocks = [*self._blocks(message), *_ending(message)]
         if self._detail.records:
             blocks += _kept(message)
+        return blocks
 
+    def entry(self, message: Message, labels: Iterable[str] = ()) -> Entry:
+        """Return *message* as an entry; its blocks are empty if nothing is shown."""
         named = map("label: {}".format, labels)
         return Entry(
             anchor=f"{self._anchor}m{message.seq}",
@@ -112,7 +115,7 @@ class Composer:
             time=message.time_created,
             model=_model(message),
             facts=tuple(filter(None, [*named, *self._facts(message)])),
-            blocks=tuple(blocks),
+            blocks=tuple(self.blocks(message)),
             message=message,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 #: More lines or characters than any text has.
 _ALL = 1 << 60
@@ -10,16 +10,18 @@ _ALL = 1 << 60
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one text; ``width`` is that of a single line, in characters."""
+    """Bounds of one text; ``width`` is that of a single line, in characters.
+
+    ``shortest`` is the length up to which a text of few lines is not shortened.
+    """
 
     lines: int = _ALL
     characters: int = _ALL
     width: int = _ALL
+    shortest: int = field(init=False)
 
-    @property
-    def shortest(self) -> int:
-        """The characters up to which a text of few lines is not shortened."""
-        return min(self.characters, self.width)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shortest", min(self.characters, self.width))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sessiondb.formats.content import File, inline
 from sessiondb.formats.transcript.blocks import Picture
-from sessiondb.formats.transcript.shapes import below, first_text, is_object
+from sessiondb.formats.transcript.shapes import DEPTH, below, first_text, is_object
 
 #: The kinds that run nothing, and how their content begins.
 KINDS = {
@@ -20,10 +20,11 @@ KINDS = {
 }
 #: Bytes of one image, and of all in one file.
 EACH, ALL = 5_000_000, 30_000_000
-_DEPTH = 8
 _NAMES = ("filename", "name")
 _MIMES = ("mime", "mimeType", "media_type")
 _ADDRESSES = ("url", "uri")
+#: An object without any of these is not an image.
+MARKS = frozenset({*_MIMES, *_ADDRESSES})
 
 
 class Album:
@@ -55,7 +56,7 @@ class Album:
 
     def inside(self, data: Any) -> Iterator[Picture]:
         """Yield the images in the result of a call, wherever its agent keeps them."""
-        level, depth = [data], _DEPTH
+        level, depth = [data], DEPTH
         while level and depth:
             rest = []
             for value in level:

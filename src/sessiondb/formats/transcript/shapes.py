@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, TypeGuard
 
 from sessiondb.words import count
 
+#: Levels of a record that are searched.
+DEPTH = 8
 #: The longest JSON that is written on one line.
 _ONE_LINE = 80
 #: What a decoded record nests. An abstract `Mapping` takes four times as long to check.
@@ -47,23 +50,36 @@ def first_text(values: Mapping[str, Any], keys: Iterable[str]) -> str | None:
     return None
 
 
-def levels(data: Any, depth: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield the objects in *data* by level, the top first; at most *depth* levels."""
-    level = [data]
-    # Most calls keep nothing: the walk ends where the data does.
-    while level and depth:
-        yield list(filter(is_object, level))
-        level = below(level)
-        depth -= 1
+class Records:
+    """The objects inside a record by level, the top first, walked once.
+
+    Most calls keep little: which names occur at all is collected too, so that a search
+    for others need not look at each object.
+    """
+
+    __slots__ = ("_levels", "_names")
+
+    def __init__(self, data: Mapping[str, Any]) -> None:
+        self._levels: list[list[dict[str, Any]]] = []
+        level: list[Any] = [data] if data else []
+        while level and len(self._levels) < DEPTH:
+            self._levels.append([value for value in level if isinstance(value, dict)])
+            level = below(level)
+        self._names: set[str] = set().union(*chain.from_iterable(self._levels))
+
+    def having(
+        self, names: Iterable[str], depth: int = DEPTH
+    ) -> list[list[dict[str, Any]]]:
+        """Return the first *depth* levels; none if no object has any of *names*."""
+        return [] if self._names.isdisjoint(names) else self._levels[:depth]
 
 
 def below(values: Iterable[Any]) -> list[Any]:
-    """Return the objects and lists directly inside those among *values*."""
+    """Return the objects and lists directly inside *values*, which are such too."""
     found: list[Any] = []
     for value in values:
-        items = value.values() if is_object(value) else value
-        if isinstance(value, _CONTAINERS):
-            found += [item for item in items if isinstance(item, _CONTAINERS)]
+        items = value.values() if isinstance(value, dict) else value
+        found += [item for item in items if isinstance(item, _CONTAINERS)]
     return found
 
 

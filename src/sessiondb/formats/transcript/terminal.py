@@ -8,7 +8,7 @@ passes `visible` here, so a line contains no control characters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import compress, repeat
+from itertools import compress
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -56,9 +56,11 @@ _MARGIN, _SPACE = Span(""), Span(" ")
 
 
 class Line(NamedTuple):
-    """A line: each of its rows begins with *indent*, those after the first with *hang*.
+    r"""A line: its rows begin with *indent*, those after the first with *hang*.
 
-    Text of several spans contains no tabs.
+    Text of several spans contains no tabs. That of a single span may be several lines
+    with ``\n`` between them, which share its style: most texts are made and written
+    as they are.
     """
 
     spans: tuple[Span, ...] = ()
@@ -105,10 +107,10 @@ class Terminal:
 
     def message(self, message: Message, labels: Iterable[str] = ()) -> list[Line]:
         """Return one message and an empty line; at least a line if nothing is shown."""
-        entry = self._composer.entry(message)
+        blocks = self._composer.blocks(message)
         # Images are always left out here, which is not worth a report.
         self._album.losses.clear()
-        return [_by(message, labels), *self._blocks(entry.blocks, ""), Line()]
+        return [_by(message, labels), *self._blocks(blocks, ""), Line()]
 
     def _blocks(self, blocks: Iterable[Block], indent: str) -> list[Line]:
         lines: list[Line] = []
@@ -160,12 +162,11 @@ class Terminal:
         """Return the lines of *code*, the first after *before*, the others below it."""
         below = "\n" + " " * len(before)
         text = before + visible(code.text).replace("\n", below)
-        lines = text.split("\n")
-
-        styles: Iterable[str] = repeat("")
         if code.language == "diff":
-            styles = map(_diff_style, lines)
-        spans = list(map(Span, lines, styles))
+            lines = text.split("\n")
+            spans = list(map(Span, lines, map(_diff_style, lines)))
+        else:
+            spans = [Span(text)]
 
         if code.left_out:
             spans.append(Span(f"… {code.left_out} (--full)"))
@@ -235,18 +236,17 @@ def _by(message: Message, labels: Iterable[str]) -> Line:
 
 
 def _prose(prose: Prose, indent: str) -> list[Line]:
-    return _paragraphs(prose.text.rstrip("\n"), Span(indent))
+    return [_paragraphs(prose.text.rstrip("\n"), Span(indent))]
 
 
 def _reasoning(fold: Fold, indent: str) -> list[Line]:
     bar = Span(f"{indent}│ ", "thought")
     texts = (block.text for block in fold.blocks if isinstance(block, Prose))
-    return [line for text in texts for line in _paragraphs(text, bar)]
+    return [_paragraphs(text, bar) for text in texts]
 
 
-def _paragraphs(text: str, indent: Span) -> list[Line]:
-    lines = visible(text).split("\n")
-    return [Line((Span(line, indent.style),), indent) for line in lines]
+def _paragraphs(text: str, indent: Span) -> Line:
+    return Line((Span(visible(text), indent.style),), indent)
 
 
 def _label(label: Label, indent: str) -> list[Line]:
@@ -294,7 +294,7 @@ def preview(message: Message) -> str:
     """Return on one line what a message says; if nothing, what it does or thinks."""
     said = message.text
     if not said:
-        blocks = Composer(_PREVIEW, Album(takes=False)).entry(message).blocks
+        blocks = Composer(_PREVIEW, Album(takes=False)).blocks(message)
         said = " · ".join(filter(None, map(_in_brief, blocks)))
     return excerpt(_flat(said), PREVIEW) or "(nothing said)"
 
