@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import fitting, integer
+from sessiondb.formats.kit.fields import Shape, fitting, integer
 from sessiondb.formats.kit.json import OddRecordError, load, usable_id
 from sessiondb.formats.kit.sqlite import Cursor, Error, ForeignDatabase, columns
 from sessiondb.formats.opencode.projects import facts_of, record_of
@@ -27,6 +27,14 @@ from sessiondb.formats.opencode.raw import (
     stamp_of,
 )
 from sessiondb.model import Problem
+
+#: The counts of a session, and the columns of their sums.
+TOKENS: Shape = {
+    "input": "tokens_input",
+    "output": "tokens_output",
+    "reasoning": "tokens_reasoning",
+    "cache": {"read": "tokens_cache_read", "write": "tokens_cache_write"},
+}
 
 
 class Database:

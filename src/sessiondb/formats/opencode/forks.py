@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from itertools import takewhile
+from itertools import islice, takewhile
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.opencode.raw import Head, Opened, Records
 
-_FORKED = re.compile(r"(?P<title>.+) \(fork #(?P<number>\d{1,9})\)", re.DOTALL)
+_TITLE = re.compile(r"(?P<base>.*?)(?: \(fork #(?P<number>\d{1,9})\))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,33 +57,34 @@ class _Contents:
         self._records = records
         self._shared = shared
         self.head = head
-        self._digests: list[bytes | None] = []
+        self._digests: list[object] = []
 
     @cached_property
     def messages(self) -> list[Opened]:
         return self._records.messages(self.head.id)
 
-    def digest(self, index: int) -> bytes | None:
-        """Return what a copy has in common with message *index*.
+    def times(self) -> Iterator[int]:
+        """Return the times of the messages."""
+        return map(attrgetter("time"), self.messages)
 
-        None if that is unknown.
-        """
-        if index >= len(self.messages):
-            return None
-        while len(self._digests) <= index:
-            self._digests.append(self._digest(self.messages[len(self._digests)].id))
-        return self._digests[index]
+    def digests(self) -> Iterator[object]:
+        """Yield what a copy has in common with each message, read when it is needed."""
+        for index, message in enumerate(self.messages):
+            if index == len(self._digests):
+                self._digests.append(self._digest(message.id))
+            yield self._digests[index]
 
-    def _digest(self, message: str) -> bytes | None:
+    def _digest(self, message: str) -> object:
         try:
             common = self._shared(self._records, self.head.id, message)
         except OddRecordError:
-            return None
+            return object()  # unknown: equal to no other
+
         text = json.dumps(common, sort_keys=True)
         return blake2b(text.encode(), digest_size=16).digest()
 
-    def is_older(self, other: _Contents) -> bool:
-        return self.head.time_created < other.head.time_created
+    def is_newer(self, other: _Contents) -> bool:
+        return self.head.time_created > other.head.time_created
 
 
 def recognise(
@@ -97,9 +99,12 @@ def recognise(
     """
     forks = dict(known)
     for alike in _alike(records, heads):
-        beginnings: dict[bytes | None, list[_Contents]] = {}
-        for session in (_Contents(records, head, shared) for head in alike):
-            beginnings.setdefault(session.digest(0), []).append(session)
+        beginnings: dict[object, list[_Contents]] = {}
+        for head in alike:
+            session = _Contents(records, head, shared)
+            first = next(session.digests(), None)
+            beginnings.setdefault(first, []).append(session)
+
         for sessions in beginnings.values():
             _recognise_among(sessions, forks)
 
@@ -121,25 +126,27 @@ def _recognise_among(sessions: list[_Contents], forks: dict[str, Fork]) -> None:
         is_child = session.head.parent is not None
         if is_child or session.head.id in forks:
             continue
-        older = [other for other in sessions[:index] if other.is_older(session)]
+
+        older = filter(session.is_newer, sessions[:index])
         original, length = _original(session, older)
         if original is not None:
             forks[session.head.id] = _fork(session, original, length, forks)
 
 
 def _original(
-    session: _Contents, older: list[_Contents]
+    session: _Contents, older: Iterable[_Contents]
 ) -> tuple[_Contents | None, int]:
     """Return the session that *session* begins like, and the number of its copies."""
     best: tuple[int, int] = (0, 0)
     original = None
 
     for other in older:
-        limit = _same_times(session, other)
+        limit = _agreeing(session.times(), other.times())
         # Its contents cannot agree further than its times.
         if limit < best[0]:
             continue
-        length = _same_contents(session, other, limit)
+
+        length = _agreeing(islice(session.digests(), limit), other.digests())
         rank = (length, _kinship(session.head.title, other.head.title))
         if length and rank > best:
             best, original = rank, other
@@ -147,38 +154,26 @@ def _original(
     return original, best[0]
 
 
-def _same_times(a: _Contents, b: _Contents) -> int:
-    pairs = zip(a.messages, b.messages, strict=False)
-    return sum(1 for _ in takewhile(lambda pair: pair[0].time == pair[1].time, pairs))
-
-
-def _same_contents(a: _Contents, b: _Contents, limit: int) -> int:
-    for index in range(limit):
-        digest = a.digest(index)
-        if digest is None or digest != b.digest(index):
-            return index
-    return limit
+def _agreeing(a: Iterable[object], b: Iterable[object]) -> int:
+    """Return how many items are equal before the first difference."""
+    pairs = zip(a, b, strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
 
 
 def _kinship(title: str, other: str) -> int:
     """Rank how well *other* explains *title*: OpenCode counts forks up in the title."""
-    match = _FORKED.fullmatch(title)
-    if match is None:
+    base, number = _counted(title)
+    base_of_other, number_of_other = _counted(other)
+    if not number or base_of_other != base:
         return 0
-
-    base, number = match["title"], int(match["number"])
-    if other == _forked(base, number - 1):
-        return 2
-    return int(_base_of(other) == base)
+    return 1 + (number_of_other == number - 1)
 
 
-def _forked(base: str, number: int) -> str:
-    return f"{base} (fork #{number})" if number else base
-
-
-def _base_of(title: str) -> str:
-    match = _FORKED.fullmatch(title)
-    return match["title"] if match else title
+def _counted(title: str) -> tuple[str, int]:
+    """Split a title into that of the first original and the number of a fork, or 0."""
+    match = _TITLE.fullmatch(title)
+    assert match is not None, "any title matches"
+    return match["base"], int(match["number"] or 0)
 
 
 def _fork(

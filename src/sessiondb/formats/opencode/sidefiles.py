@@ -51,12 +51,10 @@ def cut_output(home: Path, named: Any) -> dict[str, Any] | None:
     if not tail or not all(map(_is_plain, tail)):
         return None
 
-    path = home
-
-    for step in tail:
-        path /= step
-        if is_link(path):
-            return None
+    path = home.joinpath(*tail)
+    inside = path.parents[: len(tail) - 1]
+    if any(map(is_link, (path, *inside))):
+        return None
 
     content = read_small(path)
     return None if content is None else {"name": "/".join(tail), "content": content}

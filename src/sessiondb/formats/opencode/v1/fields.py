@@ -41,16 +41,27 @@ def _is_counted(diff: Any) -> bool:
     return type(diff) is dict and _COUNTS.issuperset(diff)
 
 
-SESSION: Fields = {
+MODEL: Fields = {
+    "model": {"providerID": ("provider_id", clean_text), "id": ("model_id", clean_text)}
+}
+TIMES: Fields = {
+    "created": ("time_created", time),
+    "updated": ("time_updated", time),
+    "archived": ("time_archived", time),
+}
+#: The fields of a session that both generations have.
+COMMON: Fields = {
     "parentID": ("parent_source_id", usable_id),
+    "agent": ("agent", clean_text),
+    **MODEL,
+    "revert": ("revert", structure),
+    "metadata": ("metadata", metadata),
+}
+SESSION: Fields = {
+    **COMMON,
     "title": ("title", clean_text),
     "directory": ("directory", clean_text),
     "version": ("version", clean_text),
-    "agent": ("agent", clean_text),
-    "model": {
-        "providerID": ("provider_id", clean_text),
-        "id": ("model_id", clean_text),
-    },
     "share": {"url": ("share_url", clean_text)},
     "summary": {
         "additions": ("summary_additions", integer),
@@ -58,15 +69,8 @@ SESSION: Fields = {
         "files": ("summary_files", integer),
         "diffs": ("summary_diffs", counted_diffs),
     },
-    "revert": ("revert", structure),
     "permission": ("permission", structure),
-    "metadata": ("metadata", metadata),
-    "time": {
-        "created": ("time_created", time),
-        "updated": ("time_updated", time),
-        "compacting": ("time_compacting", time),
-        "archived": ("time_archived", time),
-    },
+    "time": {**TIMES, "compacting": ("time_compacting", time)},
 }
 
 #: A message of any other role: only its time is known.

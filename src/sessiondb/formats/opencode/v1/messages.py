@@ -19,8 +19,9 @@ from sessiondb.formats.kit.json import (
     load_object,
 )
 from sessiondb.formats.kit.sqlite import Error
-from sessiondb.formats.opencode.forks import Fork, first_id
+from sessiondb.formats.opencode.forks import first_id
 from sessiondb.formats.opencode.keys import OUTPUT_FILE
+from sessiondb.formats.opencode.messages import Messages
 from sessiondb.formats.opencode.raw import Opened, RawPart, Records
 from sessiondb.formats.opencode.sidefiles import cut_output
 from sessiondb.formats.opencode.v1.drafts import message_draft, part_draft
@@ -30,25 +31,12 @@ from sessiondb.model import PartDraft, Problem, SourceMessage
 _FIRST = 20
 
 
-class MessagesV1:
-    """An iterable over one session's messages and their problems.
+class MessagesV1(Messages[Records]):
+    """The messages of a session of generation 1, and their problems."""
 
-    Read again each time.
-    """
-
-    def __init__(self, records: Records, session: str, fork: Fork | None) -> None:
-        self._records = records
-        self._session = session
-        self._fork = fork
-
-    def __iter__(self) -> Iterator[SourceMessage | Problem]:
-        """Read the session; memory holds one message."""
-        with self._records.reading():
-            try:
-                for opened in self._records.messages(self._session):
-                    yield from self._message(opened)
-            except (Error, OddRecordError) as error:
-                yield self._problem(f"its other messages cannot be read: {error}")
+    def _read(self) -> Iterator[SourceMessage | Problem]:
+        for opened in self._records.messages(self._session):
+            yield from self._message(opened)
 
     def place(self) -> tuple[str, str | None]:
         """Return directory and worktree root as the first answer says.
@@ -78,7 +66,7 @@ class MessagesV1:
             when = known_time(opened.time) or None
             draft = message_draft(info, name, self._session, parts, time_created=when)
         except OddRecordError as error:
-            yield self._problem(f"message {abridged(name)} {error}", name)
+            yield self._problem_in(f"message {abridged(name)} {error}", name)
             return
 
         alias = _summarised(draft.kind, name)
@@ -100,13 +88,13 @@ class MessagesV1:
                     _check_new(part.id, names)
                 except OddRecordError as error:
                     why = f"part {abridged(part.id)} {error}"
-                    yield self._problem(why, message, part.id)
+                    yield self._problem_in(why, message, part.id)
                     continue
                 names.add(part.id)
                 parts.append(draft)
         except OddRecordError as error:
             why = f"the parts of message {abridged(message)}: {error}"
-            yield self._problem(why, message)
+            yield self._problem_in(why, message)
 
     def _part(self, part: RawPart, raw: list[Raw], message: str) -> PartDraft:
         """Return a part.
@@ -126,9 +114,8 @@ class MessagesV1:
         )
         return with_output(draft, self._records.home, named)
 
-    def _problem(self, why: str, *ids: str) -> Problem:
-        where = self._records.where(self._session, *ids)
-        return Problem(str(where), f"session {self._session}: {why}")
+    def _problem_in(self, why: str, *ids: str) -> Problem:
+        return self._problem(self._records.where(self._session, *ids), why)
 
 
 def _check_new(part: str, names: set[str]) -> None:

@@ -19,7 +19,7 @@ from sessiondb.formats.kit.fields import (
 )
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import known_time
-from sessiondb.formats.opencode.database import Database
+from sessiondb.formats.opencode.database import TOKENS, Database
 from sessiondb.formats.opencode.ids import unwrapped
 from sessiondb.formats.opencode.keys import ROW_REST
 from sessiondb.formats.opencode.raw import Head, RawPart, SessionRecord
@@ -39,12 +39,7 @@ _RECORD: Shape = {
     "agent": "agent",
     "version": "version",
     "cost": "cost",
-    "tokens": {
-        "input": "tokens_input",
-        "output": "tokens_output",
-        "reasoning": "tokens_reasoning",
-        "cache": {"read": "tokens_cache_read", "write": "tokens_cache_write"},
-    },
+    "tokens": TOKENS,
     "model": "model",
     "metadata": "metadata",
     "revert": "revert",

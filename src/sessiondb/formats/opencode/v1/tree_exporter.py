@@ -88,7 +88,7 @@ def _beside(export: Export, session: str) -> Iterator[Document]:
     """The todo list, the diffs and the share of a session."""
     data = export.session.data
     todos = data.get(TODO_REST) or [todo_record(todo) for todo in export.todos]
-    if todos or TODO_REST in data:
+    if todos:
         yield _file("todo", session, value=todos)
 
     yield _file("session_diff", session, value=session_diff(export.diffs, data))

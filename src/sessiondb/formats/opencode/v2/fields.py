@@ -18,26 +18,14 @@ from sessiondb.formats.kit.fields import (
     text,
     time,
 )
-from sessiondb.formats.kit.json import usable_id
-from sessiondb.formats.opencode.v1.fields import metadata
+from sessiondb.formats.opencode.v1.fields import COMMON, MODEL, TIMES
 
-MODEL: Fields = {
-    "model": {"providerID": ("provider_id", clean_text), "id": ("model_id", clean_text)}
-}
 SESSION: Fields = {
-    "parentID": ("parent_source_id", usable_id),
+    **COMMON,
     "title": ("title", clean_name),
-    "agent": ("agent", clean_text),
-    **MODEL,
     "location": {"directory": ("directory", clean_text)},
-    "revert": ("revert", structure),
     "permissions": ("permission", structure),
-    "metadata": ("metadata", metadata),
-    "time": {
-        "created": ("time_created", time),
-        "updated": ("time_updated", time),
-        "archived": ("time_archived", time),
-    },
+    "time": TIMES,
 }
 
 _CREATED: Fields = {"time": {"created": ("time_created", time)}}

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import as_object, fitting, within
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object
-from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.opencode.forks import Fork, first_id
+from sessiondb.formats.opencode.messages import Messages, Readable
 from sessiondb.formats.opencode.v1.messages import with_output
 from sessiondb.formats.opencode.v2.drafts import message_draft
 from sessiondb.formats.opencode.v2.sqlite import Row
@@ -24,16 +24,10 @@ _SAVED = re.compile(r"\[full output saved to ([^\n\]]+)\]")
 _ROUND = 9
 
 
-class Rows(Protocol):
+class Rows(Readable, Protocol):
     """A store of generation 2."""
 
     home: Path
-
-    def where(self, session: str) -> Path:
-        """The file that holds a session."""
-
-    def reading(self) -> Any:
-        """Keep the store open."""
 
     def each(self, session: str) -> Iterator[Row]:
         """Read the messages of a session in order."""
@@ -45,33 +39,22 @@ class Rows(Protocol):
         """Return the id of a session's project."""
 
 
-class MessagesV2:
-    """An iterable over one session's messages and their problems; read again each time.
+class MessagesV2(Messages[Rows]):
+    """The messages of a session of generation 2, and their problems.
 
     The session's cost besides them (OpenCode generates a title) comes first.
     """
 
-    def __init__(self, rows: Rows, session: str, fork: Fork | None) -> None:
-        self._rows = rows
-        self._session = session
-        self._fork = fork
-
-    def __iter__(self) -> Iterator[SourceMessage | Problem]:
-        """Read the session; memory holds one message."""
-        with self._rows.reading():
-            try:
-                yield from self._spent()
-                for row in self._rows.each(self._session):
-                    yield self._message(row)
-            except (Error, OddRecordError) as error:
-                yield self._problem(f"its other messages cannot be read: {error}")
+    def _read(self) -> Iterator[SourceMessage | Problem]:
+        yield from self._spent()
+        yield from map(self._message, self._records.each(self._session))
 
     def place(self) -> tuple[str, str | None]:
         """Nothing: a session of generation 2 says itself where it was held."""
         return "", None
 
     def _spent(self) -> Iterator[SourceMessage]:
-        cost, counts = self._rows.unexplained(self._session, self._fork)
+        cost, counts = self._records.unexplained(self._session, self._fork)
         more = Tokens(*(fitting(count, _is_positive) for count in counts.columns()))
         if round(cost, _ROUND) <= 0 and not more.known:
             return
@@ -90,7 +73,8 @@ class MessagesV2:
                 row.type, record, row.id, time_created=row.time_created
             )
         except OddRecordError as error:
-            return self._problem(f"message {abridged(row.id)} {error}")
+            where = self._records.where(self._session)
+            return self._problem(where, f"message {abridged(row.id)} {error}")
 
         parts = tuple(self._with_output(part, draft) for part in draft.parts)
         if parts != draft.parts:
@@ -102,7 +86,7 @@ class MessagesV2:
             return part
         is_shell = message.role == "event"
         named = self._named_by_shell(part, message) if is_shell else _named(part)
-        return with_output(part, self._rows.home, named)
+        return with_output(part, self._records.home, named)
 
     def _named_by_shell(self, part: PartDraft, message: MessageDraft) -> str | None:
         """Return the file with the complete output of a user's command.
@@ -111,11 +95,7 @@ class MessagesV2:
         """
         if within(message.data.get("output"), "truncated") is not True:
             return None
-        return f"shell/{self._rows.project(self._session)}/{part.call_id}.out"
-
-    def _problem(self, why: str) -> Problem:
-        where = self._rows.where(self._session)
-        return Problem(str(where), f"session {self._session}: {why}")
+        return f"shell/{self._records.project(self._session)}/{part.call_id}.out"
 
 
 def _named(part: PartDraft) -> Any:

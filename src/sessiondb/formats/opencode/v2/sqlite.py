@@ -19,6 +19,7 @@ from sessiondb.formats.kit.fields import (
     columns_of,
     filled,
     integer,
+    is_object,
     nested,
     structure,
     time,
@@ -33,7 +34,7 @@ from sessiondb.formats.kit.json import (
     load_object,
     usable_id,
 )
-from sessiondb.formats.opencode.database import Database
+from sessiondb.formats.opencode.database import TOKENS, Database
 from sessiondb.formats.opencode.forks import Fork
 from sessiondb.formats.opencode.keys import INBOX, INSTRUCTIONS, PENDING, ROW_REST
 from sessiondb.formats.opencode.raw import Head, RawPart, SessionRecord
@@ -45,18 +46,14 @@ _RECORD: Shape = {
     "parentID": "parent_id",
     "projectID": "project_id",
     "agent": "agent",
+    "model": "model",
     "title": "title",
     "metadata": "metadata",
     "permissions": "permission",
     "revert": "revert",
     "outcome": "idle_outcome",
     "cost": "cost",
-    "tokens": {
-        "input": "tokens_input",
-        "output": "tokens_output",
-        "reasoning": "tokens_reasoning",
-        "cache": {"read": "tokens_cache_read", "write": "tokens_cache_write"},
-    },
+    "tokens": TOKENS,
 }
 _TIMES: Shape = {
     "created": "time_created",
@@ -90,7 +87,6 @@ _KNOWN = frozenset(
     {
         *columns_of(_RECORD),
         *columns_of(_TIMES),
-        "model",
         "directory",
         "workspace_id",
         "fork_session_id",
@@ -136,38 +132,34 @@ class SQLiteV2(Database):
         self.decode(row, _JSON, record.problems)
         record.info = _info_of(row)
 
-        beside = (name for name, fits in _BESIDE.items() if fits(row.get(name)))
-        record.columns = {name: row[name] for name in beside}
+        record.columns = {
+            name: row[name] for name, fits in _BESIDE.items() if fits(row.get(name))
+        }
         known = _KNOWN | record.columns.keys()
         rest = without_none(without(known, row))
 
         waiting: dict[str, Any] = {
-            key: list(self._waiting(*place, head.id)) for key, place in _WAITING.items()
+            key: self._owned(head.id, *place) for key, place in _WAITING.items()
         }
         waiting[INSTRUCTIONS] = self._instructions(head.id)
         record.facts.append([found or None for found in waiting.values()])
 
-        more = {**waiting, ROW_REST: rest}
-        record.info.update((key, value) for key, value in more.items() if value)
+        record.info.update(filled({**waiting, ROW_REST: rest}))
         return record
 
-    def _waiting(
-        self, table: str, order: str, session: str
-    ) -> Iterator[dict[str, Any]]:
-        if self.has(table, "session_id", order):
-            yield from self.records(
-                f"SELECT * FROM {table} WHERE session_id = ? ORDER BY {order}", session
-            )
+    def _owned(self, session: str, table: str, *order: str) -> list[dict[str, Any]]:
+        """Return the rows of a session in *table*; none if there is no such table."""
+        if not self.has(table, "session_id", *order):
+            return []
+        statement = f"SELECT * FROM {table} WHERE session_id = ?"
+        return list(self.records(" ORDER BY ".join([statement, *order]), session))
 
     def _instructions(self, session: str) -> dict[str, Any]:
         """The instructions of a session: hashes, short values and its own entries."""
-        found: dict[str, Any] = {}
-        for table in ("instruction_state", "instruction_entry"):
-            if self.has(table, "session_id"):
-                statement = f"SELECT * FROM {table} WHERE session_id = ?"
-                rows = list(self.records(statement, session))
-                found.update({table: rows} if rows else {})
-
+        tables = ("instruction_state", "instruction_entry")
+        found: dict[str, Any] = filled(
+            {table: self._owned(session, table) for table in tables}
+        )
         if found and self.has("instruction_blob", "hash", "value"):
             hashes = str(found.get("instruction_state"))
             values = self.rows(
@@ -306,10 +298,8 @@ def calls_in(raw: Raw) -> Iterator[dict[str, Any]]:
 def _info_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a session's record as OpenCode makes it from a *row* with JSON decoded."""
     info = nested(row, _RECORD)
-    model = row.get("model")
-    if model is not None:
-        is_object = type(model) is dict
-        info["model"] = {"variant": "default", **model} if is_object else model
+    if is_object(row.get("model")):
+        info["model"] = {"variant": "default", **row["model"]}
 
     original, boundary = row.get("fork_session_id"), row.get("fork_boundary")
     if original and boundary:

@@ -1,0 +1,55 @@
+"""The messages of one session, read on demand: the common part of both generations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from sessiondb.formats.kit.json import OddRecordError
+from sessiondb.formats.kit.sqlite import Error
+from sessiondb.formats.opencode.forks import Fork
+from sessiondb.model import Problem, SourceMessage
+
+
+class Readable(Protocol):
+    """A store of either generation, as far as both are alike."""
+
+    def where(self, session: str) -> Path:
+        """The file that holds a session."""
+
+    def reading(self) -> AbstractContextManager[object]:
+        """Keep the store open, and its content as it is if that is possible."""
+
+
+_Records = TypeVar("_Records", bound=Readable)
+
+
+class Messages(Generic[_Records]):
+    """An iterable over one session's messages and their problems; read again each time.
+
+    *fork* says where the session was forked from, None for any other session.
+    """
+
+    def __init__(self, records: _Records, session: str, fork: Fork | None) -> None:
+        self._records = records
+        self._session = session
+        self._fork = fork
+
+    def __iter__(self) -> Iterator[SourceMessage | Problem]:
+        """Read the session; memory holds one message."""
+        with self._records.reading():
+            try:
+                yield from self._read()
+            except (Error, OddRecordError) as error:
+                why = f"its other messages cannot be read: {error}"
+                where = self._records.where(self._session)
+                yield self._problem(where, why)
+
+    def _read(self) -> Iterator[SourceMessage | Problem]:
+        """Yield the messages in order; raises `OddRecordError` and errors of SQLite."""
+        raise NotImplementedError
+
+    def _problem(self, where: Path, why: str) -> Problem:
+        return Problem(str(where), f"session {self._session}: {why}")
