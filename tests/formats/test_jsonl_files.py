@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -246,6 +247,63 @@ def test_a_session_that_cannot_be_is_a_problem_and_the_next_one_is_read(
     assert done.id == good
     assert problems
     assert check(there) == []
+
+
+HASH = "a" * 64
+ITSELF = {"type": "blob", "hash": HASH, "data": {"$blob": HASH}, "encoding": "utf-8"}
+ENCODING = {"type": "blob", "hash": HASH, "data": "x", "encoding": []}
+PATCH = {
+    "type": "file_changed",
+    "revision": 99,
+    "list": "x",
+    "path": "p",
+    "patch_blob": HASH,
+}
+TEXT = {"type": "prompt", "prompt_id": "p", "source": "s", "text_blob": HASH}
+
+
+@pytest.mark.parametrize(
+    ("records", "why"),
+    [
+        ([ITSELF, PATCH], "is not a blob"),
+        ([ITSELF, TEXT], "is not a blob"),
+        ([ENCODING, PATCH], "is not a blob"),
+        ([ENCODING, TEXT], "is not a blob"),
+        ([PATCH], "is not in this file"),
+        ([{**PATCH, "patch_blob": []}], "expected a text"),
+        ([{"type": "file_changed", "revision": 99, "message_id": []}], "unhashable"),
+    ],
+)
+def test_a_record_with_a_hostile_blob_costs_itself_and_nothing_else(
+    opened: Opened, tmp_path: Path, records: list[dict[str, object]], why: str
+) -> None:
+    here, there = opened("a"), opened("b")
+    names = [here.create_session(title=title).id for title in "AB"]
+    envelope = {"schema_version": 1, "seq": 0, "time": 1, "session_id": names[0]}
+    odd = "".join(json.dumps(envelope | record) + "\n" for record in records)
+    path = write(tmp_path / "s.jsonl", log(here, names[0]) + odd + log(here, names[1]))
+    problem, *done = read_into(there, path)
+    assert why in outcomes([problem])[0]
+    assert outcomes(done) == ["imported"] * 2
+    assert [there.session(name).title for name in names] == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'[{"a":1,"inherited":true}]',
+        b"[" * 9_000 + b',"inherited":true',
+        b'\xff,"inherited":true',
+        b'{"schema_version":1,"seq":1,"time":1,"type":"forked","session_id":' + b"[" * 9_000,
+        b"",
+    ],
+)  # fmt: skip
+def test_a_file_with_any_line_in_it_can_grow(line: bytes) -> None:
+    ours = '{"schema_version":1,"seq":1,"time":1,"type":"x","session_id":"a"}\n'
+    file = BytesIO(line + b"\n")
+    assert jsonl.additions(file, [ours], intact=False) == [ours]
+    # Only an empty line says nothing: with any other the file has to be rewritten.
+    assert jsonl.additions(BytesIO(line + b"\n"), [ours]) == (None if line else [ours])
 
 
 def test_a_record_of_a_type_we_do_not_know_is_kept_and_written_back(

@@ -319,7 +319,7 @@ def _bring_up_to_date(
     with path.open("r+b") as file:
         if _seen(path.lstat()) != seen:
             return None
-        missing = jsonl.additions(file, lines(), whole=is_intact)
+        missing = jsonl.additions(file, lines(), intact=is_intact)
         if missing is not None:
             return _append(file, missing) if missing else seen
 

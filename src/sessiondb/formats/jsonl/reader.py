@@ -1,7 +1,7 @@
 """Lines to sessions, exactly as they were, parents first.
 
-A file that does not fit together is read as far as it does: a message whose
-first line is lost is a problem, what hangs below it stays.
+A file whose records do not fit together is read as far as they do: a message whose
+first line is lost is a problem, the messages below it are kept.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import IO, Any
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.jsonl import records
-from sessiondb.formats.jsonl.records import Record
-from sessiondb.formats.jsonl.scan import Found, Scan, checked
+from sessiondb.formats.jsonl.records import Record, picked
+from sessiondb.formats.jsonl.scan import Found, Scan, directory_of, record_at
 from sessiondb.formats.jsonl.state import State
-from sessiondb.formats.jsonl.values import record_of
 from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.json import object_of, text_of
@@ -45,7 +44,7 @@ SUFFIXES = packed.SUFFIXES | {".jsonl"}
 _GLANCE_LINES, _GLANCE_BYTES = 20, 1 << 20
 _PIPE_BYTES = 1 << 20
 #: Errors of records that do not fit together, whatever their values are.
-_UNREADABLE = (ValueError, TypeError, AttributeError, KeyError)
+_UNREADABLE = (ValueError, TypeError, AttributeError, KeyError, RecursionError)
 _RESULT = ("text", "data", "time_updated", *records.RESULT_FIELDS)
 _PART = ("input", "text", "time_updated", *records.PART_FIELDS, *records.RESULT_FIELDS)
 #: Where a team keeps logs: directories in them are relative to the project.
@@ -70,7 +69,7 @@ def _is_ours(path: Path) -> bool:
 
 def _is_record(line: bytes) -> bool:
     try:
-        checked(record_of(line, lambda _: b""))
+        record_at(line)
     except (ValueError, RecursionError):
         # The last line may be cut, but our envelope comes first.
         return line.startswith(b'{"schema_version":') and b'"session_id":' in line[:400]
@@ -127,7 +126,7 @@ def _parents_first(sessions: dict[str, Found]) -> Iterator[Found]:
 
 
 def session_of(scan: Scan, found: Found, state: State) -> SourceSession:
-    """Return a session; raises ValueError, TypeError, AttributeError and KeyError."""
+    """Return a session; raises `_UNREADABLE` if its values cannot be."""
     meta, stat = state.meta, scan.lines.stat
     lineage, project = found.lineage, object_of(meta.get("project"))
     base = _base(scan.lines.path)
@@ -170,7 +169,7 @@ def session_of(scan: Scan, found: Found, state: State) -> SourceSession:
         mtime_ns=stat.st_mtime_ns,
         data=data,
         stored=_stored(found, state),
-        **_picked(meta, ("version", "agent", "provider_id", "model_id")),
+        **picked(meta, ("version", "agent", "provider_id", "model_id")),
         **dict(zip(versions.SUMMARY_FIELDS, summary, strict=True)),
         **{name: state.value(name) for name in versions.PLAIN},
     )
@@ -197,8 +196,8 @@ def _stored(found: Found, state: State) -> StoredSession:
         diff_messages=tuple(state.diff_messages),
         seen=state.seen,
         deleted=state.deleted,
-        **_picked(meta, ("time_imported", "model_source")),
-        **_picked(found.lineage, ("root_id", "parent_id", "parent_seq")),
+        **picked(meta, ("time_imported", "model_source")),
+        **picked(found.lineage, ("root_id", "parent_id", "parent_seq")),
     )
 
 
@@ -209,11 +208,8 @@ def _base(path: Path) -> str | None:
 
 
 def _absolute(directory: Any, base: str | None) -> Any:
-    if directory is None or directory == "":
-        return directory
-    if "\0" in text_of(directory):
-        raise ValueError(f"not a directory: {directory!r:.80}")
-    if base is None:
+    directory = directory_of(directory)
+    if not directory or base is None:
         return directory
 
     # A log that another person wrote must not lead out of the project.
@@ -227,7 +223,7 @@ def messages_of(scan: Scan, found: Found) -> Iterator[SourceMessage | Problem]:
     for message_id, lines in found.messages.items():
         try:
             yield _message(message_id, list(_complete(scan, lines)))
-        except (*_UNREADABLE, RecursionError) as error:
+        except _UNREADABLE as error:
             yield scan.problem(f"message {message_id!r:.80}: {error}", lines[0])
 
 
@@ -243,13 +239,9 @@ def _complete(scan: Scan, lines: Iterable[Line]) -> Iterator[Record]:
 
 def _fill(scan: Scan, record: Record) -> None:
     if "text_blob" in record:
-        record["text"] = _text_of(scan, record["text_blob"])
+        record["text"] = scan.text(record["text_blob"])
     if "input_blob" in record:
         record["input"] = json.loads(scan.blob(record["input_blob"]))
-
-
-def _text_of(scan: Scan, name: Any) -> str:
-    return scan.blob(name).decode("utf-8", "surrogatepass")
 
 
 def _message(message_id: str, given: list[Record]) -> SourceMessage:
@@ -269,11 +261,11 @@ def _message(message_id: str, given: list[Record]) -> SourceMessage:
         role=records.MESSAGE_TYPES[kind],
         id=message_id,
         parts=tuple(map(_part, ordered)),
-        tokens=None if tokens is None else Tokens(**_picked(tokens, Tokens.__slots__)),
+        tokens=None if tokens is None else Tokens(**picked(tokens, Tokens.__slots__)),
         time_created=head["time"],
         data=object_of(head.get("data")),
-        **_picked(head, (n for n in records.MESSAGE_FIELDS if n != "usage_key")),
-        **_picked(closing, (*records.END_FIELDS, "time_completed")),
+        **picked(head, (n for n in records.MESSAGE_FIELDS if n != "usage_key")),
+        **picked(closing, (*records.END_FIELDS, "time_completed")),
     )
 
     key = head.get("usage_key")
@@ -312,7 +304,7 @@ def _add_part(parts: dict[str, Record], record: Record) -> None:
     begun = parts.get(part_id)
     if begun is None:
         raise ValueError(f"a result without its call {part_id!r:.80}")
-    parts[part_id] = {**begun, **_picked(record, _RESULT)}
+    parts[part_id] = {**begun, **picked(record, _RESULT)}
 
 
 def _part(record: Record) -> PartDraft:
@@ -321,12 +313,8 @@ def _part(record: Record) -> PartDraft:
         id=record["part_id"],
         data=object_of(record.get("data")),
         time_created=record["time"],
-        **_picked(record, _PART),
+        **picked(record, _PART),
     )
-
-
-def _picked(record: Record, names: Iterable[str]) -> dict[str, Any]:
-    return {name: record[name] for name in names if name in record}
 
 
 FORMAT = Format(SUFFIXES, at)

@@ -12,6 +12,7 @@ from dataclasses import fields
 from hashlib import sha256
 from typing import Any
 
+from sessiondb.formats.kit.fields import filled, without
 from sessiondb.model import (
     Export,
     FileDiff,
@@ -83,6 +84,7 @@ PROMPT_FIELDS = ("source", "directory", "text")
 DIFF_FIELDS = ("path", "patch", "additions", "deletions")
 UNKNOWN = versions.UNKNOWN
 
+_NEVER = versions.Version(0, 0)
 _OF_STATE = frozenset({*versions.PLAIN, versions.LEAF, versions.SUMMARY, versions.DATA})
 
 Record = dict[str, Any]
@@ -90,6 +92,11 @@ Record = dict[str, Any]
 
 def _known(of: Any, names: Iterable[str]) -> Record:
     return {name: value for name in names if (value := getattr(of, name)) is not None}
+
+
+def picked(record: Record, names: Iterable[str]) -> Record:
+    """Return those fields of a record that *names* name."""
+    return {name: record[name] for name in names if name in record}
 
 
 def envelope(kind: str, session_id: str, seq: int, time: int) -> Record:
@@ -125,6 +132,7 @@ def _meta(export: Export) -> Record:
     revision = _revision_of_about(export)
     if revision:
         record["revision"] = revision
+
     if project is not None:
         record["project"] = _known(project, PROJECT_FIELDS)
     return record
@@ -135,11 +143,10 @@ def _revision_of_about(export: Export) -> int:
     session = export.session
     facts = {name: getattr(session, name) for name in versions.ABOUT_FIELDS}
     about = versions.about_of(facts)
-    known_here = any(value is not None for value in about)
-    here = {versions.ABOUT: about} if known_here else {}
-    base = {n: v for n, v in export.base.items() if n == versions.ABOUT}
+    here = {versions.ABOUT: about} if about.count(None) < len(about) else {}
+    base = picked(dict(export.base), [versions.ABOUT])
     known = versions.versions_of(here, base, session.revision, 0)
-    return known[versions.ABOUT].revision if versions.ABOUT in known else 0
+    return known.get(versions.ABOUT, _NEVER).revision
 
 
 def message_records(message: Message, parent_id: str | None) -> Iterator[Record]:
@@ -215,13 +222,18 @@ def _steps(message: Message, part: Part) -> Iterator[Record]:
     yield ended | _known(part, ("call_id",)) | _result(part)
 
 
+#: Type of a part → type of its record, in an open message and in a completed one.
+_IN_OPEN = {"tool": "tool_started"}
+_IN_COMPLETED = {
+    "tool": "tool_started",
+    "text": "text_finished",
+    "reasoning": "reasoning_finished",
+}
+
+
 def _kind_of(message: Message, part: Part) -> str:
-    if part.type == "tool":
-        return "tool_started"
-    is_text = part.type in ("text", "reasoning")
-    if is_text and message.time_completed is not None:
-        return f"{part.type}_finished"
-    return "part"
+    kinds = _IN_OPEN if message.time_completed is None else _IN_COMPLETED
+    return kinds.get(part.type, "part")
 
 
 def _call(part: Part) -> Record:
@@ -292,22 +304,23 @@ def state(export: Export, ids: Mapping[int, str]) -> Iterator[Record]:
         found = envelope(kind, session.id, session.last_seq, version.time)
         return found | {"revision": version.revision}
 
-    if versions.TITLE in known:
-        named = {"title": session.title, "title_source": session.title_source}
-        yield record("session_renamed", known[versions.TITLE]) | named
-    if versions.ARCHIVED in known:
-        archived = "archived" if session.time_archived is not None else "unarchived"
-        yield record(archived, known[versions.ARCHIVED])
+    def field(name: str, kind: str, **values: Any) -> Iterator[Record]:
+        """Yield the record of a field that has a version, and of no other."""
+        if name in known:
+            yield record(kind, known[name]) | values
+
+    named = {"title": session.title, "title_source": session.title_source}
+    yield from field(versions.TITLE, "session_renamed", **named)
+    archived = "unarchived" if session.time_archived is None else "archived"
+    yield from field(versions.ARCHIVED, archived)
 
     yield from _labels(here, known, record)
 
-    if versions.TODOS in known:
-        todos = [_known(todo, TODO_FIELDS) for todo in export.todos]
-        yield record("todos", known[versions.TODOS]) | {"todos": todos}
+    todos = [_known(todo, TODO_FIELDS) for todo in export.todos]
+    yield from field(versions.TODOS, "todos", todos=todos)
     for diff in export.diffs:
-        version = known[versions.DIFFS]
-        changed = record("file_changed", version) | {"list": version.digest}
-        yield changed | _diff(diff, ids)
+        of = {"list": known[versions.DIFFS].digest}
+        yield from field(versions.DIFFS, "file_changed", **of, **_diff(diff, ids))
 
     own = versions.Version(session.revision, session.time_updated)
     yield record("session_state", own) | _rest(session, here, known)
@@ -347,18 +360,18 @@ def _rest(
 ) -> Record:
     record = _known(session, STATE_FIELDS)
     record["leaf_id"] = here.get(versions.LEAF)
-    for name, value in (("metadata", _metadata(session)), ("data", _data(session))):
-        if value:
-            record[name] = value
 
     # Without an entry, a field that is here has the version of the record itself.
-    own = session.revision, session.time_updated
-    others = {}
-    for name, version in sorted(known.items()):
-        differs = name not in here or version[:2] != own
-        if differs and is_of_state(name, here):
-            others[name] = list(version[:2])
-    return record | ({"versions": others} if others else {})
+    implied = dict.fromkeys(here, (session.revision, session.time_updated))
+    stated = {name: of[:2] for name, of in known.items() if is_of_state(name, here)}
+    others = {n: list(of) for n, of in sorted(stated.items()) if of != implied.get(n)}
+
+    several = {
+        "metadata": _metadata(session),
+        "data": _data(session),
+        "versions": others,
+    }
+    return record | filled(several)
 
 
 def is_of_state(name: str, here: Mapping[str, Any]) -> bool:
@@ -370,8 +383,8 @@ def is_of_state(name: str, here: Mapping[str, Any]) -> bool:
 
 def _metadata(session: Session) -> Record:
     # The secret of a share ends it: it stays where it was made.
-    return {key: value for key, value in session.metadata.items() if key != "share"}
+    return without(("share",), session.metadata)
 
 
 def _data(session: Session) -> Record:
-    return {key: value for key, value in session.data.items() if key != UNKNOWN}
+    return without((UNKNOWN,), session.data)

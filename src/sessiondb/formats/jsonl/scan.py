@@ -17,6 +17,7 @@ from typing import Any, cast
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record
 from sessiondb.formats.jsonl.values import record_of
+from sessiondb.formats.kit.fields import as_text, fitting, integer
 from sessiondb.formats.kit.json import text_of
 from sessiondb.formats.kit.lines import Line, Lines
 from sessiondb.model import Problem, Prompt, versions
@@ -31,8 +32,9 @@ _ENVELOPE = {
     "type": str,
     "session_id": str,
 }
-_MAX_INT = 1 << 63
-_ENCODINGS: dict[str, Callable[[str], bytes]] = {
+_INT64 = 1 << 63
+#: How the bytes of a blob are written.
+_ENCODINGS: dict[str | None, Callable[[str], bytes]] = {
     "utf-8": str.encode,
     "base64": partial(base64.b64decode, validate=True),
 }
@@ -63,13 +65,13 @@ class Scan:
 
         # Their texts may be blobs of lines that are still to come.
         about: list[tuple[Found, Line]] = []
-        for line, raw, record in lines.records(_checked):
+        for line, raw, record in lines.records(record_at):
             name = record["session_id"]
             found = self.sessions.get(name)
             if found is None:
                 found = self.sessions[name] = Found(name, line)
             found.digest.update(raw.rstrip(b"\r\n"))
-            if not self._take(found, line, record):
+            if not self._take_place(found, line, record):
                 about.append((found, line))
 
         for found, line in about:
@@ -87,8 +89,8 @@ class Scan:
         """Return a problem of this file."""
         return self.lines.problem(why, line)
 
-    def _take(self, found: Found, line: Line, record: Record) -> bool:
-        """Note where a line of a message or a blob is; False for any other line."""
+    def _take_place(self, found: Found, line: Line, record: Record) -> bool:
+        """Record where a line of a message or a blob is; False for any other line."""
         kind = record["type"]
         if kind == "blob":
             self._blobs.setdefault(str(record.get("hash")), line)
@@ -101,6 +103,7 @@ class Scan:
     def _take_about(self, found: Found, record: Record, line: Line) -> None:
         kind = record["type"]
         if kind == "session_meta":
+            # Of equal ones the last holds.
             if found.meta is None or _about(record) >= _about(found.meta):
                 found.meta = record
         elif kind in records.HEAD_TYPES:
@@ -116,15 +119,12 @@ class Scan:
     def _prompt(self, record: Record) -> Prompt:
         given = dict(record)
         if "text_blob" in given:
-            raw = self.blob(given["text_blob"])
-            given["text"] = raw.decode("utf-8", "surrogatepass")
+            given["text"] = self.text(given["text_blob"])
         for name in ("prompt_id", "source", "text"):
-            if not isinstance(given.get(name), str) or not given[name]:
+            if as_text(given.get(name)) in (None, ""):
                 raise ValueError(f"a prompt without {name}")
 
-        where = given.get("directory")
-        if where is not None and "\0" in text_of(where):
-            raise ValueError(f"not a directory: {where!r:.80}")
+        where = directory_of(given.get("directory"))
         facts = given["source"], given["time"]
         return Prompt(given["prompt_id"], given["text"], where, None, None, *facts)
 
@@ -134,36 +134,45 @@ class Scan:
 
     def blob(self, name: Any) -> bytes:
         """Return a blob by its hash; raises ValueError where it is not in the file."""
-        line = self._blobs.get(name) if isinstance(name, str) else None
+        line = self._blobs.get(text_of(name))
         if line is None:
             raise ValueError(f"the blob {name!r:.80} is not in this file")
 
-        record = self.read(line)
-        data, encoding = record.get("data"), record.get("encoding")
-        if not isinstance(data, str) or encoding not in _ENCODINGS:
+        # Read without blobs: one that refers to itself would never end.
+        record = record_at(self.lines.at(line))
+        read = _ENCODINGS.get(as_text(record.get("encoding")))
+        data = as_text(record.get("data"))
+        if read is None or data is None:
             raise ValueError(f"line {line.number} is not a blob")
 
         # A hash that does not fit would be kept under a name that others refer to.
-        raw = _ENCODINGS[encoding](data)
+        raw = read(data)
         if hashlib.sha256(raw).hexdigest() != name:
             raise ValueError(f"the blob of line {line.number} does not have its hash")
         return raw
 
+    def text(self, name: Any) -> str:
+        """Return a blob that is a text; raises ValueError."""
+        return self.blob(name).decode("utf-8", "surrogatepass")
+
 
 def _about(meta: Record) -> tuple[int, str]:
-    """Return the rank of a ``session_meta``; of equal ones the last holds."""
-    revision = meta.get("revision")
-    known = revision if type(revision) is int else 0
-    return known, versions.digest(versions.about_of(meta))
+    """Return the rank of a ``session_meta``."""
+    revision = fitting(meta.get("revision"), integer, 0)
+    return revision, versions.digest(versions.about_of(meta))
 
 
-def _checked(raw: bytes) -> Record:
-    """Return a record without its blobs; raises ValueError and RecursionError."""
-    return checked(record_of(raw, lambda _: b""))
+def _no_blob(name: str) -> bytes:
+    del name
+    return b""
 
 
-def checked(record: Any) -> Record:
-    """Return *record* if it is one; raises ValueError."""
+def record_at(raw: bytes) -> Record:
+    """Return the record of a line, its blobs empty.
+
+    Raises ValueError if it is not one, and RecursionError.
+    """
+    record = record_of(raw, _no_blob)
     if not isinstance(record, dict):
         raise ValueError("not an object")  # noqa: TRY004  a file's fault
     for name, kind in _ENVELOPE.items():
@@ -171,9 +180,9 @@ def checked(record: Any) -> Record:
             raise ValueError(f"no {name}")
 
     # SQLite has no larger ones.
-    for name in ("seq", "time"):
-        if not -_MAX_INT <= record[name] < _MAX_INT:
-            raise ValueError("seq and time are 64-bit integers")
+    numbers = record["seq"], record["time"]
+    if not -_INT64 <= min(numbers) <= max(numbers) < _INT64:
+        raise ValueError("seq and time are 64-bit integers")
 
     version = record["schema_version"]
     if version > records.SCHEMA_VERSION:
@@ -183,3 +192,10 @@ def checked(record: Any) -> Record:
     if of_message and not isinstance(record.get("message_id"), str):
         raise ValueError("no message_id")
     return cast(Record, record)
+
+
+def directory_of(value: Any) -> str | None:
+    """Return *value* if it can be a directory, or None; raises ValueError."""
+    if value is not None and "\0" in text_of(value):
+        raise ValueError(f"not a directory: {value!r:.80}")
+    return cast("str | None", value)

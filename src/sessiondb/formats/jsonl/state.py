@@ -9,12 +9,15 @@ revision: it counts as newer than all that do.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import count
 from typing import Any, TypeGuard
 
 from sessiondb.formats.jsonl import records
-from sessiondb.formats.jsonl.records import Record
+from sessiondb.formats.jsonl.records import Record, picked
 from sessiondb.formats.jsonl.scan import Found, Scan
+from sessiondb.formats.kit.fields import fitting
 from sessiondb.formats.kit.json import object_of, text_of
+from sessiondb.formats.kit.lines import Line
 from sessiondb.model import FileDiff, Problem, versions
 from sessiondb.model.versions import Version, digest, order
 
@@ -22,6 +25,8 @@ from sessiondb.model.versions import Version, digest, order
 MAX_REVISION = 1 << 53
 
 _DERIVED = ["", "derived"]
+#: Errors of a record whose values are not those of its type.
+_UNUSABLE = (ValueError, TypeError, KeyError)
 
 
 class State:
@@ -47,12 +52,12 @@ class State:
         for line, record in found.state:
             try:
                 self._take_record(record)
-            except (ValueError, TypeError, KeyError) as error:
+            except _UNUSABLE as error:
                 self.problems.append(scan.lines.skipped(error, line))
 
         # Lists come last: each is several records, which are taken together.
         self._take_about(meta)
-        self._take_diffs([r for _, r in found.state if r["type"] == "file_changed"])
+        self._take_diffs(found.state)
 
     def _summarise(self, records: list[Record]) -> None:
         """Note what is the greatest, or the least, of all records."""
@@ -112,19 +117,25 @@ class State:
 
     def _take_about(self, meta: Record) -> None:
         about = versions.about_of(meta)
-        revision = meta["revision"] if _is_revision(meta.get("revision")) else 0
-        if revision or any(value is not None for value in about):
+        revision = fitting(meta.get("revision"), _is_revision, 0)
+        if revision or about.count(None) < len(about):
             self._take(versions.ABOUT, about, Version(revision, 0))
 
-    def _take_diffs(self, given: list[Record]) -> None:
-        lists: dict[tuple[Version, str], list[Record]] = {}
-        for record in given:
-            if _is_revision(record.get("revision", 0)):
+    def _take_diffs(self, given: list[tuple[Line, Record]]) -> None:
+        """Take the lists of changed files; one that cannot be is a problem."""
+        lists: dict[tuple[Version, str], list[tuple[Line, Record]]] = {}
+        for line, record in given:
+            of_list = record["type"] == "file_changed"
+            if of_list and _is_revision(record.get("revision", 0)):
                 key = self._version(record), str(record.get("list"))
-                lists.setdefault(key, []).append(record)
+                lists.setdefault(key, []).append((line, record))
 
         for (version, _), items in lists.items():
-            self._take_list(version, items)
+            try:
+                self._take_list(version, [record for _, record in items])
+            except _UNUSABLE as error:
+                first, _ = items[0]
+                self.problems.append(self._scan.lines.skipped(error, first))
 
         # The list may have been emptied by a later version.
         if versions.DIFFS not in self.values:
@@ -134,7 +145,7 @@ class State:
         """Take one list of changed files."""
         # Seqs are those of several databases: only ids mean something.
         names = [record.get("message_id") for record in items]
-        places = {name: place for place, name in enumerate(names)}
+        places = dict(zip(names, count(1))) | {None: 0}
 
         # Merged files may hold one record twice, each with a seq of its own.
         found: dict[str, tuple[list[Any], FileDiff, str | None]] = {}
@@ -145,21 +156,21 @@ class State:
 
         value = [found[key][0] for key in sorted(found)]
         if self._take(versions.DIFFS, value, version):
-            self.diffs = [diff for _, diff, _ in found.values()]
-            self.diff_messages = [name for _, _, name in found.values()]
+            _, diffs, messages = zip(*found.values(), strict=True)
+            self.diffs, self.diff_messages = list(diffs), list(messages)
 
     def _diff(self, record: Record, places: Mapping[str | None, int]) -> FileDiff:
-        known = {name: record[name] for name in records.DIFF_FIELDS if name in record}
-        for side in ("before", "after"):
+        """Return a changed file, its blobs put in."""
+        known = picked(record, records.DIFF_FIELDS)
+        sides: dict[str, Callable[[Any], Any]] = {
+            "before": self._scan.blob,
+            "after": self._scan.blob,
+            "patch": self._scan.text,
+        }
+        for side, read in sides.items():
             if f"{side}_blob" in record:
-                known[side] = self._scan.blob(record[f"{side}_blob"])
-
-        if "patch_blob" in record:
-            patch = self._scan.blob(record["patch_blob"])
-            known["patch"] = patch.decode("utf-8", "surrogatepass")
-        message_id = record.get("message_id")
-        where = 0 if message_id is None else places[message_id] + 1
-        return FileDiff(seq=where, **known)
+                known[side] = read(record[f"{side}_blob"])
+        return FileDiff(seq=places[record.get("message_id")], **known)
 
 
 # -- what a record says: (name, value or None, version) of each field -------------
@@ -217,21 +228,24 @@ _FIELDS: dict[str, Callable[[Record, Version], Iterator[Field]]] = {
 
 
 def _values(record: Record) -> dict[str, Any]:
-    """Return the fields that a ``session_state`` has a value of."""
-    plain = {name: record.get(name) for name in versions.PLAIN}
-    here = {name: value for name, value in plain.items() if value is not None}
-    for key, value in object_of(record.get("metadata")).items():
-        here[versions.METADATA + key] = [value]
+    """Return the fields that a ``session_state`` has a value of.
 
-    # None is a leaf, a summary or data that was taken away.
-    if record.get("leaf_id") is not None:
-        here[versions.LEAF] = text_of(record["leaf_id"])
-    summary = [record.get(name) for name in versions.SUMMARY_FIELDS]
-    if any(value is not None for value in summary):
-        here[versions.SUMMARY] = summary
-    if record.get("data"):
-        here[versions.DATA] = object_of(record["data"])
-    return here
+    None is a leaf, a summary or data that was taken away.
+    """
+    leaf = record.get("leaf_id")
+    return versions.values_of(
+        metadata=object_of(record.get("metadata")),
+        summary=tuple(map(record.get, versions.SUMMARY_FIELDS)),
+        data=object_of(record.get("data") or None),
+        leaf=None if leaf is None else text_of(leaf),
+        **{name: record.get(name) for name in versions.PLAIN},
+        # These have records of their own.
+        title=("", "derived"),
+        labels={},
+        todos=[],
+        diffs=[],
+        about=[],
+    )
 
 
 def _named_versions(record: Record) -> Iterator[tuple[str, Version]]:

@@ -70,7 +70,7 @@ def plain(value: Any, keep: Keep) -> Any:
             return dict(pairs)
         return {"$map": [[_plain_text(key), item] for key, item in pairs]}
 
-    return _plain_scalar(value, keep)
+    return _PLAIN.get(type(value), _as_it_is)(value, keep)
 
 
 def _is_odd(key: str) -> bool:
@@ -78,21 +78,31 @@ def _is_odd(key: str) -> bool:
     return key.startswith("$") or _SPLIT_PAIR.search(key) is not None
 
 
-def _plain_scalar(value: Any, keep: Keep) -> Any:
-    if isinstance(value, str):
-        return _plain_text(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"$float": str(value)}
-    if isinstance(value, bytes):
-        name = keep(value)
-        return {"$bytes": _base64(value)} if name is None else {"$blob": name}
+def _as_it_is(value: Any, _: Keep) -> Any:
     return value
 
 
-def _plain_text(value: str) -> str | dict[str, str]:
+def _plain_text(value: str, _: Keep | None = None) -> str | dict[str, str]:
     if not _SPLIT_PAIR.search(value):
         return value
     return {"$str": _base64(value.encode("utf-8", "surrogatepass"))}
+
+
+def _plain_float(value: float, _: Keep) -> float | dict[str, str]:
+    return value if math.isfinite(value) else {"$float": str(value)}
+
+
+def _plain_bytes(value: bytes, keep: Keep) -> dict[str, str]:
+    name = keep(value)
+    return {"$bytes": _base64(value)} if name is None else {"$blob": name}
+
+
+#: Type of a value that JSON may not express → its writer.
+_PLAIN: dict[type, Callable[[Any, Keep], Any]] = {
+    str: _plain_text,
+    float: _plain_float,
+    bytes: _plain_bytes,
+}
 
 
 def _base64(value: bytes) -> str:
@@ -134,16 +144,18 @@ def exact(value: Any, blob: Blobs) -> Any:
 
 
 def _object_of(pairs: Any, blob: Blobs) -> dict[str, Any]:
-    if not isinstance(pairs, list):
-        raise ValueError("$map is a list of pairs")  # noqa: TRY004  a file's fault
+    """Return the object of pairs; raises ValueError for anything else."""
+    if not isinstance(pairs, list) or not all(map(_is_pair, pairs)):
+        raise ValueError("$map is a list of pairs")
 
     found = {}
-    for pair in pairs:
-        if not isinstance(pair, list) or len(pair) != 2:
-            raise ValueError("$map is a list of pairs")
-        name, value = pair
+    for name, value in pairs:
         found[text_of(exact(name, blob))] = exact(value, blob)
     return found
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2
 
 
 def _value_of(key: str, item: str, blob: Blobs) -> Any:

@@ -6,12 +6,15 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import BLOB_BYTES, Record
 from sessiondb.formats.jsonl.values import line_of
+from sessiondb.formats.kit.fields import without
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss
 
@@ -43,23 +46,20 @@ def file_name(session_id: str) -> str:
 
 def lines(export: Export, seen: set[str] | None = None) -> Iterator[str]:
     """Yield the lines of one session; *seen* are the blobs that are in the file."""
-    seen = set() if seen is None else seen
     ids: dict[int, str] = {}
+    # Lazy: the state is made when all messages have been read, and their ids are known.
+    state = records.state(export, ids)
     yield from _unknown_lines(export)
-    for record in records.head(export):
-        yield from record_lines(record, seen)
-    for record in _messages(export, ids):
-        yield from record_lines(record, seen)
-    for record in records.state(export, ids):
-        yield from record_lines(record, seen)
+    yield from _lines(
+        chain(records.head(export), _messages(export, ids), state),
+        set() if seen is None else seen,
+    )
 
 
 def about_lines(export: Export, ids: Mapping[int, str]) -> Iterator[str]:
     """Yield the lines of a session without its messages, whose *ids* are by seq."""
-    seen: set[str] = set()
     yield from _unknown_lines(export)
-    for record in (*records.head(export), *records.state(export, ids)):
-        yield from record_lines(record, seen)
+    yield from _lines(chain(records.head(export), records.state(export, ids)), set())
 
 
 def message_lines(export: Export, ids: Mapping[int, str]) -> Iterator[str]:
@@ -68,9 +68,7 @@ def message_lines(export: Export, ids: Mapping[int, str]) -> Iterator[str]:
     *ids* are by seq, also those of messages that are missing: what follows one of them
     still names it as its parent.
     """
-    seen: set[str] = set()
-    for record in _messages(export, dict(ids)):
-        yield from record_lines(record, seen)
+    yield from _lines(_messages(export, dict(ids)), set())
 
 
 def _unknown_lines(export: Export) -> Iterator[str]:
@@ -78,6 +76,11 @@ def _unknown_lines(export: Export) -> Iterator[str]:
     unknown: Any = export.session.data.get(records.UNKNOWN, ())
     for record in unknown:
         yield line_of(record, lambda _: None)
+
+
+def _lines(given: Iterable[Record], seen: set[str]) -> Iterator[str]:
+    for record in given:
+        yield from record_lines(record, seen)
 
 
 def record_lines(record: Record, seen: set[str]) -> list[str]:
@@ -89,12 +92,12 @@ def record_lines(record: Record, seen: set[str]) -> list[str]:
 
 def _messages(export: Export, ids: dict[int, str]) -> Iterator[Record]:
     """Yield the records of the messages, and add their *ids* by seq."""
-    later: list[tuple[int, int, int]] = []
+    later: list[tuple[int, int | None, int]] = []
     for message in export.messages:
         ids[message.seq] = message.id
         above = message.parent_seq
         parent_id = None if above is None else ids.get(above)
-        if above is not None and parent_id is None:
+        if parent_id is None:
             later.append((message.seq, above, message.time_created))
         yield from records.message_records(message, parent_id)
 
@@ -122,11 +125,11 @@ class _Blobs:
 
     def _lifted(self, of: Record, record: Record) -> Record:
         for name in _LARGE:
-            value = of.get(name)
-            if isinstance(value, str) and len(value) * 4 >= BLOB_BYTES:
+            value = of.get(name, "")
+            if len(value) * 4 >= BLOB_BYTES:
                 raw = value.encode("utf-8", "surrogatepass")
                 if len(raw) >= BLOB_BYTES:
-                    of = {k: v for k, v in of.items() if k != name}
+                    of = without((name,), of)
                     of[f"{name}_blob"] = self._name(record, raw)
 
         for name in _ALWAYS:
@@ -134,7 +137,7 @@ class _Blobs:
                 of[name] = self._name(record, of[name])
 
         # The blobs of a part come before its message, not before the part.
-        if isinstance(of.get("parts"), list):
+        if "parts" in of:
             of["parts"] = [self._lifted(part, record) for part in of["parts"]]
         return of
 
@@ -148,7 +151,7 @@ class _Blobs:
         return name
 
 
-_PLAIN_TEXT = re.compile("[^\x00-\x08\x0e-\x1f]*")
+_PLAIN_TEXT = re.compile(b"[^\x00-\x08\x0e-\x1f]*")
 
 
 def _blob(name: str, raw: bytes, session_id: str, seq: int, time: int) -> Record:
@@ -156,14 +159,10 @@ def _blob(name: str, raw: bytes, session_id: str, seq: int, time: int) -> Record
         "hash": name,
         "size": len(raw),
     }
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        text = None
-
     # Text that any tool can show stays text, so that a log can be searched.
-    if text is not None and _PLAIN_TEXT.fullmatch(text):
-        return record | {"encoding": "utf-8", "data": text}
+    with suppress(UnicodeDecodeError):
+        if _PLAIN_TEXT.fullmatch(raw):
+            return record | {"encoding": "utf-8", "data": raw.decode()}
     return record | {"encoding": "base64", "data": base64.b64encode(raw).decode()}
 
 
