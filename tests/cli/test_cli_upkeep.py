@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+import shlex
 import sqlite3
 import stat
 import threading
@@ -11,6 +13,7 @@ import pytest
 from command_line import SAMPLE, Run, Story
 
 from sessiondb import Store, assistant, user
+from sessiondb.cli.checking import RESTORE
 from sessiondb.engine.sqlite.space import bytes_by_table, estimated_by_table
 from sessiondb.maintenance import check
 
@@ -83,10 +86,30 @@ def test_check_finds_damage(
     assert found_by in {finding["check"] for finding in ran.json["findings"]}
     assert all(finding["count"] > 0 for finding in ran.json["findings"])
     (line, *_) = sessiondb("check").lines
-    assert line[3] in (
-        "sessiondb check --repair",
-        "sessiondb export -a --to jsonl -o FILE",
-    )
+    assert line[3] in ("sessiondb check --repair", RESTORE)
+
+
+def test_check_names_the_steps_that_replace_what_is_lost_from_a_backup(
+    sessiondb: Run, story: Story, store: Store, database: Path
+) -> None:
+    store.append(story.parser, assistant("x" * 5000))
+    assert sessiondb("backup", "old.db").code == 0
+    before = sessiondb("show", story.parser, "--json").out
+    store.close()
+    harm(database, "DELETE FROM blob")
+    assert sessiondb("export", story.parser, "--to", "jsonl").code == 4
+
+    ran = sessiondb("check")
+    assert RESTORE in {line[3] for line in ran.lines}
+    first, second, third = re.findall(r"`sessiondb ([^`]*)`", ran.err)[:3]
+    assert first == RESTORE.removeprefix("sessiondb ")
+    names = {"BACKUP": "old.db", "SESSION": story.parser, "FILE": "lost.jsonl"}
+    for step in (first, f"{second} --yes", third):
+        typed = [names.get(word, word) for word in shlex.split(step)]
+        assert sessiondb(*typed).code == 0, step
+
+    assert sessiondb("show", story.parser, "--json").out == before
+    assert RESTORE not in {line[3] for line in sessiondb("check").lines}
 
 
 def test_check_finds_the_remains_of_a_delete_in_a_shell(

@@ -24,10 +24,10 @@ from sessiondb.cli.protocol import (
     BROKEN_PIPE,
     COMPLETION,
     INTERRUPTED,
-    PROBLEMS_FOUND,
+    exit_code,
 )
 from sessiondb.cli.text import visible
-from sessiondb.cli.usage import exclusive
+from sessiondb.cli.usage import exclusive, similar
 from sessiondb.errors import abridged
 
 if TYPE_CHECKING:
@@ -176,15 +176,14 @@ class Commands(click.Group):
         # A command returns its exit code, or None. Damage that was read past fails it.
         if isinstance(code, int) and code:
             return code
-        return PROBLEMS_FOUND if options.damaged else 0
+        return exit_code(options.damaged)
 
 
 def _unknown(name: str) -> str:
     from difflib import get_close_matches
 
     near = get_close_matches(name[:64], COMMANDS)
-    guess = f"; is it {' or '.join(near)}?" if near else ""
-    return f"no command {abridged(name)}{guess}"
+    return f"no command {abridged(name)}{similar(near)}"
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.consent import Consent
 from sessiondb.cli.opening import Options, existing, open_store, say
-from sessiondb.cli.protocol import PROBLEMS_FOUND
+from sessiondb.cli.protocol import exit_code
 from sessiondb.cli.text import count, one_line
 from sessiondb.hints import command
 
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from sessiondb.store import Store
 
 REPAIR = "sessiondb check --repair"
-#: The last resort, if no repair can help.
+#: Saves the sessions that can still be read, and names the others.
 SAVE = "sessiondb export -a --to jsonl -o FILE"
+#: The first of three steps that replace a session by an older, intact state of it.
+RESTORE = "sessiondb --db BACKUP export SESSION --with-children --to jsonl -o FILE"
 
 
 @click.command("check")
@@ -60,35 +63,47 @@ def check_command(
             consent = Consent(dry_run=dry_run, yes=yes, as_json=as_json)
             return _repair(store, findings, consent)
         _report(file_of(store), findings, as_json)
-    return PROBLEMS_FOUND if findings else 0
+    return exit_code(findings)
 
 
 def _report(path: Path, findings: list[Finding], as_json: bool) -> None:
+    rows = _as_json(findings)
     if as_json:
-        output.write_json(
-            {"ok": not findings, "findings": list(map(_as_json, findings))}
-        )
+        output.write_json({"ok": not findings, "findings": rows})
         return
 
-    for finding in findings:
-        output.write_tsv(*_as_json(finding).values())
-    if findings:
-        say(f"{count(len(findings), 'finding')} in {path}")
-    else:
-        say("all is well")
+    _write(rows)
+    say(f"{count(len(findings), 'finding')} in {path}" if findings else "all is well")
     if any(finding.repair for finding in findings):
         plans = command("check", "--repair", "--dry-run")
         say(f"{plans} shows what a repair would do")
 
 
-def _as_json(finding: Finding) -> dict[str, Any]:
-    """Return a finding with the command that does something about it."""
-    return {
-        "check": finding.check,
-        "count": finding.count,
-        "what": one_line(finding.what),
-        "command": REPAIR if finding.repair else SAVE,
-    }
+def _write(rows: list[dict[str, Any]]) -> None:
+    """Write findings as lines, with the steps of the command that has several."""
+    for row in rows:
+        output.write_tsv(*row.values())
+    if any(row["command"] == RESTORE for row in rows):
+        removes = command("rm", "--keep-forks", "SESSION")
+        returns = command("import", "--restore", "FILE")
+        say(f"a backup may have what is lost: `{RESTORE}`, {removes}, {returns}")
+        say(f"`{SAVE}` saves the sessions that can be read, and names the others")
+
+
+def _as_json(findings: list[Finding]) -> list[dict[str, Any]]:
+    """Return findings, each with the command that does something about it."""
+    # With damaged pages the rest of the file is in danger too.
+    is_torn = any(f.check == "integrity" and f.repair is None for f in findings)
+    last_resort = SAVE if is_torn else RESTORE
+    return [
+        {
+            "check": finding.check,
+            "count": finding.count,
+            "what": one_line(finding.what),
+            "command": REPAIR if finding.repair else last_resort,
+        }
+        for finding in findings
+    ]
 
 
 def _repair(store: Store, findings: list[Finding], consent: Consent) -> int:
@@ -109,7 +124,7 @@ def _repair(store: Store, findings: list[Finding], consent: Consent) -> int:
     else:
         done = repair(store, findings)
     _report_repair(plan, done, consent)
-    return PROBLEMS_FOUND if done.left else 0
+    return exit_code(done.left)
 
 
 def _plan(findings: list[Finding], plan: list[Finding]) -> Iterator[str]:
@@ -131,8 +146,7 @@ def _report_repair(plan: list[Finding], done: Repaired, consent: Consent) -> Non
     if consent.as_json:
         output.write_json(_repair_json(plan, done, consent))
     elif not consent.dry_run:
-        for finding in done.left:
-            output.write_tsv(*_as_json(finding).values())
+        _write(_as_json(done.left))
         if done.backup:
             say(f"the file before the repair: {done.backup}")
         if plan:
@@ -143,10 +157,11 @@ def _report_repair(plan: list[Finding], done: Repaired, consent: Consent) -> Non
 def _repair_json(
     plan: list[Finding], done: Repaired, consent: Consent
 ) -> dict[str, Any]:
+    repairs = [{"repair": finding.repair} for finding in plan]
     return {
-        "plan": [_as_json(finding) | {"repair": finding.repair} for finding in plan],
-        "repaired": list(map(_as_json, done.repaired)),
-        "left": list(map(_as_json, done.left)),
+        "plan": [*map(or_, _as_json(plan), repairs)],
+        "repaired": _as_json(done.repaired),
+        "left": _as_json(done.left),
         "backup": done.backup,
         "dry_run": consent.dry_run,
     }

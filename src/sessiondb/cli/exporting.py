@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from sessiondb.cli.consent import can_ask, typed_yes
 from sessiondb.cli.emptiness import no_sessions
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.progress import counted
-from sessiondb.cli.protocol import PROBLEMS_FOUND
+from sessiondb.cli.protocol import exit_code
 from sessiondb.cli.text import count, one_line, short_id, title_of
 from sessiondb.engine import outputs
 from sessiondb.errors import (
@@ -120,7 +121,7 @@ def export_command(
         with contextlib.closing(shown):
             together = to.together and not target.is_folder
             target.write(to.write(shown, detail=detail, together=together), force)
-    return PROBLEMS_FOUND if readable.left_out else 0
+    return exit_code(readable.left_out)
 
 
 def _left_out(store: Store, filters: shared.Filters, taken: set[str]) -> Iterator[str]:
@@ -131,21 +132,18 @@ def _left_out(store: Store, filters: shared.Filters, taken: set[str]) -> Iterato
     if wider == filters:
         return
 
-    numbers = {"--subagents": 0, "--archived": 0}
-    for session in shared.Selection((), wider).sessions(store):
-        # A subagent that is archived too is only counted as the first.
-        is_subagent = session.relation == "subagent" and not filters.subagents
-        if session.id not in taken:
-            numbers["--subagents" if is_subagent else "--archived"] += 1
+    every = shared.Selection((), wider).sessions(store)
+    left = Counter(session.relation for session in every if session.id not in taken)
+    # A subagent that is archived too is only counted as the first.
+    subagents = 0 if filters.subagents else left["subagent"]
+    archived = left.total() - subagents
 
-    subagents = count(numbers["--subagents"], "subagent")
     found = {
-        "--subagents": subagents,
-        "--archived": f"{numbers['--archived']:,} archived",
+        f"{count(subagents, 'subagent')} (--subagents)": subagents,
+        f"{archived:,} archived (--archived)": archived,
     }
-    shown = [f"{text} ({name})" for name, text in found.items() if numbers[name]]
-    if shown:
-        yield f"left out: {', '.join(shown)}"
+    if left:
+        yield f"left out: {', '.join(filter(found.get, found))}"
 
 
 @dataclass(frozen=True, slots=True)

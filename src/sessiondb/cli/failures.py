@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from sessiondb import hints
-from sessiondb.cli.opening import Options
+from sessiondb.cli.opening import Options, split
 from sessiondb.cli.protocol import INTERRUPTED
 from sessiondb.cli.text import ago, cell, short_id, shortened, title_of, visible
+from sessiondb.cli.usage import similar
 from sessiondb.errors import AmbiguousIdError, SessionDBError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _PATH_HINT = "check the path, its owner and its mode"
 _FULL_HINT = "free some disk space and try again"
-_OS_HINTS = {
+_OS_HINTS: dict[int | None, str] = {
     errno.ENOSPC: _FULL_HINT,
     errno.EDQUOT: _FULL_HINT,
     errno.EFBIG: _FULL_HINT,
@@ -115,16 +116,16 @@ def _of_click(error: click.ClickException, options: Options) -> Failure:
     message = " ".join(error.format_message().split()).rstrip(".")
     hint = getattr(error, "hint", None) or _help(options)
     if isinstance(error, click.NoSuchOption):
-        moved = _moved(error.option_name, options)
-        if moved is not None:
-            hint = moved
-            message = f"{error.option_name} goes before the command"
+        # Without click's own question, which would follow in another sentence.
+        message = error.message.rstrip(".") + similar(error.possibilities or ())
+        if moved := _moved(error.option_name, options):
+            message, hint = f"{error.option_name} goes before the command", moved
     return Failure("UsageError", message, hint, error.exit_code)
 
 
 def _of_the_system(error: OSError, _: Options) -> Failure:
     named = f"{error.filename}: " if error.filename else ""
-    hint = _OS_HINTS.get(error.errno or 0, _PATH_HINT)
+    hint = _OS_HINTS.get(error.errno, _PATH_HINT)
     return Failure("StorageError", f"{named}{error.strerror or error}", hint, 1)
 
 
@@ -183,21 +184,12 @@ def _moved(option: str, options: Options) -> str | None:
     None if *option* is another one.
     """
     values = _BEFORE.get(option)
-    argv = _split(options.argv, option)
+    argv = split(options.argv, option)
     if values is None or option not in argv or options.is_long:
         return None
     at = argv.index(option)
     end = at + 1 + values
     return hints.command(*argv[at:end], *argv[:at], *argv[end:])
-
-
-def _split(argv: Sequence[str], option: str) -> list[str]:
-    """Return *argv* with ``--option=value`` as two words."""
-    words: list[str] = []
-    for word in argv:
-        is_joined = word.startswith(f"{option}=")
-        words += word.split("=", 1) if is_joined else [word]
-    return words
 
 
 def _verbosely(options: Options) -> str:

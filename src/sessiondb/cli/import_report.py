@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,10 +45,14 @@ class Report:
 
     def as_text(self, stores: int, *, dry_run: bool) -> str:
         """Return one line that counts the sessions of *stores* by their outcome."""
-        known = [name for name in OUTCOMES if self.outcomes[name]]
-        found = ", ".join(f"{self.outcomes[name]} {name}" for name in known)
-        would = "would be " if dry_run and found else ""
-        return f"{would}{found or 'no sessions'} · {count(stores, 'store')}"
+        found = ", ".join(counted(self.outcomes)) or "no sessions"
+        would = "would be " if dry_run and self.outcomes else ""
+        return f"{would}{found} · {count(stores, 'store')}"
+
+
+def counted(outcomes: Mapping[str, int]) -> list[str]:
+    """Return the outcomes that sessions had, each with its number: ``3 imported``."""
+    return [f"{outcomes[name]} {name}" for name in OUTCOMES if outcomes[name]]
 
 
 def problem_line(problem: Problem) -> str:

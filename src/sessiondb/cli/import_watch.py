@@ -38,7 +38,7 @@ Take = Callable[["Iterable[SourceSession | Problem]"], "Iterator[Imported | Prob
 class Changes:
     """Which stores at *places* changed since the last look."""
 
-    def __init__(self, places: list[Path], formats: tuple[str, ...]) -> None:
+    def __init__(self, places: list[Path], formats: tuple[str, ...] | None) -> None:
         self._places, self._formats = places, formats
         self._seen = self._look()
 
@@ -47,7 +47,7 @@ class Changes:
 
         found: dict[Path, tuple[int, ...]] = {}
         for place in self._places:
-            found |= stamps(place, formats=self._formats or None)
+            found |= stamps(place, formats=self._formats)
         return found
 
     def look(self) -> Sources | None:

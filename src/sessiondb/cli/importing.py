@@ -12,9 +12,10 @@ from sessiondb.cli import output
 from sessiondb.cli.import_report import Report, problem_line
 from sessiondb.cli.opening import Options, open_store, say
 from sessiondb.cli.progress import counted
-from sessiondb.cli.protocol import PROBLEMS_FOUND
+from sessiondb.cli.protocol import exit_code
 from sessiondb.cli.sources import STDIN, Sources, refuse_itself, sources_at
 from sessiondb.cli.text import count
+from sessiondb.cli.usage import exclusive
 from sessiondb.formats.registry import readable
 from sessiondb.hints import command
 from sessiondb.location import project_at
@@ -74,7 +75,9 @@ def import_command(
     found something new, a report a line. Any number may watch at once; --restore
     is about the first import alone.
     """
-    _check_together(paths, watch, dry_run)
+    exclusive({"--watch": watch, "--dry-run": dry_run})
+    # The log on stdin ends: there is nothing to wait for.
+    exclusive({"--watch": watch, "-": str(STDIN) in paths})
     sources = sources_at(paths, formats)
     with open_store(options, writing=True) as store:
         refuse_itself(sources, store.path)
@@ -84,7 +87,7 @@ def import_command(
             from sessiondb.cli.import_watch import Changes, follow
 
             # Before anything is read: a file written meanwhile is a change.
-            changes = Changes(sources.places, formats)
+            changes = Changes(sources.places, sources.formats)
 
         report = Report()
         results = take(sources, undelete=restore, dry_run=dry_run)
@@ -101,15 +104,7 @@ def import_command(
             # A store that could not be opened is tried again by the first look.
             changes.forget(sources.unread)
             follow(store, changes, take, report, as_json=as_json)
-    return PROBLEMS_FOUND if report.problems else 0
-
-
-def _check_together(paths: tuple[str, ...], watch: bool, dry_run: bool) -> None:
-    """Raise a usage error for what excludes ``--watch``."""
-    if watch and dry_run:
-        raise click.UsageError("--watch and --dry-run exclude each other")
-    if watch and str(STDIN) in paths:
-        raise click.UsageError("--watch and - exclude each other: stdin ends")
+    return exit_code(report.problems)
 
 
 def _passed_over(

@@ -98,13 +98,11 @@ def _values(row: Row) -> list[Any]:
 
 
 def _table(rows: Sequence[Row], everywhere: bool, sort: str) -> Iterator[str]:
-    left_out = set() if everywhere else {"PROJECT"}
-    if sort != "size":
-        left_out.add("SIZE")
+    optional = {"PROJECT": everywhere, "SIZE": sort == "size"}
+    head = [name for name in _COLUMNS if optional.get(name, True)]
     # A narrow screen keeps the column that the list is sorted by.
     spare = "SOURCE PROJECT MSGS COST" if sort == "cost" else "SOURCE PROJECT COST MSGS"
 
-    head = [name for name in _COLUMNS if name not in left_out]
     lines = [[_COLUMNS[name](*row) for name in head] for row in rows]
     return output.table(head, lines, right="USED MSGS COST SIZE", spare=spare)
 
@@ -163,8 +161,7 @@ def prompts_command(
     if not page.items:
         say(f"no prompts{filters.wider}")
         say(f"an import does not fill the prompt history: {_instead(words)}")
-    elif page.next_cursor and not as_json:
-        say(shared.further(page.next_cursor))
+    shared.say_further(page.next_cursor, as_json)
 
 
 def _instead(words: tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -54,8 +54,7 @@ class Options:
     @property
     def wants_json(self) -> bool:
         """Whether errors are reported as JSON; known before the options are parsed."""
-        end = self.argv.index("--") if "--" in self.argv else None
-        return not {"--json", "--jsonl"}.isdisjoint(self.argv[:end])
+        return not {"--json", "--jsonl"}.isdisjoint(self.argv[: _end(self.argv)])
 
     @property
     def is_long(self) -> bool:
@@ -71,17 +70,27 @@ class Options:
         if self.is_long:
             return command(*filter(None, [self.command]), "--help")
 
-        kept: list[str] = []
-        words = iter(self.argv)
-        for word in words:
-            if word == without:
-                next(words, None)
-            elif without is None or not word.startswith(f"{without}="):
-                kept.append(word)
+        kept = split(self.argv, without)
+        while without in kept:
+            at = kept.index(without)
+            del kept[at : at + 2]
 
-        # What follows two dashes is an argument, even if it begins with one.
-        end = kept.index("--") if "--" in kept else len(kept)
+        end = _end(kept)
         return command(*kept[:end], *more, *kept[end:])
+
+
+def split(argv: Sequence[str], option: str | None) -> list[str]:
+    """Return *argv* with each ``--option=value`` as two words."""
+    words: list[str] = []
+    for word in argv:
+        is_joined = word.partition("=")[0] == option
+        words += word.split("=", 1) if is_joined else [word]
+    return words
+
+
+def _end(argv: Sequence[str]) -> int:
+    """Return where the options end: after two dashes every word is an argument."""
+    return [*argv, "--"].index("--")
 
 
 def scope_of(*, local: bool, global_: bool) -> Scope:

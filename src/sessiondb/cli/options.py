@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sessiondb.cli import paths
-from sessiondb.cli.opening import current, find_all, here
+from sessiondb.cli.opening import current, find_all, here, say
 from sessiondb.cli.usage import exclusive
 from sessiondb.errors import abridged
 
@@ -116,8 +116,14 @@ def paged(function: F) -> F:
 
 
 def further(cursor: str) -> str:
-    """Return what a command says about the page after the one it showed."""
+    """Return the line that names the page after the one that was shown."""
     return f"more: {current().again('--cursor', cursor, without='--cursor')}"
+
+
+def say_further(cursor: str | None, as_json: bool) -> None:
+    """Name the next page on stderr if there is one; JSON has its cursor."""
+    if cursor is not None and not as_json:
+        say(further(cursor))
 
 
 class Moment(click.ParamType):  # type: ignore[type-arg]

@@ -8,7 +8,6 @@ represent, are the strings ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, bytes 
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import sys
@@ -138,11 +137,12 @@ def write_tsv(*values: Any) -> None:
 
 def dumps(value: Any) -> str:
     """Return *value* as JSON text on one line, exact and harmless on a terminal."""
-    # Infinities are rare: the copy without them is made only after a failure.
+    # NaN and infinities are rare: only after a failure they are read back as strings.
     try:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_default)
     except ValueError:
-        text = json.dumps(_finite(value), ensure_ascii=False, default=_default)
+        text = json.dumps(value, ensure_ascii=False, default=_default)
+        text = json.dumps(json.loads(text, parse_constant=str), ensure_ascii=False)
     return escape_json(text)
 
 
@@ -156,16 +156,6 @@ def _default(value: Any) -> Any:
 
         return {"base64": base64.b64encode(value).decode()}
     raise TypeError(f"not a JSON value: {value!r}")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
 
 
 def write_json(value: Any) -> None:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -137,13 +137,17 @@ def _command(session: Session) -> list[str]:
 
     pattern = resumable().get(session.source)
     # From other people's files: it must not be read as an option, or as a path.
-    is_plain_id = not name.startswith("-") and "/" not in name
-    if pattern is None or not is_plain_id:
+    if pattern is None or name.startswith("-") or "/" in name:
         raise InvalidInputError(
             f"{session.source} has no command that continues {abridged(name)}",
             hint=_elsewhere(session),
         )
-    return [name if item == "{}" else item for item in pattern.split()]
+    return _filled(pattern.split(), "{}", name)
+
+
+def _filled(words: Iterable[str], blank: str, value: str) -> list[str]:
+    """Return *words* with *value* for each that is *blank*."""
+    return [value if word == blank else word for word in words]
 
 
 def _transferred(store: Store, session: Session, form: str) -> Plan:
@@ -163,7 +167,7 @@ def _transferred(store: Store, session: Session, form: str) -> Plan:
 
     taken = to.take_in(text, session.directory)
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")
-    transfer = [file if item == FILE else item for item in taken.take_in]
+    transfer = _filled(taken.take_in, FILE, file)
     return Plan(session, session.directory, taken.resume, transfer, file, text)
 
 
@@ -208,7 +212,7 @@ def _transfer(plan: Plan) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(plan.text.encode("utf-8", "surrogatepass"))
-        transfer = [name if item == plan.file else item for item in plan.transfer]
+        transfer = _filled(plan.transfer, plan.file, name)
         ended = subprocess.run(transfer, stdout=sys.stderr, check=False)  # noqa: S603
     finally:
         Path(name).unlink()

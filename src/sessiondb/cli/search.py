@@ -78,8 +78,7 @@ def search_command(
 
     if not page.items:
         say(unknown or _nothing_found(filters))
-    elif page.next_cursor and not as_json:
-        say(shared.further(page.next_cursor))
+    shared.say_further(page.next_cursor, as_json)
 
 
 def _values(hit: Hit) -> list[Any]:

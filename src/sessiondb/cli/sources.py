@@ -33,13 +33,13 @@ _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLON
 class Sources:
     """The sessions of the stores at *places*.
 
-    *formats* are names, empty for all; *wanted* chooses stores by their path. If the
+    *formats* are names, None for all; *wanted* chooses stores by their path. If the
     places are *named*, one where nothing is found is a problem. ``stores`` counts
     what was read, ``unread`` are the stores that could not be opened.
     """
 
     places: list[Path]
-    formats: tuple[str, ...] = ()
+    formats: tuple[str, ...] | None = None
     named: bool = False
     wanted: Callable[[Path], bool] = lambda _: True
     stores: int = 0
@@ -64,7 +64,7 @@ class Sources:
             return
 
         before = self.stores
-        for found in find(place, formats=self.formats or None):
+        for found in find(place, formats=self.formats):
             if self.wanted(found.path):
                 yield from self._read(found)
         if self.named and self.stores == before:
@@ -106,22 +106,23 @@ def _why_nothing(place: Path) -> str:
 
 
 def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
-    """Return the sources at *paths*, or at the usual places without any.
+    """Return the sources at *paths*, of *formats* alone; none is the usual places, all.
 
     Raises `NotFoundError` if there is nothing at any of *paths*, and
     `InvalidInputError` for an unknown format.
     """
     from sessiondb.formats import default_locations
 
+    chosen = formats or None
     # First of all: an unknown format is an error wherever it would be looked for.
-    usual = default_locations(os.environ, formats=formats or None)
+    usual = default_locations(os.environ, formats=chosen)
     if str(STDIN) in paths and formats and "jsonl" not in formats:
         raise InvalidInputError(
             f"- is a log on stdin, and no {' or '.join(formats)}",
             hint="`--from jsonl` reads it, or no --from",
         )
     if not paths:
-        return Sources([*usual, *load_config().import_paths], formats)
+        return Sources([*usual, *load_config().import_paths], chosen)
 
     places = [Path(path) for path in dict.fromkeys(paths)]
     if not any(map(is_there, places)):
@@ -130,7 +131,7 @@ def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
         raise NotFoundError(
             f"there is nothing at {missing}", hint=f"check the path; {looks}"
         )
-    return Sources(places, formats, named=True)
+    return Sources(places, chosen, named=True)
 
 
 def is_there(place: Path) -> bool:

@@ -11,9 +11,9 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.import_report import problem_line
+from sessiondb.cli.import_report import counted, problem_line
 from sessiondb.cli.opening import Options, open_store, say
-from sessiondb.cli.protocol import PROBLEMS_FOUND
+from sessiondb.cli.protocol import exit_code
 from sessiondb.cli.text import count
 from sessiondb.hints import command
 
@@ -42,13 +42,12 @@ def sync_command(options: Options, *, as_json: bool) -> int:
     if as_json:
         output.write_json(_as_json(done, read))
     else:
-        words = [f"{read[name]} {name}" for name in OUTCOMES if read[name]]
-        words.append(f"{len(done.written)} written")
+        words = [*counted(read), f"{len(done.written)} written"]
         output.write(f"{', '.join(words)} · {done.folder}\n")
 
     for line in _remarks(done, read["deleted"]):
         say(line)
-    return PROBLEMS_FOUND if done.problems else 0
+    return exit_code(done.problems)
 
 
 def _as_json(done: Synced, read: Counter[str]) -> dict[str, Any]:

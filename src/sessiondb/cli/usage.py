@@ -1,8 +1,8 @@
-"""Combinations of options that several commands refuse in the same words."""
+"""Mistakes in a command line that several places refuse in the same words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -13,10 +13,14 @@ def exclusive(options: Mapping[str, Any]) -> None:
 
     Keyed by what is typed; None and False are options that are not given.
     """
-    given = [
-        name
-        for name, value in options.items()
-        if value is not None and value is not False
-    ]
+    given = [name for name, value in options.items() if value not in (None, False)]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other")
+
+
+def similar(names: Sequence[str]) -> str:
+    """Return the end of a message about a name that is unknown but similar to these.
+
+    Empty for none.
+    """
+    return f"; is it {' or '.join(names)}?" if names else ""

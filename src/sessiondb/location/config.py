@@ -104,10 +104,9 @@ def _content(path: Path) -> bytes:
         is_null = path.samefile(os.devnull)
     except (FileNotFoundError, NotADirectoryError):
         return b""
-    except OSError as error:
-        raise _unreadable(path, error.strerror or str(error)) from error
-    except ValueError as error:  # a path with NUL
-        raise _unreadable(path, str(error)) from error
+    except (OSError, ValueError) as error:  # ValueError: a path with NUL
+        why = getattr(error, "strerror", None) or str(error)
+        raise _unreadable(path, why) from error
 
     if is_null:
         return b""
@@ -159,10 +158,9 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _is_price(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return math.isfinite(value) and value >= 0
+def _is_price(value: Any) -> bool:
+    # Of the type itself: a bool is an int too. NaN is on neither side of a number.
+    return type(value) in (int, float) and 0 <= value < math.inf
 
 
 _TABLE = _Kind("a table", lambda value: isinstance(value, dict))

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -36,7 +37,8 @@ Where = str | os.PathLike[str]
 IGNORED = f"/{FILE}*"
 _SCHEMES = ("sqlite", "sqlite+aiosqlite", "sqlite+pysqlite")
 _EXPECTED = "give a path or sqlite:///PATH"
-_URL = r"(?s)([A-Za-z][\w+.-]*)://(.*)"
+# Scheme, host and path; an option is part of the path.
+_URL = r"(?s)([A-Za-z][\w+.-]*)://([^/]*)(.*)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +75,13 @@ def resolve(
         raise InvalidInputError(
             f"scope is auto, local or global, not {abridged(scope)}"
         )
-    if where is not None and scope != "auto":
-        raise InvalidInputError(
-            f"both a database and the scope {abridged(scope)} are given"
-        )
-
     if where is not None:
+        if scope != "auto":
+            raise InvalidInputError(
+                f"both a database and the scope {abridged(scope)} are given"
+            )
         return _named(where, "explicit", _here(cwd))
+
     if scope == "auto" and (named := env.get("SESSIONDB_PATH")):
         return _named(named, "environment", _here(cwd))
     if scope == "global":
@@ -196,18 +198,18 @@ def _path_in(text: str) -> str | None:
 
 
 def _path_of_url(url: re.Match[str]) -> str:
-    scheme, rest = url[1], url[2]
+    scheme, host, path = url.groups()
     if scheme.lower() not in _SCHEMES:
         # The rest is not shown: it may have a password.
         raise UnsupportedError(f"{scheme} is not supported", hint=_EXPECTED)
-    if rest and not rest.startswith("/"):
+    if host:
         raise InvalidInputError(f"no host is expected in {url[0]}", hint=_EXPECTED)
-    if "?" in rest:
+    if "?" in path:
         raise InvalidInputError(f"no options are expected in {url[0]}")
 
     from urllib.parse import unquote
 
-    return unquote(rest[1:]) or ":memory:"
+    return unquote(path[1:]) or ":memory:"
 
 
 def _here(cwd: Where | None) -> Path | None:
@@ -269,14 +271,12 @@ def _folders(place: Place) -> Iterator[str]:
     Never the home directory or one above it: a ``.sessiondb`` that was put there by
     chance would receive every session of the machine.
     """
-    folder, home = place.directory, _home()
-    while folder != home:
+    directory, home = Path(place.directory), _home()
+    above = map(str, (directory, *directory.parents))
+    for folder in takewhile(home.__ne__, above):
         yield folder
-        parent = str(Path(folder).parent)
-        is_top = place.vcs is not None and folder == place.checkout
-        if is_top or parent == folder:
+        if place.vcs is not None and folder == place.checkout:
             break
-        folder = parent
 
     if place.root not in (place.checkout, home):
         yield place.root

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +18,10 @@ _FACTS = ("config", "HEAD", "refs/heads", "packed-refs", "shallow")
 # Patterns are compiled when they are first used; most commands use none.
 _SECTION = r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]'
 _ENTRY = r"\s*([A-Za-z][\w-]*)\s*=\s*(.*)"
-_VALUE = r'"((?:[^"\\]|\\.)*)"|[#;].*|((?:[^"\\#;]|\\.)+)'
+# What is quoted, a comment, what is not; and a quote or backslash without its match.
+_VALUE = r'"((?:[^"\\]|\\.)*)"|[#;].*|((?:[^"\\#;]|\\.)+)|["\\]'
 _ESCAPE = r"\\(.)"
+_REMOTE = r"(?s)remote\..+\.url"
 # user@host:path. The host is more than a drive letter; no slash is before the colon.
 _SCP = r"(?s)(?:[^/]*@)?(\[[^\]/]+\]|[^:/\[\]]{2,}):(?!:)(.+)"
 _DEFAULT_PORTS = {"http": 80, "https": 443, "ssh": 22, "git": 9418}
@@ -70,12 +71,11 @@ def remote_of(root: str) -> str | None:
     if common is None:
         return None
 
-    remotes: dict[str, str] = {}
-    for section, key, value in _settings(common):
-        if section.startswith("remote.") and key == "url":
-            remotes.setdefault(section, value)
-    by_rank = sorted(remotes.items(), key=lambda item: item[0] != "remote.origin")
-    return next(filter(None, (normalised(url) for _, url in by_rank)), None)
+    settings = _settings(common)
+    names = filter(re.compile(_REMOTE).fullmatch, settings)
+    by_rank = sorted(names, key="remote.origin.url".__ne__)
+    urls = map(settings.__getitem__, by_rank)
+    return next(filter(None, map(normalised, urls)), None)
 
 
 def normalised(url: str) -> str | None:
@@ -212,10 +212,7 @@ def _common(git_directory: Path) -> Path:
 def _main_worktree(common: Path) -> Path:
     if common.name == ".git" or _target(common.parent) == common:
         return common.parent
-    for section, key, value in _settings(common):
-        if (section, key) == ("core", "worktree"):
-            return _real(common / value)
-    return common
+    return _real(common / _settings(common).get("core.worktree", ""))
 
 
 def _is_git_directory(path: Path) -> bool:
@@ -237,16 +234,22 @@ def _real(path: str | Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _settings(common: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield (section, key, value) of a git config; includes are not followed."""
+def _settings(common: Path) -> dict[str, str]:
+    """Return the values of a git config by section and key: ``remote.origin.url``.
+
+    The first one counts if there are several; includes are not followed.
+    """
     section = ""
+    settings: dict[str, str] = {}
     for line in read_small(common / "config").split("\n"):
         rest = line
         if match := re.match(_SECTION, line):
             section = _section(match)
             rest = line[match.end() :]
         if match := re.match(_ENTRY, rest):
-            yield section, match[1].lower(), _unquoted(match[2])
+            name = f"{section}.{match[1].lower()}"
+            settings.setdefault(name, _unquoted(match[2]))
+    return settings
 
 
 def _section(match: re.Match[str]) -> str:
@@ -256,5 +259,5 @@ def _section(match: re.Match[str]) -> str:
 
 def _unquoted(value: str) -> str:
     """Return a value without quotes, escapes and its comment."""
-    plain = (match[1] or match[2] or "" for match in re.finditer(_VALUE, value))
-    return re.sub(_ESCAPE, r"\1", "".join(plain)).strip()
+    plain = re.sub(_VALUE, r"\1\2", value)
+    return re.sub(_ESCAPE, r"\1", plain).strip()

@@ -74,8 +74,10 @@ def is_accepted(path: Path) -> bool:
         now = _seen(path)
     except (OSError, ValueError):
         return False
-    record = None if now is None else _read(path)
-    if now is None or record is None or record.folder != now.folder:
+    if now is None:
+        return False
+    record = _read(path)
+    if record is None or record.folder != now.folder:
         return False
     if record == now:
         return True
