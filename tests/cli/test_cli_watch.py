@@ -151,7 +151,7 @@ def read(sources: Sources | None) -> list[str | None]:
 def test_only_a_store_that_changed_is_read(tmp_path: Path) -> None:
     one = opencode.sqlite_store(tmp_path / "one.db", held(1))
     opencode.sqlite_store(tmp_path / "two.db", held(2))
-    changes = Changes([tmp_path], ())
+    changes = Changes([tmp_path], None)
     assert changes.look() is None
     with closing(sqlite3.connect(one)) as agent:
         write(agent, held(3))
@@ -165,7 +165,7 @@ def test_a_store_that_is_locked_is_read_when_it_is_free(
     monkeypatch.setattr(foreign, "BUSY_SECONDS", 0.01)
     path = opencode.sqlite_store(tmp_path / "opencode.db", held(1))
     opencode.sqlite_store(tmp_path / "other.db", held(2))
-    changes = Changes([tmp_path], ())
+    changes = Changes([tmp_path], None)
     changes.forget_all()
     with closing(sqlite3.connect(path)) as agent:
         agent.execute("BEGIN EXCLUSIVE")

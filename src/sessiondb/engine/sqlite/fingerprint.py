@@ -22,7 +22,8 @@ from sessiondb.schema import views
 from sessiondb.schema.tables import metadata
 from sessiondb.schema.version import VERSION
 
-_CALLED = re.compile(r'(\w+)["`\]]?\s*\(')
+# From the first letter of a word, which is never read again: every opening comes here.
+_CALLED = re.compile(r'\b(\w++)["`\]]?\s*+\(')
 _ODD = re.compile(r"generated|/\*|--")
 _HARMLESS = set("json_valid check key unique in varchar and or not".split())
 _HINT = "if the file is yours, export its sessions with the release that wrote it"
@@ -77,7 +78,7 @@ def check_derived(connection: sqlite3.Connection, derived: Iterable[str]) -> Non
 
 def _check_functions(connection: sqlite3.Connection) -> None:
     """Refuse functions that a CHECK, a default or an index would call on each write."""
-    tables = [table.name for table in metadata.sorted_tables]
+    tables = list(metadata.tables)
     marks = ", ".join("?" * len(tables))
     rows = connection.execute(
         "SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'index') "
@@ -104,14 +105,14 @@ def _check_columns(connection: sqlite3.Connection, version: int) -> None:
     rows = connection.execute(
         'SELECT m.name, c.name, c.type, c."notnull" FROM sqlite_schema AS m '
         "JOIN pragma_table_xinfo(m.name) AS c WHERE m.type = 'table' AND m.name IN "
-        f"({', '.join(repr(t.name) for t in metadata.sorted_tables)})"
+        f"({', '.join(map(repr, metadata.tables))})"
     ).fetchall()
     found: dict[str, dict[str, tuple[str, int]]] = {}
     for table, column, kind, required in rows:
         found.setdefault(table, {})[column] = (kind, required)
     # A newer schema may have further columns.
     agrees = operator.eq if version == VERSION else operator.ge
-    for table in metadata.sorted_tables:
+    for table in metadata.tables.values():
         ours = {c.name: (_type_of(c.type), int(not c.nullable)) for c in table.columns}
         if not agrees(found.get(table.name, {}).items(), ours.items()):
             raise UntrustedDatabaseError(
