@@ -42,8 +42,8 @@ class WriterConnection:
         if not self._is_in_place():
             # Empties the log, which the new file would otherwise take for its own.
             self.disconnect()
+            self.check_in_place()
 
-        self.check_in_place()
         connection = self.inner or self._connect()
         if durability != self.durability:
             self.durability = _UNKNOWN_DURABILITY

@@ -57,11 +57,11 @@ class Job:
     def end(self) -> None:
         """Give out the outcome: failed if an error was recorded, else committed."""
         # Given out again after an interrupt, an outcome is what it was.
-        if self.pending and self.error is not None:
-            self.outcome = Outcome.FAILED
-        elif self.pending:
-            self.unit.committed = True
-            self.outcome = Outcome.COMMITTED
+        if self.pending:
+            is_good = self.error is None
+            self.unit.committed |= is_good
+            self.outcome = Outcome.COMMITTED if is_good else Outcome.FAILED
+
         if self.notify is not None:
             self.notify(self)
 
