@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from sessiondb import codec, ids
 from sessiondb.arguments import one_of
@@ -27,6 +27,7 @@ from sessiondb.schema.rows import (
 PART_TIMES = ("time_created", "time_updated", "time_started", "time_ended")
 _TOKENS = tuple(f"tokens.{name}" for name in Tokens.__slots__)
 _UNKNOWN_TIMES = (None,) * len(PART_TIMES)
+Value = TypeVar("Value", str, bytes | None)
 
 
 def string(value: Any, what: str) -> str | None:
@@ -71,13 +72,17 @@ def token_counts(tokens: Tokens | Mapping[str, Any] | None) -> tuple[int | None,
     return tuple([bounds.tokens(count, name) for name, count in named])
 
 
-def spill(value: bytes | None, encoding: str, blobs: list[Blob]) -> str | None:
-    """Add a value that is large enough to *blobs*; return its hash, else None."""
-    if value is None or len(value) < codec.BLOB_BYTES:
-        return None
-    name = codec.digest(value)
-    blobs.append(Blob(name, len(value), encoding, value))
-    return name
+def spill(
+    value: Value, encoding: str, blobs: list[Blob]
+) -> tuple[Value | None, str | None]:
+    """Return (value, None); of a value that *blobs* takes in, (None, its hash)."""
+    data = value.encode() if isinstance(value, str) else value
+    if data is None or len(data) < codec.BLOB_BYTES:
+        return value, None
+
+    name = codec.digest(data)
+    blobs.append(Blob(name, len(data), encoding, data))
+    return None, name
 
 
 def text_columns(
@@ -102,8 +107,7 @@ def text_columns(
     if text is None or len(text) * 4 < codec.BLOB_BYTES:
         return text, None, packed, data_blob
 
-    text_blob = spill(text.encode(), codec.UTF8, blobs)
-    return (None if text_blob else text), text_blob, packed, data_blob
+    return *spill(text, codec.UTF8, blobs), packed, data_blob
 
 
 def data_columns(
@@ -118,20 +122,18 @@ def data_columns(
     packed = codec.pack_data(beside)
     if content is not None:
         if packed is not None and len(packed) < codec.BLOB_BYTES:
-            return packed, spill(content, codec.BINARY, blobs)
+            _, name = spill(content, codec.BINARY, blobs)
+            return packed, name
         packed = codec.pack_data(data)
 
-    name = spill(packed, codec.MSGPACK, blobs)
-    return (None if name else packed), name
+    return spill(packed, codec.MSGPACK, blobs)
 
 
 def input_columns(value: Any, blobs: list[Blob]) -> tuple[str | None, str | None]:
     """Return (input, input_blob) of a call's arguments."""
     if value is NO_INPUT:
         return None, None
-    text = codec.json_text(value, "input")
-    name = spill(text.encode(), codec.UTF8, blobs)
-    return (None, name) if name else (text, None)
+    return spill(codec.json_text(value, "input"), codec.UTF8, blobs)
 
 
 def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
@@ -148,13 +150,12 @@ def encode_part(draft: PartDraft | str, blobs: list[Blob]) -> PartRow:
 
     text, text_blob, data, data_blob = text_columns(draft.text, draft.data, blobs)
     input_text, input_blob = input_columns(draft.input, blobs)
-    if draft.type == "tool" and not draft.tool:
-        raise InvalidInputError("a tool part needs the name of its tool")
-
     status = one_of(draft.status, STATUSES, "status")
-    # A call without a result waits for one.
-    if draft.type == "tool" and status is None:
-        status = "pending"
+    if draft.type == "tool":
+        if not draft.tool:
+            raise InvalidInputError("a tool part needs the name of its tool")
+        # A call without a result waits for one.
+        status = status or "pending"
 
     part_id = draft.id
     if part_id is None:
@@ -221,8 +222,7 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
     if draft.role is None or (draft.role == "event" and not draft.kind):
         raise InvalidInputError("a message needs a role, and an event a kind")
 
-    data = codec.pack_data(draft.data)
-    data_blob = spill(data, codec.MSGPACK, blobs)
+    data, data_blob = spill(codec.pack_data(draft.data), codec.MSGPACK, blobs)
     message_id = draft.id
     if message_id is None:
         message_id = ids.new_message_id()
@@ -247,7 +247,7 @@ def encode_message(draft: MessageDraft, blobs: list[Blob]) -> MessageRow:
         error=json_column(draft.error, "error"),
         time_created=bounds.integer(draft.time_created, "time_created"),
         time_completed=bounds.integer(draft.time_completed, "time_completed"),
-        data=None if data_blob else data,
+        data=data,
         data_blob=data_blob,
     )
 

@@ -178,8 +178,7 @@ def check_session(item: SourceSession) -> CheckedSession:
     diffs = values.optional(partial(_diff_rows, diff_blobs))
 
     packed = values.named("data", codec.pack_data, item.data)
-    data_blob = encode.spill(packed, codec.MSGPACK, blobs)
-    in_row = None if data_blob else packed
+    in_row, data_blob = encode.spill(packed, codec.MSGPACK, blobs)
 
     return CheckedSession(
         item=item,

@@ -213,8 +213,7 @@ class Fields:
 
         blobs: list[Blob] = []
         packed = codec.pack_data(data)
-        new["data_blob"] = encode.spill(packed, codec.MSGPACK, blobs)
-        new["data"] = None if blobs else packed
+        new["data"], new["data_blob"] = encode.spill(packed, codec.MSGPACK, blobs)
         self.tx.insert_blobs(blobs)
 
     def _set_labels(self, taken: Iterable[str]) -> None:
