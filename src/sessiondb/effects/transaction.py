@@ -44,7 +44,7 @@ from sessiondb.schema import (
     session,
 )
 from sessiondb.schema.feed import DATABASE
-from sessiondb.schema.rows import BLOB, Blob
+from sessiondb.schema.rows import BLOB, SEARCHED, Blob
 from sessiondb.schema.tables import TOKENS
 
 E = TypeVar("E")
@@ -77,13 +77,7 @@ _MARK = Statement(
             part.c.rid.in_(numbers("rids")),
             part.c.indexed == text("0"),
             part.c.inherited == text("0"),
-            or_(
-                part.c.text.is_not(None),
-                part.c.text_blob.is_not(None),
-                part.c.input.is_not(None),
-                part.c.input_blob.is_not(None),
-                part.c.title.is_not(None),
-            ),
+            or_(*(part.c[name].is_not(None) for name in SEARCHED)),
         )
         .values(indexed=text("1"))
         .returning(part.c.rid)
@@ -142,8 +136,8 @@ class SessionState:
     holder: str | None
     time_expires: int | None
     first_new_seq: int = 0
-    #: turn_id of the message at ``leaf_seq`` if this unit wrote it.
-    leaf_turn: tuple[int, str | None] | None = None
+    #: (seq, turn_id) of the last message that this unit wrote; no message has seq 0.
+    leaf_turn: tuple[int, str | None] = (0, None)
     #: Where the leaf was before this unit's `SetLeaf`; None: it did not move it.
     leaf_before: tuple[int | None] | None = None
     touched: bool = False
@@ -241,15 +235,14 @@ class Transaction:
         if not blobs:
             return
 
-        small = [item for item in blobs if item.size < LARGE_BLOB]
-        if small:
-            self.connection.executemany(insert_new_text(blob, BLOB), small)
-        if len(small) == len(blobs):
-            return
-
+        small: list[Blob] = []
+        large: list[Blob] = []
         for item in blobs:
-            if item.size >= LARGE_BLOB:
-                ENGINE.insert_large_blob(self.connection, *item)
+            (small if item.size < LARGE_BLOB else large).append(item)
+
+        self.connection.executemany(insert_new_text(blob, BLOB), small)
+        for item in large:
+            ENGINE.insert_large_blob(self.connection, *item)
 
     def release(self, *hashes: str | None) -> None:
         """Record that blobs lost a holder; None is a value that was no blob.
@@ -411,7 +404,7 @@ class Transaction:
 
     def finish(self) -> None:
         """Do what is done once: the number of the last change, search, then blobs."""
-        if self._change is not None and self._change != self._change_in_file:
+        if self._change != self._change_in_file:
             self.run(_SET_CHANGE, value=str(self._change))
 
         if self.to_index:

@@ -47,6 +47,8 @@ _LATER = (
 #: The columns of a session that are stated when it is made.
 SESSION = columns(tables.session, without=_LATER)
 
+#: The columns of a part that search reads.
+SEARCHED = ("text", "text_blob", "input", "input_blob", "title")
 _OPEN_STATUSES = (None, "pending", "running")
 UNKNOWN_TOKENS = (None,) * len(TOKENS)
 UNKNOWN_USAGE = (None,) * len(USAGE)
@@ -85,9 +87,7 @@ class PartRow(NamedTuple):
     @property
     def searchable(self) -> bool:
         """True when there is something in it that search should find."""
-        return bool(
-            self.text or self.text_blob or self.input or self.input_blob or self.title
-        )
+        return any(_searched(self))
 
     @property
     def settled(self) -> bool:
@@ -174,6 +174,7 @@ _MESSAGE_PLACE = (
     "session_id", "seq", "parent_seq", "turn_id", "usage_key", "inherited",
     "time_created", "time_completed",
 )  # fmt: skip
+_searched = _arranged(PartRow._fields, SEARCHED)
 _part_content = _arranged(PART, PartRow._fields)
 _part_values = _arranged((*_PART_PLACE, *PartRow._fields), PART)
 _message_values = _arranged((*_MESSAGE_PLACE, *MessageRow._fields, *TOKENS), MESSAGE)

@@ -14,7 +14,7 @@ _COST_LIMIT = "1e300"
 
 def count_sum(value: str, where: str = "1") -> str:
     """Return SQL for the sum of an integer *value* over the rows *where* holds."""
-    kept = "" if where == "1" else f" FILTER (WHERE {where})"
+    kept = _filter(where)
     return (
         f"CASE WHEN count({value}){kept} THEN CAST(total({value}){kept} AS INTEGER) END"
     )
@@ -22,6 +22,9 @@ def count_sum(value: str, where: str = "1") -> str:
 
 def cost_sum(value: str, where: str = "1") -> str:
     """Return SQL for the sum of a *value* in USD over the rows *where* holds."""
-    kept = "" if where == "1" else f" FILTER (WHERE {where})"
-    total = f"sum({value}){kept}"
+    total = f"sum({value}){_filter(where)}"
     return f"CASE WHEN abs({total}) < {_COST_LIMIT} THEN {total} END"
+
+
+def _filter(where: str) -> str:
+    return "" if where == "1" else f" FILTER (WHERE {where})"
