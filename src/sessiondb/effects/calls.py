@@ -208,13 +208,11 @@ class Settle:
         """
         state = tx.peek(self.session_id)
         call = _call(tx, state.id, self.part)
-        # The end of a stream settles only what nothing else settled.
-        if call.settled and self.if_open:
-            return
-
         if call.settled:
             there = (call.status, call.outcome, call.text, call.text_blob)
-            if there == (self.status, self.outcome, self.text, self.text_blob):
+            is_same = there == (self.status, self.outcome, self.text, self.text_blob)
+            # The end of a stream settles only what nothing else settled.
+            if self.if_open or is_same:
                 return
             raise ConflictError(
                 f"call {self.part.name} is settled, with another result"

@@ -16,7 +16,7 @@ from sessiondb.arguments import one_of
 from sessiondb.effects import encode
 from sessiondb.errors import InvalidInputError, abridged
 from sessiondb.model import FileDiff, MessageDraft, PartDraft, Todo, Tokens, bounds
-from sessiondb.model.draft import OUTCOMES
+from sessiondb.model.draft import OUTCOMES, ending, result_text
 from sessiondb.schema.rows import Blob
 
 _FIELDS = {"provider": "provider_id", "model": "model_id", "time": "time_created"}
@@ -205,16 +205,10 @@ def call_result(
     output: Any, error: Any, outcome: Any, title: Any, data: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the fields of a `Settle` by name; raises `InvalidInputError`."""
-    if output is not None and error is not None:
-        raise InvalidInputError("a call ends with output or with error, not both")
-
+    result = result_text(output, error)
     one_of(outcome, OUTCOMES, "outcome")
-    status, ending = "completed", None
-    if error is not None or outcome is not None:
-        status, ending = "error", outcome or "failed"
-
+    status, outcome = ending(outcome, failed=error is not None)
     blobs: list[Blob] = []
-    result = output if error is None else error
     text, text_blob, _, _ = encode.text_columns(result, {}, blobs)
     extra = dict(codec.guard(unreserved(data)))
     if result is not None and codec.readable(result)[1]:
@@ -224,7 +218,7 @@ def call_result(
     codec.pack_data(extra)
     return {
         "status": status,
-        "outcome": ending,
+        "outcome": outcome,
         "text": text,
         "text_blob": text_blob,
         "title": encode.string(title, "title"),

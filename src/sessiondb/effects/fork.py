@@ -8,7 +8,7 @@ found twice. Nothing on the path is dropped: what is open is closed in the copy.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +27,8 @@ from sqlalchemy import (
 
 from sessiondb.effects.message import seq_of
 from sessiondb.effects.ownership import derive_model, recount
-from sessiondb.effects.project import Place, project_of
-from sessiondb.effects.session import check_chain, free_slug
+from sessiondb.effects.project import Place, home_of
+from sessiondb.effects.session import check_chain, free_slug, refuse_deleted
 from sessiondb.effects.transaction import Transaction
 from sessiondb.effects.tree import links
 from sessiondb.engine.default import ENGINE
@@ -37,7 +37,6 @@ from sessiondb.errors import ConflictError
 from sessiondb.model.damage import GONE, damaged, diff_name, message_name, part_name
 from sessiondb.model.handles import LEAF, SessionHandle
 from sessiondb.model.paths import path_to
-from sessiondb.places import stored
 from sessiondb.schema import (
     UNSETTLED,
     blob,
@@ -203,19 +202,19 @@ def _without_value(table: Table, *place: Any) -> Statement:
     return Statement(build)
 
 
-_LOST_PART = _without_value(part, part.c.seq, part.c.idx)
-_LOST_MESSAGE = _without_value(message, message.c.seq)
-_LOST_DIFF = _without_value(file_diff, file_diff.c.path)
+#: How an error names the place that a query finds.
+_LOST: tuple[tuple[Callable[..., str], Statement], ...] = (
+    (part_name, _without_value(part, part.c.seq, part.c.idx)),
+    (message_name, _without_value(message, message.c.seq)),
+    (diff_name, _without_value(file_diff, file_diff.c.path)),
+)
 
 
 def _check_values(tx: Transaction, session_id: str) -> None:
     """Raise `CorruptionError` if a large value of a session is missing."""
-    if row := tx.one(_LOST_PART, sid=session_id):
-        raise damaged(part_name(session_id, *row), GONE)
-    if row := tx.one(_LOST_MESSAGE, sid=session_id):
-        raise damaged(message_name(session_id, *row), GONE)
-    if row := tx.one(_LOST_DIFF, sid=session_id):
-        raise damaged(diff_name(session_id, *row), GONE)
+    for named, query in _LOST:
+        if place := tx.one(query, sid=session_id):
+            raise damaged(named(session_id, *place), GONE)
 
 
 def _copy_rows(tx: Transaction, where: Mapping[str, Any]) -> None:
@@ -291,8 +290,7 @@ class Fork:
         parent = tx.session(self.session_id)
         project_id, directory = parent.project_id, parent.directory
         if self.place is not None:
-            project_id = project_of(tx, self.place)
-            directory = stored(self.place.directory, tx.root)
+            project_id, directory = home_of(tx, self.place)
 
         title = self.title or fork_title(tx, parent.root_id, parent.title)
         tx.run(
@@ -316,11 +314,7 @@ class Fork:
             return False
 
         parent, relation, cut, deleted = row
-        if deleted is not None:
-            raise ConflictError(
-                f"session {self.handle.id} was deleted and is still being removed"
-            )
-
+        refuse_deleted(self.handle.id, deleted)
         asked = cut
         if self.at is not LEAF or self.before is not None:
             asked = self._cut(tx, links(tx, self.session_id))

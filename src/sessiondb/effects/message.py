@@ -383,8 +383,9 @@ class Append:
             return self.row.id
         if parent is None:
             return None
-        if state.leaf_turn and state.leaf_turn[0] == parent:
-            return state.leaf_turn[1]
+        written, turn_id = state.leaf_turn
+        if parent == written:
+            return turn_id
 
         row = tx.one(_TURN, sid=state.id, at=parent)
         return row[0] if row else None

@@ -103,6 +103,8 @@ _BY_PLACE = Statement(
         )
     )
 )
+#: Where `Place` is in a row of these columns.
+_PLACE = slice(-5, -1)
 #: Places whose seqs are this close are read together, with what is between them.
 _GAP = 32
 _PARENT = Statement(lambda: select(session.c.parent_id).where(session.c.id == p("sid")))
@@ -226,21 +228,24 @@ def subtract(
     gone: set[tuple[str, int]] = set()
     for inherited, (cost, *tokens) in removed:
         state.message_count -= 1
-        if inherited and cost is not None:
+        if not inherited:
+            state.count(cost, tokens, -1)
+            stated = zip(USAGE, (cost, *tokens), strict=True)
+            gone.update((name, 0) for name, value in stated if value is not None)
+        elif cost is not None:
             state.cost_inherited = (state.cost_inherited or 0.0) - cost
             gone.add(("cost", 1))
-
-        if inherited:
-            continue
-
-        state.count(cost, tokens, -1)
-        stated = zip(USAGE, (cost, *tokens), strict=True)
-        gone.update((name, 0) for name, value in stated if value is not None)
 
     # A sum is NULL, not 0, where no message is left that states the value.
     for name, inherited in gone:
         if tx.one(_known(name, inherited), sid=state.id) is None:
             setattr(state, "cost_inherited" if inherited else name, None)
+
+
+def parent_of(tx: Transaction, session_id: str) -> str | None:
+    """Return the id of a session's parent; None for a root or an unknown session."""
+    row = tx.one(_PARENT, sid=session_id)
+    return None if row is None else row[0]
 
 
 class Copies:
@@ -258,25 +263,25 @@ class Copies:
         self._above: dict[str, list[str]] = {}
 
         read: set[Link] = set()
-        unread = {link for row in rows for link in row.links}
+        unread = _links(rows)
         while unread:
             read |= unread
             new = self._by_key([link for link in unread if isinstance(link, str)])
-            new += self._by_place({link for link in unread if isinstance(link, Place)})
-            unread = {link for copy in new for link in copy.links} - read
+            new += self._by_place([link for link in unread if isinstance(link, Place)])
+            unread = _links(new) - read
 
     def _by_key(self, keys: list[str]) -> list[Copy]:
         if not keys:
             return []
         return self._take_in(self._tx.run(_BY_KEY, keys=as_list(keys)))
 
-    def _by_place(self, places: set[Place]) -> list[Copy]:
+    def _by_place(self, places: list[Place]) -> list[Copy]:
         new: list[Copy] = []
         for run in _runs(places):
-            roots = as_list({place.root_id for place in run})
-            least, most = run[0].seq, run[-1].seq
-            rows = self._tx.run(_BY_PLACE, roots=roots, least=least, most=most)
-            new += self._take_in(row for row in rows if row[-5:-1] in places)
+            wanted, roots = set(run), {place.root_id for place in run}
+            where = {"least": run[0].seq, "most": run[-1].seq}
+            rows = self._tx.run(_BY_PLACE, roots=as_list(roots), **where)
+            new += self._take_in(row for row in rows if row[_PLACE] in wanted)
         return new
 
     def _take_in(self, rows: Iterable[Sequence[Any]]) -> list[Copy]:
@@ -344,9 +349,12 @@ class Copies:
 
     def _parent(self, session_id: str) -> str | None:
         if session_id not in self._parents:
-            row = self._tx.one(_PARENT, sid=session_id)
-            self._parents[session_id] = None if row is None else row[0]
+            self._parents[session_id] = parent_of(self._tx, session_id)
         return self._parents[session_id]
+
+
+def _links(items: Iterable[UsageClass | Copy]) -> set[Link]:
+    return {link for item in items for link in item.links}
 
 
 def _runs(places: Iterable[Place]) -> list[list[Place]]:
@@ -373,7 +381,7 @@ def assign_owner(tx: Transaction, rows: Collection[UsageClass]) -> set[str]:
         if not alike:
             continue
 
-        settled.update(row.links, *(copy.links for copy in alike))
+        settled |= row.links | _links(alike)
         owner = copies.owner(alike)
         for copy in alike:
             inherited = int(copy is not owner)

@@ -87,9 +87,9 @@ class Relink:
         )
 
         for sid, directory, pid in rows:
-            if pid not in owner and target is None:
-                target = project_of(tx, self.place)
-            there = owner.get(pid) or target or pid
+            if pid not in owner:
+                owner[pid] = target = target or project_of(tx, self.place)
+            there = owner[pid]
             slug = free_slug(tx, there, sid)
             tx.run(
                 _MOVE,

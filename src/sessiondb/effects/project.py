@@ -106,6 +106,11 @@ def project_of(tx: Transaction, place: Place) -> str:
     return project_id
 
 
+def home_of(tx: Transaction, place: Place) -> tuple[str, str]:
+    """Return the project of *place*, and its directory as it is stored."""
+    return project_of(tx, place), stored(place.directory, tx.root)
+
+
 def add_directory(tx: Transaction, project_id: str, directory: str, kind: str) -> None:
     """Record that a directory belongs to a project, or belongs to it again."""
     # Not an upsert: the row that was written last is the one that counts.

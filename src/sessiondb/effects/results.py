@@ -15,6 +15,7 @@ from sessiondb.effects import paths
 from sessiondb.effects.calls import BY_CALL, add_data, data_of
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
+from sessiondb.model.draft import ending
 from sessiondb.schema import part
 from sessiondb.schema.rows import PartRow
 
@@ -88,10 +89,7 @@ def fill_call(
 
     # The first result on the path: the call takes over its text and its outcome.
     tx.release(call.text_blob)
-    status, outcome = "completed", None
-    if row.outcome is not None or row.status == "error":
-        status, outcome = "error", row.outcome or "failed"
-
+    status, outcome = ending(row.outcome, failed=row.status == "error")
     data, data_blob = _with_exact_text(tx, call, row)
     tx.run(
         _FILL,

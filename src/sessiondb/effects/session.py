@@ -11,12 +11,11 @@ from sqlalchemy import delete, select
 
 from sessiondb import ids
 from sessiondb.effects.message import seq_of
-from sessiondb.effects.ownership import derive_model
-from sessiondb.effects.project import Place, project_of
+from sessiondb.effects.ownership import derive_model, parent_of
+from sessiondb.effects.project import Place, home_of
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError
-from sessiondb.places import stored
 from sessiondb.schema import file_diff, label, prompt, session, todo
 from sessiondb.schema.rows import FILE_DIFF, LABEL, PROMPT, SESSION, TODO, Blob
 
@@ -37,7 +36,6 @@ _SLUG = Statement(
         session.c.project_id == p("pid"), session.c.slug == p("slug")
     )
 )
-_PARENT = Statement(lambda: select(session.c.parent_id).where(session.c.id == p("sid")))
 
 
 def slug_holder(tx: Transaction, project_id: str, slug: str) -> str | None:
@@ -56,11 +54,19 @@ def free_slug(tx: Transaction, project_id: str, session_id: str) -> str:
     return session_id
 
 
+def refuse_deleted(session_id: str, time_deleted: int | None) -> None:
+    """Raise `ConflictError` for an id whose session was deleted and still has rows."""
+    if time_deleted is not None:
+        raise ConflictError(
+            f"session {session_id} was deleted and is still being removed"
+        )
+
+
 def check_chain(tx: Transaction, parent_id: str) -> None:
     """Raise `InvalidInputError` for a parent below more than `MAX_CHAIN` ancestors."""
-    above, depth = parent_id, 1
-    while (row := tx.one(_PARENT, sid=above)) and row[0]:
-        (above,), depth = row, depth + 1
+    depth, above = 1, parent_of(tx, parent_id)
+    while above is not None:
+        depth, above = depth + 1, parent_of(tx, above)
         if depth > MAX_CHAIN:
             raise InvalidInputError(
                 f"session {parent_id} has {MAX_CHAIN} ancestors already"
@@ -94,17 +100,21 @@ class CreateSession:
         if (self.own_id or tx.retried) and self._is_there(tx):
             return
 
-        parent = None if self.parent_id is None else tx.session(self.parent_id)
-        project_id, directory = self._home(tx, parent)
+        root_id, parent_seq = self.id, None
+        if self.parent_id is not None:
+            parent = tx.session(self.parent_id)
+            root_id, parent_seq = parent.root_id, self._parent_seq(tx, parent)
+
+        project_id, directory = self._home(tx)
         created = tx.at(self.time)
         values = {
             "id": self.id,
             "project_id": project_id,
             "parent_id": self.parent_id,
             "relation": self.relation,
-            "parent_seq": None if parent is None else self._parent_seq(tx, parent),
+            "parent_seq": parent_seq,
             "call_id": self.call_id,
-            "root_id": self.id if parent is None else parent.root_id,
+            "root_id": root_id,
             "slug": free_slug(tx, project_id, self.id),
             "title": self.title or "",
             "title_source": "derived" if self.title is None else "user",
@@ -129,12 +139,12 @@ class CreateSession:
             return parent.leaf_seq
         return seq_of(tx, parent.id, self.parent_message)
 
-    def _home(self, tx: Transaction, parent: SessionState | None) -> tuple[str, str]:
+    def _home(self, tx: Transaction) -> tuple[str, str]:
         """Return the project and the stored directory, by default the parent's."""
         if self.place is not None:
-            project_id = project_of(tx, self.place)
-            return project_id, stored(self.place.directory, tx.root)
-        assert parent is not None, "a session without a parent has a place"
+            return home_of(tx, self.place)
+        assert self.parent_id is not None, "a session without a parent has a place"
+        parent = tx.peek(self.parent_id)
         return parent.project_id, parent.directory
 
     def _is_there(self, tx: Transaction) -> bool:
@@ -143,10 +153,7 @@ class CreateSession:
             return False
 
         parent_id, relation, source, source_id, time_deleted = row
-        if time_deleted is not None:
-            raise ConflictError(
-                f"session {self.id} was deleted and is still being removed"
-            )
+        refuse_deleted(self.id, time_deleted)
         if (parent_id, relation) != (self.parent_id, self.relation):
             raise ConflictError(f"session {self.id} exists with another parent")
 
@@ -248,10 +255,9 @@ class SetDirectory:
     def apply(self, tx: Transaction) -> None:
         """Apply it; raises `NotFoundError`."""
         state = tx.session(self.session_id)
-        state.project_id = project_of(tx, self.place)
+        state.project_id, where = home_of(tx, self.place)
         # Its slug may be taken in the other project.
         slug = free_slug(tx, state.project_id, state.id)
-        where = stored(self.place.directory, tx.root)
         setter = _setter("directory", "project_id", "slug")
         tx.run(
             setter,
@@ -384,8 +390,7 @@ class AddPrompt:
             project_id, directory = state.project_id, state.directory
 
         if self.place is not None:
-            project_id = project_of(tx, self.place)
-            directory = stored(self.place.directory, tx.root)
+            project_id, directory = home_of(tx, self.place)
 
         created = tx.at(self.time)
         row = (

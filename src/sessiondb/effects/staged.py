@@ -16,7 +16,7 @@ class Staged:
         self._created: set[str] = set()
         self._deleted: set[str] = set()
         self._open: dict[tuple[str, str | int], bool] = {}
-        self._calls: dict[tuple[str, PartKey], str] = {}
+        self._settled: set[tuple[str, PartKey]] = set()
 
     def live(self, session_id: str) -> str:
         """Return the id; raises `ConflictError` if this unit deletes the session."""
@@ -59,13 +59,11 @@ class Staged:
         self._open[key] = False
 
     def start(self, session_id: str, part: PartKey) -> None:
-        """Refuse to start what this unit settled."""
-        if self._calls.get((session_id, part)) == "settled":
+        """Raise `InvalidInputError` for a call that this unit settled."""
+        if (session_id, part) in self._settled:
             raise InvalidInputError(f"call {part.name} is settled already")
-        self._calls[session_id, part] = "started"
 
     def settle(self, session_id: str, part: PartKey) -> None:
-        """Refuse to settle a call twice in one unit."""
-        if self._calls.get((session_id, part)) == "settled":
-            raise InvalidInputError(f"call {part.name} is settled already")
-        self._calls[session_id, part] = "settled"
+        """Record the result of a call; a second one in one unit is refused."""
+        self.start(session_id, part)
+        self._settled.add((session_id, part))

@@ -98,12 +98,13 @@ class Truncate:
         state = tx.peek(self.session_id)
         after = None if self.after is None else seq_of(tx, state.id, self.after)
         going = self._below(self._links(tx, after), after)
-        if going:
-            self._remove(tx, going)
+        if not going:
+            return
+
+        self._remove(tx, going)
         if state.leaf_seq in going:
             state.leaf_seq = after
-        if going:
-            tx.used(state)
+        tx.used(state)
 
     def _links(self, tx: Transaction, after: int | None) -> dict[int, int | None]:
         """Return the parents of all messages that may be below *after*."""

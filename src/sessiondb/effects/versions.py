@@ -116,7 +116,7 @@ def values_of_row(
     metadata = dict(row["metadata"])
     # The secret of a share stays in its database.
     metadata.pop(SHARE, None)
-    data = codec.unpack(row["data"]) if row["data"] else {}
+    data = codec.unpack(row["data"])
     data.pop(versions.UNKNOWN, None)
     return versions.values_of(
         title=(row["title"], row["title_source"]),

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from sessiondb.arguments import checked
 from sessiondb.errors import InvalidInputError
 from sessiondb.model.records import Tokens
 
+T = TypeVar("T")
 ROLES = ("user", "assistant", "tool", "system", "event")
 STATUSES = ("pending", "running", "completed", "error")
 OUTCOMES = ("failed", "interrupted", "skipped", "denied")
@@ -111,6 +112,23 @@ def reasoning(content: str, *, id: str | None = None, **data: Any) -> PartDraft:
     return PartDraft("reasoning", content, id=id, data=data)
 
 
+def result_text(output: T | None, error: T | None) -> T | None:
+    """Return the text of a call's result; raises `InvalidInputError` for two texts."""
+    if output is not None and error is not None:
+        raise InvalidInputError("a call ends with output or with error, not both")
+    return output if error is None else error
+
+
+def ending(outcome: str | None, *, failed: bool) -> tuple[str, str | None]:
+    """Return the status of a call that has ended, and its outcome.
+
+    An *outcome* is that of an error, and an error without one has ``failed``.
+    """
+    if outcome is not None:
+        return "error", outcome
+    return ("error", "failed") if failed else ("completed", None)
+
+
 @checked
 def tool(
     name: str,
@@ -132,18 +150,15 @@ def tool(
     *input* is any JSON value; keywords go to ``data``. A call has one result:
     raises `InvalidInputError` for *output* and *error* at once.
     """
-    if output is not None and error is not None:
-        raise InvalidInputError("a call ends with output or with error, not both")
-
-    failed = error is not None or outcome is not None
-    if failed and outcome is None:
-        outcome = "failed"
+    result = result_text(output, error)
+    ended, outcome = ending(outcome, failed=error is not None)
     if status is None:
-        status = "error" if failed else "pending" if output is None else "completed"
+        is_open = result is None and outcome is None
+        status = "pending" if is_open else ended
 
     return PartDraft(
         type="tool",
-        text=output if error is None else error,
+        text=result,
         tool=name,
         call_id=call_id,
         status=status,
