@@ -6,8 +6,8 @@
         session = store.create_session(title="Fix the parser")
         store.append(session, user("Fix the off-by-one"))
 
-Names are resolved on first use, so that ``import sessiondb`` costs next to
-nothing and a command that needs no database loads no SQLAlchemy.
+Names are resolved on first use, so that ``import sessiondb`` is almost free and a
+command that needs no database does not load SQLAlchemy.
 """
 
 from __future__ import annotations

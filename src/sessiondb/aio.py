@@ -1,8 +1,8 @@
 """The asynchronous façade: the names of `Store`, awaited.
 
-Reads run on threads that own a connection each, one hop each; writes share the writer
-role and are served by its daemon thread. No event loop waits for the database, a store
-may be used from any loop, and cancelling a caller never cancels a transaction.
+Reads run on threads that own a connection each, in one round trip; writes share the
+writer role and are served by its daemon thread. No event loop waits for the database,
+a store may be used from any loop, and cancelling a caller never cancels a transaction.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class AsyncStore(Facade, methods=_METHODS):
         try:
             executor = SerialExecutor("sessiondb-close")
         except BusyError:
-            # No thread is left: rather a loop that waits than a store that stays open.
+            # Without a thread: block the loop rather than leave the store open.
             self._core.close()
             return
         closed = executor.call(self._core.close)
@@ -145,7 +145,7 @@ class AsyncStore(Facade, methods=_METHODS):
 
     @checked
     async def commit(self, unit: Unit, *, durability: str | None = None) -> None:
-        """Commit a unit, or again after it failed; what is there already is skipped."""
+        """Commit a unit, the first time or again; stored effects are skipped."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         box = inbox(loop)
@@ -189,17 +189,17 @@ class AsyncStore(Facade, methods=_METHODS):
     async def export(
         self, ref: SessionRef, *, branches: bool = False, resolve: bool = True
     ) -> Export:
-        """Return a session for a writer of `sessiondb.formats`: see `Store.export`.
+        """Return a session for an exporter: see `Store.export`.
 
-        Writers are not asynchronous, so let them run in a thread: it reads the
-        messages while it iterates them.
+        Exporters are not asynchronous, so run them in a thread, which then reads the
+        messages while it iterates over them.
         """
         found = await self._readers.read(self._queries.session_shell(ref))
         return with_messages(self._core, found, branches=branches, resolve=resolve)
 
     @checked
     def connection(self) -> AsyncConnection:
-        """Return a read-only connection of SQLAlchemy's, to be awaited.
+        """Return a read-only SQLAlchemy connection, to be awaited.
 
         It runs over aiosqlite. Needs greenlet (``pip install 'sessiondb[asyncio]'``):
         raises `MissingExtraError` without it.
@@ -234,15 +234,14 @@ class AsyncStore(Facade, methods=_METHODS):
     async def stream(
         self, session: SessionRef, *, ttl: float = 30.0, **fields: Any
     ) -> AsyncGenerator[AsyncStream]:
-        """Write an answer while it is being given: see `Store.stream`."""
+        """Write an answer while it arrives: see `Store.stream`."""
         lease = Lease(self._core, session_key(session), ttl)
         out = AsyncStream(new_stream(self._core, lease.session_id))
         opening = out.inner.opening(lease.take, **fields)
         try:
             await self.commit(opening)
         except asyncio.CancelledError as error:
-            # It may be open by now: its end goes the same way, and no caller waits for
-            # either.
+            # The message may be open by now: its end is queued too, without a caller.
             out.inner.close(error, lease.drop, lambda _: None)
             raise
         failure: BaseException | None = None
@@ -280,7 +279,7 @@ class AsyncStore(Facade, methods=_METHODS):
         dry_run: bool = False,
         project_root: str | None = None,
     ) -> AsyncIterator[Imported | Problem]:
-        """Write what a reader of a format yields, in a thread: see `Store.ingest`."""
+        """Write the sessions that a reader yields, in a thread: see `Store.ingest`."""
         # Not at the top: a command that only reads starts faster without it.
         from sessiondb.importing.importer import new_importer
 
@@ -305,7 +304,8 @@ class AsyncStore(Facade, methods=_METHODS):
     def on_commit(self, callback: Callback) -> Callable[[], None]:
         """Call *callback* with the changes of each commit here, on this loop.
 
-        The result of a coroutine function is awaited. Returns a function that ends it.
+        The result of a coroutine function is awaited. Returns a function that
+        unsubscribes.
         Commits come in order, each once; the changes of one are in the order of
         `changes`.
         """
@@ -321,7 +321,7 @@ class AsyncStore(Facade, methods=_METHODS):
         *,
         poll: float = 0.1,
     ) -> AsyncGenerator[Change]:
-        """Yield what any process commits: see `Store.changes`."""
+        """Yield the changes that any process commits: see `Store.changes`."""
         watch = Watch(session, since, poll)
         while True:
             for change in await self._readers.read(watch.look()):

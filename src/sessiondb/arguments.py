@@ -1,9 +1,9 @@
-"""Arguments of public callables, held to their annotations.
+"""Arguments of public callables, checked against their annotations.
 
 A type checker refuses `sessions(archived=[])` before it runs; a caller without one gets
-the same answer here, as one line that names the argument. Only annotations whose every
-alternative is known here are checked: what is a session, a path or JSON is judged where
-it is understood.
+the same answer here, as one line that names the argument. An annotation is checked only
+if all of its alternatives are in `_KNOWN`: sessions, paths and JSON are checked by the
+code that interprets them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _is_number(types: type | tuple[type, ...], value: object) -> bool:
 
 
 def _is_several(value: object) -> bool:
-    # A string is iterable, and never a list of one's own.
+    # A string is iterable, but never meant as a list of characters.
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
@@ -38,8 +38,8 @@ def _has(attribute: str, value: object) -> bool:
     return not isinstance(value, type) and hasattr(value, attribute)
 
 
-#: The types that nearly every argument has, by the alternative that admits them. A
-#: value of such a type needs no test; every verb pays for this on every call.
+#: The types that nearly every argument has, by the alternative that admits them. Their
+#: values need no test, which would cost time in every call of every verb.
 _USUAL: dict[str, tuple[type, ...]] = {
     "None": (NoneType,),
     "bool": (bool,),
@@ -51,7 +51,7 @@ _USUAL: dict[str, tuple[type, ...]] = {
     "Iterable": (list, tuple),
     "Sequence": (list, tuple),
 }
-#: The alternatives of an annotation: what they admit, and how a message calls that.
+#: The alternatives of an annotation: the test of a value, and its name in messages.
 _KNOWN: dict[str, tuple[Test, str]] = {
     "None": (lambda value: value is None, "None"),
     "bool": (lambda value: isinstance(value, bool), "True or False"),
@@ -65,7 +65,7 @@ _KNOWN: dict[str, tuple[Test, str]] = {
     "Sequence": (_is_several, "a list"),
     "Callable": (callable, "a function"),
     "Callback": (callable, "a function"),
-    # Duck types, so that this module knows no other.
+    # Duck types, so that this module imports no other.
     "HasPath": (partial(_has, "path"), "an opened store"),
     "Store": (partial(_has, "sessions"), "an opened store"),
     "Database": (partial(_has, "kind"), "a location.Database"),
@@ -101,9 +101,9 @@ class _Rule(NamedTuple):
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Return *function*, which then refuses arguments of other types.
+    """Return *function* with checked arguments.
 
-    It raises `InvalidInputError`, which names the argument.
+    One of another type raises `InvalidInputError`, which names the argument.
     """
     return _guarded(function, function)
 
@@ -135,8 +135,7 @@ def _guarded(function: Callable[P, R], model: Callable[..., Any]) -> Callable[P,
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     hints = model.__annotations__
     rules = {name: rule for name in names if (rule := _rule(hints.get(name, "Any")))}
-    # A parameter without a rule is not looked at: the session and the message of every
-    # append.
+    # Parameters without a rule are skipped, such as session and message of an append.
     places = [(at, name) for at, name in enumerate(positional) if name in rules]
 
     @wraps(function)
@@ -203,7 +202,7 @@ def one_of(value: Any, allowed: Collection[str], name: str) -> str | None:
 
 
 def _rule(annotation: str) -> _Rule | None:
-    """Return the rule of an annotation, None if an alternative is not known here."""
+    """Return the rule of an annotation; None if an alternative is not in `_KNOWN`."""
     outer = re.sub(r"\[.*\]", "", annotation)
     found = [_KNOWN.get(name) for name in outer.split(" | ")]
     if None in found:

@@ -22,8 +22,8 @@
     └── UnsupportedError                NotImplementedError 2
         └── MissingExtraError           ImportError     1
 
-A message says what failed and on what; ``hint`` says what to do next. An error
-that left a unit also carries ``effect`` (the verb) and ``position`` (0-based).
+A message says what failed and on which object; ``hint`` says what to do next. An error
+raised by a unit also carries ``effect`` (the verb) and ``position`` (0-based).
 
 Whatever a caller passed in, a message stays short: values are written by `abridged`,
 and a message of more than `MAX_MESSAGE` characters loses its middle.
@@ -68,7 +68,7 @@ def abridged(value: object) -> str:
     """Return *value* for a message: its `repr`, some hundred characters at most."""
     try:
         return _abridged.repr(value)
-    # A hostile object must not hide the error it is shown in.
+    # A hostile object must not hide the error that shows it.
     except Exception:  # noqa: BLE001
         return f"<{type(value).__name__}>"
 
@@ -82,7 +82,7 @@ def _bounded(text: str) -> str:
 
 
 class SessionDBError(Exception):
-    """Something sessiondb was asked to do could not be done."""
+    """The base of all errors: an operation of sessiondb failed."""
 
     exit_code: int = 1
     retryable: bool = False
@@ -101,7 +101,7 @@ class SessionDBError(Exception):
 
 
 class NotFoundError(SessionDBError, LookupError):
-    """Nothing here has that name."""
+    """No object of that name exists here."""
 
     exit_code = 3
 
@@ -109,8 +109,7 @@ class NotFoundError(SessionDBError, LookupError):
 class AmbiguousIdError(SessionDBError, LookupError):
     """More than one session has that name.
 
-    ``candidates`` lists full ids, ``sessions`` the same as `model.Session`, where
-    they are known.
+    ``candidates`` lists full ids, ``sessions`` their records if they are known.
     """
 
     exit_code = 3
@@ -154,7 +153,7 @@ class LeaseHeldError(BusyError):
 
 
 class UnavailableError(SessionDBError, ConnectionError):
-    """The database cannot be reached now: its network file system does not answer."""
+    """The database is out of reach: its network file system does not respond."""
 
     exit_code = 5
     retryable = True
@@ -220,8 +219,8 @@ class MissingExtraError(UnsupportedError, ImportError):
     exit_code = 1
 
 
-#: Errors that damaged or half-deleted rows cause when one session is read. A file that
-#: is locked, full or replaced raises others: those concern every session.
+#: Errors of damaged or half-deleted rows when one session is read. A file that is
+#: locked, full or replaced raises others, which concern every session.
 UNREADABLE = (
     CorruptionError,
     CodecError,

@@ -1,4 +1,4 @@
-"""Commands inside hints: one way to write them, ready to be typed.
+"""Commands inside hints: one way to write them, ready to type.
 
 A hint is a line of text. A command in it is written by `command`: between backticks,
 its words quoted for a shell, and no word contains a backtick. So the command line
@@ -17,7 +17,7 @@ _ALONE = r"--?\w|trust\b|completion\b|init --local|(?:[\w-]+ )?--help$"
 
 
 def command(*words: str) -> str:
-    """Return the command line of these words for a hint, ready to be typed."""
+    """Return the command line of these words for a hint, ready to type."""
     return f"`{' '.join(['sessiondb', *map(word, words)])}`"
 
 

@@ -1,7 +1,7 @@
 """How a database names directories: absolute, or relative to a local one's folder.
 
-A project-local database moves with its folder, so what is inside of that folder
-is stored relative to it, with ``/``. Anything else does not move along.
+A project-local database moves with its folder, so directories inside that folder are
+stored relative to it, with ``/``. All others are stored as they are.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ def is_absolute(path: str) -> bool:
 
 
 def named(path: str) -> str:
-    r"""Return what a database calls *path*, with bytes not in UTF-8 as ``\xff``.
+    r"""Return the name of *path* in a database: bytes that are not UTF-8 are ``\xff``.
 
     A directory with such a name is a project like any other; only a program that
-    wants to enter it has to know its bytes.
+    enters it has to know its bytes.
     """
     try:
         path.encode()
@@ -32,8 +32,8 @@ def named(path: str) -> str:
 def stored(directory: str, root: str | None) -> str:
     """Return *directory* as a database keeps it.
 
-    *root* is None for one that is not local.
-    The root itself is ``.``.
+    *root* is the folder of a project-local database, None for others. The root itself
+    is ``.``.
     """
     if root is None or not os.path.isabs(directory):
         return directory
@@ -44,7 +44,7 @@ def stored(directory: str, root: str | None) -> str:
 
 
 def absolute(directory: str, root: str | None) -> str:
-    """Return what `stored` kept, seen from where *root* is now."""
+    """Return a directory that `stored` returned, relative to the present *root*."""
     if root is None or is_absolute(directory):
         return directory
     return os.path.normpath(os.path.join(root, directory))

@@ -1,8 +1,8 @@
 """The synchronous façade.
 
 Every write verb is one of `effects.Unit`, committed as a unit of its own; every
-read is one of `queries.Queries`. `AsyncStore` has the same names. What most
-programs never call is imported when it is: the command line waits for this module.
+read is one of `queries.Queries`. `AsyncStore` has the same names. Modules that most
+programs never need are imported on first use: the command line waits for this one.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Store(Facade, methods=_METHODS):
 
     @with_arguments_of(Core.__init__)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # First of all known to `__del__`, so that an interrupt leaves nothing open.
+        # Assigned first: `__del__` then finds it, and an interrupt leaves nothing open.
         self._core = Core(*args, **kwargs)
         self._core.start()
         self._queries = Queries(self._core)
@@ -136,7 +136,7 @@ class Store(Facade, methods=_METHODS):
     def commit(self, unit: Unit, *, durability: str | None = None) -> None:
         """Commit a unit again that failed or whose outcome is unknown.
 
-        What is there is skipped.
+        Effects that are already stored are skipped.
         """
         self._core.commit(unit, durability)
 
@@ -144,9 +144,9 @@ class Store(Facade, methods=_METHODS):
 
     @checked
     def read_past_damage(self, report: Callable[[str], None]) -> PastDamage:
-        """Have reads continue without what cannot be read of a damaged file.
+        """Let reads of a damaged file skip whatever cannot be read.
 
-        *report* gets a line for each thing that is missing; a further call changes
+        *report* is called with a line of text for each loss; a further call changes
         nothing. Without this such reads raise `CorruptionError`. Nothing is written to
         the damaged file.
         """
@@ -175,11 +175,11 @@ class Store(Facade, methods=_METHODS):
     def export(
         self, ref: SessionRef, *, branches: bool = False, resolve: bool = True
     ) -> Export:
-        """Return a session with all that belongs to it, for a writer of a format.
+        """Return a session with everything that belongs to it, for an exporter.
 
         Its messages are read while they are iterated: the live path, or with
-        *branches* every message in order of seq. Without *resolve* results stand
-        where they are stored: with their call, and not in their own record.
+        *branches* every message in order of seq. Without *resolve* a result is only
+        where it is stored: in its call, and not in a record of its own.
         """
         found = self._core.read(self._queries.session_shell(ref))
         return with_messages(self._core, found, branches=branches, resolve=resolve)
@@ -190,11 +190,11 @@ class Store(Facade, methods=_METHODS):
     def lease(self, session: SessionRef, ttl: float = 30.0) -> LeaseBlock:
         """Let no other process write messages of a session within this block.
 
-        There, the verbs that write messages raise `LeaseHeldError`; what describes a
-        session (title, labels, settings), imports and deletion stay open to all. Within
-        this process it excludes other leases and streams. Raises `LeaseHeldError` while
-        there is a living one. *ttl* is in seconds, up to a day: so long after this
-        process died others may take it over.
+        In other processes the verbs that write messages raise `LeaseHeldError`; titles,
+        labels, settings, imports and deletion remain open to all. Within this process
+        it excludes other leases and streams. Raises `LeaseHeldError` while there is a
+        valid one. *ttl* is in seconds, up to a day: if this process dies, others may
+        take the lease over after that time.
         """
         from sessiondb.database.leases import Lease, LeaseBlock
 
@@ -204,12 +204,12 @@ class Store(Facade, methods=_METHODS):
     def stream(
         self, session: SessionRef, *, ttl: float = 30.0, **fields: Any
     ) -> StreamBlock:
-        """Write an answer while it is being given: see `effects.stream.Stream`.
+        """Write an answer while it arrives: see `streaming.stream.Stream`.
 
         Opens an assistant message at once, under a lease. Leaving the ``with`` block
         finishes it, and calls without a result may be settled later; an exception
-        keeps what is there, makes open calls interrupted, and is raised again. *fields*
-        are those of `append`.
+        keeps the text so far, marks open calls as interrupted, and is raised again.
+        *fields* are those of `append`.
         """
         from sessiondb.database.leases import Lease
         from sessiondb.database.streams import StreamBlock
@@ -240,13 +240,12 @@ class Store(Facade, methods=_METHODS):
         dry_run: bool = False,
         project_root: str | None = None,
     ) -> Iterator[Imported | Problem]:
-        """Write what a reader of `sessiondb.formats` yields.
+        """Write the sessions that a reader of `sessiondb.formats` yields.
 
-        Yields what became of each session.
-        A second import changes nothing. *undelete* imports sessions that were
-        deleted here; *as_fork* imports those continued here and there as forks;
-        *dry_run* writes nothing. *project_root* takes only sessions of that
-        project, as a project-local database always does.
+        Yields the outcome for each session. A second import changes nothing. *undelete*
+        imports sessions that were deleted here; *as_fork* imports those continued on
+        both sides as forks; *dry_run* writes nothing. *project_root* restricts the
+        import to sessions of that project, as in any project-local database.
         """
         # Not at the top: a command that only reads starts faster without it.
         from sessiondb.importing.importer import new_importer
@@ -261,8 +260,8 @@ class Store(Facade, methods=_METHODS):
         """Call *callback* with the changes of each commit here, on a thread of its own.
 
         Commits come in order, each once; the changes of one are in the order of
-        `changes`. Returns a function that ends it, which may be called again and after
-        `close`. Raises `BusyError` if the system refuses the thread.
+        `changes`. Returns a function that unsubscribes, which may be called repeatedly
+        and after `close`. Raises `BusyError` if the system refuses the thread.
         """
         return self._core.subscribe(callback)
 
@@ -275,15 +274,15 @@ class Store(Facade, methods=_METHODS):
         poll: float = 0.1,
         stop: threading.Event | None = None,
     ) -> Generator[Change]:
-        """Yield what any process commits from the first step on, or after *since*.
+        """Yield the changes of all processes, from the first step or after *since*.
 
         *since* is the ``cursor`` of a `Change` of this database, or `BEGINNING`. Each
-        change says where to read: messages after ``since_seq``. Changes of a session
-        between two looks are one; a deletion is yielded exactly once to a consumer that
-        continues from its last ``cursor``, for each session of a family. Looks every
-        *poll* seconds (up to a day), until *stop* is set. Raises `InvalidInputError`,
-        also for a cursor of another database, and at the next look `StoreClosedError`
-        and `DatabaseReplacedError`.
+        change states where to read: messages after ``since_seq``. Several changes of a
+        session between two polls are one; a deletion is yielded exactly once to a
+        consumer that continues from its last ``cursor``, for each session of a family.
+        Polls every *poll* seconds (up to a day) until *stop* is set. Raises
+        `InvalidInputError`, also for a cursor of another database, and at the next poll
+        `StoreClosedError` and `DatabaseReplacedError`.
         """
         from sessiondb.database.feed import Watch
 
@@ -295,6 +294,6 @@ class Store(Facade, methods=_METHODS):
 
     @checked
     def connection(self) -> Connection:
-        """Return a read-only SQLAlchemy connection, to be closed by you."""
+        """Return a read-only SQLAlchemy connection, to be closed by the caller."""
         self._core.check_usable()
         return ENGINE.sqlalchemy(self._core.connect_reader)

@@ -37,7 +37,9 @@ SENSIBLE: dict[str, Callable[[Rows], bool]] = {
     "Slowest tool": lambda rows: (
         _descending(rows, "seconds") and rows[0]["seconds"] > 0
     ),
-    "Failed tools": lambda rows: all(row["outcome"] and row["said"] for row in rows),
+    "Failed tools": lambda rows: all(
+        row["outcome"] and row["last_output"] for row in rows
+    ),
     "Biggest": lambda rows: (
         _descending(rows, "characters") and rows[0]["characters"] > 2_000
     ),

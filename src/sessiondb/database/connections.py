@@ -1,8 +1,8 @@
 """The reader connections of an `AsyncStore`, each owned by a thread.
 
-Of aiosqlite, which has the same shape, a read would use private names or take a
-hop to the thread for each of its statements; only `connection`, which is
-SQLAlchemy's, runs over it.
+aiosqlite has the same design, but a read through it would need its private names, or
+one round trip to the thread per statement; only `connection`, which is SQLAlchemy's,
+uses it.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Reader:
         )
 
     def read(self, query: Read[T]) -> T:
-        """Run a read in one snapshot.
+        """Run a read in one snapshot; only in the executor.
 
-        Only in the executor. The first opens the connection.
+        The first read opens the connection.
         """
         if not self._connections:
             self._connections.append(self._core.connect_reader(one_thread=True))
@@ -59,10 +59,10 @@ def _close(connections: list[Connection]) -> None:
 
 
 class Readers:
-    """Readers that wait for work, lent to one read at a time.
+    """The readers of a store, each lent to one read at a time.
 
-    Callers may be on different loops, and a loop may end in the middle: a reader is
-    given back by its own thread, and callers who wait for one are woken to try again.
+    Callers may be on different loops, and a loop may end during a read: so a reader is
+    returned by its own thread, and callers who wait for one are woken to try again.
     """
 
     def __init__(self, core: Core) -> None:
@@ -74,10 +74,9 @@ class Readers:
         self._count = 0
 
     async def read(self, query: Read[T]) -> T:
-        """Run a read in one snapshot and one hop, and return its value.
+        """Run a read in one snapshot and one round trip, and return its value.
 
-        A caller who is cancelled leaves nothing half-way: the thread continues to the
-        end of the snapshot.
+        Cancelling the caller does not interrupt the read: the thread completes it.
         """
         reader = await self._acquire()
 
@@ -125,7 +124,7 @@ class Readers:
         self._forget(0 if kept else 1)
 
     def _forget(self, count: int) -> None:
-        """Note that readers are gone, and wake the callers who wait for one."""
+        """Count readers as gone, and wake the callers who wait for one."""
         with self._lock:
             self._count -= count
             waiting, self._waiting = self._waiting, []
@@ -133,11 +132,11 @@ class Readers:
             resolve(turn, None)
 
     def stop(self) -> None:
-        """End the threads of all idle readers, without a loop.
+        """End the threads of all idle readers; those of all readers once it is closed.
 
-        Of a closed store, of all.
-        Once a store is closed, its file may be copied or replaced: what a cancelled
-        caller left running has its connection closed by then.
+        It needs no event loop. After the close of a store its file may be copied or
+        replaced, so the connection of a read that a cancelled caller left running is
+        closed by then as well.
         """
         with self._lock:
             idle, self._idle = self._idle, deque()
@@ -153,7 +152,7 @@ class Readers:
 
 
 def async_connection(core: Core) -> AsyncConnection:
-    """Return a connection of SQLAlchemy's that only reads, to be closed by the caller.
+    """Return a read-only SQLAlchemy connection, to be closed by the caller.
 
     Raises `MissingExtraError` without the extra ``asyncio``.
     """

@@ -1,7 +1,7 @@
 """The common part of both façades: one opened database in this process.
 
-It opens the file, owns what reads and writes it, and closes both. It is all of the
-synchronous machinery; `Store` and `AsyncStore` only choose who waits.
+It opens the file, owns the connections that read and write it, and closes them. All of
+it is synchronous; `Store` and `AsyncStore` only choose who waits.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Core:
     ) -> None:
         _check_level(durability)
         self.source = ids.valid_id(source, "a source")
-        # Any other scope than those that it knows is refused there.
+        # `resolve` refuses unknown scopes.
         self.location = location.resolve(where, scope=cast(Any, scope), cwd=cwd)
         self.base = None if self.location.root is None else str(self.location.root)
         self.read_only, self.durability = read_only, durability
@@ -77,7 +77,7 @@ class Core:
         self._pid = os.getpid()
 
         self.readers = IdleReaders(self.check_readable, self.connect_reader)
-        # Bound once: every read comes this way.
+        # Bound once: every read is called through this name.
         self.read = self.readers.read
         self.worktrees = Worktrees(self.base, cwd, self.read)
         self.locate = self.worktrees.locate
@@ -100,10 +100,9 @@ class Core:
             raise
 
     def start(self) -> None:
-        """Take part in what this process shares of the file.
+        """Join the state that this process shares for the file.
 
-        Leaves nothing of it if it fails.
-        Until then nothing is open and nothing is registered, however the making ended.
+        Nothing is open or registered before this call, nor after it failed.
         """
         try:
             self.writer = acquire(self.path, self)
@@ -119,14 +118,14 @@ class Core:
             raise
 
     def _see_state(self) -> None:
-        """Continue where other processes are: ids below theirs, rows that they left."""
+        """Continue other processes' work: ids below theirs, rows left to be removed."""
         connection = self.readers.checkout()
         try:
             newest, leftover = connection.execute(_STATE).fetchone()
         except ENGINE.Error as error:
             if not is_corrupt(error):
                 raise ENGINE.translate(error) from error
-            # The next read or write says so; an index alone stops no read.
+            # The next read or write reports it; a damaged index may affect none.
             newest, leftover = None, False
         finally:
             self.readers.give_back(connection)
@@ -204,7 +203,7 @@ class Core:
             self.refresh_project()
 
     def committed(self, unit: Unit) -> None:
-        """Do what follows a commit, if *unit* was committed."""
+        """Do the work that follows a commit, if *unit* was committed."""
         if not unit.committed:
             return
         if any(isinstance(effect, Delete) for effect in unit.effects):
@@ -226,10 +225,10 @@ class Core:
             self.reap_soon(0.0)
 
     def refresh_project(self) -> None:
-        """Update the known facts of the current worktree's project.
+        """Update the stored git facts of the current worktree's project.
 
-        In a unit of its own, after one of the caller's: neither its order nor its
-        outcome depends on git. A refresh that fails is tried again after the next look.
+        This is a unit of its own, after the caller's, whose order and outcome therefore
+        do not depend on git. A refresh that fails is tried again when it is next due.
         """
         with contextlib.suppress(SessionDBError):
             place = self.worktrees.stale()
@@ -244,7 +243,7 @@ class Core:
     def subscribe(
         self, callback: Callback, deliver: Deliver | None = None
     ) -> Callable[[], None]:
-        """Call *callback* after every commit of this process; return what ends that.
+        """Call *callback* after every commit of this process.
 
         *deliver* runs it where its owner wants it; the default is a thread of this
         store. Raises `BusyError` if that cannot be started.
@@ -255,9 +254,9 @@ class Core:
     # -- the end -------------------------------------------------------------
 
     def close(self) -> None:
-        """Close what is open, from any thread, and in a forked child.
+        """Close everything, from any thread; a forked child only marks it as closed.
 
-        Safe to call twice; the second call finishes what an interrupt cut short. In a
+        Safe to call twice; the second call completes one that was interrupted. In a
         signal handler during a commit of the same thread it waits for no thread.
         """
         self.closed = self.readers.closed = True
@@ -279,7 +278,7 @@ class Core:
         release(self)
 
     def abandon(self) -> None:
-        """Have this closed soon: its store was collected.
+        """Arrange for this to be closed soon: its store was collected.
 
         A finaliser runs in whatever thread allocates next, on any line, with any lock
         held: it neither joins nor locks. The thread of this store closes it if there is
@@ -299,7 +298,7 @@ class Core:
         except Exception:
             _log.exception("a store that was collected could not be closed")
 
-        # Last, so that a thread that opens the file waits for its end.
+        # Last, so that a thread that opens the file waits until it is closed.
         with contextlib.suppress(ValueError):
             lifetime.COLLECTED.remove(self)
 

@@ -1,9 +1,9 @@
 """Reads of a damaged file that continue without what cannot be read.
 
-A program gets `CorruptionError`. The command line continues instead, says what is
-missing and exits with 4. Behind a damaged page it reads a copy of the rows that can be
-read, which is made at the first statement that fails. A large value whose row was
-removed is left out where it was.
+By default a read raises `CorruptionError`. The command line continues instead, reports
+what is missing and exits with 4. After a damaged page it reads a copy of all readable
+rows, which is made at the first statement that fails. A large value whose row was
+removed is omitted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sessiondb.model.damage import GONE
 
 
 class PastDamage:
-    """What is known of the damage of one database.
+    """The known damage of one database.
 
     *report* gets a line for each thing missing.
     """
@@ -63,7 +63,7 @@ class PastDamage:
     def is_complete(self, session_id: str) -> bool:
         """Return whether all of a session can be read.
 
-        Raises `CorruptionError` where nothing can be read.
+        Raises `CorruptionError` if nothing can be read.
         """
         if session_id in self._incomplete:
             return False
@@ -72,7 +72,7 @@ class PastDamage:
     def connection(self) -> Connection:
         """Return the connection to the copy.
 
-        Raises `CorruptionError` where nothing can be read.
+        Raises `CorruptionError` if nothing can be read.
         """
         return self._made().connection
 

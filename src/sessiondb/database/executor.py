@@ -1,8 +1,8 @@
-"""A daemon thread that does what event loops ask of it, one call after the other.
+"""A daemon thread that runs the calls of event loops, one after the other.
 
 A connection that is closed while another thread is inside it ends the
-interpreter, and a task can be cancelled at any await. So no await decides who
-has a connection: it is made, used and closed by calls to one executor, which runs
+interpreter, and a task can be cancelled at any await. So a connection never changes
+hands at an await: it is made, used and closed by calls to one executor, which runs
 them in the order in which they were queued. A cancelled caller only stops waiting.
 """
 
@@ -29,8 +29,8 @@ class SerialExecutor:
 
     It ends after `end`, or when nothing refers to it any more.
 
-    *last* is what the thread does at its end. Raises `BusyError` if the system refuses
-    the thread. That of `concurrent.futures` would keep a process with an unclosed store
+    *last* is called by the thread at its end. Raises `BusyError` if the system refuses
+    the thread. One of `concurrent.futures` would keep a process with an unclosed store
     alive, and drops calls whose caller is cancelled before they begin.
     """
 
@@ -48,16 +48,13 @@ class SerialExecutor:
             raise BusyError(f"no thread can be started: {error}", hint=hint) from error
 
     def call(self, function: Callable[[], T]) -> asyncio.Future[T]:
-        """Queue a call.
-
-        The future of the running loop gets what it returns or raises.
-        """
+        """Queue a call; return a future of the running loop with its result."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._calls.put((future, function))
         return future
 
     def end(self) -> None:
-        """End the thread after what is queued; never waits."""
+        """End the thread after all queued calls; never waits."""
         self._calls.put(None)
 
     def join(self, seconds: float | None = None) -> None:
@@ -83,7 +80,7 @@ def _serve(
             error = raised
         resolve(future, error, value)
 
-        # Until the next call comes they would keep alive what was read.
+        # Otherwise they would keep the result alive until the next call.
         del call, future, function, value, error
 
     if last is None:

@@ -1,4 +1,4 @@
-"""A session with its messages read as they are iterated, for the writers of formats."""
+"""A session whose messages are read while they are iterated, for exporters."""
 
 from __future__ import annotations
 

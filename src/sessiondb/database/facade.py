@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-#: ``write`` commits a verb; ``by_ref`` too, and its session is any REF, as people type
-#: it.
+#: ``write`` commits a verb, and so does ``by_ref``, whose session is any REF, as people
+#: type it.
 Kind = Literal["read", "write", "by_ref"]
 
 
@@ -73,9 +73,9 @@ def _write_by_ref(verb: Callable[Concatenate[Unit, P], R]) -> Verb[P, R]:
 
 
 def recover(unit: Unit, session: SessionRef) -> None:
-    """Settle what a dead writer left open.
+    """Settle the calls and messages that a dead writer left open.
 
-    Raises `LeaseHeldError` behind a living one.
+    Raises `LeaseHeldError` if a living writer holds the lease.
     """
     # Not at the top: a command that only reads starts faster without it.
     from sessiondb.effects.recovery import Recover
@@ -101,7 +101,7 @@ class Facade:
     def __init_subclass__(
         cls, methods: dict[Kind, Callable[[Any], Any]] | None = None
     ) -> None:
-        """Give a façade its methods; *methods* makes one of a function by its kind."""
+        """Give a façade its methods; *methods* has the maker of each kind."""
         if methods is None:  # a subclass of a façade
             return
 
@@ -114,8 +114,8 @@ class Facade:
         """The database file.
 
         That of ``:memory:`` is a temporary one, removed by `close`. None for a database
-        that is not a file. No engine of this release has one: programs that want the
-        file check it, and others leave `path` alone.
+        that is not a file, which no engine of this release has; a program that needs
+        the file should check for it.
         """
         return self._core.path
 

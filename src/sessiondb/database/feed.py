@@ -1,7 +1,7 @@
-"""Changes of every process, found by reading the feed again and again.
+"""Changes of every process, found by polling the feed.
 
-A feed has no connection of its own: each look is one read like any other, an
-index seek when nothing happened. So a consumer may stop at any moment.
+A feed has no connection of its own: each look is a read like any other, and costs an
+index seek if nothing changed. So a consumer may stop at any moment.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sessiondb.repository.feed import CHANGES, changes_since, newest_change
 
 
 class Watch:
-    """The place of one consumer in the feed."""
+    """The position of one consumer in the feed."""
 
     def __init__(
         self, session: SessionRef | None, since: str | None, poll: float
@@ -24,13 +24,13 @@ class Watch:
         self._place: Position | None = None
         self._seen: dict[str, int] = {}
         self._poll = bounds.seconds(poll, "poll")
-        #: Seconds until the next look: none while there is more than one look takes in.
+        #: Seconds until the next look; 0 while the last one did not return everything.
         self.pause = 0.0
 
     def look(self) -> Read[list[Change]]:
         """Return what was committed since the last look, in order of commits.
 
-        The first look of a watch without a cursor returns nothing: it begins there.
+        Without a cursor the first look returns nothing: the watch begins there.
         Raises `InvalidInputError` for a cursor that is not one of this database.
         """
         self.pause = self._poll

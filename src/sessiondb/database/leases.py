@@ -1,4 +1,4 @@
-"""Leases and streams for both façades: what happens, apart from who waits for it."""
+"""Leases and streams for both façades, without the waiting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sessiondb.writer.job import Job
 
 
 class Lease:
-    """A lease that this program has, from `taken` until `given_back`."""
+    """A lease of this program, from `taken` until `given_back`."""
 
     def __init__(self, core: Core, session_id: str, ttl: float) -> None:
         self._core = core
@@ -36,20 +36,20 @@ class Lease:
         return unit
 
     def taken(self) -> None:
-        """Begin to renew."""
+        """Begin to renew the lease: it was taken."""
         self._renewal.begin()
 
     def _job(self, take: TakeLease) -> Job:
         return self._core.job(self.unit(take))
 
     def given_back(self) -> None:
-        """Renew no more."""
+        """Stop renewing the lease."""
         self._renewal.stop()
 
     def abandon(self, end: Callable[[], object] | None = None) -> None:
         """Give it back soon: the block that held it was collected; see `Core.abandon`.
 
-        *end* is called on the daemon thread instead of only dropping the lease.
+        The daemon thread calls *end*, by default to drop the lease.
         """
         if self._renewal.active:
             self.given_back()
@@ -61,14 +61,14 @@ class Lease:
 
     @property
     def lost(self) -> BaseException | None:
-        """The error that says who took the lease over, or None."""
+        """The error that names the process which took the lease over, or None."""
         return self._renewal.lost
 
 
 class LeaseBlock:
-    """A lease for the length of a ``with`` block of a synchronous store.
+    """A lease for the duration of a ``with`` block of a synchronous store.
 
-    Not a generator: the collector would run the rest of one in the middle of any line.
+    Not a generator: the garbage collector would resume one on any line.
     """
 
     def __init__(self, core: Core, lease: Lease) -> None:
@@ -88,7 +88,7 @@ class LeaseBlock:
     def __exit__(self, *_: object) -> None:
         lease = self._lease
         lease.given_back()
-        # Of a store that was closed inside the block the lease expires by itself.
+        # If the store was closed inside the block, the lease expires by itself.
         with suppress(StoreClosedError):
             self._core.commit(lease.unit(lease.drop))
 

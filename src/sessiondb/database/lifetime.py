@@ -1,7 +1,7 @@
-"""The databases that are open in this process: when they pause, and who closes them.
+"""The databases that are open in this process, and when they are closed.
 
-A store that is never closed is closed at the end of the process, or soon after it was
-collected; before a fork(2) its idle connections are closed.
+A store that its program does not close is closed at the end of the process, or soon
+after it was collected. Before a fork(2) idle connections are closed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ COLLECTED: deque[Core] = deque()
 
 
 def close_collected() -> None:
-    """Close the stores that were collected; where no lock is held.
+    """Close the stores that were collected; to be called without a lock.
 
-    Each of our threads closes its own store only: two that close each other's would
-    wait for each other. Any other thread waits for them, so that it finds none open.
+    Each of our threads closes its own store only: two threads that close each other's
+    would wait for each other. Any other thread waits until all are closed.
     """
     for core in list(COLLECTED):
         if core.service.running and in_worker():

@@ -50,9 +50,9 @@ class Opening(Generic[S]):
     async def _open(self) -> S:
         """Open the store; a caller who is cancelled leaves nothing open.
 
-        The step that may wait long comes first and registers nothing. The rest is
-        short, so a caller who is cancelled then waits until it is undone: at once
-        afterwards the file may be replaced and opened again.
+        The step that may take long comes first and registers nothing. The second one is
+        short, so a caller who is cancelled then waits until it is undone: right after
+        that the file may be replaced and opened again.
         """
         if self._used:
             raise InvalidInputError(

@@ -2,11 +2,12 @@
 
 Each is a generator of the repository's kind; `Store` runs it in the caller's
 thread and `AsyncStore` in threads of its own. A handle or a record means exactly its
-own session or message. A string is a REF, as people type them: an id goes first,
-always, then the source's own id, a slug, a unique prefix or tail of an id; or ``@``.
-A string for a message is its id, else a label; a number is a seq.
+own session or message. A string is a REF, as people type it: an id always takes
+precedence, then the source's own id, a slug, a unique prefix or tail of an id; or
+``@``. A string for a message is its id, else a label; a number is a seq.
 
-The reads of one verb alone are imported there: `sessiondb list` waits for this module.
+Modules that only one read needs are imported inside it: `sessiondb list` waits for this
+one.
 """
 
 from __future__ import annotations
@@ -66,10 +67,7 @@ class Queries:
         self._base = core.base
 
     def _filters(self, project: Any, **named: Any) -> Read[Filters]:
-        """Return the filters.
-
-        Those of a project that is not known here let nothing pass.
-        """
+        """Return the filters; for an unknown project, filters that nothing passes."""
         if project is ALL:
             return Filters(**named)
         if isinstance(project, Project):
@@ -157,8 +155,7 @@ class Queries:
     def message(self, ref: SessionRef, message: MessageKey) -> Read[Message]:
         """Return one message: by handle, record or id, else by label.
 
-        A number is a seq.
-        Raises `NotFoundError`.
+        A number is a seq. Raises `NotFoundError`.
         """
         found = yield from self.session(ref)
         seq = yield from self._seq(found, message)
@@ -201,8 +198,8 @@ class Queries:
     def blob(self, hash: str, *, session: SessionRef | None = None) -> Read[bytes]:
         """Return a blob by its SHA-256; raises `NotFoundError`.
 
-        With *session* only a blob that this session refers to. Name it where it is
-        known: a database may keep the blobs of its sessions in several places.
+        With *session* only a blob that this session refers to. Pass it if you know it:
+        a later database may keep the blobs of its sessions in several places.
         """
         holder = None if session is None else (yield from self.session(session)).id
         return (yield from transcript.blob_bytes(hash, holder))
@@ -211,28 +208,29 @@ class Queries:
         """Return the family of a session, from its topmost ancestor down.
 
         With *messages* the session itself has its messages as nodes, those of
-        every branch. They are all read then; without, a family costs the same
-        whatever its sessions hold.
+        every branch, which are all read. Without, the cost does not depend on the
+        number of messages.
         """
         found = yield from self.session(ref)
         return (yield from family.tree(self._base, found, messages=messages))
 
     def compare(self, a: SessionRef, b: SessionRef) -> Read[Comparison]:
-        """Return what two sessions share and what only one of them has."""
+        """Return the messages that two sessions share, and those that only one has."""
         first, second = (yield from self.session(a)), (yield from self.session(b))
         return (yield from family.compare(first, second))
 
     def plan_delete(
         self, ref: SessionRef, *, keep_forks: bool = False
     ) -> Read[DeletePlan]:
-        """Return what `delete` would remove, and what it would detach."""
+        """Return the sessions that `delete` would remove, and those it would detach."""
         found = yield from self.session(ref)
         return (yield from family.plan_delete(self._base, found, keep_forks=keep_forks))
 
     def freed_bytes(self, sessions: Iterable[SessionRef]) -> Read[int]:
         """Return about how many bytes removing these sessions together frees.
 
-        Values that only they share count once, those that others refer to do not.
+        Values that only they share are counted once, values that other sessions refer
+        to are not counted.
         """
         found: list[str] = []
         for ref in sessions:
@@ -247,11 +245,11 @@ class Queries:
         at: MessageKey | Any = LEAF,
         repair: str = "synthesise",
     ) -> Read[Context]:
-        """Return what a model should be sent to continue from *at* (default: the leaf).
+        """Return the context to send to a model at message *at* (default: the leaf).
 
-        *repair* says what becomes of calls without a result: ``synthesise`` one,
-        ``strip`` the part, ``drop`` the message, ``none``. Of an empty session
-        ``messages`` is empty.
+        *repair* determines how calls without a result are treated: ``synthesise`` a
+        result, ``strip`` the part, ``drop`` the message, or ``none``. For an empty
+        session ``messages`` is empty.
         """
         from sessiondb.repository.context import context_of
 
@@ -284,7 +282,7 @@ class Queries:
         *by* is one or several of ``day week month model source project tool session
         agent``; none is the total.
         Inherited messages are never counted, unknown cost is None. *prices* (USD
-        per million tokens, by model and kind of token) estimate what has no cost.
+        per million tokens, by model and kind of token) estimate answers without a cost.
         Nothing to count is ``[]``; raises `InvalidInputError` for another dimension.
         """
         from sessiondb.repository.usage import usage
@@ -351,8 +349,8 @@ class Queries:
     ) -> Read[Page[Prompt]]:
         """Return one page of the prompt history, newest first.
 
-        *source* is who kept the prompt; *agent*, *title*, *archived* and
-        *subagents* are about the session it was typed in.
+        *source* is the program that recorded the prompt; *agent*, *title*, *archived*
+        and *subagents* apply to the session in which it was typed.
         """
         filters = yield from self._filters(
             project, source=source, agent=agent, since=since, until=until, title=title,
@@ -369,7 +367,7 @@ class Queries:
         return (yield from lists.todos((yield from self.session(ref)).id))
 
     def diffs(self, ref: SessionRef) -> Read[list[FileDiff]]:
-        """Return what is known of the files a session changed; nothing is ``[]``."""
+        """Return the known changes of files in a session; none is ``[]``."""
         return (yield from lists.diffs((yield from self.session(ref)).id))
 
     def labels(self, ref: SessionRef) -> Read[list[Label]]:
@@ -377,11 +375,11 @@ class Queries:
         return (yield from family.labels((yield from self.session(ref)).id))
 
     def projects(self) -> Read[list[Project]]:
-        """Return every project that has or had a session here."""
+        """Return every project that has or had a session in this database."""
         return (yield from lists.projects(self._base))
 
     def session_shell(self, ref: SessionRef) -> Read[Export]:
-        """Return a session with everything that belongs to it but its messages."""
+        """Return a session with everything that belongs to it except its messages."""
         from sessiondb.model import Export
 
         found = yield from self.session(ref)
@@ -399,10 +397,7 @@ class Queries:
         )
 
     def _parent(self, session_id: str) -> Read[Session | None]:
-        """Return a session by id.
-
-        None where a delete in a shell left its children behind.
-        """
+        """Return a session by id; None if a shell deleted it and left its children."""
         try:
             return (yield from self.session(SessionHandle(session_id)))
         except NotFoundError:

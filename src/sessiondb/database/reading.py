@@ -59,9 +59,9 @@ def answered(
 
 
 def _without(past: PastDamage | None, session_id: str, what: str) -> list[Any]:
-    """Return no rows where a read may continue without a value.
+    """Return no rows if a read may continue without a value.
 
-    Raises `CorruptionError`.
+    Raises `CorruptionError` otherwise.
     """
     if past is None or not past.leaves_out(session_id, what):
         raise damaged(what, GONE)
@@ -73,7 +73,7 @@ def read_on(
 ) -> T:
     """Run a read in one snapshot and return its value.
 
-    Raises the errors of `translate`.
+    Raises the errors of `Engine.translate`.
     """
     try:
         connection.execute(ENGINE.begin_read)
@@ -93,7 +93,7 @@ def read_on(
 class IdleReaders:
     """The reader connections of one store, lent to one read at a time.
 
-    *check* is called before each read, *connect* makes a connection where none is idle.
+    *check* is called before each read, *connect* makes a connection if none is idle.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class IdleReaders:
     ) -> None:
         self._check, self._connect = check, connect
         self._idle: deque[Connection] = deque()
-        #: Where reads continue behind damage; None: they raise.
+        #: Lets reads continue past damage; if None, they raise.
         self.past: PastDamage | None = None
         self.closed = False
 

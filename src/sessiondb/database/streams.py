@@ -1,4 +1,4 @@
-"""Streams as the façades hand them out: the same stream, waited for in two ways."""
+"""The streams of both façades: one stream, two ways to wait for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sessiondb.writer.inbox import resolve
 
 
 class _Writing:
-    """The part of a stream that waits for nothing: begin parts, `finish`."""
+    """The methods of a stream that never wait: those that begin parts, and `finish`."""
 
     def __init__(self, inner: Stream) -> None:
         self.inner = inner
@@ -35,7 +35,7 @@ class SyncStream(_Writing):
     """A stream of a synchronous store: begin parts, add to them, `finish`."""
 
     def flush(self) -> None:
-        """Return when all that was added is committed.
+        """Return when everything added so far is committed.
 
         Raises the error of the write.
         """
@@ -58,7 +58,7 @@ class SyncStream(_Writing):
 
 
 class StreamBlock:
-    """A stream for the length of a ``with`` block; no generator: see `LeaseBlock`."""
+    """A stream for the duration of a ``with`` block; see `LeaseBlock`."""
 
     def __init__(self, core: Core, lease: Lease, fields: dict[str, Any]) -> None:
         self._core, self._fields = core, fields
@@ -103,7 +103,7 @@ class AsyncStream(_Writing):
     """A stream of an `AsyncStore`: begin parts, add to them, `finish`."""
 
     async def flush(self) -> None:
-        """Return when all that was added is committed.
+        """Return when everything added so far is committed.
 
         Raises the error of the write.
         """
@@ -115,7 +115,7 @@ class AsyncStream(_Writing):
     async def end(self, failure: BaseException | None, lease: Lease) -> None:
         """Write the end of the stream; a second failure never hides the first.
 
-        It is written even if the caller who waits for it here is cancelled.
+        It is written even if the caller who waits for it is cancelled.
         """
         error = await self._wait(
             lambda wake: self.inner.close(failure, lease.drop, wake)

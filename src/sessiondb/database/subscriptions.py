@@ -9,7 +9,7 @@ from sessiondb.model import Change
 from sessiondb.writer.callbacks import Callback, Notifier, Subscription
 from sessiondb.writer.job import Sink
 
-#: Has a subscription called where its owner wants it; never waits.
+#: Calls a subscription on the thread or loop that its owner chose; never waits.
 Deliver = Callable[[Subscription, int, list[Change]], None]
 
 
@@ -24,10 +24,10 @@ class Subscriptions:
     def add(
         self, callback: Callback, deliver: Deliver | None = None
     ) -> Callable[[], None]:
-        """Have *callback* called for every commit, by *deliver*; return what ends it.
+        """Call *callback* for every commit; return a function that unsubscribes.
 
-        The default is a thread of this store. Raises `BusyError` if that cannot be
-        started.
+        *deliver* makes the calls, by default a thread of this store. Raises `BusyError`
+        if that cannot be started.
         """
         if deliver is None:
             self._notifier.check()
@@ -42,13 +42,13 @@ class Subscriptions:
         return lambda: self._remove(sink)
 
     def _remove(self, sink: Sink) -> None:
-        """End a subscription; from any thread, and again without effect."""
+        """End a subscription, from any thread; a no-op if it has ended."""
         for sinks in (self._own, self._of_writer):
             with contextlib.suppress(ValueError):
                 sinks.remove(sink)
 
     def end(self, *, wait: bool) -> None:
-        """End all; with *wait* once the last callback has returned."""
+        """End all subscriptions; with *wait* return after the last callback."""
         for sink in list(self._own):
             self._remove(sink)
         self._notifier.stop(wait=wait)

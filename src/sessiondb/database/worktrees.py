@@ -53,9 +53,9 @@ _WITH_REMOTE = Statement(
         )
     )
 )
-#: Remote and first commit; None is not known, or known to the database already.
+#: Remote and first commit; None is unknown, or already known to the database.
 _Facts = tuple[str | None, str | None]
-#: A worktree that was not looked at: no stamp is equal to this one.
+#: The facts of a worktree before its first look; its stamp is equal to no other.
 _UNSEEN: tuple[object, _Facts] = (object(), (None, None))
 
 
@@ -79,7 +79,7 @@ class Worktrees:
     def locate(self, directory: str | None) -> Place:
         """Return the place of a directory (default: the current one).
 
-        Raises `InvalidInputError` for what is not the path of one.
+        Raises `InvalidInputError` for anything but the path of a directory.
         """
         here = directory if directory is not None else (self._cwd or ".")
         path = os.fspath(here) if isinstance(here, str | os.PathLike) else None
@@ -91,7 +91,7 @@ class Worktrees:
             )
 
         found = location.project_at(path)
-        # The current directory may have a name of any bytes.
+        # The name of the current directory may consist of any bytes.
         return Place(
             named(found.root),
             named(found.directory),
@@ -104,8 +104,8 @@ class Worktrees:
     def project_of(self, directory: Any) -> Read[str | None]:
         """Return the id of the project of a directory.
 
-        None if this database knows none.
-        A folder that moved shows the project that the next write from it adopts.
+        None if this database knows none. A folder that was moved belongs to the project
+        that the next write from it adopts.
         """
         place = self.locate(directory)
         roots = (place.root, place.checkout, place.directory)
@@ -113,10 +113,10 @@ class Worktrees:
         return found or (yield from self._moved_here(place))
 
     def is_due(self, unit: Unit) -> bool:
-        """Return, once in `LOOK_AGAIN` seconds, whether to look at the worktree again.
+        """Return whether to look at the worktree again: once in `LOOK_AGAIN` seconds.
 
-        An agent may append to one session for days, and the first commit or the remote
-        come later. A unit that names a place refreshes that place itself.
+        An agent may append to one session for days, while the repository gets its first
+        commit or a remote. A unit that names a place refreshes that place itself.
         """
         now = time.monotonic()
         if unit.places or now < self._look_again:
@@ -137,7 +137,7 @@ class Worktrees:
         return place
 
     def complete(self, unit: Unit) -> None:
-        """Fill in the facts of every place of a unit; before any lock is taken."""
+        """Fill in the facts of every place of a unit, before any lock is taken."""
         for place in unit.places:
             if not place.complete:
                 place.remote, place.root_commit = self._facts(place)

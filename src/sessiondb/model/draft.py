@@ -96,7 +96,7 @@ def system(*parts: PartDraft | str, id: str | None = None, **data: Any) -> Messa
 def event(
     kind: str, *parts: PartDraft | str, id: str | None = None, **data: Any
 ) -> MessageDraft:
-    """An event that is not speech; *kind* names it. Keywords go to ``data``."""
+    """A record outside the conversation; *kind* names it. Keywords go to ``data``."""
     return MessageDraft("event", _parts(parts), id, kind, data=data)
 
 
