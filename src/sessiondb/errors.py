@@ -73,12 +73,11 @@ def abridged(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
-def _bounded(text: str) -> str:
-    return (
-        text
-        if len(text) <= MAX_MESSAGE
-        else f"{text[: MAX_MESSAGE - 300]} … {text[-200:]}"
-    )
+def shortened(text: str) -> str:
+    """Return *text* without its middle, if it is longer than `MAX_MESSAGE`."""
+    if len(text) <= MAX_MESSAGE:
+        return text
+    return f"{text[: MAX_MESSAGE - 300]} … {text[-200:]}"
 
 
 class SessionDBError(Exception):
@@ -88,7 +87,7 @@ class SessionDBError(Exception):
     retryable: bool = False
 
     def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
-        super().__init__(_bounded(message or (type(self).__doc__ or "").strip()))
+        super().__init__(shortened(message or (type(self).__doc__ or "").strip()))
         self.hint = hint
         self.effect: str | None = None
         self.position: int | None = None

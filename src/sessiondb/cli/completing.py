@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 OFFERED, PATIENCE = 60, 0.3
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _NEWEST = """
-SELECT slug, id, source_id, title FROM session
+SELECT slug, id, coalesce(source_id, ''), coalesce(title, '') FROM session
  WHERE time_deleted IS NULL AND time_importing IS NULL AND relation IS NOT 'subagent'
  ORDER BY time_updated DESC, id LIMIT :offered
 """
 _NAMED = """
-SELECT slug, id, source_id, title FROM session
+SELECT slug, id, coalesce(source_id, ''), coalesce(title, '') FROM session
  WHERE time_deleted IS NULL AND time_importing IS NULL
    AND (slug LIKE :begins ESCAPE '\\' OR id LIKE :begins ESCAPE '\\'
         OR source_id LIKE :begins ESCAPE '\\'
@@ -100,7 +100,7 @@ def _rows(ctx: click.Context, incomplete: str) -> Iterator[tuple[list[str], str]
     connection = ENGINE.connect(path, mode="ro", busy_timeout=PATIENCE)
     with contextlib.closing(connection):
         for slug, session_id, source_id, title in connection.execute(sql, values):
-            yield [slug, short_id(session_id), session_id, source_id or ""], title or ""
+            yield [slug, short_id(session_id), session_id, source_id], title
 
 
 def _database(ctx: click.Context) -> Path | None:

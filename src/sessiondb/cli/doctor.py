@@ -24,27 +24,24 @@ def doctor_command(options: Options, *, as_json: bool) -> None:
 
     # Not `locate`: the advice says what it would report.
     report = diagnose(resolve(options.db, scope=options.scope))
-    report["advice"] = [
-        with_database(line, options.database) for line in report["advice"]
-    ]
+    advice = [with_database(line, options.database) for line in report.pop("advice")]
     if as_json:
-        output.write_json(report)
+        output.write_json(report | {"advice": advice})
     else:
-        output.page(_lines(report))
+        output.page(_lines(report, advice))
 
 
-def _lines(report: dict[str, Any]) -> Iterator[str]:
+def _lines(report: dict[str, Any], advice: list[str]) -> Iterator[str]:
     shown = output.screen()
     for name, value in report.items():
-        if name == "advice":
-            for line in value:
-                yield shown.style(f"! {one_line(line)}", fg="yellow")
-        elif not isinstance(value, dict | list):
+        if not isinstance(value, dict | list):
             yield f"{_label(name)}: {_fact(name, value)}"
         elif value:
             yield shown.style(_label(name), bold=True)
             lines = _SECTIONS.get(name, _facts)
             yield from (f"  {line}" for line in lines(value))
+    for line in advice:
+        yield shown.style(f"! {one_line(line)}", fg="yellow")
 
 
 def _facts(value: Any) -> Iterator[str]:

@@ -206,4 +206,4 @@ def _help(options: Options) -> str:
 
 
 def _on_one_line(text: str) -> str:
-    return cell(text) if "\n" in text or "\t" in text else visible(text)
+    return visible(text) if {"\n", "\t"}.isdisjoint(text) else cell(text)

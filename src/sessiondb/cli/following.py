@@ -11,7 +11,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, find, find_default, open_store
+from sessiondb.cli.opening import Options, find, open_store
 from sessiondb.cli.paint import painted
 from sessiondb.errors import NotFoundError
 
@@ -49,7 +49,7 @@ def tail_command(
     A message is shown when it is finished; --jsonl reports each step.
     """
     with open_store(options) as store:
-        session = find_default(store) if ref is None else find(store, ref)
+        session = find(store, ref)
 
         for text in follow(store, session, last=last, as_jsonl=as_jsonl):
             output.write(text)

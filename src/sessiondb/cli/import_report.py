@@ -21,6 +21,11 @@ class Report:
     sessions: list[dict[str, Any]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
+    @property
+    def is_empty(self) -> bool:
+        """True if there was neither a session nor a problem."""
+        return not (self.sessions or self.problems)
+
     def add(self, result: Imported | Problem) -> None:
         """Count one result."""
         if isinstance(result, Problem):

@@ -121,7 +121,7 @@ class _Reporter:
                 if not self._as_json:
                     say(self._line(result))
         finally:
-            if self._as_json and (report.sessions or report.problems):
+            if self._as_json and not report.is_empty:
                 output.write_json(report.as_json())
 
     def _is_new(self, result: Imported | Problem) -> bool:

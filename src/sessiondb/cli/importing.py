@@ -112,15 +112,12 @@ def _passed_over(
 ) -> bool:
     """Return whether there were stores, and every session was of another project."""
     of_one_project = root is not None or store.location.kind == "local"
-    found = report.outcomes or report.problems
-    return of_one_project and sources.stores > 0 and not found
+    return of_one_project and sources.stores > 0 and report.is_empty
 
 
 def _show(report: Report, stores: int, *, dry_run: bool, as_json: bool) -> None:
-    if as_json:
-        output.write_json(report.as_json())
-    else:
-        output.write(f"{report.as_text(stores, dry_run=dry_run)}\n")
+    text = report.as_text(stores, dry_run=dry_run)
+    output.write_result(report.as_json(), text, as_json=as_json)
 
     # Advice goes to stderr: what a program reads on stdout stays a report.
     for outcome, advice in _ADVICE.items():

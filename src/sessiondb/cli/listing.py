@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Newest first by last use or creation; or most costly, largest first.",
 )
-@shared.paged
+@shared.paged(50)
 @shared.as_json_or_jsonl
 @click.pass_obj
 def list_command(
@@ -41,7 +41,7 @@ def list_command(
     *,
     filters: shared.Filters,
     sort: str,
-    limit: int | None,
+    limit: int,
     cursor: str | None,
     as_json: bool,
     as_jsonl: bool,
@@ -53,7 +53,7 @@ def list_command(
     """
     with open_store(options) as store:
         page = store.sessions(
-            **filters.keywords(), order=sort, limit=limit or 50, cursor=cursor
+            **filters.keywords(), order=sort, limit=limit, cursor=cursor
         )
         nothing = None if page.items else no_sessions(store, filters)
 
@@ -128,7 +128,7 @@ _COLUMNS: dict[str, Callable[[Session, int | None], str]] = {
 @click.command("prompts")
 @click.argument("words", metavar="[QUERY]", nargs=-1)
 @shared.filters
-@shared.paged
+@shared.paged(50)
 @shared.as_json
 @click.pass_obj
 def prompts_command(
@@ -136,7 +136,7 @@ def prompts_command(
     *,
     words: tuple[str, ...],
     filters: shared.Filters,
-    limit: int | None,
+    limit: int,
     cursor: str | None,
     as_json: bool,
 ) -> None:
@@ -148,9 +148,7 @@ def prompts_command(
     """
     query = " ".join(words) or None
     with open_store(options) as store:
-        page = store.prompts(
-            query, **filters.keywords(), limit=limit or 50, cursor=cursor
-        )
+        page = store.prompts(query, **filters.keywords(), limit=limit, cursor=cursor)
 
     more = {"next_cursor": page.next_cursor}
     listing = output.Listing(

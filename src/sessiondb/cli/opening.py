@@ -199,8 +199,13 @@ def terminal() -> str | None:
     return None
 
 
-def find(store: Store, ref: str) -> Session:
-    """Return the session that *ref* names and remember it as the last one used here."""
+def find(store: Store, ref: str | None) -> Session:
+    """Return the session that *ref* names and remember it as the last one used here.
+
+    None is the one used last in this terminal and directory, else the newest.
+    """
+    if ref is None:
+        return _find_last(store)
     (found,) = find_all(store, [ref])
     remember(store, found)
     return found
@@ -223,8 +228,7 @@ def find_message(store: Store, session: Session, name: str) -> Message:
         return store.message(session, int(name))
 
 
-def find_default(store: Store) -> Session:
-    """Return the session used last in this terminal and directory, else the newest."""
+def _find_last(store: Store) -> Session:
     try:
         return find(store, "@")
     except NotFoundError as error:

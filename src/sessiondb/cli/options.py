@@ -30,9 +30,6 @@ as_json = click.option("--json", "as_json", is_flag=True, help="One JSON documen
 _as_jsonl = click.option(
     "--jsonl", "as_jsonl", is_flag=True, help="One JSON object per line."
 )
-_limit = click.option(
-    "--limit", type=click.IntRange(1, 10_000), metavar="N", help="Show at most N."
-)
 _cursor = click.option(
     "--cursor", metavar="C", help="Continue after the page that printed C."
 )
@@ -110,9 +107,13 @@ def either(names: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def paged(function: F) -> F:
-    """Add ``--limit`` and ``--cursor``."""
-    return _limit(_cursor(function))
+def paged(limit: int) -> Callable[[F], F]:
+    """Add ``--limit``, by default *limit*, and ``--cursor``."""
+    most = click.IntRange(1, 10_000)
+    named = click.option(
+        "--limit", type=most, default=limit, metavar="N", help="Show at most N."
+    )
+    return lambda function: named(_cursor(function))
 
 
 def further(cursor: str) -> str:

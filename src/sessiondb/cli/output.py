@@ -163,6 +163,14 @@ def write_json(value: Any) -> None:
     write_document(dumps(value))
 
 
+def write_result(value: Any, text: str, *, as_json: bool) -> None:
+    """Write the result of a command: *value* as JSON, or its one line of *text*."""
+    if as_json:
+        write_json(value)
+    else:
+        write(f"{text}\n")
+
+
 def write_document(text: str) -> None:
     """Write JSON text and end its line."""
     _bytes(text.encode() + b"\n")

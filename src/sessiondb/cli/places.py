@@ -24,11 +24,9 @@ def path_command(options: Options, *, as_json: bool) -> None:
     """Print the path of the database that is used here; it need not exist yet."""
     found = locate(options)
     path = str(found.path or ":memory:")
-    if as_json:
-        exists = found.path is not None and found.path.exists()
-        output.write_json({"path": path, "kind": found.kind, "exists": exists})
-    else:
-        output.write(f"{path}\n")
+    exists = found.path is not None and found.path.exists()
+    result = {"path": path, "kind": found.kind, "exists": exists}
+    output.write_result(result, path, as_json=as_json)
 
 
 @click.command("init")
@@ -54,10 +52,8 @@ def init_command(options: Options, *, for_project: bool, as_json: bool) -> None:
         options = Options(db=str(made.path))
 
     with open_store(options, writing=True) as store:
-        if as_json:
-            output.write_json({"path": str(store.path)})
-        else:
-            output.write(f"{store.path}\n")
+        path = str(store.path)
+    output.write_result({"path": path}, path, as_json=as_json)
 
 
 @click.command("trust")

@@ -22,7 +22,7 @@ import click
 from sessiondb.arguments import file_of
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, current, find, find_default, open_store, say
+from sessiondb.cli.opening import Options, current, find, open_store, say
 from sessiondb.cli.text import short_id
 from sessiondb.errors import InvalidInputError, NotFoundError, SessionDBError, abridged
 from sessiondb.formats.registry import resumable
@@ -90,7 +90,7 @@ def resume_command(
     and this one stays as it is. --json prints the same as --print, as JSON.
     """
     with open_store(options) as store:
-        session = find_default(store) if ref is None else find(store, ref)
+        session = find(store, ref)
         plan = _planned(store, session, into)
         steps = list(plan.steps(file_of(store), into or session.source))
     if printing or as_json:

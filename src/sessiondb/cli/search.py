@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     help="Newest written, newest said, or best match first.",
 )
 @click.option("--all-hits", is_flag=True, help="Every hit, not one per session.")
-@shared.paged
+@shared.paged(20)
 @shared.as_json_or_jsonl
 @click.pass_obj
 def search_command(
@@ -46,7 +46,7 @@ def search_command(
     tool: str | None,
     order: str,
     all_hits: bool,
-    limit: int | None,
+    limit: int,
     cursor: str | None,
     as_json: bool,
     as_jsonl: bool,
@@ -67,7 +67,7 @@ def search_command(
             tool=tool,
             order=order,
             all_hits=all_hits,
-            limit=limit or 20,
+            limit=limit,
             cursor=cursor,
         )
         unknown = "" if page.items else unknown_names(store, filters)

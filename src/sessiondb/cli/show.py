@@ -10,7 +10,7 @@ import click
 
 from sessiondb.cli import options as shared
 from sessiondb.cli import output
-from sessiondb.cli.opening import Options, find, find_default, open_store
+from sessiondb.cli.opening import Options, find, open_store
 from sessiondb.cli.paint import painted
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def show_command(
     from sessiondb.model import message_json, session_json
 
     with open_store(options) as store:
-        session = find_default(store) if ref is None else find(store, ref)
+        session = find(store, ref)
         messages: Iterable[Message]
         if last is None:
             messages = store.walk(session, branches=branches)

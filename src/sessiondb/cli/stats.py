@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -88,11 +89,10 @@ def _keys(by: str) -> list[str]:
     """Return the keys of ``--by``; usage error for an unknown or repeated one."""
     from sessiondb.repository.usage import DIMENSIONS
 
-    keys = [key.strip() for key in by.split(",")]
+    keys = list(map(str.strip, by.split(",")))
     known = f"{', '.join(DIMENSIONS[:-1])} and {DIMENSIONS[-1]}"
-    for key in keys:
-        if key in DIMENSIONS and keys.count(key) == 1:
-            continue
+    # Each key may be there once.
+    for key in Counter(keys) - Counter(DIMENSIONS):
         why = "is given twice" if key in DIMENSIONS else "is not a key"
         raise click.UsageError(f"--by: {abridged(key)} {why}; the keys are {known}")
     return keys

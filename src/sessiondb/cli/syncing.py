@@ -39,11 +39,9 @@ def sync_command(options: Options, *, as_json: bool) -> int:
         done = sync(store)
 
     read = Counter(item.outcome for item in done.read)
-    if as_json:
-        output.write_json(_as_json(done, read))
-    else:
-        words = [*counted(read), f"{len(done.written)} written"]
-        output.write(f"{', '.join(words)} · {done.folder}\n")
+    words = ", ".join([*counted(read), f"{len(done.written)} written"])
+    text = f"{words} · {done.folder}"
+    output.write_result(_as_json(done, read), text, as_json=as_json)
 
     for line in _remarks(done, read["deleted"]):
         say(line)

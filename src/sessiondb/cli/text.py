@@ -12,6 +12,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from sessiondb.clock import now_ms
+from sessiondb.errors import shortened
 from sessiondb.words import TRICKY, count, escape, moment, size, visible
 
 if TYPE_CHECKING:
@@ -41,8 +42,6 @@ __all__ = [
 _CELL = f"[\x00-\x1f\\\\{TRICKY}]"
 _JSON = f"[{TRICKY}]"
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
-#: Characters of a line on stderr.
-MAX_LINE = 2_000
 #: Columns of a tab on a terminal, if the text before it may be ours.
 TAB = 4
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -53,13 +52,6 @@ _AGES = (
     (DAY, HOUR, "h"),
     (14 * DAY, DAY, "d"),
 )
-
-
-def shortened(text: str) -> str:
-    """Return *text* without its middle, if it is longer than `MAX_LINE`."""
-    if len(text) <= MAX_LINE:
-        return text
-    return f"{text[: MAX_LINE - 300]} … {text[-200:]}"
 
 
 def one_line(text: str) -> str:

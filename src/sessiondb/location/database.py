@@ -6,6 +6,7 @@ A project-local database is used only if it was made or accepted on this machine
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -223,13 +224,11 @@ def _here(cwd: Where | None) -> Path | None:
 
 def _text_of(where: Where, what: str) -> str:
     """Return a path as text; raises `InvalidInputError` if it cannot be a path."""
-    text = os.fspath(where) if isinstance(where, str | os.PathLike) else None
-    if isinstance(text, str):
-        try:
-            os.fsencode(text)
-        except UnicodeEncodeError:
-            pass  # half a character
-        else:
+    # TypeError: not a path; UnicodeEncodeError: half a character.
+    with contextlib.suppress(TypeError, UnicodeEncodeError):
+        text = os.fspath(where)
+        os.fsencode(text)
+        if isinstance(text, str):
             return text
     raise InvalidInputError(f"{what} is named by a path, not {abridged(where)}")
 
@@ -299,5 +298,6 @@ def _ignore(path: Path) -> None:
     if IGNORED not in present.splitlines():
         from sessiondb.engine import outputs
 
-        separator = "\n" if present and not present.endswith("\n") else ""
-        outputs.write_text(path, f"{present}{separator}{IGNORED}\n", replace=True)
+        # The last line may have no end.
+        lines = re.sub(r"(?<=[^\n])\Z", "\n", present)
+        outputs.write_text(path, f"{lines}{IGNORED}\n", replace=True)
