@@ -166,7 +166,7 @@ def test_values_that_json_cannot_express_are_written_as_null_and_reported(
             documents, losses = written(form, store.export(ids["ses_0002"]))
             info = next(d.get("info", d) for d in documents if "title" in str(d))
             assert (info["id"], info["projectID"]) == ("ses_0002", None)
-            assert "what JSON cannot say: it is written as null" in {
+            assert "values that JSON cannot express: they are written as null" in {
                 loss.why for loss in losses
             }
 

@@ -220,6 +220,22 @@ def test_a_list_without_its_session_is_a_problem_unless_it_is_empty(
     assert problem.why == f"{LISTS[folder]} of session 'ses_0009', which does not exist"
 
 
+ROWS = {
+    "todo": "('ses_0009', 'Look', 'pending', 'high', 0, 0, 0)",
+    "session_share": "('ses_0009', 'abc', 's3cret', 'https://opncd.ai/s/abc', 0, 0)",
+}
+
+
+@pytest.mark.parametrize("table", ROWS)
+def test_a_row_without_its_session_is_a_problem(table: str, tmp_path: Path) -> None:
+    path = sqlite_store(tmp_path / "opencode.db", talk())
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute(f"INSERT INTO {table} VALUES {ROWS[table]}")
+    found, (problem,) = read(path)
+    assert list(found) == ["ses_0001"]
+    assert problem.why == f"1 {table}(s) of session 'ses_0009', which does not exist"
+
+
 def test_a_list_of_a_session_in_the_database_beside_a_tree_is_not_a_problem(
     tree: Path,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Answers and their calls: what the records of both generations say alike."""
+"""Answers and their calls, as far as the records of both generations are alike."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ def take_finish(record: dict[str, Any]) -> str | None:
         return None
     if finish not in _FINISHES:
         return "other"
+
     del record["finish"]
     return finish
 
@@ -104,6 +105,7 @@ def spent(records: list[dict[str, Any]]) -> dict[str, Any]:
         [within(record, "tokens", *path) for record in records] for path in COUNTS
     )
     counts = (sum(filter(integer, column)) for column in columns)
+
     return {"cost": sum(filter(amount, costs)), "tokens": _tokens(*counts)}
 
 

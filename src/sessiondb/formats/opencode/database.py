@@ -55,7 +55,7 @@ class Database:
         self.file = file or ForeignDatabase(path)
         self._tables: dict[str, frozenset[str]] = {}
 
-    def there(self) -> bool:
+    def is_present(self) -> bool:
         """Return whether the file has this generation; only while it is read."""
         required = self.REQUIRED.items()
         return all(self.has(table, *needed) for table, needed in required)
@@ -274,7 +274,10 @@ class Database:
             return os.urandom(8).hex()
 
     def lost(self, table: str, key: str, owner: str) -> Iterator[Problem]:
-        """Rows of *table* whose *owner* does not exist."""
+        """Rows of *table* whose *owner* does not exist; none without such a table."""
+        if not self.has(table, key):
+            return
+
         rows = self.rows(
             f"SELECT {key}, count(*) FROM {table} WHERE NOT EXISTS"
             f" (SELECT 1 FROM {owner} WHERE {owner}.id = {table}.{key}) GROUP BY {key}"

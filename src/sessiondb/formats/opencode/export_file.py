@@ -115,12 +115,14 @@ class _Document:
         while self.text[at] != "}":
             key, at = piece(self.text, at)
             at = self._skip(at, ":")
+
             if key == "messages" and self.text[at] == "[":
                 at = self._scan_messages(self._skip(at, "["))
             else:
                 value, at = piece(self.text, at)
                 if key == "info":
                     self.info = fitting(value, is_object, self.info)
+
             at = self._skip(at, ",")
 
     def _scan_messages(self, at: int) -> int:
@@ -231,7 +233,7 @@ class ExportFileV1:
         return record
 
     def first_times(self) -> dict[str, int]:
-        """The original of a fork is in another file, so none is recognised."""
+        """The original of a fork is in another file, so no fork is recognised."""
         return {}
 
     def messages(self, session: str) -> list[Opened]:  # noqa: ARG002
@@ -247,6 +249,7 @@ class ExportFileV1:
         info = within(element, "info")
         if type(info) is not dict:
             raise OddRecordError("is not a message")
+
         self._parts = (message, as_list(element.get("parts")))
         return info
 
@@ -255,8 +258,7 @@ class ExportFileV1:
         if self._parts[0] != message:
             self.message(session, message)
         for part in self._parts[1]:
-            record = part if type(part) is dict else None
-            yield RawPart(str(within(part, "id")), record)
+            yield RawPart(str(within(part, "id")), part)
         self._parts = ("", [])
 
     def calls(self, session: str) -> Iterator[tuple[str, Any]]:  # noqa: ARG002
@@ -282,6 +284,7 @@ class ExportFileV2(ExportFileV1):
             except OddRecordError:  # reported when the row is read
                 yield Row(name, "unknown", time, raw)
                 continue
+
             element.pop("id", None)
             kind = str(element.pop("type", "unknown"))
             yield Row(name, kind, time, element)
@@ -310,7 +313,7 @@ class ExportFileV2(ExportFileV1):
             yield info["id"], fork["sessionID"], fork.get("boundary")
 
     def copies(self, *_: Any) -> list[tuple[str, str]]:
-        """The original is not here, so what was copied is not known."""
+        """The original is in another file, so the copied messages are unknown."""
         return []
 
     def project(self, session: str) -> str:  # noqa: ARG002 - there is only one

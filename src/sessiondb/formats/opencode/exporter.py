@@ -50,14 +50,14 @@ def printable(document: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
     """Return *document* with null for what JSON cannot express: that is a loss."""
     if is_json(document):
         return document
-    why = "what JSON cannot say: it is written as null"
+    why = "values that JSON cannot express: they are written as null"
     losses.append(Loss(document["info"]["id"], why))
     found: dict[str, Any] = as_json(document)
     return found
 
 
 def _lose_lists(export: Export, losses: list[Loss]) -> None:
-    """Note what lies beside a session, and that its JSON has no place for."""
+    """Note the lists that lie beside a session: its JSON has no place for them."""
     lists = {"its todo list": export.todos, "the diffs of its files": export.diffs}
     losses += [Loss(export.session.id, why) for why, found in lists.items() if found]
 

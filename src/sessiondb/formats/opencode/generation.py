@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from sessiondb.formats.kit.conversion import is_json, is_native
-from sessiondb.formats.kit.fields import as_object, as_text, is_object, within
+from sessiondb.formats.kit.fields import as_object, as_text, fitting, is_object, within
 from sessiondb.formats.opencode.ids import SOURCE
 from sessiondb.formats.opencode.keys import GENERATION, OUTPUT_FILE
 from sessiondb.formats.opencode.v2.fields import EVENTS
 from sessiondb.model import Message, Part, Session
+
+Data = Mapping[str, Any]
 
 
 def generation(session: Session, messages: Iterable[Message]) -> int:
@@ -25,22 +27,43 @@ def generation(session: Session, messages: Iterable[Message]) -> int:
 
 def _generation_of(message: Message) -> int:
     """Return which generation a message has the fields of; 0 if that is not certain."""
-    if is_native(message.id):
-        return 0
-    data = message.data
-    if message.role == "event" and as_text(data.get("type")) in EVENTS:
-        return 2
-    if message.role != "assistant":
-        return 0
+    found = (
+        number
+        for role, number, is_marked in _MARKS
+        if role == message.role and is_marked(message.data)
+    )
+    return 0 if is_native(message.id) else next(found, 0)
 
-    if "mode" in data and "cwd" in as_object(data.get("path")):
-        return 1
-    marks_of_2 = (
+
+# -- what only one generation writes, by the data of a message ---------------------
+
+
+def _is_event_of_2(data: Data) -> bool:
+    return as_text(data.get("type")) in EVENTS
+
+
+def _is_answer_of_1(data: Data) -> bool:
+    return "mode" in data and "cwd" in as_object(data.get("path"))
+
+
+def _is_answer_of_2(data: Data) -> bool:
+    marks = (
         "streamed" in as_object(data.get("time")),
         "rawFinish" in data,
-        isinstance(data.get("snapshot"), dict),
+        is_object(data.get("snapshot")),
     )
-    return 2 if any(marks_of_2) else 0
+    return any(marks)
+
+
+#: Role and generation, and what decides; the first that fits counts.
+_MARKS: tuple[tuple[str, int, Callable[[Data], bool]], ...] = (
+    ("event", 2, _is_event_of_2),
+    ("assistant", 1, _is_answer_of_1),
+    ("assistant", 2, _is_answer_of_2),
+)
+
+
+# -- calls --------------------------------------------------------------------
 
 
 def details_of(part: Part) -> dict[str, Any] | None:
@@ -50,8 +73,9 @@ def details_of(part: Part) -> dict[str, Any] | None:
     the part: these are returned as far as JSON can express them.
     """
     if "state" in part.data:
-        known = within(part.data["state"], "metadata")
-        return known if is_object(known) else None
+        state = part.data["state"]
+        known: dict[str, Any] | None = fitting(within(state, "metadata"), is_object)
+        return known
 
     kept = {key: value for key, value in part.data.items() if is_json(value)}
     kept.pop(OUTPUT_FILE, None)

@@ -86,6 +86,7 @@ class OpenCodeNames(Names):
             return name
         if is_native(name) and not message.inherited:
             return name
+
         return minted("msg_", message.time_created, message.seq, self.session, name)
 
     def put(self, info: dict[str, Any]) -> None:

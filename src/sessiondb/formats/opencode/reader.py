@@ -1,7 +1,7 @@
 """One store of either generation as sessions: parents and originals first.
 
-Nothing here raises but `SourceError` for a store that cannot be opened; a record
-that cannot be read is a `Problem`, and the rest is read.
+The only error is `SourceError`, for a store that cannot be opened; a record that
+cannot be read is a `Problem`, and the others are read.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import check_storable, clean_text, fitting
+from sessiondb.formats.kit.fields import check_storable, clean_text, filled, fitting
 from sessiondb.formats.kit.json import OddRecordError, Raw, load_object, usable_id
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.sqlite import Error
@@ -97,9 +98,9 @@ class _Reading:
             why = f"forks are not recognised, messages cannot be read: {error}"
             yield Problem(self._path, why)
 
-        by_age = sorted(self._heads.values(), key=lambda h: (h.time_created, h.id))
+        by_age = sorted(self._heads.values(), key=attrgetter("time_created", "id"))
 
-        for name, cut in parents_first((head.id for head in by_age), self._above):
+        for name, cut in parents_first(map(attrgetter("id"), by_age), self._above):
             head = self._heads[name]
             if cut:
                 why = f"session {abridged(name)} is its own ancestor"
@@ -166,7 +167,7 @@ class _Reading:
             calls = self._calls_of(head.parent)
             found["parent_message"], found["call_id"] = calls.get(head.id, (None, None))
         elif "parent_source_id" in found:
-            # Its parent is its own descendant: said in the data alone.
+            # Its parent is its own descendant: only the data keep it.
             found["data"]["parentID"] = found.pop("parent_source_id")
             del found["relation"]
 
@@ -232,31 +233,28 @@ def _is_commit(value: Any) -> bool:
 
 def _put_beside(found: dict[str, Any], record: SessionRecord) -> None:
     """Add the todo list, the diffs and the share; raises `OddRecordError`."""
-    data = found["data"]
+    rest: dict[str, Any] = {}
     if record.todo is not None:
-        found["todos"], rest = v1_drafts.todos(record.todo)
-        if rest is not None:
-            data[TODO_REST] = rest
-
+        found["todos"], rest[TODO_REST] = v1_drafts.todos(record.todo)
     if record.diff is not None:
-        found["diffs"], rest = v1_drafts.file_diffs(record.diff)
-        if rest:
-            data[DIFF_REST] = rest
-
+        found["diffs"], rest[DIFF_REST] = v1_drafts.file_diffs(record.diff)
     if record.share is not None:
-        _put_share(found, record.share, record.share_folder)
-    check_storable(data)
+        rest[SHARE_REST] = _put_share(found, record.share, record.share_folder)
+
+    found["data"].update(filled(rest))
+    check_storable(found["data"])
 
 
 def _put_share(
     found: dict[str, Any], share: dict[str, Any], folder: str | None
-) -> None:
-    """Keep the secret that ends a share, its address, and where both were."""
+) -> dict[str, Any]:
+    """Add the secret that ends a share, and its address; return where both were."""
     found["metadata"] = {**found.get("metadata", {}), "share": share}
     rest: dict[str, Any] = {}
+
     if folder not in (None, SHARES[0]):
         rest["folder"] = folder
     if "share_url" not in found and clean_text(share.get("url")):
         found["share_url"], rest["alone"] = share["url"], True
-    if rest:
-        found["data"][SHARE_REST] = rest
+
+    return rest

@@ -6,14 +6,18 @@ import re
 from pathlib import Path
 from typing import Any
 
+from sessiondb.formats.kit.fields import as_text
 from sessiondb.formats.kit.files import MAX_FILE, is_link, read_file, read_small, stamp
 from sessiondb.formats.kit.json import OddRecordError, load, usable_id
 from sessiondb.model import Problem
 
 #: Folders of a tree with the secrets of shares; 1.0 began to use the first one.
 SHARES = ("session_share", "share")
-#: Folders of a data directory that hold complete outputs.
-_OUTPUTS = frozenset({"tool-output", "shell"})
+_JSON_NAMES: dict[type, str] = {list: "array", dict: "object"}
+#: A path that leads through a folder of complete outputs; the last such folder counts.
+_OUTPUT = re.compile(
+    r"(?:.*[/\\])?(?P<tail>(?:tool-output|shell)(?:[/\\].*)?)", re.DOTALL
+)
 
 
 def read_json(path: Path, kind: type, problems: list[Problem]) -> Any:
@@ -36,35 +40,30 @@ def _read_json(path: Path, kind: type) -> Any:
     raw = read_file(path)
     value = None if raw is None else load(raw)
     if type(value) not in (kind, type(None)):
-        raise OddRecordError(f"holds no {kind.__name__}")
+        raise OddRecordError(f"is not a JSON {_JSON_NAMES[kind]}")
+
     return value
 
 
 def cut_output(home: Path, named: Any) -> dict[str, Any] | None:
     """Return the file that a cut tool output *named*, as {"name", "content"}.
 
-    It is looked for by the tail of its path, inside the store's own outputs and
-    through no symlink; None if it does not exist or is larger than `MAX_FILE`.
+    It is found by the tail of its path, inside the store's own outputs and without
+    following a symlink; None if it does not exist or is larger than `MAX_FILE`.
     """
-    tail = _output_tail(named)
-    # The path is from a record: it must not lead out of the store.
-    if not tail or not all(map(_is_plain, tail)):
+    found = _OUTPUT.fullmatch(as_text(named) or "")
+    if found is None:
         return None
 
+    tail = re.split(r"[/\\]", found["tail"])
     path = home.joinpath(*tail)
     inside = path.parents[: len(tail) - 1]
-    if any(map(is_link, (path, *inside))):
+    # The path is from a record: it must not lead out of the store.
+    if not all(map(_is_plain, tail)) or any(map(is_link, (path, *inside))):
         return None
 
     content = read_small(path)
     return None if content is None else {"name": "/".join(tail), "content": content}
-
-
-def _output_tail(named: Any) -> list[str]:
-    """Return the steps of a path from its last folder of outputs on; [] without one."""
-    steps = re.split(r"[/\\]", named) if type(named) is str else []
-    starts = [index for index, step in enumerate(steps) if step in _OUTPUTS]
-    return steps[starts[-1] :] if starts else []
 
 
 def _is_plain(step: str) -> bool:

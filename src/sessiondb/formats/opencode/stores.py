@@ -1,4 +1,4 @@
-"""Where OpenCode keeps its stores, and what a store looks like.
+"""Where OpenCode keeps its stores, and how a store is recognised.
 
 One data directory may hold several generations of the same sessions: databases,
 ``storage/`` and ``project/*/storage/session``. The newest one that has a session
@@ -91,7 +91,7 @@ def _in_file(path: Path, file: ForeignDatabase) -> Iterator[tuple[Any, Generatio
     """Yield the generations that a database holds; only while it is read."""
     for kind, generation in _GENERATIONS:
         records = kind(path, file)
-        if records.there():
+        if records.is_present():
             yield records, generation
 
 
@@ -152,10 +152,12 @@ def _newer_beside(path: Path, file: ForeignDatabase) -> set[str]:
     found: set[str] = set()
 
     for other, times in _beside(path.parent, path):
-        for name in mine.keys() & times.keys():
-            # Of two equal copies the name decides, so that one of them is read.
-            if (times[name], other.name) > (mine[name], path.name):
-                found.add(name)
+        # Of two equal copies the name decides, so that one of them is read.
+        found.update(
+            name
+            for name in mine.keys() & times.keys()
+            if (times[name], other.name) > (mine[name], path.name)
+        )
 
     return found
 

@@ -24,8 +24,10 @@ from sessiondb.model import Export, Loss, Message, Part
 AGENT = "build"
 #: The loss of a call whose output was cut and lies in a file.
 COMPLETE_OUTPUT = "the file with the complete output of a call"
-#: The error of an answer that was cut off and does not say why.
-_ABORTED = {"type": "aborted", "message": "Aborted"}
+#: The error of an answer that has none of its own, by its finish.
+_ERRORS: Mapping[str | None, Any] = {
+    "cancelled": {"type": "aborted", "message": "Aborted"}
+}
 #: A permission rule of 1.x, and its fields in the same order in 2.
 RULE_V1 = ("permission", "pattern", "action")
 RULE_V2 = ("action", "resource", "effect")
@@ -83,8 +85,8 @@ class OpenCodeWriter(Conversion):
     def error_of(self, message: Message, provider: str) -> Record | None:
         """Return the error of an answer; None for an answer without one."""
         error = message.error
-        if error is None and message.finish == "cancelled":
-            error = _ABORTED
+        if error is None:
+            error = _ERRORS.get(message.finish)
         return None if error is None else self.new_error(error, provider)
 
     def new_error(self, error: Any, provider: str) -> Record:
@@ -147,7 +149,7 @@ class OpenCodeWriter(Conversion):
         )
 
     def common(self) -> Record:
-        """Return the fields that both generations name alike, but the empty ones."""
+        """Return the fields that both generations name alike, except empty ones."""
         session = self.session
         return filled(
             {
@@ -172,6 +174,7 @@ class OpenCodeWriter(Conversion):
         rules = translated(permission, fields)
         if rules is None and permission:
             self.lose("its permissions")
+
         return rules
 
     def revert(self) -> Record | None:
@@ -193,6 +196,7 @@ def translated(permission: Any, fields: Sequence[str]) -> list[Record] | None:
     rules = list(map(_rule_values, as_list(permission)))
     if [] in rules or not isinstance(permission, list):
         return None
+
     return [dict(zip(fields, rule, strict=True)) for rule in rules]
 
 

@@ -76,7 +76,7 @@ def message_draft(
 
 
 def _take_answer(info: dict[str, Any], found: dict[str, Any]) -> None:
-    """Take what only an answer has and no table says."""
+    """Take the fields that only answers have and that no table names."""
     take_tokens(info, found)
     if info.get("summary") is True:
         del info["summary"]

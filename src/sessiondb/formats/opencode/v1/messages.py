@@ -39,7 +39,7 @@ class MessagesV1(Messages[Records]):
             yield from self._message(opened)
 
     def place(self) -> tuple[str, str | None]:
-        """Return directory and worktree root as the first answer says.
+        """Return directory and worktree root as the first answer records them.
 
         "" and None are unknown.
         """
@@ -120,7 +120,7 @@ class MessagesV1(Messages[Records]):
 
 def _check_new(part: str, names: set[str]) -> None:
     if part in names:
-        raise OddRecordError("is there twice; the first one counts")
+        raise OddRecordError("occurs twice; the first one counts")
 
 
 def with_output(draft: PartDraft, home: Path, named: Any) -> PartDraft:

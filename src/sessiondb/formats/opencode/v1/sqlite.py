@@ -142,9 +142,11 @@ class SQLiteV1(Database):
         return ((str(name), self.stored(raw)) for name, raw in rows)
 
     def orphans(self) -> Iterator[Problem]:
-        """Messages without their session, parts without their message."""
+        """Whatever belongs to a session or message that does not exist."""
         yield from self.lost("message", "session_id", "session")
         yield from self.lost("part", "message_id", "message")
+        yield from self.lost("todo", "session_id", "session")
+        yield from self.lost("session_share", "session_id", "session")
 
 
 def _info_of(row: dict[str, Any]) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _outputs(messages: list[Message], session: str) -> Iterator[Document | Loss]
             text = content.decode("utf-8", "replace")
             yield Document(name, (text,))
             if text.encode() != content:
-                why = f"bytes of {name} that are no UTF-8"
+                why = f"bytes of {name} that are not UTF-8"
                 yield Loss(session, why, message.id)
 
 

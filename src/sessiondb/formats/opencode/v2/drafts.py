@@ -174,7 +174,7 @@ def _piece(item: dict[str, Any]) -> Found:
 
 
 def _take_start(item: dict[str, Any], found: Found) -> None:
-    """A call that ended without having said when it ran: it ran at once."""
+    """Let a call that ended and has no time of its start have run at once."""
     if "time_started" not in found and {"time_created", "time_ended"} <= found.keys():
         found["time_started"] = found["time_created"]
         item[NO_RAN] = True

@@ -50,7 +50,7 @@ class MessagesV2(Messages[Rows]):
         yield from map(self._message, self._records.each(self._session))
 
     def place(self) -> tuple[str, str | None]:
-        """Nothing: a session of generation 2 says itself where it was held."""
+        """Return unknown: the record of a session of generation 2 has the directory."""
         return "", None
 
     def _spent(self) -> Iterator[SourceMessage]:

@@ -76,7 +76,7 @@ def snapshot_of(message: Message) -> Record:
 
 
 def _values(message: Message, kind: str, key: str) -> list[Any]:
-    """Return the values of *key* in the parts of a *kind*, but the empty ones."""
+    """Return the values of *key* in the parts of a *kind*, except empty ones."""
     values = (part.data.get(key) for part in message.parts if part.type == kind)
     return list(filter(None, values))
 

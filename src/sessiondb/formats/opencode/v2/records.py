@@ -60,7 +60,7 @@ def export_json(
     session: Session | SourceSession, messages: Iterable[Message | MessageDraft]
 ) -> dict[str, Any]:
     """Return the JSON that ``opencode session export`` prints for a session of 2."""
-    records = filter(settled, map(message_json, messages))
+    records = filter(settled, filter(None, map(message_json, messages)))
     return {"info": session_info(session), "messages": list(records)}
 
 
@@ -72,10 +72,8 @@ def session_info(session: Session | SourceSession) -> dict[str, Any]:
     return overlay(info, without(_NOT_OF_SESSION, session.data))
 
 
-def settled(record: dict[str, Any] | None) -> bool:
+def settled(record: dict[str, Any]) -> bool:
     """Return whether OpenCode exports *record*: only what is finished is."""
-    if record is None:
-        return False
     if record["type"] == "assistant":
         return within(record, "time", "completed") is not None
     can_run = record["type"] in ("shell", "compaction")

@@ -113,7 +113,8 @@ class WriterV2(OpenCodeWriter):
             return []
         fields = _event_fields(message)
         if fields is None:
-            self.lose(f"{message.role} {message.kind or ''}".strip(), message)
+            names = filter(None, (message.role, message.kind))
+            self.lose(" ".join(names), message)
             return []
 
         # A text that says nothing is not a loss.
@@ -145,9 +146,9 @@ class WriterV2(OpenCodeWriter):
         yield from self._said(message, said, filled(lists))
 
     def _said(self, message: Message, said: str, lists: Record) -> Iterator[Record]:
-        """Yield the records of a prompt: what a program added has one of its own.
+        """Yield the records of a prompt: text that a program added gets its own.
 
-        The user may have said nothing.
+        The text of the user may be empty.
         """
         put_in = text_of(message, synthetic=True)
         synthetic = self._head(message, "synthetic", text=put_in)
