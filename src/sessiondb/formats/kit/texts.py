@@ -1,0 +1,77 @@
+"""Values that programs write as texts: times in RFC 3339, JSON in a string.
+
+The column gets the value. The text itself stays in the record, and so in ``data``,
+unless the same text can be made from the value again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sessiondb.formats.kit.fields import structure
+from sessiondb.formats.kit.json import known_time, load_text, storable
+
+_HOUR_MINUTE = "(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+_RFC3339 = re.compile(
+    rf"([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})[Tt]({_HOUR_MINUTE}:[0-5][0-9])"
+    rf"(?:\.([0-9]+))?([Zz]|[+-]{_HOUR_MINUTE})"
+)
+_EPOCH, _MS = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
+_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def time_of_text(value: object) -> int | None:
+    """Return the Unix ms of a time in RFC 3339, None for anything else.
+
+    Digits beyond the millisecond are dropped. A time without an offset from UTC is
+    not in RFC 3339; leap seconds and the times that `known_time` refuses are None, too.
+    """
+    match = _RFC3339.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return None
+
+    date, clock, fraction, offset = match.groups(default="")
+    # Exactly three digits: fewer are filled up with zeros, more are cut off.
+    text = f"{date}T{clock}.{fraction:0<3.3}{offset.upper()}"
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return known_time((found - _EPOCH) // _MS)
+
+
+def take_json(record: dict[str, Any], key: str) -> Any:
+    """Return the object or list that the text at *key* holds as JSON, or that text.
+
+    The text leaves the record, unless it is JSON that `compact` writes differently. A
+    value that is not a text stays in the record, and None is returned. The limits are
+    those of `load_text` and `storable`; a number in a text is a text.
+    """
+    text = record.get(key)
+    if not isinstance(text, str):
+        return None
+
+    value, again = _decoded(text)
+    if again == text:
+        del record[key]
+    return value
+
+
+def compact(value: Any) -> str:
+    """Return *value* as JSON without spaces; raises ValueError and TypeError."""
+    return _compact.encode(value)
+
+
+def _decoded(text: str) -> tuple[Any, str]:
+    """Return what *text* holds and how that is written, or the text for both."""
+    try:
+        value = load_text(text)
+        if structure(value) and storable(value):
+            return value, compact(value)
+    # Also for a number like 1e999, which is read as infinity and cannot be written.
+    except ValueError:
+        pass
+    return text, text
