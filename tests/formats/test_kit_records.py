@@ -13,6 +13,7 @@ from sessiondb.formats.kit.conversion import as_json, is_json, json_text
 from sessiondb.formats.kit.fields import (
     Fields,
     Shape,
+    amount,
     clean_text,
     columns_of,
     filled,
@@ -26,6 +27,7 @@ from sessiondb.formats.kit.fields import (
     within,
     without_none,
 )
+from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.kit.order import parents_first
 
@@ -78,6 +80,30 @@ def test_a_row_becomes_a_record_without_what_is_unknown() -> None:
     }
     assert nested({"id": None}, SHAPE) == {}
     assert list(columns_of(SHAPE)) == ["id", "count", "started"]
+
+
+@pytest.mark.parametrize(
+    ("value", "fits"),
+    [
+        (0, True), (-(1 << 53), True), ((1 << 53) + 1, False), (0.5, True), (1e308, True),
+        (float("inf"), False), (float("-inf"), False), (float("nan"), False),
+        (True, False), ("1", False), (None, False), (10**400, False),
+    ],
+)  # fmt: skip
+def test_an_amount_is_a_number_that_a_float_holds(value: object, fits: bool) -> None:
+    assert amount(value) is fits
+
+
+@pytest.mark.parametrize(
+    ("value", "usable"),
+    [
+        ("a", True), ("x" * 256, True), ("é" * 128, True), ("a b/c", True),
+        ("", False), ("x" * 257, False), ("é" * 129, False), ("a\n", False),
+        ("\x7f", False), ("\x85", False), ("a\ud800", False), (7, False), (None, False),
+    ],
+)  # fmt: skip
+def test_an_id_is_short_and_has_no_controls(value: object, usable: bool) -> None:
+    assert usable_id(value) is usable
 
 
 def test_only_what_is_unknown_or_empty_is_left_out() -> None:

@@ -23,6 +23,7 @@ from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.json import object_of, text_of
 from sessiondb.formats.kit.lines import Line, Lines, glance, opened, spooled
+from sessiondb.formats.kit.logs import unpacked_name
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import (
@@ -62,8 +63,7 @@ def _is_ours(path: Path) -> bool:
         beginning = glance(path, _GLANCE_BYTES)
     except SourceError:
         # Reading it says why: a file of that name is most likely a log.
-        name = path.with_suffix("") if packed.is_packed(path) else path
-        return name.suffix == ".jsonl"
+        return unpacked_name(path).suffix == ".jsonl"
     return any(map(_is_record, beginning.split(b"\n")[:_GLANCE_LINES]))
 
 

@@ -43,7 +43,7 @@ class Names:
         self._written: dict[str, str] = {}
 
     def message(self, message: Message) -> str:
-        """Return the id that *message* is written with, and note it for references."""
+        """Return the id that *message* is written with, and keep it for references."""
         name = self._written[message.id] = self.choose(message)
         return name
 
@@ -81,23 +81,23 @@ class Conversion:
     # -- losses ---------------------------------------------------------------
 
     def lose(self, why: str, message: Message | None = None) -> None:
-        """Note a loss of *message*, or of the session itself."""
+        """Record a loss of *message*, or of the session itself."""
         name = message.id if message else None
         self.losses.append(Loss(self.names.session, why, name))
 
     def lose_labels(self) -> None:
-        """Note the labels of the session, for a format without any."""
+        """Record the labels of the session as lost, for a format without any."""
         for label in self.export.labels:
             self.lose(f"label {label.label}")
 
     def called(self, call_id: str | None, result: str | None) -> None:
-        """Note the result that a call is written with; see `lose_results`."""
+        """Record the result that a call is written with; see `lose_results`."""
         self._results[call_id] = result
 
     def lose_results(self, message: Message) -> None:
-        """Note the losses of a message of role ``tool``, in a format without it.
+        """Record the losses of a message of role ``tool``, in a format without it.
 
-        Its calls carry their results; one that says the same again is not a loss.
+        Calls carry their results: the same result in such a message is not a loss.
         """
         for part in message.parts:
             if part.type != "tool-result":
@@ -133,6 +133,7 @@ class Conversion:
         """Return the message at *index*, those after it, those before backwards."""
         after = range(index, len(self.messages))
         before = range(index - 1, -1, -1)
+
         # Places, not slices: a copy of the list for each message would be quadratic.
         return map(self.messages.__getitem__, chain(after, before))
 
@@ -148,14 +149,19 @@ def is_from(session: Session, source: str) -> bool:
 
 
 def text_of(message: Message, *, synthetic: bool = False) -> str:
-    """Return the texts that the author of *message* said, joined by newlines.
+    """Return the texts by the author of *message*, joined by newlines.
 
     With *synthetic* those that a program added to it instead.
     """
-    texts = (part for part in message.parts if part.type == "text")
-    shown = (part for part in texts if not part.data.get("ignored"))
-    said = [part for part in shown if bool(part.data.get("synthetic")) is synthetic]
-    return "\n".join(part.text for part in said if part.text)
+    wanted = ("text", False, synthetic)
+    texts = (part.text for part in message.parts if _kind_of_text(part) == wanted)
+    return "\n".join(filter(None, texts))
+
+
+def _kind_of_text(part: Part) -> tuple[str, bool, bool]:
+    """Return the type of a part, and whether it is ignored and synthetic."""
+    data = part.data
+    return part.type, bool(data.get("ignored")), bool(data.get("synthetic"))
 
 
 class Call(NamedTuple):
@@ -175,7 +181,7 @@ class Call(NamedTuple):
 
 
 def call_of(part: Part) -> Call:
-    """Return the call of a tool part; what the part does not say is made up."""
+    """Return the call of a tool part, with defaults for anything that is not known."""
     return Call(
         id=part.call_id or f"call_{part.id}",
         tool=part.tool or UNKNOWN,
@@ -195,6 +201,7 @@ def arguments(part: Part) -> dict[str, Any]:
     given = part.input
     if given is None:
         return {}
+
     return given if type(given) is dict else {"value": given}
 
 
@@ -216,6 +223,7 @@ def as_json(value: Any) -> Any:
         return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [as_json(item) for item in value]
+
     return value if is_json(value) else None
 
 

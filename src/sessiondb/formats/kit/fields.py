@@ -11,8 +11,8 @@ again as it was, so a round trip gives an equal record, however odd it is.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping
+from sys import float_info
 from typing import Any, TypeAlias, TypeGuard
 
 from sessiondb.formats.kit.json import OddRecordError, known_time, storable
@@ -29,8 +29,8 @@ Shape: TypeAlias = "Mapping[str, str | Shape]"
 
 _INT64 = 1 << 63
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
-#: The integers up to here are floats, too.
-_EXACT = 1 << 53
+#: The largest numbers that a float holds exactly; beyond the second is infinity.
+_EXACT: dict[type, float] = {int: 1 << 53, float: float_info.max}
 
 
 # -- which values fit ---------------------------------------------------------
@@ -73,9 +73,8 @@ def cost(value: Any) -> TypeGuard[float]:
 
 def amount(value: Any) -> TypeGuard[float]:
     """A number that a float holds exactly."""
-    if type(value) is float:
-        return math.isfinite(value)
-    return type(value) is int and abs(value) <= _EXACT
+    # NaN is not less than any number.
+    return type(value) in _EXACT and abs(value) <= _EXACT[type(value)]
 
 
 def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
@@ -117,6 +116,7 @@ def within(record: Any, *path: str) -> Any:
         if type(record) is not dict:
             return None
         record = record.get(key)
+
     return record
 
 
@@ -170,6 +170,7 @@ def readable(value: str) -> str:
     shown = value.replace("\0", "\u2400") if "\0" in value else value
     if shown.isascii():
         return shown
+
     # UTF-16 joins the two halves of a pair that was escaped apart.
     raw = shown.encode("utf-16-le", "surrogatepass")
     return raw.decode("utf-16-le", "replace")
@@ -188,7 +189,7 @@ def take(record: dict[str, Any], fields: Fields) -> dict[str, Any]:
     """Move what *fields* name out of *record*, and return it by column.
 
     A string that its column cannot hold exactly stays in the record, and the column
-    gets it readable. Objects that became empty are removed from the record.
+    gets a readable form of it. Objects that became empty are removed from the record.
     """
     taken: dict[str, Any] = {}
     _take(record, fields, taken)

@@ -79,6 +79,7 @@ def read_file(path: Path) -> bytes | None:
     """
     try:
         found = path.lstat()
+
         if not stat.S_ISREG(found.st_mode):
             raise OddRecordError("is not a regular file")
         if found.st_size > MAX_RECORD:
@@ -96,6 +97,7 @@ def read_small(path: Path) -> bytes | None:
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | _NO_TRICKS), "rb") as file:
             found = os.fstat(file.fileno())
+
             if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE:
                 return None
             return file.read(MAX_FILE)

@@ -17,7 +17,7 @@ from sessiondb.model import bounds
 #: Deepest nesting of a record that is read; one that nests deeper is a problem.
 MAX_DEPTH = 300
 _LEAST, _LARGEST = -(1 << 63), (1 << 64) - 1
-_ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,256}")
+_ID = re.compile("[^\x00-\x1f\x7f-\x9f\ud800-\udfff]{1,256}")
 
 #: A record as stored; decoded already where the store is one large document.
 Raw: TypeAlias = "bytes | dict[str, Any] | None"
@@ -91,7 +91,7 @@ def decode(text: str) -> Any:
     except StopIteration:
         return _decoder.decode(text)
 
-    # Programs write no space but a line feed around it; the slow way handles the rest.
+    # Most programs write nothing around a value but a line feed: no second scan then.
     length = len(text)
     if end == length or (end == length - 1 and text[end] == "\n"):
         return value
@@ -104,6 +104,7 @@ def _shallow(value: Any) -> bool:
         level = list(_inner(level))
         if not level:
             return True
+
     return False
 
 
@@ -133,7 +134,7 @@ def text_of(value: Any) -> str:
     return value
 
 
-def storable(value: dict[str, Any]) -> bool:
+def storable(value: dict[str, Any] | list[Any]) -> bool:
     """Return whether every integer in *value* fits 64 bits, as ``data`` requires."""
     stack: list[Any] = [value]
     while stack:
@@ -148,22 +149,17 @@ def storable(value: dict[str, Any]) -> bool:
 
 
 def check_id(value: object) -> None:
-    """Raise `OddRecordError` for what cannot name a session, message or part here."""
+    """Raise `OddRecordError` if *value* cannot name a session, message or part."""
     if not usable_id(value):
         raise OddRecordError("has no usable id")
 
 
 def usable_id(value: object) -> bool:
-    """Return whether *value* is an id: a short string without control characters."""
+    """Return whether *value* is an id: 1 to 256 bytes of UTF-8 without controls."""
     if type(value) is not str or _ID.fullmatch(value) is None:
         return False
 
-    if value.isascii():
-        return True
-    try:
-        return len(value.encode()) <= 256
-    except UnicodeEncodeError:
-        return False
+    return value.isascii() or len(value.encode()) <= 256
 
 
 def known_time(value: object) -> int | None:

@@ -1,6 +1,6 @@
 """The lines of a log, packed or not, with bounds on what a hostile file costs.
 
-A file is looked through once, and any line can be read again by its offset, so a
+A file is scanned once, and any line can be read again by its offset, so a
 reader keeps offsets and not records: memory is bounded by the longest line. Damage
 costs the lines that it touches; those before and after it are read. A program may
 add lines all the while: the last one may be torn, and is complete the next time.
@@ -86,6 +86,7 @@ class Lines:
             size += len(rest)
             if rest.endswith(b"\n"):
                 break
+
         return size
 
     def records(self, decode: Callable[[bytes], T]) -> Iterator[tuple[Line, bytes, T]]:
@@ -97,6 +98,7 @@ class Lines:
         for line, raw in self:
             if not raw.strip():
                 continue
+
             try:
                 value = decode(raw)
             except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Packed logs, unpacked piece by piece: gzip always, Zstandard if it can be.
+"""Packed logs, unpacked piece by piece: gzip always, Zstandard if it is installed.
 
 Damage costs what follows it, never what comes before. A packed file may be made to
 fill the memory, so it is read in pieces that are small enough for the worst ratio,
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -22,7 +23,7 @@ MAX_RATIO, FREE_BYTES = 100, 64 << 20
 #: Bytes that are unpacked at once: 4 MB at gzip's worst ratio, 128 MB at Zstandard's.
 _PIECE = 4 << 10
 _GZIP = 31
-#: Zstandard keeps so much of what it has unpacked: what its own tool allows.
+#: Bytes that Zstandard keeps of what it has unpacked: as many as its own tool allows.
 _WINDOW = 128 << 20
 
 
@@ -47,7 +48,7 @@ def _gzip() -> tuple[Callable[[], _Decompressor], type[Exception]]:
 
 
 def _zstd() -> tuple[Callable[[], _Decompressor], type[Exception]]:
-    """Return what unpacks Zstandard; raises ImportError if nothing here can."""
+    """Return a decompressor of Zstandard; raises ImportError if none is installed."""
     try:
         own: Any = import_module("compression.zstd")  # Python 3.14
     except ImportError:
@@ -78,9 +79,9 @@ def suffix_of(beginning: bytes) -> str:
 
 
 def unpack(file: IO[bytes], path: Path, copy: IO[bytes]) -> str | None:
-    """Write what *file* holds to *copy*; return why that is not all, None if it is.
+    """Unpack *file* into *copy*; return why something is missing, or None.
 
-    Raises `SourceError` if nothing here unpacks a file of such a name.
+    Raises `SourceError` if no decompressor for a file of that name is installed.
     """
     limit = max(FREE_BYTES, MAX_RATIO * os.fstat(file.fileno()).st_size)
     written = 0
@@ -98,8 +99,8 @@ def unpack(file: IO[bytes], path: Path, copy: IO[bytes]) -> str | None:
 def inflated(file: IO[bytes], path: Path) -> Iterator[bytes]:
     """Yield what a packed file holds, in pieces; it may be several in a row.
 
-    Raises `DamagedError` behind all that is intact, and `SourceError` if nothing
-    here unpacks a file with the name of *path*.
+    Raises `DamagedError` after everything that is intact, and `SourceError` if no
+    decompressor for a file of that name is installed.
     """
     try:
         new, failure = _KINDS[path.suffix]()
@@ -138,9 +139,10 @@ def _copied(inflater: Any) -> Any:
 def _intact(inflater: Any, chunk: bytes, failure: type[Exception]) -> bytes:
     """Return what comes before the damage in *chunk*."""
     found = bytearray()
-    try:
-        for index in range(len(chunk) if inflater is not None else 0):
+    if inflater is None:
+        return b""
+
+    with suppress(failure):
+        for index in range(len(chunk)):
             found += inflater.decompress(chunk[index : index + 1])
-    except failure:
-        pass
     return bytes(found)

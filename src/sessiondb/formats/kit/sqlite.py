@@ -124,6 +124,7 @@ class ForeignDatabase:
         if self._connection is None:
             self._connection = self._opened()
         self._readers += 1
+
         try:
             yield self._connection
         finally:
@@ -167,6 +168,7 @@ class ForeignDatabase:
     def _open(self) -> sqlite3.Connection:
         if not is_file(self.path):
             raise SourceError(f"cannot read {self.path}: no such file")
+
         self._file = Path(os.path.realpath(self.path))
         beside = [_beside(self._file, ending) for ending in _SIDE_FILES]
         used = [file for file in beside if _stamp(file)[0]]
@@ -270,6 +272,7 @@ def columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
     ).fetchone()
     if is_table is None:
         return frozenset()
+
     rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
     return frozenset(name for (name,) in rows)
 
