@@ -5,18 +5,24 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from converging import Clone, exchanged, state, synced
+from jsonl_tables import outcomes, read_into
 
 from sessiondb import Store, user
 from sessiondb.cli.app import app
 from sessiondb.errors import NotFoundError
+from sessiondb.formats import find
 from sessiondb.location import init_local
 from sessiondb.maintenance import check
 from sessiondb.maintenance.sync import sync
+from sessiondb.model import SourceSession
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +73,37 @@ def test_a_deletion_reaches_the_other_clone_and_the_log_keeps_everything(
     assert ran.exit_code == 0, ran.output
     at_rest(ada, bob)
     assert [m.text for m in ada.store.messages(session)] == ["start"]
+
+
+def test_a_restore_that_was_interrupted_is_completed_and_newer_than_the_deletion(
+    shared: Two,
+) -> None:
+    ada, bob, session = shared
+    with ada.store.effects() as fx:
+        for number in range(600):
+            fx.append(session, user(f"{number}"))
+    for number in range(3):
+        ada.store.set_title(session, f"title {number}")
+    exchanged(ada, bob)
+    exchanged(bob, ada)
+    ada.store.delete(session)
+    exchanged(bob, ada)
+    log = bob.logs / f"{session}.jsonl"
+
+    def broken(given: SourceSession) -> SourceSession:
+        def messages() -> Iterator[Any]:
+            yield from islice(given.messages, 550)
+            raise KeyboardInterrupt
+
+        return replace(given, messages=messages())
+
+    (found,) = find(log)
+    sessions = (broken(x) for x in found.read() if isinstance(x, SourceSession))
+    with pytest.raises(KeyboardInterrupt):
+        list(bob.store.ingest(sessions, undelete=True))
+    assert set(outcomes(read_into(bob.store, log, undelete=True))) == {"imported"}
+    at_rest(ada, bob)
+    assert len(ada.store.messages(session)) == 601
 
 
 def test_a_session_continued_by_one_user_is_kept_for_all(shared: Two) -> None:
