@@ -96,6 +96,7 @@ SESSION = {
     "summary_diffs": "JSON", "todos": "none", "diffs": "none", "time_created": "time",
     "time_updated": "time", "time_compacting": "time", "time_archived": "time",
     "size": "integer", "mtime_ns": "integer", "data": "data", "stored": "none", "project": "none",
+    "complete": "none",
 }  # fmt: skip
 STORED = {
     "id": "nothing", "native": "flag", "slug": "id", "root_id": "id", "parent_id": "id",

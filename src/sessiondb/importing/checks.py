@@ -25,8 +25,10 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, replace
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 from types import NoneType
-from typing import Any
+from typing import Any, TypeVar
 
 from sessiondb import codec, ids
 from sessiondb.effects import encode
@@ -51,11 +53,14 @@ from sessiondb.model import (
 )
 from sessiondb.schema.rows import Blob, MessageRow, PartRow
 
+T = TypeVar("T")
+
 #: Characters of an exception in a problem.
 MAX_REASON = 300
 #: Bytes of a message besides its large values, for the size of a transaction.
 _PART_BYTES = 200
 
+_text_and_data, _size = attrgetter("text", "data"), attrgetter("size")
 _OPTIONAL_TEXT = (str, NoneType)
 _SOUND_MESSAGE, _SOUND_PART = MessageDraft("user", id="m"), PartDraft("text", id="p")
 _TIMES = (
@@ -82,19 +87,12 @@ _SESSION: Mapping[str, Check] = {
     "size": bounds.integer,
     "mtime_ns": bounds.integer,
     "digest": values.exact,
+    "complete": values.optional(values.function),
 }
 #: The columns of its row that a source gives, but ``data`` and what depends on others.
 _COLUMNS: Mapping[str, Check] = {
     **dict.fromkeys(
-        (
-            "version",
-            "agent",
-            "provider_id",
-            "model_id",
-            "share_url",
-            "call_id",
-        ),
-        encode.string,
+        "version agent provider_id model_id share_url call_id".split(), encode.string
     ),
     **dict.fromkeys(
         ("summary_additions", "summary_deletions", "summary_files"), bounds.integer
@@ -253,14 +251,26 @@ def _diff_rows(blobs: list[Blob], given: Any, what: str) -> tuple[tuple[Any, ...
 
 def _prompts(item: SourceSession, problems: list[Problem]) -> tuple[Prompt, ...]:
     """Return the prompts of a log that can be stored."""
-    sound = []
-    for prompt in item.stored.prompts if item.stored else ():
-        try:
-            sound.append(check_prompt(prompt))
-        except InvalidInputError as error:
-            why = f"a prompt of {item.source_id}: {error}"
-            problems.append(Problem(item.path, why))
-    return tuple(sound)
+    if item.stored is None:
+        return ()
+    check = partial(_unless_refused, item, problems, "a prompt", check_prompt)
+    return tuple(filter(None, map(check, item.stored.prompts)))
+
+
+def _unless_refused(
+    item: SourceSession,
+    problems: list[Problem],
+    what: str,
+    check: Callable[[Any], T],
+    given: Any,
+) -> T | None:
+    """Return what *check* makes of a value; None, and a problem, if it refuses it."""
+    try:
+        return check(given)
+    except InvalidInputError as error:
+        why = f"{what} of {item.source_id}: {error}"
+        problems.append(Problem(item.path, why))
+        return None
 
 
 def check_prompt(of: Any) -> Prompt:
@@ -277,12 +287,8 @@ def _project(item: SourceSession, problems: list[Problem]) -> ProjectFacts | Non
     # A log of sessiondb's has no projects: the row of its session names the directory.
     if item.project is None or item.stored is not None:
         return None
-    try:
-        return check_project(item.project)
-    except InvalidInputError as error:
-        why = f"the project of {item.source_id}: {error}"
-        problems.append(Problem(item.path, why))
-        return None
+    given = item.project
+    return _unless_refused(item, problems, "the project", check_project, given)
 
 
 def check_project(of: Any) -> ProjectFacts:
@@ -376,13 +382,13 @@ def check_message(
     values.instance(draft, MessageDraft, "draft")
     if draft.id is None:
         raise InvalidInputError("id is missing: the message could not be found again")
-    if isinstance(draft.id, str) and draft.id in seen:
-        raise InvalidInputError(
-            "id: another message of the session has it; the first one counts"
-        )
 
     blobs: list[Blob] = []
     row = _encoded(encode.encode_message, draft, _SOUND_MESSAGE, blobs)
+    if row.id in seen:
+        raise InvalidInputError(
+            "id: another message of the session has it; the first one counts"
+        )
     # An id depends on the place, so that a part without one is found again.
     parts = _parts(row, draft, blobs)
     bounds.usd(row.cost)
@@ -392,8 +398,9 @@ def check_message(
     _check_place(found)
 
     seen.add(row.id)
-    size = sum([blob.size for blob in blobs])
-    size += sum([len(p.text or "") + len(p.data or b"") + _PART_BYTES for p in parts])
+    values_of_parts = chain.from_iterable(map(_text_and_data, parts))
+    size = sum(map(len, filter(None, values_of_parts))) + _PART_BYTES * len(parts)
+    size += sum(map(_size, blobs))
     return Entry(
         row,
         parts,
@@ -482,14 +489,6 @@ def _blamed(encode_one: Callable[..., Any], draft: Any, sound: Any) -> list[str]
     found = []
     for field in fields(sound):
         mended = replace(draft, **{field.name: getattr(sound, field.name)})
-        if _accepts(encode_one, mended):
+        if values.accepts(encode_one, mended, []):
             found.append(field.name)
     return found
-
-
-def _accepts(encode_one: Callable[..., Any], draft: Any) -> bool:
-    try:
-        encode_one(draft, [])
-    except InvalidInputError:
-        return False
-    return True

@@ -85,21 +85,15 @@ class Importer:
     def _session(self, checked: CheckedSession, place: Place) -> Results:
         item = checked.item
         known = self.core.read(look_up(item, checked.ledger))
-        returned = known.original is not None and not known.unchanged
         outcome = self._outcome(known)
-        if item.complete is not None and (returned or outcome in _WRITTEN):
-            yield from self._completed(item)
-            return
-
-        if known.original is not None and returned:
-            own = known.original
-            yield from take_back(self._units, checked, own, dry_run=self.dry_run)
-            return
-
-        sid = known.original or known.session_id or _id_of(item)
+        sid = known.session_id or _id_of(item)
         done = Imported(outcome, sid, item.source, item.source_id, known.messages)
         if outcome not in _WRITTEN:
             yield done
+        elif item.complete is not None:
+            yield from self._completed(item)
+        elif known.returned:
+            yield from take_back(self._units, checked, sid, dry_run=self.dry_run)
         elif self.dry_run:
             yield from _counted(checked, done)
         else:
@@ -109,19 +103,18 @@ class Importer:
         """Import a session of which only the beginning was read."""
         assert item.complete is not None
         try:
-            whole = item.complete()
+            complete = item.complete()
         except ValueError as error:
             yield checks.refused_session(item, f"it {error}")
         # A defect of its reader must not end the import of other sessions.
         except Exception as error:
             yield checks.refused_session(item, checks.reason(error))
         else:
-            yield from self._item(replace(whole, complete=None))
+            yield from self._item(replace(complete, complete=None))
 
     def _outcome(self, known: Known) -> str:
         """Return what becomes of a session: the first rule that applies."""
         rules = (
-            (known.original is not None, "unchanged"),
             (known.deleted and not self.undelete, "deleted"),
             (known.new, "imported"),
             (known.unchanged, "unchanged"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -65,7 +65,7 @@ class Known:
     messages. ``deleted``: it was removed here; ``leaving``: its rows are not gone yet.
     ``new``: nothing of it is shown, also because an import of it is not over.
     ``unchanged``: its source is as it was. ``detached``: it was continued here.
-    ``original`` is our session that this one was exported from.
+    ``returned``: ``session_id`` is our session that this one was exported from.
     """
 
     session_id: str | None = None
@@ -75,7 +75,7 @@ class Known:
     new: bool = True
     unchanged: bool = False
     detached: bool = False
-    original: str | None = None
+    returned: bool = False
 
     @property
     def is_continued(self) -> bool:
@@ -122,22 +122,28 @@ class _Noted(NamedTuple):
 
 def look_up(item: SourceSession, ledger: str) -> Read[Known]:
     """Return what is known of *item*, whose entry in the ledger is *ledger*."""
-    of = item.stored
-    name = {"source": item.source, "source_id": item.source_id}
-    sid, buried_as = item.source_id, item.source_id
+    of, name = item.stored, item.source_id
     if of is not None:
-        sid, buried_as = of.id, of.buried_as(item.source_id)
+        names = {"sid": of.id, "buried_as": of.buried_as(name), "own": None}
+        rows, noted = yield from _facts(item, ledger, names)
+        return _own(rows, noted, item.digest, of)
 
-    found = yield _HERE, {**name, "sid": sid}
     # Another program names a session that it got from here by its id.
-    own = sid if of is None and not found else None
-    names = {"source": item.source, "path": ledger, "buried_as": buried_as, "own": own}
-    (entry,) = yield _NOTED, names
+    names = dict.fromkeys(("sid", "buried_as", "own"), name)
+    rows, noted = yield from _facts(item, ledger, names)
+    return _foreign(rows, noted, item.digest)
 
-    rows, noted = [_Row(*row) for row in found], _Noted(*entry)
-    if of is None:
-        return _foreign(rows, noted, item.digest)
-    return _own(rows, noted, item.digest, of)
+
+def _facts(
+    item: SourceSession, ledger: str, names: Mapping[str, str | None]
+) -> Read[tuple[list[_Row], _Noted]]:
+    """Return the rows that a session may be, its own id first, and what was noted."""
+    source, sid = item.source, names["sid"]
+    found = yield _HERE, {"source": source, "source_id": item.source_id, "sid": sid}
+    own = None if found else names["own"]
+    where = {"source": source, "path": ledger, "buried_as": names["buried_as"]}
+    (entry,) = yield _NOTED, {**where, "own": own}
+    return [_Row(*row) for row in found], _Noted(*entry)
 
 
 def _foreign(rows: Sequence[_Row], noted: _Noted, digest: str) -> Known:
@@ -155,16 +161,16 @@ def _foreign(rows: Sequence[_Row], noted: _Noted, digest: str) -> Known:
         )
 
     # An export names a session by its id here, also after that was removed.
-    removed = any((noted.buried, noted.was_here, rows and rows[0].leaving))
-    if removed or not rows:
-        return Known(deleted=removed)
+    row = next(iter(rows), None)
+    if row is None or row.leaving:
+        return Known(deleted=any((row, noted.buried, noted.was_here)))
     same = noted.is_same(digest)
-    return Known(messages=rows[0].messages, unchanged=same, original=rows[0].id)
+    return Known(row.id, row.messages, new=False, unchanged=same, returned=True)
 
 
 def _own(rows: Sequence[_Row], noted: _Noted, digest: str, of: StoredSession) -> Known:
     """Return what is known of a session of a log: by its id, then by its source."""
-    row = rows[0] if rows else None
+    row = next(iter(rows), None)
     # A new session may have the name that a removed one had.
     if row is None or (noted.buried and row.id != of.id):
         return Known(deleted=noted.buried or of.is_deleted)

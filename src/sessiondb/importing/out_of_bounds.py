@@ -8,23 +8,21 @@ for a message that was refused, so that sound ones cost nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from sessiondb.errors import InvalidInputError
+from sessiondb.importing.values import Check, accepts, time
 from sessiondb.model import MessageDraft, PartDraft, Tokens, bounds
 
-_TESTS = Mapping[str, Callable[[Any, str], Any]]
-_time = partial(bounds.integer, least=0, most=bounds.TIME_MOST)
+_TESTS = Mapping[str, Check]
 _PART: _TESTS = dict.fromkeys(
-    ("time_created", "time_updated", "time_started", "time_ended"), _time
+    ("time_created", "time_updated", "time_started", "time_ended"), time
 )
 _MESSAGE: _TESTS = {
     "cost": bounds.usd,
-    "time_created": _time,
-    "time_completed": _time,
+    "time_created": time,
+    "time_completed": time,
 }
 _TOKENS: _TESTS = dict.fromkeys(Tokens.__slots__, bounds.tokens)
 
@@ -71,17 +69,9 @@ def _refused(of: Any, kind: type, tests: _TESTS) -> dict[str, Any]:
 
     for name, test in tests.items():
         value = getattr(of, name)
-        if type(value) in (int, float) and not _passes(test, value, name):
+        if type(value) in (int, float) and not accepts(test, value, name):
             found[name] = _as_kept(value)
     return found
-
-
-def _passes(test: Callable[[Any, str], Any], value: Any, name: str) -> bool:
-    try:
-        test(value, name)
-    except InvalidInputError:
-        return False
-    return True
 
 
 def _as_kept(value: float) -> str | float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 
@@ -63,9 +64,9 @@ def take_back(
             new.truncate()
 
         yield from problems
-        outcome = "updated" if new.tell() else "unchanged"
-        if count and not shared:
-            outcome = "diverged"
+        outcome = "unchanged"
+        if new.tell():
+            outcome = "updated" if shared else "diverged"
 
         names = (own, item.source, item.source_id)
         done = Imported(outcome, *names, count, tuple(problems))
@@ -91,7 +92,7 @@ def _compared(
 ) -> Iterator[tuple[Entry, bool]]:
     """Yield each message, and whether session *own* has it under one of its names."""
     for batch in _batches(entries):
-        names = {name for entry in batch for name in _names(entry)}
+        names = set(chain.from_iterable(map(_names, batch)))
         known = core.read(_known(own, names))
         for entry in batch:
             yield entry, not known.isdisjoint(_names(entry))

@@ -35,6 +35,8 @@ class _Gathered:
     places: list[Place] = field(default_factory=list)
     opened: list[Run] = field(default_factory=list)
     closed: list[Run] = field(default_factory=list)
+    #: What is expected of each of the closed ones.
+    results: list[Imported] = field(default_factory=list)
     batches: list[WriteBatch] = field(default_factory=list)
     records: int = 0
     size: int = 0
@@ -46,7 +48,6 @@ class Units:
 
     core: Core
     _next: _Gathered = field(default_factory=_Gathered)
-    _results: list[tuple[Run, Imported]] = field(default_factory=list)
 
     def open(self, run: Run, place: Place) -> None:
         """Begin a session."""
@@ -74,9 +75,9 @@ class Units:
         """End a session with *effect*; *done* is its expected result."""
         self._next.effects.append(effect)
         self._next.closed.append(run)
+        self._next.results.append(done)
         self._next.records += 1
         self._next.size += sum(blob.size for blob in run.given.diff_blobs)
-        self._results.append((run, done))
 
         if self._next.records >= MAX_RECORDS or self._next.size >= MAX_BYTES:
             yield from self.commit()
@@ -90,20 +91,13 @@ class Units:
         unit = self.core.unit()
         unit.places += now.places
         unit.add(*now.effects)
-        if now.opened:
-            unit.add(LinkFamilies(tuple(now.opened)))
+        unit.add(LinkFamilies(tuple(now.opened)))
         # Last: who is counted depends on families and on every message written.
         unit.add(CountOnce(tuple(now.batches), tuple(now.closed)))
         self.core.commit(unit)
 
-        ended = {id(run) for run in now.closed}
-        results, self._results = self._results, []
-        # A large session whose transaction is not its last is reported later.
-        for run, done in results:
-            if id(run) in ended:
-                yield from _result(run, done)
-            else:
-                self._results.append((run, done))
+        for run, done in zip(now.closed, now.results, strict=True):
+            yield from _result(run, done)
 
     def _fits(self, entry: Entry) -> bool:
         records = self._next.records + entry.records
@@ -125,13 +119,12 @@ def _result(run: Run, done: Imported) -> Results:
     elif outcome == "updated" and not run.changed:
         outcome = "unchanged"
 
-    cut = tuple(Problem(run.given.ledger, why) for why in run.problems)
-    yield from cut
+    yield from run.left_out
     yield Imported(
         outcome,
         run.session_id,
         done.source,
         done.source_id,
         run.messages,
-        done.problems + cut,
+        done.problems + run.left_out,
     )

@@ -115,6 +115,13 @@ def flag(value: Any, what: str) -> bool:
     return value
 
 
+def function(value: Any, what: str) -> Callable[..., Any]:
+    """Anything that can be called."""
+    if not callable(value):
+        raise InvalidInputError(f"{what} must be a function, not {abridged(value)}")
+    return value  # type: ignore[no-any-return]
+
+
 def directory(value: Any, what: str) -> str:
     """A path that a database can name."""
     if not isinstance(value, str):
@@ -211,6 +218,15 @@ def named(what: str, check: Callable[..., Any], *args: Any) -> Any:
     except InvalidInputError as error:
         kind = CodecError if isinstance(error, CodecError) else InvalidInputError
         raise kind(f"{what}: {error}") from None
+
+
+def accepts(check: Callable[..., Any], *args: Any) -> bool:
+    """Return whether *check* takes a value, without what it returns for it."""
+    try:
+        check(*args)
+    except InvalidInputError:
+        return False
+    return True
 
 
 def shown(value: Any) -> str:

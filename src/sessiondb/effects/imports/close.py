@@ -33,8 +33,7 @@ class CloseImport:
 
         run.policy.close(tx, run)
         # Links that are left out are found again when the session is read again.
-        cut = (Problem(run.given.ledger, why) for why in run.problems)
-        note(tx, run, (*self.problems, *cut))
+        note(tx, run, self.problems + run.left_out)
 
 
 def note(tx: Transaction, run: Run, problems: tuple[Problem, ...]) -> None:
@@ -60,5 +59,5 @@ def note(tx: Transaction, run: Run, problems: tuple[Problem, ...]) -> None:
         "time_imported": tx.now,
     }
 
-    row = tuple(values[name] for name in LEDGER)
+    row = tuple(map(values.__getitem__, LEDGER))
     tx.connection.execute(upsert_text(import_ledger, LEDGER), row)

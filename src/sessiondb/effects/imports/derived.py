@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import and_, func, select, text, update
@@ -83,6 +84,7 @@ _LAST_TIME = Statement(
 )
 
 
+_identity = attrgetter("id", "type", "call_id")
 #: (model_source here, of the source) for which the model here stays: one that the user
 #: set wins, and a derived one is derived again when the import ends.
 _MODEL_STAYS = {("caller", "source"), ("caller", "derived"), ("derived", "derived")}
@@ -197,15 +199,17 @@ class Derived:
     def revise(self, to: Writing, placed: Placed, here: Here) -> Placed | None:
         """Return the message of the source if it differs from the stored one."""
         tx, run, _ = to
-        stored, by_id = here.columns, {row.id: row for row in here.parts}
+        stored = here.columns
+        # Of another type, or of another call, it is not the same part.
+        known = {_identity(row): row for row in here.parts}
         parts = tuple(
-            _as_stored(to, by_id.get(item.id), _dated(item, placed))
+            _as_stored(to, known.get(_identity(item)), _dated(item, placed))
             for item in placed.parts
         )
         placed = placed._replace(parts=parts)
 
-        known = tuple(stored.values()), here.parts
-        if (placed.values(run.session_id), parts) == known:
+        before = tuple(stored.values()), here.parts
+        if (placed.values(run.session_id), parts) == before:
             return None
 
         if stored["usage_key"] not in (None, placed.usage_key):
@@ -314,7 +318,7 @@ def _dated(item: PartRow, placed: Placed) -> PartRow:
 
 def _as_stored(to: Writing, old: PartRow | None, item: PartRow) -> PartRow:
     """Return a part as it is stored if it did not change."""
-    if old is None or (old.type, old.call_id) != (item.type, item.call_id):
+    if old is None:
         return item
 
     # The source has the result of this call in a record of its own: the call keeps it.

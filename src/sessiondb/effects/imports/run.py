@@ -186,6 +186,11 @@ class Run:
         item = self.given.item
         return {"source": item.source, "source_id": item.source_id}
 
+    @property
+    def left_out(self) -> tuple[Problem, ...]:
+        """The links of its family that were left out, as problems of its source."""
+        return tuple(Problem(self.given.ledger, why) for why in self.problems)
+
     def is_gone(self, tx: Transaction) -> bool:
         """Return whether the session was deleted while it was imported."""
         self.gone = self.gone or not tx.exists(self.session_id)

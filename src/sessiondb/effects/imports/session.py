@@ -86,7 +86,7 @@ class OpenImport:
         }
         # A column that no source states has the default of its table.
         columns = tuple(name for name in SESSION if name in row)
-        tx.insert(session, columns, tuple(row[name] for name in columns))
+        tx.insert(session, columns, tuple(map(row.__getitem__, columns)))
         run.session_id = row["id"]
         run.changed = True
 
