@@ -15,9 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sessiondb import Store, assistant, event, text, tool, tool_result, user
-from sessiondb.errors import CorruptionError
+from sessiondb.errors import CorruptionError, SessionDBError
 from sessiondb.formats import jsonl
 from sessiondb.maintenance import check, every
+from sessiondb.maintenance.deletions import tombstones
 from sessiondb.maintenance.repair import repair, repairable
 from sessiondb.model import MessageDraft
 from sessiondb.repository.sessions import ALL
@@ -267,3 +268,13 @@ def test_a_file_with_a_damaged_table_is_not_repaired(
         hopeful = [replace(finding, repair="try") for finding in found]
         with pytest.raises(CorruptionError, match="beyond repair"):
             repair(store, hopeful)
+
+
+def test_tombstones_that_cannot_be_read_are_an_error_of_the_library(
+    tmp_path: Path,
+) -> None:
+    with Store.open(tmp_path / "sessions.db") as store:
+        with closing(sqlite3.connect(tmp_path / "sessions.db")) as connection:
+            connection.execute("DROP TABLE tombstone")
+        with pytest.raises(SessionDBError, match="tombstone"):
+            tombstones(store)

@@ -1,8 +1,7 @@
-"""Looking after the file: is it intact, how large is it, a copy of it, and what may go.
+"""Maintenance of a database: verify, repair, measure, copy, prune, exchange.
 
-Most of this is about SQLite and our schema as they are on disk, also where our
-own statements take for granted what is asked here; so the questions are SQL by
-hand, on connections of their own.
+Most of this examines rows as they are stored, including what other statements take for
+granted. So the queries are written by hand and run on separate connections.
 """
 
 from sessiondb.engine.upkeep import Room

@@ -1,9 +1,8 @@
-"""A verified copy of the database at one moment, made while others write."""
+"""A verified copy of the database as of one moment, made while others write."""
 
 from __future__ import annotations
 
 import os
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,13 +11,14 @@ from sessiondb.engine import outputs
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import ConflictError, CorruptionError, InvalidInputError, abridged
 from sessiondb.hints import command
+from sessiondb.maintenance.connecting import connected
 
 _COUNT = "SELECT count(*) FROM session WHERE time_deleted IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A verified copy: where it is, its bytes, and how many sessions it holds."""
+    """A verified copy: its path, its size in bytes, and its number of sessions."""
 
     path: Path
     bytes: int
@@ -31,12 +31,11 @@ def backup(
 ) -> Backup:
     """Write a compact copy of a store's database to the new file *to*.
 
-    Only its owner can read it.
-    A missing folder is made, with mode 0700.
-    *part* is the name that it has until it is complete, for whoever shows progress.
-    Raises `ConflictError` when there is something already, `InvalidInputError` for
-    what is not a path and for a place that is never written, `CorruptionError` when
-    the copy is not intact, `StorageError`; no incomplete copy is left behind.
+    Only its owner can read it. A missing folder is made, with mode 0700. *part* is its
+    name until it is complete, for a caller that shows progress. Raises `ConflictError`
+    if *to* exists, `InvalidInputError` if it is not a path, or a place that is never
+    written, `CorruptionError` if the copy is damaged, `StorageError`; no incomplete
+    copy is left behind.
     """
     to = _path(to)
     outputs.check_name(to)
@@ -64,14 +63,12 @@ def _path(to: str | os.PathLike[str]) -> Path:
 
 
 def _verified(path: Path) -> Backup:
-    with closing(ENGINE.connect(path)) as connection:
-        try:
-            if damage := ENGINE.upkeep.damage(connection):
-                raise CorruptionError(
-                    f"the copy is damaged: {damage[0]}",
-                    hint=f"{command('check')} lists the damage",
-                )
-            (sessions,) = connection.execute(_COUNT).fetchone()
-        except ENGINE.Error as error:
-            raise ENGINE.translate(error) from error
+    with connected(path, mode="rw") as connection:
+        if damage := ENGINE.upkeep.damage(connection):
+            raise CorruptionError(
+                f"the copy is damaged: {damage[0]}",
+                hint=f"{command('check')} lists the damage",
+            )
+        (sessions,) = connection.execute(_COUNT).fetchone()
+
     return Backup(path, path.stat().st_size, sessions)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,12 +18,13 @@ from sessiondb.arguments import HasPath, checked, file_of
 from sessiondb.engine.base import Connection
 from sessiondb.engine.default import ENGINE
 from sessiondb.errors import BusyError, CodecError
+from sessiondb.maintenance.connecting import connected
 from sessiondb.maintenance.questions import QUESTIONS
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong: which check found it, what it is, how often.
+    """A defect: the check that found it, what is wrong, and how often.
 
     ``repair`` is what `repair` does about it, None if it is beyond repair.
     """
@@ -48,9 +48,9 @@ Check = Callable[[Connection], Iterator[Finding]]
 
 @checked
 def check(store: HasPath) -> list[Finding]:
-    """Return all that is wrong with the database of *store*; ``[]`` when all is well.
+    """Return every defect of the database of *store*; ``[]`` if there is none.
 
-    Damage that keeps one check from being made is a finding of that check.
+    Damage that prevents a check is a finding of that check.
     Raises `BusyError` and `StorageError`.
     """
     checks: dict[str, Check] = {
@@ -59,18 +59,18 @@ def check(store: HasPath) -> list[Finding]:
         "blobs": _blobs,
         "payload": _payload,
         "cycles": _cycles,
-        **{name: _asker(name) for name in QUESTIONS},
+        **{name: _counting(name) for name in QUESTIONS},
     }
-    with closing(ENGINE.connect(file_of(store), mode="reader")) as connection:
+    findings: list[Finding] = []
+    with connected(file_of(store)) as connection:
         connection.execute(ENGINE.begin_read)
-        findings = [
-            f for name, ask in checks.items() for f in _made(name, ask, connection)
-        ]
+        for name, run in checks.items():
+            findings += _found_by(name, run, connection)
 
-    with closing(ENGINE.connect(file_of(store))) as connection:
-        findings += _made("search index", _search_index, connection)
+    with connected(file_of(store), mode="rw") as connection:
+        findings += _found_by("search index", _search_index, connection)
 
-    # A repair writes, and what it would write next to is not known any more.
+    # A repair writes, which is not safe in a damaged storage.
     if any(map(_is_of_pages, findings)):
         findings = [replace(finding, repair=None) for finding in findings]
 
@@ -81,13 +81,13 @@ def _is_of_pages(finding: Finding) -> bool:
     return finding.check == "integrity" and ENGINE.upkeep.is_of_pages(finding.what)
 
 
-def _made(name: str, ask: Check, connection: Connection) -> list[Finding]:
+def _found_by(name: str, run: Check, connection: Connection) -> list[Finding]:
     found: list[Finding] = []
     try:
-        found.extend(ask(connection))
+        found.extend(run(connection))
     except ENGINE.Error as error:
         why = ENGINE.translate(error)
-        # A lock says nothing about the database; anything else is damage.
+        # A lock is not a defect; anything else is.
         if isinstance(why, BusyError):
             raise why from error
         found.append(Finding(name, str(error), 1))
@@ -96,7 +96,7 @@ def _made(name: str, ask: Check, connection: Connection) -> list[Finding]:
 
 
 def _integrity(connection: Connection) -> Iterator[Finding]:
-    """The storage, the indexes and the constraints, by the engine itself."""
+    """Yield damage of the storage, the indexes and the constraints."""
     engine = ENGINE.upkeep
     for line, number in Counter(engine.damage(connection)).items():
         action = "build the index again" if engine.is_of_an_index(line) else None
@@ -104,10 +104,10 @@ def _integrity(connection: Connection) -> Iterator[Finding]:
 
 
 def _references(connection: Connection) -> Iterator[Finding]:
-    """Rows whose reference is broken, as deletes without foreign keys leave them."""
+    """Yield rows whose reference is broken: a delete without foreign keys does it."""
     broken = Counter(ENGINE.upkeep.broken_references(connection))
     for (table, parent), number in broken.items():
-        # Bytes that are lost cannot be made again; `_lost_blobs` names whose they are.
+        # Lost bytes cannot be restored; `_lost_blobs` names the sessions they were of.
         is_lost = parent == "blob"
         action = None if is_lost else _ORPHANS.get((table, parent), "remove them")
         yield Finding(
@@ -118,7 +118,7 @@ def _references(connection: Connection) -> Iterator[Finding]:
 
 
 def _lost_blobs(connection: Connection) -> Iterator[Finding]:
-    """Name each session of which bytes are lost: nothing but a backup has them."""
+    """Name each session of which bytes are lost: only a backup has them."""
     for table, column in ENGINE.upkeep.references_to(connection, "blob"):
         owner = "id" if table == "session" else "session_id"
         sql = (
@@ -131,7 +131,7 @@ def _lost_blobs(connection: Connection) -> Iterator[Finding]:
 
 
 def _cycles(connection: Connection) -> Iterator[Finding]:
-    """Parents that lead back to where they began: what walks up would never end."""
+    """Yield rows that are their own ancestors: a walk up from them would not end."""
     if looped := session_cycles(connection):
         yield Finding(
             "cycles", "sessions that are their own ancestors", len(looped), "detach one"
@@ -172,7 +172,7 @@ def message_cycles(connection: Connection) -> list[tuple[str, int]]:
 
 
 def circles(above: dict[Any, Any]) -> list[list[Any]]:
-    """Return the circles of a map from each item to the one above it, None for none."""
+    """Return the circles in a map from each item to the one above it."""
     found: list[list[Any]] = []
     done: set[Any] = set()
 
@@ -190,9 +190,9 @@ def circles(above: dict[Any, Any]) -> list[list[Any]]:
 
 
 def _payload(connection: Connection) -> Iterator[Finding]:
-    """Name each session with ``data`` that cannot be decoded.
+    """Name each session with ``data`` that cannot be decoded, except that in blobs.
 
-    What is in a blob has a hash.
+    Their content is verified by its hash.
     """
     for table, owner in (
         ("session", "id"),
@@ -217,32 +217,36 @@ def _blobs(connection: Connection) -> Iterator[Finding]:
     wrong = Counter[str]()
     for name, size, data in connection.execute("SELECT hash, size, data FROM blob"):
         if hashlib.sha256(data).hexdigest() != name:
-            wrong["blobs whose content is not what their hash says"] += 1
+            wrong["blobs whose content does not match their hash"] += 1
         elif len(data) != size:
             wrong["blobs whose size is wrong"] += 1
 
     for what, number in wrong.items():
         yield Finding("blobs", what, number, _BLOBS.get(what))
 
-    used = " UNION ALL ".join(
-        f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
-        for table, column in ENGINE.upkeep.references_to(connection, "blob")
-    )
-    sql = f"SELECT count(*) FROM blob WHERE hash NOT IN ({used})"
+    sql = f"SELECT count(*) FROM blob WHERE hash NOT IN ({used_blobs(connection)})"
     if number := connection.execute(sql).fetchone()[0]:
         yield Finding("blobs", "blobs that nothing refers to", number, "remove them")
 
 
-def _asker(name: str) -> Check:
-    def ask(connection: Connection) -> Iterator[Finding]:
+def used_blobs(connection: Connection) -> str:
+    """Return the query for the hashes of the blobs that something refers to."""
+    return " UNION ALL ".join(
+        f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
+        for table, column in ENGINE.upkeep.references_to(connection, "blob")
+    )
+
+
+def _counting(name: str) -> Check:
+    def run(connection: Connection) -> Iterator[Finding]:
         for what, sql, action in QUESTIONS[name]:
             if number := connection.execute(sql).fetchone()[0]:
                 yield Finding(name, what, number, action)
 
-    return ask
+    return run
 
 
 def _search_index(connection: Connection) -> Iterator[Finding]:
     for name in ENGINE.search.damaged(connection):
-        what = f"{name} is not what its content says"
+        what = f"{name} differs from its content"
         yield Finding("search index", what, 1, "rebuild it")

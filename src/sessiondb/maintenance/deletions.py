@@ -1,22 +1,21 @@
 """Deletions that clones of a project exchange through the logs of its sessions.
 
 A session that is deleted in one clone is deleted in the others, but its log keeps
-everything and `import --restore` restores it. The record of a deletion names
-the session's revision and the messages that were there. It counts only if the log
-holds nothing newer and no other message: whoever continues a session that another
-user deletes keeps it, for all.
+everything and `import --restore` restores it. The record of a deletion has the
+revision of the session and a digest of its messages. It counts only if the log has
+nothing newer and no other message: if one user continues a session that another
+deletes, it is kept everywhere.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from sessiondb.arguments import file_of
 from sessiondb.effects.delete import DeleteLogged
-from sessiondb.engine.default import ENGINE
+from sessiondb.maintenance.connecting import connected
 from sessiondb.model import StoredSession
 from sessiondb.model.versions import Version
 from sessiondb.store import Store
@@ -29,7 +28,7 @@ _TOMBSTONES = (
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A session of a log."""
+    """A session in a log: the file, its source with its id there, and its state."""
 
     path: Path
     source: str
@@ -40,21 +39,22 @@ class Logged:
 def tombstones(store: Store) -> dict[tuple[str, str], Version]:
     """Return the deletions made here, by source and id there.
 
-    The digest is what was seen.
+    The digest is that of the messages at the time. Raises `CorruptionError`,
+    `StorageError`.
     """
-    with closing(ENGINE.connect(file_of(store), mode="reader")) as connection:
+    with connected(file_of(store)) as connection:
         rows = connection.execute(_TOMBSTONES).fetchall()
     return {(row[0], row[1]): Version(*row[2:]) for row in rows}
 
 
 def delete_logged(store: Store, logged: list[Logged]) -> list[str]:
-    """Delete the sessions whose logs say so, and return their ids."""
+    """Delete the sessions whose deletion is in their logs, and return their ids."""
     effects = [
         DeleteLogged(item.stored.id, item.stored.deleted)
         for item in logged
         if item.stored.deleted is not None and item.stored.is_deleted
     ]
-    # Without any, no transaction: a sync that finds nothing leaves no trace.
+    # No transaction without one: a sync that finds nothing must not write.
     if effects:
         with store.effects() as fx:
             fx.add(*effects)
@@ -68,10 +68,10 @@ def delete_logged(store: Store, logged: list[Logged]) -> list[str]:
 def deleted_here(
     store: Store, logged: list[Logged]
 ) -> Iterator[tuple[Logged, Version, bool]]:
-    """Yield each session that was deleted here and is in a log that does not say so.
+    """Yield each session that was deleted here, but not according to its log.
 
-    With the version of the deletion, and whether the log was continued without it: then
-    the session lives.
+    With the version of the deletion, and True if the log was continued by others, who
+    thereby keep the session.
     """
     known = tombstones(store)
     for item in logged:
@@ -85,6 +85,6 @@ def deleted_here(
 
 
 def _is_continued(stored: StoredSession, deletion: Version) -> bool:
-    """Return whether a log holds more than what was deleted."""
+    """Return whether a log has more than the session had when it was deleted."""
     is_newer = stored.revision >= deletion.revision
     return is_newer or stored.seen != deletion.digest

@@ -1,13 +1,13 @@
-"""The facts that a support request needs: versions, settings, sizes, and what to do.
+"""The facts that a support request needs: versions, settings, sizes, and advice.
 
-It works on a file that the store refuses, too: why something could not be read is
-under ``error``, the rest is there.
+It also works for a file that the store refuses: the report then has an ``error``, and
+all facts that could be read.
 """
 
 from __future__ import annotations
 
 import platform
-from contextlib import closing, suppress
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from sessiondb.engine.default import ENGINE
 from sessiondb.errors import SessionDBError
 from sessiondb.hints import command
 from sessiondb.location.database import Database
+from sessiondb.maintenance.connecting import connected
 from sessiondb.maintenance.sizes import biggest_sessions
 
 _COUNTS = {
@@ -36,26 +37,25 @@ _LAST_IMPORT = (
 
 @checked
 def diagnose(database: Database) -> dict[str, Any]:
-    """Return what is known of this installation and of *database*, as JSON values.
+    """Return the facts about this installation and *database*, as JSON values.
 
     ``advice`` is a list of sentences, empty when there is nothing to do.
     """
+    place: dict[str, Any] = {"path": ":memory:", "exists": False}
+    if database.path is not None:
+        place = ENGINE.upkeep.place_facts(database.path)
+
     report: dict[str, Any] = {
         "versions": _versions(),
-        "database": {"kind": database.kind},
+        "database": {"kind": database.kind, **place},
     }
-    path = database.path
-    if path is None:
-        report["database"] |= {"path": ":memory:", "exists": False}
-    else:
-        report["database"] |= ENGINE.upkeep.place_facts(path)
-    if path is not None and report["database"]["exists"]:
+    if database.path is not None and place["exists"]:
         try:
-            report |= _inside(path)
-        except (SessionDBError, ENGINE.Error) as error:
+            report |= _inside(database.path)
+        except SessionDBError as error:
             report["error"] = str(error)
 
-    # The engine's first: a defect of it may explain all others.
+    # The engine's first: a defect there may explain everything else.
     report["advice"] = [*ENGINE.upkeep.advice(report), *_advice(report)]
     return report
 
@@ -74,7 +74,7 @@ def _versions() -> dict[str, str | None]:
 
 
 def _inside(path: Path) -> dict[str, Any]:
-    with closing(ENGINE.connect(path, mode="reader")) as connection:
+    with connected(path) as connection:
         connection.execute(ENGINE.begin_read)
         report = ENGINE.upkeep.settings(connection)
         report["rows"] = {
@@ -94,18 +94,15 @@ def _inside(path: Path) -> dict[str, Any]:
 
 
 def _advice(report: dict[str, Any]) -> list[str]:
-    advice = []
-    if "error" in report:
-        advice.append(
-            f"parts of the database could not be read; {command('check')} lists them"
-        )
-    if report.get("pending_migrations"):
-        advice.append(
-            f"the schema is older than this release; {command('migrate')} updates it"
-        )
-    if report.get("rows", {}).get("deleted_sessions"):
-        advice.append(
-            f"removed sessions still take space; {command('vacuum')} frees it"
-        )
-
-    return advice
+    sentences = {
+        f"parts of the database could not be read; {command('check')} lists them": (
+            report.get("error")
+        ),
+        f"the schema is older than this release; {command('migrate')} updates it": (
+            report.get("pending_migrations")
+        ),
+        f"removed sessions still take space; {command('vacuum')} frees it": (
+            report.get("rows", {}).get("deleted_sessions")
+        ),
+    }
+    return [sentence for sentence, applies in sentences.items() if applies]

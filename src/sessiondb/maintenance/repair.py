@@ -1,10 +1,10 @@
 """Repair what `check` finds: rows that refer to nothing, counters, ownership, search.
 
-The rows of the file are made to agree with each other again; nothing that was said is
-invented or guessed. A copy of the file comes first, page for page. All rows are
-repaired in one transaction, so an interrupt leaves the file as it was; each action is a
-no-op where nothing is wrong, so repairing again changes nothing. A loss that only a
-backup can replace (the bytes of a value, a damaged page of a table) stays a finding.
+A repair makes the rows consistent again; it never invents content. An exact copy of
+the file is made first. All rows are repaired in one transaction, so an interrupt leaves
+the file as it was; each action is a no-op if nothing is wrong, so a second repair
+changes nothing. A loss that only a backup can replace (the bytes of a value, a damaged
+page of a table) remains a finding.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from sessiondb.maintenance.check import (
     check,
     message_cycles,
     session_cycles,
+    used_blobs,
 )
 from sessiondb.maintenance.questions import (
     COUNTED_TWICE,
@@ -66,18 +67,18 @@ class Repaired:
 
 
 def repairable(findings: list[Finding]) -> list[Finding]:
-    """Return the findings that a repair does something about."""
+    """Return the findings that a repair can do something about."""
     return [finding for finding in findings if finding.repair is not None]
 
 
 def repair(
     store: HasPath, findings: list[Finding] | None = None, *, busy_timeout: float = 10.0
 ) -> Repaired:
-    """Repair the database of *store*; nothing to repair is a no-op without a copy.
+    """Repair the database of *store*; a no-op, without a copy, if nothing is wrong.
 
-    *findings* are those of `check`, which is run without them. Raises
-    `CorruptionError` if a page of a table is damaged, `BusyError`, `StorageError`;
-    each leaves the rows as they were.
+    *findings* are those of `check`, by default run now. *busy_timeout* is in seconds.
+    Raises `CorruptionError` if a page of a table is damaged, `BusyError`,
+    `StorageError`; each leaves the rows as they were.
     """
     found = check(store) if findings is None else findings
     if not repairable(found):
@@ -86,7 +87,7 @@ def repair(
     now = datetime.now(UTC)
     path = file_of(store)
     backup = path.with_name(f"{path.name}.before-repair-{now:%Y%m%dT%H%M%S.%fZ}")
-    # Exact: a compact copy reads every row, and ends at the first damaged page.
+    # Exact: a compact copy would fail at the first damaged page.
     with ENGINE.upkeep.copied(path, backup, exact=True):
         pass
 
@@ -97,7 +98,7 @@ def repair(
     except ENGINE.Error as error:
         raise ENGINE.translate(error) from error
 
-    # A repair may uncover what was hidden behind other damage: all is checked again.
+    # A repair may uncover defects that others had hidden.
     left = check(store)
     gone = {finding.what for finding in left}
     return Repaired(backup, [f for f in repairable(found) if f.what not in gone], left)
@@ -106,7 +107,7 @@ def repair(
 def _repair_indexes(connection: Connection) -> None:
     engine = ENGINE.upkeep
     lines = engine.damage(connection)
-    # First of all: what follows finds rows by their indexes.
+    # Before anything else, which finds rows by their indexes.
     if lines:
         engine.reindex(connection)
         lines = engine.damage(connection)
@@ -146,16 +147,20 @@ class _Run:
     def rows(self, sql: str, *values: Any) -> list[Any]:
         return self.connection.execute(sql, values).fetchall()
 
+    def column(self, sql: str, *values: Any) -> list[Any]:
+        """Return the first value of each row."""
+        return [row[0] for row in self.rows(sql, *values)]
+
     def touch(self, sql: str, *values: Any) -> None:
         """Run a statement that returns the session of each row that it changed."""
-        self.touched |= {row[0] for row in self.rows(sql, *values)}
+        self.touched.update(self.column(sql, *values))
 
 
 def _search(run: _Run) -> None:
-    """Make the index agree with the rows.
+    """Rebuild what differs from the rows.
 
-    It comes before they change, because triggers take out what is there, and again
-    after that, because a value that was found again is missing from the index.
+    Before the rows change, because triggers remove their old entries; and again after
+    that, because a value that was recovered is missing from the index.
     """
     damaged = list(ENGINE.search.damaged(run.connection))
     ENGINE.search.rebuild(run.connection, damaged)
@@ -178,22 +183,22 @@ def _meta(run: _Run) -> None:
 
 
 def _projects(run: _Run) -> None:
-    """Make a project again from its directories, or those of its sessions."""
+    """Restore a project from its directories, or those of its sessions."""
     lost = run.rows(
-        "SELECT project_id, min(time_created), max(time_updated), min(directory) FROM "
-        "session "
+        "SELECT project_id, min(time_created), max(time_updated), min(directory) "
+        "FROM session "
         "WHERE project_id NOT IN (SELECT id FROM project) GROUP BY 1"
     )
     for project_id, created, updated, directory in lost:
-        known = run.rows(
+        known = run.column(
             "SELECT directory FROM project_directory WHERE project_id = ? "
             "ORDER BY kind <> 'worktree', rid DESC LIMIT 1",
             project_id,
         )
-        worktree = known[0][0] if known else directory
+        worktree = (*known, directory)[0]
         run.rows(
-            "INSERT INTO project (id, worktree, time_created, time_updated) VALUES (?, "
-            "?, ?, ?)",
+            "INSERT INTO project (id, worktree, time_created, time_updated) "
+            "VALUES (?, ?, ?, ?)",
             project_id, worktree, created, updated,
         )  # fmt: skip
 
@@ -204,7 +209,7 @@ def _projects(run: _Run) -> None:
         run.tx.now,
     )
 
-    for (worktree,) in run.rows(SHARED_WORKTREES):
+    for worktree in run.column(SHARED_WORKTREES):
         first, *others = projects_at(run.tx, worktree)
         marks = ", ".join("?" * len(others))
         run.touch(f"SELECT id FROM session WHERE project_id IN ({marks})", *others)
@@ -216,9 +221,9 @@ def _projects(run: _Run) -> None:
 
 
 def _orphans(run: _Run) -> None:
-    """Remove the rows of what is not here any more.
+    """Remove rows without a session or message, and keep prompts.
 
-    A prompt stays, as the user's own.
+    Prompts belong to the user.
     """
     for name in ("session", "project"):
         run.rows(
@@ -226,7 +231,7 @@ def _orphans(run: _Run) -> None:
             f"WHERE {name}_id IS NOT NULL AND {name}_id NOT IN (SELECT id FROM {name})"
         )
 
-    # In this order: parts and labels refer to messages, which go here.
+    # Before parts and labels, which refer to messages.
     for table in ("terminal", "lease", "todo", "file_diff", "message"):
         run.rows(
             f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)"
@@ -247,14 +252,13 @@ def _forget_imports(run: _Run) -> None:
 
     A ``path`` ends with ``#source_id``.
     """
-    known = set(
-        run.rows(
-            "SELECT source, coalesce(source_id, id) FROM session "
-            "UNION SELECT source, source_id FROM tombstone"
-        )
+    names = (
+        "SELECT source, coalesce(source_id, id) FROM session "
+        "UNION SELECT source, source_id FROM tombstone"
     )
+    known = set(run.rows(names))
     for rid, source, path in run.rows("SELECT rid, source, path FROM import_ledger"):
-        # A source id may have a "#" itself, so each of them may be the one.
+        # A source id may contain a "#", so any of them may be the separator.
         ends = [path[at + 1 :] for at, char in enumerate(path) if char == "#"]
         if ends and not any((source, end) in known for end in ends):
             run.rows("DELETE FROM import_ledger WHERE rid = ?", rid)
@@ -262,16 +266,12 @@ def _forget_imports(run: _Run) -> None:
 
 def _family(run: _Run) -> None:
     """Detach sessions from parents that are gone, and give each family one root."""
-    alone = {
-        name
-        for (name,) in run.rows(
-            "SELECT s.id FROM session AS s LEFT JOIN session AS p ON p.id = "
-            "s.parent_id "
-            "WHERE s.parent_id IS NOT NULL AND (p.id IS NULL OR "
-            "(s.time_deleted IS NULL AND p.time_deleted IS NOT NULL))"
-        )
-    }
-    for name in sorted(alone | set(session_cycles(run.connection))):
+    alone = run.column(
+        "SELECT s.id FROM session AS s LEFT JOIN session AS p ON p.id = s.parent_id "
+        "WHERE s.parent_id IS NOT NULL AND (p.id IS NULL OR "
+        "(s.time_deleted IS NULL AND p.time_deleted IS NOT NULL))"
+    )
+    for name in sorted({*alone, *session_cycles(run.connection)}):
         run.touch(
             "UPDATE session SET parent_id = NULL, parent_seq = NULL WHERE id = ? "
             "RETURNING id",
@@ -280,21 +280,19 @@ def _family(run: _Run) -> None:
         _new_root(run, name)
 
     # Down from the top, a generation at a time: no chain is longer than its sessions.
-    while True:
-        found = run.rows(
-            "UPDATE session SET root_id = p.root_id FROM session AS p WHERE p.id = "
-            "session.parent_id AND p.root_id <> session.root_id RETURNING session.id"
-        )
-        if not found:
-            return
-        run.touched |= {name for (name,) in found}
+    inherit = (
+        "UPDATE session SET root_id = p.root_id FROM session AS p WHERE p.id = "
+        "session.parent_id AND p.root_id <> session.root_id RETURNING session.id"
+    )
+    while found := run.column(inherit):
+        run.touched.update(found)
 
 
 def _new_root(run: _Run, name: str) -> None:
-    """Give a detached session a root that is here.
+    """Give a detached session a root that exists.
 
-    Siblings whose ancestor is gone stay one family, under the oldest of them: what
-    they copied from it would else be counted once for each.
+    Siblings whose ancestor is gone remain one family, under the oldest of them: else
+    the messages that they copied from it would be counted once for each.
     """
     run.touch(
         "UPDATE session SET root_id = (SELECT k.id FROM session AS k "
@@ -306,28 +304,21 @@ def _new_root(run: _Run, name: str) -> None:
 
 
 def _blobs(run: _Run) -> None:
-    used = " UNION ALL ".join(
-        f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL"
-        for table, column in ENGINE.upkeep.references_to(run.connection, "blob")
-    )
-    _name_again(run, used)
+    used = used_blobs(run.connection)
+    _restore_names(run, used)
     run.rows("UPDATE blob SET size = length(data) WHERE size <> length(data)")
     run.rows(f"DELETE FROM blob WHERE hash NOT IN ({used})")
 
 
-def _name_again(run: _Run, used: str) -> None:
-    """Give blobs whose name was changed that of their content, if it is needed."""
-    lost = {
-        name
-        for (name,) in run.rows(f"SELECT * FROM ({used})")
-        if not run.rows("SELECT 1 FROM blob WHERE hash = ?", name)
-    }
+def _restore_names(run: _Run, used: str) -> None:
+    """Name blobs whose name was changed by their hash, if something refers to that."""
+    lost = set(run.column(f"SELECT * FROM ({used}) EXCEPT SELECT hash FROM blob"))
     if not lost:
         return
 
     # One at a time: all blobs together may be larger than memory.
-    for (name,) in run.rows(f"SELECT hash FROM blob WHERE hash NOT IN ({used})"):
-        ((data,),) = run.rows("SELECT data FROM blob WHERE hash = ?", name)
+    for name in run.column(f"SELECT hash FROM blob WHERE hash NOT IN ({used})"):
+        (data,) = run.column("SELECT data FROM blob WHERE hash = ?", name)
         found = hashlib.sha256(data).hexdigest()
         if found in lost:
             lost.remove(found)
@@ -348,8 +339,8 @@ def _tree(run: _Run) -> None:
         "RETURNING id"
     )
     run.touch(
-        f"UPDATE session SET leaf_seq = {_LAST_SEQ} WHERE leaf_seq IS NOT NULL AND NOT "
-        "EXISTS "
+        f"UPDATE session SET leaf_seq = {_LAST_SEQ} "
+        "WHERE leaf_seq IS NOT NULL AND NOT EXISTS "
         "(SELECT 1 FROM message WHERE session_id = session.id AND seq = leaf_seq) "
         "RETURNING id"
     )
@@ -368,8 +359,8 @@ def _behind(run: _Run, places: list[tuple[str, int]]) -> None:
 def _ownership(run: _Run) -> None:
     """Give each class of copies one owner, by the rule of every other write."""
     run.touch(
-        "UPDATE message SET inherited = 0 WHERE inherited NOT IN (0, 1) RETURNING "
-        "session_id"
+        "UPDATE message SET inherited = 0 WHERE inherited NOT IN (0, 1) "
+        "RETURNING session_id"
     )
     for _ in range(_ROUNDS):
         lost = [
@@ -387,16 +378,16 @@ def _ownership(run: _Run) -> None:
 def _drop_keys(run: _Run) -> bool:
     """Forget keys that join unrelated messages; False if there are none.
 
-    A key that was written by hand makes one class of what has nothing to do with each
-    other: its one owner then leaves the others counted nowhere.
+    A key that was written by hand can join messages that have nothing to do with each
+    other. Their one owner then leaves the others counted nowhere.
     """
     unowned = run.rows(UNOWNED)
     for root_id, seq, name, time, _ in unowned:
         run.touch(
-            "UPDATE message SET usage_key = NULL WHERE id = ? AND seq = ? AND "
-            "time_created = ? "
-            "AND session_id IN (SELECT id FROM session WHERE root_id = ?) RETURNING "
-            "session_id",
+            "UPDATE message SET usage_key = NULL "
+            "WHERE id = ? AND seq = ? AND time_created = ? "
+            "AND session_id IN (SELECT id FROM session WHERE root_id = ?) "
+            "RETURNING session_id",
             name, seq, time, root_id,
         )  # fmt: skip
 
@@ -404,9 +395,9 @@ def _drop_keys(run: _Run) -> bool:
 
 
 def _parts(run: _Run) -> None:
-    """Make parts follow their messages.
+    """Make parts agree with their messages.
 
-    What is owned is found, what is inherited is not.
+    Owned parts are in the search index, inherited ones are not.
     """
     run.touch(
         "UPDATE part SET indexed = 0 WHERE indexed NOT IN (0, 1) RETURNING session_id"
@@ -416,24 +407,21 @@ def _parts(run: _Run) -> None:
         run.rows("UPDATE part SET inherited = ? WHERE rid = ?", inherited, rid)
 
     run.rows("UPDATE part SET indexed = 0 WHERE inherited = 1 AND indexed = 1")
-    run.tx.to_index += [
-        rid
-        for (rid,) in run.rows(
-            "SELECT p.rid FROM part AS p JOIN message AS m USING (session_id, seq) "
-            "WHERE p.indexed = 0 AND p.inherited = 0 AND m.time_completed IS NOT NULL "
-            "AND coalesce(p.status, '') NOT IN ('pending', 'running')"
-        )
-    ]
+    run.tx.to_index += run.column(
+        "SELECT p.rid FROM part AS p JOIN message AS m USING (session_id, seq) "
+        "WHERE p.indexed = 0 AND p.inherited = 0 AND m.time_completed IS NOT NULL "
+        "AND coalesce(p.status, '') NOT IN ('pending', 'running')"
+    )
 
 
 def _counters(run: _Run) -> None:
-    wrong = {name for (name,) in run.rows(MISCOUNTED)}
+    wrong = set(run.column(MISCOUNTED))
     ownership.recount(run.tx, wrong)
     run.touched |= wrong
 
 
 def _stamp(run: _Run) -> None:
-    """Give each changed session a revision and a change, for syncs and feeds."""
+    """Give each changed session a new revision and change, for syncs and feeds."""
     for name in sorted(run.touched):
         if run.rows("SELECT 1 FROM session WHERE id = ?", name):
             run.rows(
@@ -443,7 +431,7 @@ def _stamp(run: _Run) -> None:
     run.tx.finish()
 
 
-#: The actions, in this order; each is a no-op where nothing is wrong.
+#: The actions, in this order; each is a no-op if nothing is wrong.
 ACTIONS: list[Callable[[_Run], None]] = [
     _search, _meta, _projects, _orphans, _family, _blobs, _tree, _ownership, _counters,
     _stamp, _search,
