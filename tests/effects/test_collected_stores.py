@@ -78,7 +78,7 @@ def ran(work: Callable[[], None]) -> None:
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join(PATIENCE)
-    assert not thread.is_alive(), "it waits for ever"
+    assert not thread.is_alive(), "it waits forever"
     assert errors == []
 
 

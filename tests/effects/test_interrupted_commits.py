@@ -32,7 +32,7 @@ from sessiondb import (
 from sessiondb.effects import Unit
 from sessiondb.writer import service
 
-#: Seconds after which a thread that is still waiting waits for ever.
+#: Seconds after which a thread that is still waiting waits forever.
 PATIENCE = 15.0
 UNENDED = """
 SELECT 1 FROM message WHERE session_id = ? AND time_completed IS NULL
@@ -394,7 +394,7 @@ def interrupted_stream(ground: Ground, at: int) -> bool:
         deadline = time.monotonic() + PATIENCE
         while ground.rows(UNENDED, session, session, time.time() * 1000):
             # A caller interrupted before the end of its stream lets the lease expire.
-            assert time.monotonic() < deadline, "the lease is renewed for ever"
+            assert time.monotonic() < deadline, "the lease is renewed forever"
             with suppress(LeaseHeldError):
                 ground.store.recover(session)
             time.sleep(0.01)

@@ -72,7 +72,7 @@ VERBS: dict[str, Callable[[Unit], Any]] = {
     "an answer": lambda fx: fx.append(
         SESSION, assistant("x"), cost=1.0, tokens={"input": 1}
     ),
-    "a message that brings its id": lambda fx: fx.append(
+    "a message with its own id": lambda fx: fx.append(
         SESSION, replace(user("x"), id="mine")
     ),
     "a message on a branch": lambda fx: fx.append(

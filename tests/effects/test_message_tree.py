@@ -53,8 +53,8 @@ async def test_set_leaf_continues_from_elsewhere_and_removes_nothing(
     assert await texts(contract, session) == ["one", "two"]
     await store.set_leaf(session, None)
     assert await texts(contract, session) == []
-    await store.append(session, user("anew"))
-    assert await texts(contract, session) == ["anew"]
+    await store.append(session, user("afresh"))
+    assert await texts(contract, session) == ["afresh"]
     assert len(await texts(contract, session, branches=True)) == 4
 
 

@@ -79,7 +79,7 @@ PROGRAM = """
     for thread in threads:
         thread.join(20)
         if thread.is_alive():
-            wrong.append("a thread waits for ever")
+            wrong.append("a thread waits forever")
     last = store.append("main", user("last"))
     wait = time.monotonic() + 20
     while not any(c.session_id == "main" and c.last_seq == last.seq for c in notified):

@@ -160,9 +160,7 @@ class Start:
             )
 
         tx.insert_blobs(self.blobs)
-        if call.input_blob and not is_same:
-            tx.loose.add(call.input_blob)
-
+        tx.release(None if is_same else call.input_blob)
         kept = call if self.keep_input else self
         when = tx.at(self.time)
         tx.run(

@@ -26,7 +26,7 @@ from sessiondb.schema.tables import USAGE
 
 
 class Open(NamedTuple):
-    """What `Finish` has to know of a message."""
+    """The columns of a message that `Finish` reads."""
 
     id: str
     response_id: str | None
@@ -99,7 +99,7 @@ class AddPart:
                 continue
             if same_part(tx, session_id, found, self.row, is_open=True):
                 return True
-            raise ConflictError(f"part {self.row.id} is there with other content")
+            raise ConflictError(f"part {self.row.id} exists with other content")
         return False
 
 
@@ -133,7 +133,7 @@ class Finish:
         state = tx.peek(self.session_id)
         seq = seq_of(tx, state.id, self.message)
         stored = _open(tx, state.id, seq)
-        # What is given now replaces what `append` stated.
+        # Values that are given now replace those that `append` stated.
         before = tuple([getattr(stored, name) for name in USAGE])
         usage = tuple(map(_or_stored, (self.cost, *self.tokens), before))
         error = _or_stored(self.error, stored.error)
@@ -159,7 +159,7 @@ class Finish:
         )
         state.changed_at(seq)
         tx.used(state, self.time)
-        # What a copy cost is counted where it was paid.
+        # The cost of a copy is counted where it was paid.
         if not stored.inherited:
             self._count(tx, state, seq, before, usage)
             if key is not None:

@@ -137,11 +137,14 @@ def below(
 ) -> tuple[list[str], list[str]]:
     """Return the ids that go, the session first, and the forks to be detached."""
     going, detached = [session_id], []
+    # Of a damaged family that is a circle, each session once.
+    seen = {session_id}
     for parent in going:
         for child, relation in tx.run(_CHILDREN, sid=parent).fetchall():
             if keep_forks and relation == "fork":
                 detached.append(child)
-            elif child not in going:
+            elif child not in seen:
+                seen.add(child)
                 going.append(child)
 
     return going, detached
@@ -178,7 +181,7 @@ class Delete:
         tx.flush()
         tx.run(_DETACH, ids=as_list(detached))
         tx.run(_MARK, ids=as_list(going), now=tx.now)
-        # What was counted in a deleted session is counted in a copy that stays.
+        # Costs that were counted in a deleted session count in a copy that stays.
         lost = self._lost(tx, root_id, going, detached)
         ownership.recount(tx, ownership.assign_owner(tx, lost).difference(going))
         for sid in detached:
@@ -241,8 +244,8 @@ def seen_in(tx: Transaction, session_id: str) -> str:
 class DeleteLogged:
     """Mark a session as deleted if its log does, unless something here is newer.
 
-    Only it: what is below it has a log of its own, and is detached. ``done`` is
-    True if it was deleted.
+    Sessions below it have logs of their own, and are detached. ``done`` is True if it
+    was deleted.
     """
 
     verb = "sync"

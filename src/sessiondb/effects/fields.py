@@ -145,7 +145,7 @@ def _content_blob(content: Any, blobs: list[Blob]) -> str | None:
             f"the content of a file is bytes, not {abridged(content)}"
         )
 
-    # Whatever its size: a diff has no column for bytes.
+    # Of any size: a diff has no column for bytes.
     name = codec.digest(content)
     blobs.append(Blob(name, len(content), codec.BINARY, content))
     return name

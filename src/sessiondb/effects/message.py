@@ -1,8 +1,8 @@
 """Effects that write the conversation: append, add_part, finish.
 
 An append reads one session row and its parent's turn, writes a message, its
-parts and the session row. Whether the object is there already is asked only
-where a caller gave the id or the unit is being retried.
+parts and the session row. Whether the message exists already is queried only
+if a caller gave the id or the unit is being retried.
 """
 
 from __future__ import annotations

@@ -225,21 +225,22 @@ def subtract(
     The rows are gone already. Counting again would read all of the session for the
     removal of one message.
     """
-    gone: set[tuple[str, int]] = set()
+    # Each counter with the column that it sums up, and of which messages.
+    gone: set[tuple[str, str, int]] = set()
     for inherited, (cost, *tokens) in removed:
         state.message_count -= 1
         if not inherited:
             state.count(cost, tokens, -1)
             stated = zip(USAGE, (cost, *tokens), strict=True)
-            gone.update((name, 0) for name, value in stated if value is not None)
+            gone.update((name, name, 0) for name, value in stated if value is not None)
         elif cost is not None:
             state.cost_inherited = (state.cost_inherited or 0.0) - cost
-            gone.add(("cost", 1))
+            gone.add(("cost_inherited", "cost", 1))
 
-    # A sum is NULL, not 0, where no message is left that states the value.
-    for name, inherited in gone:
-        if tx.one(_known(name, inherited), sid=state.id) is None:
-            setattr(state, "cost_inherited" if inherited else name, None)
+    # A sum is NULL, not 0, if no message is left that states the value.
+    for counter, column, inherited in gone:
+        if tx.one(_known(column, inherited), sid=state.id) is None:
+            setattr(state, counter, None)
 
 
 def parent_of(tx: Transaction, session_id: str) -> str | None:

@@ -45,7 +45,7 @@ def is_ordered(tx: Transaction, session_id: str) -> bool:
 def nearest(
     tx: Transaction, session_id: str, leaf: int | None, seqs: Collection[int]
 ) -> int | None:
-    """Return the first of *seqs* from *leaf* up to the root; None if none is there."""
+    """Return the first of *seqs* from *leaf* up to the root, or None."""
     if leaf is None or not seqs:
         return None
 

@@ -1,9 +1,9 @@
 """Which project a session belongs to, decided inside the transaction.
 
-The facts about a directory are gathered before, from the file system; here they
-meet the rows. A moved folder is adopted only if all its old paths are gone,
-root commit and remote agree and there is one candidate; adoption adds a
-directory and never removes one. A worktree belongs to one project: whatever
+The facts about a directory are gathered before, from the file system; here they are
+compared with the rows. A moved folder is adopted only if all its old paths are gone,
+root commit and remote agree and there is one candidate; adoption adds a directory and
+never removes one. A worktree belongs to one project: whatever
 would give it a second one merges them (`effects.merge`).
 """
 

@@ -54,7 +54,7 @@ class Recover:
         Raises `LeaseHeldError` and `NotFoundError`.
         """
         state = tx.peek(self.session_id)
-        # Nothing is settled behind a living process.
+        # A living process settles its own calls.
         require_free(tx, state.id, self.holder)
         calls = tx.run(_CALLS, sid=state.id).fetchall()
         seqs = tx.column(_MESSAGES, sid=state.id)

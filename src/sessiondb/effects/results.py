@@ -72,11 +72,11 @@ def fill_call(
     *,
     again: bool = False,
 ) -> PartRow:
-    """Give a result that is a record of its own to its call, if it is its first one.
+    """Fill a call from a result that is a record of its own, and return the record.
 
-    Then the text is stored once, with the call, and the result's row has none. Any
-    other result keeps its text, unless it is the same. *again* means that it is the
-    first one, and changed.
+    The text of a call's first result is stored once, with the call, and the record is
+    returned without it. Any other result keeps its text, unless it is the same. *again*
+    means that it is the first one, and changed.
     """
     call = _nearest(tx, state.id, leaf, row.call_id)
     if call is None:

@@ -16,6 +16,7 @@ from sessiondb.effects.project import Place, home_of
 from sessiondb.effects.transaction import SessionState, Transaction
 from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.errors import ConflictError, InvalidInputError, NotFoundError
+from sessiondb.model.versions import TITLE_RANK
 from sessiondb.schema import file_diff, label, prompt, session, todo
 from sessiondb.schema.rows import FILE_DIFF, LABEL, PROMPT, SESSION, TODO, Blob
 
@@ -174,7 +175,6 @@ SHARE = "share"
 _METADATA = Statement(
     lambda: select(session.c.metadata).where(session.c.id == p("sid"))
 )
-_TITLE_RANK = {"derived": 0, "agent": 1, "user": 2}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,7 +236,7 @@ class SetTitle:
         """Apply it; raises `NotFoundError`."""
         state = tx.session(self.session_id)
         # Not an error: an agent may always suggest a title.
-        if _TITLE_RANK[self.by] < _TITLE_RANK[state.title_source]:
+        if TITLE_RANK[self.by] < TITLE_RANK[state.title_source]:
             return
 
         state.title, state.title_source = self.title, self.by
@@ -337,7 +337,7 @@ _DROP_NAME = Statement(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SetLabel:
-    """Name a message, or take its names away."""
+    """Name a message, or remove its names."""
 
     verb = "label"
     session_id: str
@@ -381,7 +381,7 @@ class AddPrompt:
         """
         for (text,) in tx.run(_PROMPT_IS, pid=self.id).fetchall():
             if text != self.text:
-                raise ConflictError(f"prompt {self.id} is there with another text")
+                raise ConflictError(f"prompt {self.id} exists with another text")
             return
 
         project_id = directory = None

@@ -31,7 +31,7 @@ class Staged:
         self._created.add(session_id)
 
     def delete(self, session_id: str) -> None:
-        """Record that a session goes."""
+        """Record that the unit deletes a session."""
         # Twice is a conflict as well.
         self.live(session_id)
         self._deleted.add(session_id)

@@ -54,7 +54,7 @@ _KEPT = (
     "cost_inherited", *TOKENS, "time_updated", "time_detached", "provider_id",
     "model_id",
 )  # fmt: skip
-#: A counter that another program set to the most there is stays there.
+#: The limit of counters, which only another program can have reached.
 _INT64 = (1 << 63) - 1
 _OWN = tuple(name for name in _KEPT if name not in ("revision", "change"))
 _own = attrgetter(*_OWN)
@@ -245,9 +245,9 @@ class Transaction:
             ENGINE.insert_large_blob(self.connection, *item)
 
     def release(self, *hashes: str | None) -> None:
-        """Record that blobs lost a holder; None is a value that was no blob.
+        """Record that rows gave up blobs; None is a value without one.
 
-        What no row holds when the batch ends is removed.
+        Blobs that no row holds when the batch ends are removed.
         """
         self.loose.update(filter(None, hashes))
 
@@ -306,7 +306,7 @@ class Transaction:
         return state
 
     def exists(self, session_id: str) -> bool:
-        """Return whether a session is here and not deleted."""
+        """Return whether a session exists and is not deleted."""
         return session_id in self.states or self._load(session_id) is not None
 
     def _load(self, session_id: str) -> Any:

@@ -19,7 +19,7 @@ _SESSION_TIMES = ("time_created", "time_updated", "time_archived")
 _values_of_session = attrgetter(*_SESSION_FIELDS)
 _times_of_session = attrgetter(*_SESSION_TIMES)
 _values_of_tokens = attrgetter(*Tokens.__slots__)
-#: What M does not have: its session is known, the others are bookkeeping.
+#: Fields that M leaves out: its session is known, the others are bookkeeping.
 _HIDDEN = ("session_id", "response_id", "usage_key")
 
 

@@ -313,7 +313,7 @@ class Hit:
 class UsageRow:
     """Cost (USD) and tokens of one group, each answer counted once in its file.
 
-    ``key`` maps each asked dimension to its value. ``cost`` is what sources
+    ``key`` maps each requested dimension to its value. ``cost`` is what sources
     stated (None: nothing stated), ``cost_estimated`` tokens times prices where
     nothing was stated, ``tokens_unpriced`` tokens that have neither.
     """

@@ -39,7 +39,8 @@ SETTLED = "settled"
 #: ``data`` of a session: records of a log whose type is not known, to be written back.
 UNKNOWN = "jsonl_records"
 
-_RANK = {"derived": 0, "agent": 1, "user": 2}
+#: Who gave a title: one of a lower rank never replaces one of a higher.
+TITLE_RANK = {"derived": 0, "agent": 1, "user": 2}
 
 
 class Version(NamedTuple):
@@ -51,7 +52,7 @@ class Version(NamedTuple):
 
 
 def digest(value: Any) -> str:
-    """Return what is equal for equal values of JSON, bytes included."""
+    """Return a short hash, the same for equal values of JSON, bytes included."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=_bytes)
     return hashlib.blake2b(
         text.encode("utf-8", "surrogatepass"), digest_size=8
@@ -72,7 +73,7 @@ def order(name: str, value: Any, version: Version) -> tuple[Any, ...]:
     rank = 0
     if name == TITLE and value:
         _, set_by = value
-        rank = _RANK.get(set_by, 0)
+        rank = TITLE_RANK.get(set_by, 0)
     return (rank, *version)
 
 

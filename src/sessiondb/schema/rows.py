@@ -2,8 +2,8 @@
 
 A tuple of columns is derived from its table; what an INSERT states and what a SELECT
 returns is therefore never aligned by hand, and no row is sliced by number. `MessageRow`
-and `PartRow` are what a caller determines of a message and a part; the rest is their
-place, which only a transaction knows. A test compares them with their tables.
+and `PartRow` are what a caller determines of a message and a part; their place is known
+to a transaction only. A test compares them with their tables.
 """
 
 from __future__ import annotations

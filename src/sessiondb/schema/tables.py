@@ -46,7 +46,7 @@ LISTED = (
 )
 #: Which leases have a living holder at ``:now``. A holder renews its lease every third
 #: of ttl, so it never expires later than in ttl, unless the clock was set back; twice
-#: that bears a small step.
+#: that tolerates a small step.
 LIVING_LEASE = "time_expires > :now AND time_expires - :now <= 2 * ttl"
 
 #: True for a message that an import put behind its child.

@@ -41,5 +41,5 @@ class Renewal:
             self._again()
 
     def stop(self) -> None:
-        """Renew no more."""
+        """Stop renewing it."""
         self.active = False

@@ -18,7 +18,7 @@ from sessiondb.schema.rows import Blob
 
 
 class Owner(Protocol):
-    """What a part needs of its stream."""
+    """The stream, as its parts use it."""
 
     def check(self) -> None:
         """Raise the error of the last failed write, once; refuse a finished stream."""

@@ -155,7 +155,7 @@ class Stream:
         self._service.post(lambda: self._write(done))
 
     def close(self, failure: BaseException | None, drop: DropLease, done: Done) -> None:
-        """Write the rest and the end, whoever waits for it; *done* gets the error."""
+        """Write what is unwritten, and how it ended; *done* gets the error."""
         self._closed = True
 
         def end(_: BaseException | None) -> None:
@@ -201,7 +201,7 @@ class Stream:
 
         try:
             taken = self._staged()
-        except Exception as error:  # noqa: BLE001  whoever waits must not wait for ever
+        except Exception as error:  # noqa: BLE001  its caller waits
             done(error)
             return
 

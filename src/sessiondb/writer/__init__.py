@@ -1,1 +1,1 @@
-"""The way of units to the file: the writer, its thread, and callbacks after commits."""
+"""How units reach the file: the writer, its thread, and callbacks after commits."""

@@ -2,7 +2,7 @@
 
 It is opened when it is first needed, and used only while the file at its path is the
 one that was opened. Its settings are forgotten before they are changed and recorded
-after: an interrupt in between leaves a doubt, and never a wrong belief.
+after: an interrupt in between leaves them unknown, and never wrong.
 """
 
 from __future__ import annotations

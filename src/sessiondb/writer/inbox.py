@@ -33,7 +33,7 @@ class Inbox:
         self._outcomes.append((future, error, value))
 
     def wake(self) -> None:
-        """Let the loop resolve what is here; if it is closed, no task waits."""
+        """Have the loop resolve what was put in; on a closed loop no task waits."""
         loop = self._loop()
         if loop is None or self._called:
             return

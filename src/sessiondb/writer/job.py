@@ -77,16 +77,16 @@ class Batch:
     #: Steps to take once the transaction is committed, and its changes.
     after: list[Callable[[], None]] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
-    #: True if a job wants its unit on disk when it returns.
-    is_full: bool = False
+    #: ``full`` if a job wants its unit on disk when it returns.
+    durability: str = "normal"
     #: Seconds that the most patient of them waits for other processes.
     busy_timeout: float = 0.0
 
     def add(self, job: Job) -> None:
-        """Take a job in."""
+        """Add a job, and what it needs of the connection."""
         self.jobs.append(job)
         if job.durability == "full":
-            self.is_full = True
+            self.durability = "full"
         self.busy_timeout = max(self.busy_timeout, job.busy_timeout)
 
     def resolve(self, sinks: Iterable[Sink]) -> None:

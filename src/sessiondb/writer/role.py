@@ -34,6 +34,7 @@ from sessiondb.writer.applying import apply_all, apply_guarded, own_error
 from sessiondb.writer.connection import WriterConnection
 from sessiondb.writer.job import Batch, Job, Outcome, Sink
 
+#: Units in one transaction.
 MAX_BATCH = 256
 #: How often a unit is tried whose batch was interrupted.
 TRIES = 10
@@ -208,9 +209,7 @@ class Writer:
         if not self.users and self.connection.inner is None:
             raise StoreClosedError("the store is closed")
 
-        durability = "full" if batch.is_full else "normal"
-        connection = self.connection.ready(durability, batch.busy_timeout)
-
+        connection = self.connection.ready(batch.durability, batch.busy_timeout)
         self.connection.begin(connection)
         tx = Transaction(connection)
         good = apply_all(tx, batch.jobs)
@@ -220,15 +219,16 @@ class Writer:
             tx = Transaction(connection)
             good = apply_guarded(tx, batch.jobs)
 
+        end = "ROLLBACK"
         if good:
             tx.finish()
             batch.after = tx.after_commit
             batch.changes = list(tx.changes.values())
+            end = "COMMIT"
 
         # Executed and recorded by one call into C: no interrupt falls in between, so
         # the record is certain about whether COMMIT happened. `in_transaction` is not:
         # it is False as well after a COMMIT that failed.
-        end = "COMMIT" if good else "ROLLBACK"
         batch.ended.extend(map(connection.execute, (end,)))
 
     def _end_batch(self) -> None:

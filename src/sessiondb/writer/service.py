@@ -23,7 +23,7 @@ class Service(Worker):
     """Runs a writer's queue, and functions at a time, on one daemon thread."""
 
     def __init__(self, writer: Writer, on_idle: Callable[[], None]) -> None:
-        """*on_idle* is called on the thread at times, and soon after a last commit."""
+        """*on_idle* is called on the thread now and then, and soon after a commit."""
         super().__init__("sessiondb-writer")
         self._writer, self._on_idle = writer, on_idle
         # Owned by the consumer.

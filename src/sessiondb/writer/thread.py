@@ -22,8 +22,6 @@ from collections.abc import Callable
 from functools import partial
 
 _log = logging.getLogger("sessiondb")
-
-
 _here = threading.local()
 
 
@@ -56,7 +54,7 @@ class Worker:
         return self._consuming.locked()
 
     def put(self, function: Callable[[], object]) -> None:
-        """Put a function in line for a thread that runs; from anywhere."""
+        """Queue a function for the thread, if it runs; from anywhere."""
         self._inbox.put(function)
 
     def post(self, function: Callable[[], object]) -> None:
@@ -126,7 +124,7 @@ class Worker:
                 self._guard(function)
         except BaseException:
             # Even SystemExit: other threads rely on this one.
-            _log.exception("the thread %s met an error", self._name)
+            _log.exception("an error in the thread %s", self._name)
             return True
         return False
 
@@ -160,5 +158,5 @@ class Worker:
         try:
             function()
         except Exception:
-            # One failure must not end the thread that everybody else waits for.
-            _log.exception("the thread %s met an error", self._name)
+            # One failure must not end the thread that all others wait for.
+            _log.exception("an error in the thread %s", self._name)
