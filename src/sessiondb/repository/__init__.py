@@ -4,9 +4,9 @@
         rows = yield STATEMENT, {"sid": session_id}
         return decode(rows)
 
-Either façade runs it, inside one snapshot of the file where it makes more than one
-statement. Callers are promised that of one session: a read of several may one day cross
-files. No transaction is open while code of the caller runs.
+Either façade runs it in one snapshot of the file. The promise to callers is limited to
+one session: a later release may keep several sessions in different files. No
+transaction is open while code of the caller runs.
 """
 
 from __future__ import annotations

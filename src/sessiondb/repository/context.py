@@ -4,7 +4,7 @@ Walking the path from the root, events change the state of their name, a cut
 (``compaction``, ``reset``) drops the messages before it, and a context event
 begins a new epoch of system text. Providers refuse a call without a result, so
 calls that have none are repaired in the answer, never in the database. They also
-refuse a second result, so one that its call shows is not sent again as a record.
+refuse a second result, so one that is part of its call is not sent again as a record.
 
 The keys of ``data`` that are read here are listed in docs/FORMAT.md.
 """
@@ -31,7 +31,7 @@ _UNSETTLED, _SETTLED = ("pending", "running"), ("completed", "error")
 @dataclass(slots=True)
 class _Gathered:
     places: dict[str | None, int]
-    #: Where the compaction that was asked for last wants its tail to begin.
+    #: The first message of the tail that the last requested compaction is to keep.
     tail: Any = None
     messages: list[Message] = field(default_factory=list)
     system: list[str] = field(default_factory=list)
@@ -46,8 +46,8 @@ class _Gathered:
     def keep_from(self, message: Message, kept: Any) -> None:
         """Drop the messages before the one with the id *kept*; None drops all.
 
-        *message* is the compaction that states it. The part that it keeps may begin
-        with an event, which is not a message but has its place.
+        *message* is the compaction that states it. The kept part may begin with an
+        event, which is not sent but has its place on the path.
         """
         if not kept:
             self.messages = []
@@ -57,7 +57,8 @@ class _Gathered:
         if first is None:
             first = len(self.places)
             self.problems.append(
-                f"message {message.seq} keeps from {abridged(kept)}, which is not here"
+                f"message {message.seq} keeps from {abridged(kept)}, "
+                "which is not on the path"
             )
 
         self.messages = [m for m in self.messages if self.places[m.id] >= first]
@@ -80,7 +81,7 @@ def _text(value: Any) -> str | None:
 
 
 def _first(*values: Any) -> Any:
-    """Return the first of *values* that says something, else None."""
+    """Return the first of *values* that is not empty, else None."""
     return next(filter(None, values), None)
 
 
@@ -156,7 +157,7 @@ _EVENTS: dict[str | None, _Step] = {
 
 
 def _ignore(_: _Gathered, __: Message) -> None:
-    """Events of any other kind say nothing to a model."""
+    """Skip an event of any other kind: it is not sent to a model."""
 
 
 def _system(state: _Gathered, message: Message) -> None:
@@ -164,11 +165,11 @@ def _system(state: _Gathered, message: Message) -> None:
 
 
 def _request(state: _Gathered, message: Message) -> None:
-    """Record from which message on a requested compaction is to keep the tail."""
+    """Record the first message of the tail that a compaction is to keep."""
     state.tail = message.parts[0].data.get("tail_start_id")
 
 
-def _said(state: _Gathered, message: Message) -> None:
+def _append(state: _Gathered, message: Message) -> None:
     state.messages.append(message)
 
 
@@ -190,11 +191,11 @@ def _step(message: Message) -> _Step:
     if is_request and message.role != "system":
         return _request
 
-    return _ROLES.get(message.role, _said)
+    return _ROLES.get(message.role, _append)
 
 
 def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
-    """Return the context that the messages of *path* amount to.
+    """Return the context that the messages of *path* make up.
 
     Raises `InvalidInputError`.
     """
@@ -219,7 +220,7 @@ def context_of(path: Sequence[Message], repair: str = "synthesise") -> Context:
 
 # -- calls and results -----------------------------------------------------------
 
-#: What becomes of a message of which some parts were chosen; None leaves it out.
+#: Changes a message some of whose parts were chosen; None omits the message.
 _Change = Callable[[Message, list[Part]], Message | None]
 
 
@@ -240,8 +241,7 @@ def _repaired(state: _Gathered, name: str) -> list[Message]:
         is_dangling = partial(_is_dangling, calls, answered)
         kept = _changed(messages, is_dangling, repair_and_report)
 
-        # A message that was dropped may have held the calls of results that are still
-        # there.
+        # A dropped message may have held the calls of results that remain.
         if len(kept) == len(messages):
             return kept
         messages = kept
@@ -280,7 +280,7 @@ def _named(messages: list[Message], kind: str) -> set[str | None]:
 
 
 def _once(messages: list[Message]) -> list[Message]:
-    """Return messages without records of results that their calls show."""
+    """Return messages without records of results that their calls already have."""
     calls = [item for item in _parts_in(messages) if item.type == "tool"]
     settled = {item.call_id for item in calls if item.status in _SETTLED}
     repeated = _named(messages, "tool-result") & settled
@@ -296,7 +296,7 @@ def _is_record_of(calls: set[str | None], item: Part) -> bool:
 
 
 def _without(message: Message, gone: list[Part]) -> Message | None:
-    """Return *message* without some of its parts, None without any that is left."""
+    """Return *message* without the parts *gone*; None if no part is left."""
     return _holding(message, [item for item in message.parts if item not in gone])
 
 
@@ -314,7 +314,7 @@ def _dropped(_: Message, __: list[Part]) -> Message | None:
 
 
 def _synthesised(message: Message, loose: list[Part]) -> Message | None:
-    """Give the calls an error as their result, and leave results without a call out."""
+    """Give the calls an error as their result, and omit results without a call."""
     repaired = []
     for item in message.parts:
         if item not in loose:
@@ -330,7 +330,7 @@ def _interrupted(call: Part) -> Part:
     return replace(call, status="error", outcome="interrupted", text=shown)
 
 
-#: What becomes of a message with unmatched parts; None leaves it out.
+#: Name → the repair of a message with unmatched parts.
 REPAIRS: dict[str, _Change] = {
     "synthesise": _synthesised,
     "strip": _without,

@@ -43,8 +43,8 @@ _UNDECODABLE = (CodecError, ValueError, TypeError, RecursionError)
 def maker(cls: type[T], last: Sequence[str] = ()) -> Callable[..., T]:
     """Return a fast positional constructor of a frozen, slotted dataclass.
 
-    It takes the fields in their order, but for those that it takes *last*. Slots are
-    sorted by name, so that the layout is the same.
+    It takes the fields in their order, except for *last*, which come at the end. Slots
+    are sorted by name, so that the layout is the same.
     """
     names = [*_names(cls, without=last), *last]
     twin: Any = dataclass(slots=True, eq=False, repr=False)(
@@ -64,7 +64,7 @@ def _names(cls: type[Any], without: Sequence[str]) -> list[str]:
 
 
 def missing_blob(*references: tuple[Column[Any], Any]) -> Any:
-    """Return 1 in rows of which a value is in a blob that is missing.
+    """Return a column that is 1 if a value of the row is in a missing blob.
 
     *references* are the columns that name a blob, each with the alias it is joined as.
     """
@@ -229,7 +229,7 @@ def parts_by_seq(
 ) -> dict[int, list[Part]]:
     """Return the parts of many messages of a session, by the seq of their message.
 
-    *lost* gets the names of those of which a value is missing.
+    The names of those with a missing value are added to *lost*.
     """
     parts: dict[int, list[Part]] = {}
     for row in rows:

@@ -29,7 +29,7 @@ from sessiondb.repository.transcript import (
 from sessiondb.schema import blob, label, message, part, session
 
 # Ids of sessions descend, and those of imports end in a hash: within a millisecond only
-# the number of the row says which session was made first.
+# the row number shows which session was made first.
 _FAMILY = Statement(
     lambda: SELECT_SESSION.where(session.c.root_id == p("root"), VISIBLE).order_by(
         session.c.time_created, session.c.rid
@@ -142,12 +142,12 @@ def _grow(
 
 
 def compare(a: Session, b: Session) -> Read[Comparison]:
-    """Return what two live paths share from their beginning on, and what only one has.
+    """Return the common beginning of two live paths, and the rest of each.
 
-    Shared is what one took over from the other, or both from a third: equal id
-    and time within one family, or one usage key (a source may give its copies new
-    ids). An event of kind usage is a cost that belongs to no message of the
-    conversation, so that one which only one side has ends nothing.
+    A message is common if one session took it over from the other, or both from a
+    third: equal id and time within one family, or one usage key (a source may give its
+    copies new ids). An event of kind usage is a cost that belongs to no message of the
+    conversation, so one that only one side has does not end the common beginning.
     """
     path_a, path_b = (yield from live_path(a.id)), (yield from live_path(b.id))
     known_a, known_b = (yield from identities(a.id)), (yield from identities(b.id))
@@ -166,7 +166,7 @@ def compare(a: Session, b: Session) -> Read[Comparison]:
 def _split(
     a: list[tuple[int, Identity]], b: list[tuple[int, Identity]], *, kin: bool
 ) -> tuple[list[int], list[int], list[int]]:
-    """Return the seqs of *a* that both begin with, and those of each that are left."""
+    """Return the seqs of *a* in the common beginning, and the other seqs of each."""
     common: list[int] = []
     only_a: list[int] = []
     only_b: list[int] = []
@@ -200,7 +200,7 @@ _CHILDREN = Statement(
 def plan_delete(
     base: str | None, asked: Session, *, keep_forks: bool = False
 ) -> Read[DeletePlan]:
-    """Return what a delete would remove and what it would detach."""
+    """Return the sessions that a delete would remove, and those it would detach."""
     going = [asked]
     detached: list[Session] = []
     for item in going:

@@ -1,9 +1,9 @@
-"""The feed: what happened to sessions, in the database's own order of changes.
+"""The feed of changes to sessions, in the order of the database.
 
-Each change has a number of its own. That of a session that exists is in its row,
-which only keeps the last one: a reader of the row sees all of them. A deletion
-stays a row of ``deletion`` for good, also after the session's rows were removed or
-it was imported again, so that a consumer gets each of them, whenever it continues.
+Each change has a number. The row of a session keeps only that of its last change, since
+the row shows the effect of all of them. A deletion is a row of ``deletion``, which
+remains after the session's rows were removed or it was imported again, so that a
+consumer gets every deletion, whenever it continues.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def newest_change() -> Read[Position]:
 def changes_since(
     since: Position, seen: dict[str, int]
 ) -> Read[tuple[list[Change], Position]]:
-    """Return what was touched or deleted after *since*, and the place after that.
+    """Return the changes after *since*, and the place after them.
 
-    These are `CHANGES` sessions at most; none is ``[]`` and *since*.
-    *seen* maps a session to the last seq that was final when it was reported: an
-    open message, or one with an open call, may still change where it is. A deleted
-    session is forgotten; one that is created again under its id begins at 0.
+    They are at most `CHANGES`; none is ``[]`` and *since*. *seen* maps a session to the
+    last seq that was final when it was reported: an open message, or one with an open
+    call, may still change in place. A deleted session is forgotten; one that is created
+    again under its id begins at 0.
     """
     rows = yield _CHANGES, {"since": since.number}
     found: list[Change] = []

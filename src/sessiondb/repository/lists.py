@@ -1,4 +1,4 @@
-"""The small lists: projects, prompts, todos, diffs, and what was left unfinished."""
+"""The small lists: projects, prompts, todos, diffs, and unfinished sessions."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def todos(session_id: str) -> Read[list[Todo]]:
 
 
 def diffs(session_id: str) -> Read[list[FileDiff]]:
-    """Return what is known of the files a session changed; nothing is ``[]``."""
+    """Return the known changes of files in a session; none is ``[]``."""
     rows = yield _DIFFS, {"sid": session_id}
     names = [diff_name(session_id, path) for path, *_, gone in rows if gone]
     yield from report_lost(session_id, names)
@@ -118,7 +118,7 @@ _BASE = Statement(
 
 
 def merge_base_of(session_id: str) -> Read[dict[str, Version]]:
-    """Return the versions of its fields that a session last agreed on with a log."""
+    """Return the versions of a session's fields when it last agreed with a log."""
     rows = yield _BASE, {"sid": session_id}
     return decoded(rows[0][0] if rows else None)
 
@@ -183,10 +183,7 @@ def _history(shape: tuple[str, ...]) -> Statement:
 
 
 def prompts_of(base: str | None, session_id: str) -> Read[list[Prompt]]:
-    """Return what the prompt history has of a session, oldest first.
-
-    Nothing is ``[]``.
-    """
+    """Return the prompts of a session in the history, oldest first; none is ``[]``."""
     rows = yield _PROMPTS, {"sid": session_id}
     return [_prompt(row, base) for row in rows]
 
@@ -232,7 +229,7 @@ def unfinished(base: str | None) -> Read[list[Unfinished]]:
 
 
 def open_in(item: Session) -> Read[Unfinished]:
-    """Return what is open in one session."""
+    """Return the open messages and calls of a session."""
     messages = yield _OPEN_MESSAGES, {"sid": item.id}
     calls = yield _OPEN_CALLS, {"sid": item.id}
     first = itemgetter(0)

@@ -1,7 +1,7 @@
-"""REF: the names under which a person may ask for a session.
+"""REF: the names by which people refer to a session.
 
-An id goes first, always; then the source's own id, a slug, a unique prefix or tail of
-an id. ``@`` is the session used last here, ``@~1`` the one before it. See REF in the
+An id always takes precedence; then the source's own id, a slug, a unique prefix or tail
+of an id. ``@`` is the session used last here, ``@~1`` the one before it. See REF in the
 README.
 """
 
@@ -105,9 +105,9 @@ def session_by_id(base: str | None, session_id: str) -> Read[Session]:
 
 
 def find_session(base: str | None, ref: str) -> Read[Session]:
-    """Return the session that *ref*, typed by a person, names; not ``@``.
+    """Return the session that *ref*, as people type it, names; not ``@``.
 
-    An id always goes first. A string that is a full id, or that was one until its
+    An id always takes precedence. A string that is a full id, or was one until its
     session was removed, is never taken for a part of another. Raises `NotFoundError`,
     and `AmbiguousIdError` with the candidates.
     """
@@ -176,8 +176,9 @@ def last_used(
 ) -> Read[Session]:
     """Return the session that *ref*, ``@`` or ``@~N``, names; raises `NotFoundError`.
 
-    ``@`` is the session that was used last in *directory*, in the terminal of that id
-    if there is one; else, and further back, those that pass the filters *here*.
+    ``@`` is the session last used in *directory*, in that terminal unless its id is
+    None. If there is none, and for ``@~N``, the newest sessions that pass the filters
+    *here* are counted.
     """
     back = _steps_back(ref)
     if back == 0 and directory is not None:
@@ -199,6 +200,6 @@ def _steps_back(ref: str) -> int:
             f"{abridged(ref)} is not a REF; @ is the last session, @~1 the one before"
         )
 
-    # Beyond what a list holds at once there is nothing, and int() refuses 5,000 digits.
+    # A list has at most MAX_LIMIT sessions, and int() refuses 5,000 digits.
     digits = match[1] or "0"
     return MAX_LIMIT if len(digits) >= len(str(MAX_LIMIT)) else int(digits)

@@ -1,7 +1,7 @@
 """Calls and their results, shown together.
 
-The text of a result is stored once, mostly with its call. A call is shown with the
-last result of it on the path, else with its own text; a result whose record has
+The text of a result is stored once, mostly with its call. A call is shown with its
+last result on the path, else with its own text; a result whose record has
 no text is shown with that of the call before it.
 """
 
@@ -56,7 +56,7 @@ Texts = dict[str | None, list[tuple[int, str | None]]]
 
 @dataclass(slots=True)
 class _Shown:
-    """The calls in some messages of a session, and the results of them on the path.
+    """The calls in some messages of a session, and their results on the path.
 
     ``calls`` have the seqs of their messages, ``results`` their places on the path;
     ``bare`` are the calls of records that have no text of their own.
@@ -68,7 +68,7 @@ class _Shown:
     places: dict[int, int] = field(default_factory=dict)
     bare: set[str | None] = field(default_factory=set)
 
-    def note(self, messages: list[Message]) -> None:
+    def collect(self, messages: list[Message]) -> None:
         """Find the calls, and the results without a text of their own."""
         for entry in messages:
             for item in filter(_CALL_ID, entry.parts):
@@ -78,7 +78,7 @@ class _Shown:
                     self.bare.add(item.call_id)
 
     def read_results(self, path: Callable[[], Read[Sequence[int]]]) -> Read[None]:
-        """Find the results of the calls; only those on *path* count."""
+        """Find the results of the calls that are on *path*."""
         rows = yield _RESULTS, self._named(self.calls)
         if not rows:
             return
@@ -118,7 +118,7 @@ class _Shown:
         return item
 
     def _with_result(self, seq: int, call: Part) -> Part:
-        """Return a call with the last result of it on the path, if there is one."""
+        """Return a call with its last result on the path, if there is one."""
         results = self.results.get(call.call_id)
         here = self.places.get(seq)
         if results is None or here is None:
@@ -165,7 +165,7 @@ def _parts_of(session_id: str, rows: Rows) -> Read[list[tuple[int, Part]]]:
 def with_results(
     session_id: str, messages: list[Message], path: Callable[[], Read[Sequence[int]]]
 ) -> Read[list[Message]]:
-    """Return *messages* with calls and results resolved; *path* says what is live."""
+    """Return *messages* with calls and results resolved; *path* is the live path."""
     parts = chain.from_iterable(map(_PARTS, messages))
     has_records = "tool-result" in map(_TYPE, parts)
     found = yield _ANY_RESULT, {"sid": session_id}
@@ -173,7 +173,7 @@ def with_results(
         return messages
 
     shown = _Shown(session_id)
-    shown.note(messages)
+    shown.collect(messages)
     if found:
         yield from shown.read_results(path)
     yield from shown.read_calls()

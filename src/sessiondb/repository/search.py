@@ -1,14 +1,14 @@
 """Full-text search.
 
-The index is the engine's; here are filters, orders, pages and what a hit shows. Newest
-first walks the index backwards and stops at the limit, whatever the number of
-matches; the other orders sort the newest `WINDOW` matches that pass the filters.
+The engine has the index; this module has filters, orders, pages and the contents of a
+hit. Newest first walks the index backwards and stops at the limit, whatever the number
+of matches; the other orders sort the newest `WINDOW` matches that pass the filters.
 Sessions whose title alone matches come last.
 
-A cursor names the newest match that the first page saw and the last hit shown.
-The hits shown before follow from these, so a cursor is short, and writes between two
-pages neither repeat nor hide a hit. (Scores change with
-every write, so pages by rank may.)
+A cursor names the newest match that the first page saw and the last hit shown. The
+hits of earlier pages follow from these, so a cursor is short, and writes between two
+pages neither repeat nor hide a hit. (Pages by rank may: scores change with every
+write.)
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from sessiondb.schema import session
 
 #: How many of the newest matches ``rank`` and ``time`` sort.
 WINDOW = 2_000
-#: Of more matches in a session than these, a round takes few: all but one are for
-#: nothing.
+#: If a round needed more than ``DENSE`` matches for each session, the next one fetches
+#: only ``FEW`` in all, since every further match of a session is skipped.
 DENSE, FEW = 4, 16
 ORDERS = ("newest", "time", "rank")
-#: Filters that let no title pass: it has no role and no tool.
+#: Filters that no title passes: it has neither a role nor a tool.
 _NOT_OF_TITLES = frozenset({"role", "tool"})
 _PLACE, _SESSION = itemgetter(0), itemgetter(1)
 MARKS = ("\u2039", "\u203a")
-#: place, session, seq, message id, snippet; of a match in parts its sort key, too.
+#: place, session, seq, message id, snippet; for a match in parts also its sort key.
 _Row = tuple[Any, ...]
 
 
 class _Place(NamedTuple):
-    """Where a page ends, and the next one begins.
+    """The end of a page, where the next one begins.
 
     *phase* is the order, ``titles`` or ``end``. *top* is the place of the newest match
     that the first page saw, *last* that of the last hit shown (0: none yet), *passed*
@@ -93,8 +93,8 @@ _NEED_MESSAGE = frozenset({"role", "since", "until"})
 def _statement(shape: tuple[str, ...], order: str, shown: bool) -> Statement:
     """Return the query for matches, newest first, as many as ``:rows``.
 
-    Its columns are place, session, seq, message id, snippet and sort key; the
-    message and its snippet are NULL unless *shown*, the key for newest first.
+    Its columns are place, session, seq, message id, snippet and sort key; message id
+    and snippet are NULL unless *shown*, and the key is NULL for newest first.
     """
     hit, joins = "NULL, NULL", _message_for(shape)
     if shown:
@@ -122,9 +122,9 @@ _SESSIONS = Statement(lambda: SELECT_SESSION.where(session.c.id.in_(texts("ids")
 
 @lru_cache(maxsize=256)
 def _titles(shape: tuple[str, ...]) -> Statement:
-    """Return the query for sessions whose title matches, but for those shown already.
+    """Return the query for sessions whose title matches, except for those shown before.
 
-    With *shown* in the shape these are the sessions named there, else all that
+    These are the sessions in the parameter *shown* if the shape has it, else all that
     have a match in their parts, up to *top*.
     """
     kept = tuple(name for name in shape if name not in ("shown", "top"))
@@ -291,7 +291,7 @@ def _of_window(
 def _newest(
     params: dict[str, Any], all_hits: bool, limit: int, place: _Place
 ) -> Read[tuple[list[_Row], _Place]]:
-    """Walk backwards, in rounds that each pass by the sessions of those before."""
+    """Walk backwards, in rounds that each skip the sessions of earlier ones."""
     if place.phase == "titles":
         return [], place
 
@@ -303,7 +303,7 @@ def _newest(
         if found.seen:
             more["seen"] = as_list(sorted(found.seen))
 
-        # One more than fits says whether there are more.
+        # One more than fits shows whether there are more.
         room = limit - len(found.rows) + 1
         limited = room * per_session if per_session <= DENSE else FEW
         statement = _statement(_names(more), "newest", all_hits)
@@ -316,7 +316,7 @@ def _newest(
         if len(rows) < limited:
             return found.rows, _Place("titles", top)
 
-        # The next round takes as many as this one needed for a session.
+        # The next round fetches as many for each session as this one needed.
         added = room - (limit - len(found.rows) + 1)
         below, per_session = rows[-1][0], len(rows) // max(1, added) + 1
 
@@ -351,7 +351,7 @@ def _in_titles(
 
 
 def _hits(base: str | None, match: str, found: list[_Row]) -> Read[tuple[Hit, ...]]:
-    """Return what is shown of matches; the message of most is read only here."""
+    """Return matches as hits; message and snippet of most are read only here."""
     if not found:
         return ()
 
@@ -368,7 +368,7 @@ def _hits(base: str | None, match: str, found: list[_Row]) -> Read[tuple[Hit, ..
     hits = []
     for rid, sid, seq, mid, snippet, *_ in found:
         part = shown.get(rid) if mid is None else (mid, snippet)
-        # A delete in a shell leaves index entries of what is gone.
+        # A delete in a shell may leave index entries without their rows.
         if part is not None and sid in sessions:
             hits.append(Hit(sessions[sid], seq, *part))
 

@@ -56,9 +56,9 @@ MAX_TITLE_FILTER = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """The filters of a list. Times in Unix ms, ``until`` exclusive.
+    """The filters of a list. Times are in Unix ms, ``until`` is exclusive.
 
-    None does not narrow.
+    None does not filter.
     """
 
     project_id: str | None = None
@@ -79,7 +79,7 @@ class Filters:
 
     @property
     def is_default(self) -> bool:
-        """Whether only the sessions are listed that an index is kept of."""
+        """Whether these are the filters for which there are partial indexes."""
         return not any((self.archived, self.subagents, self.empty))
 
     def params(self) -> dict[str, Any]:
@@ -116,7 +116,7 @@ _HIDDEN: dict[str, Any] = {
 #: Filter → its term.
 _NARROWING: dict[str, Any] = {
     "project_id": session.c.project_id == p("project_id"),
-    # With + the planner stays with the index that has the order.
+    # The + keeps the planner on the index that has the order.
     "source": literal_column("+session.source") == p("source"),
     "agent": session.c.agent == p("agent"),
     "since": session.c.time_updated >= p("since"),
@@ -402,10 +402,7 @@ _PROJECT = Statement(
 
 
 def project_at(directories: tuple[str, ...]) -> Read[str | None]:
-    """Return the id of the project that one of *directories* belongs to.
-
-    None is unknown here.
-    """
+    """Return the id of the project of the first known one of *directories*, or None."""
     for directory in directories:
         rows = yield _PROJECT, {"directory": directory}
         if rows:

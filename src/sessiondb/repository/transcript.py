@@ -3,7 +3,7 @@
 The path root → leaf is found by walking parent links from the leaf down. In a
 session that only grew, every parent has a smaller seq, so a scan downwards from
 the leaf finds the path in order and the tail costs the same in a session of any
-length; if an import put a message between others, all of the map is read.
+length; if an import put a message between others, the complete map is read.
 """
 
 from __future__ import annotations
@@ -188,8 +188,8 @@ def live_path(
 class _Descent:
     """A scan from the leaf down, which gathers the last messages of the live path.
 
-    ``want`` is the next message of the path: None at the root, and when there are
-    enough. None is taken before the message ``below`` was passed (0: it was).
+    ``want`` is the next message of the path, None at the root and once there are
+    ``last`` of them. Messages are taken only after ``below`` was passed (0: it was).
     """
 
     want: int | None

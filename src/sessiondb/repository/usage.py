@@ -74,7 +74,10 @@ def _statement(by: tuple[str, ...], shape: tuple[str, ...]) -> Statement:
 
 
 def _dimensions(by: object) -> tuple[str, ...]:
-    """Return what to group by, of a name or several; raises `InvalidInputError`."""
+    """Return the dimensions that *by* names, one or several.
+
+    Raises `InvalidInputError`.
+    """
     names = (by,) if isinstance(by, str) else by
     if not isinstance(names, list | tuple):
         raise InvalidInputError(f"usage is grouped by names, not by {abridged(by)}")
@@ -138,7 +141,7 @@ class _Group:
         cost: float | None,
         tokens: Sequence[int | None],
     ) -> None:
-        """Add what is known of one model; *sessions* are their ids, as a JSON list."""
+        """Add the sums of one model; *sessions* are ids, as a JSON list."""
         self.sessions.update(json.loads(sessions))
         self.messages += messages
         self.cost = _plus(self.cost, cost)
@@ -147,7 +150,7 @@ class _Group:
     def estimate(
         self, tokens: Sequence[int | None], rates: Mapping[str, float] | None
     ) -> None:
-        """Add the price of tokens that have no cost, where *rates* name one."""
+        """Add the price of tokens without a cost, if *rates* has one for them."""
         for name, count in zip(_TOKENS, tokens, strict=True):
             rate = None if rates is None else rates.get(name)
             if count and rate is not None:
@@ -169,7 +172,7 @@ class _Group:
 
 
 def _plus(one: Any, other: Any) -> Any:
-    """Return the sum of what is known, None if that is nothing."""
+    """Return the sum of the known values, None if there is none."""
     if one is None:
         return other
     return one if other is None else one + other
