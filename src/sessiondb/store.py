@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from sessiondb.arguments import checked, session_argument, with_arguments_of
 from sessiondb.database.core import Core
-from sessiondb.database.exports import with_messages
+from sessiondb.database.exports import walked, with_messages
 from sessiondb.database.facade import Facade, Kind, reaping
 from sessiondb.database.queries import Queries
 from sessiondb.effects import Unit
@@ -166,10 +166,7 @@ class Store(Facade, methods=_METHODS):
         No transaction is open while your code runs; a message removed by then
         is left out.
         """
-        read = self._core.read
-        session_id, pages = read(self._queries.pages(ref, branches=branches, page=page))
-        for seqs in pages:
-            yield from read(self._queries.page(session_id, seqs))
+        return walked(self._core, self._queries, ref, branches=branches, page=page)
 
     @checked
     def export(

@@ -8,23 +8,36 @@ from typing import TYPE_CHECKING
 
 from sessiondb.database.core import Core
 from sessiondb.database.queries import Queries
+from sessiondb.repository.transcript import PAGE
 
 if TYPE_CHECKING:
     from sessiondb.model import Export, Message
+    from sessiondb.model.handles import SessionRef
+
+
+def walked(
+    core: Core,
+    queries: Queries,
+    ref: SessionRef,
+    *,
+    branches: bool,
+    page: int = PAGE,
+    resolve: bool = True,
+) -> Iterator[Message]:
+    """Yield the messages of a session, at most *page* at a time.
+
+    No transaction is open in between; a message removed by then is left out.
+    """
+    session_id, pages = core.read(queries.pages(ref, branches=branches, page=page))
+    for seqs in pages:
+        yield from core.read(queries.page(session_id, seqs, resolve=resolve))
 
 
 def with_messages(
     core: Core, found: Export, *, branches: bool, resolve: bool
 ) -> Export:
-    """Return *found* with its messages, a page at a time.
-
-    No transaction is open in between.
-    """
-    queries = Queries(core)
-
-    def messages() -> Iterator[Message]:
-        _, pages = core.read(queries.pages(found.session, branches=branches))
-        for seqs in pages:
-            yield from core.read(queries.page(found.session.id, seqs, resolve=resolve))
-
-    return replace(found, messages=messages())
+    """Return *found* with its messages, which are read while they are iterated."""
+    messages = walked(
+        core, Queries(core), found.session, branches=branches, resolve=resolve
+    )
+    return replace(found, messages=messages)
