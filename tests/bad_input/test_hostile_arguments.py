@@ -68,6 +68,7 @@ ODD: dict[str, Any] = {
     "escape": "\x1b[31m",
     "superscript digit": "²",
     "REF of many digits": "@~" + "9" * 5000,
+    "REF of many zeros": "@~" + "0" * 50_000 + "x",
     "True": True,
     "minus one": -1,
     "zero": 0,

@@ -43,7 +43,7 @@ MAX_CANDIDATES = 9
 _LEAST_PART = 4
 #: Native ids, in full.
 _FULL_ID = re.compile(PREFIX + "[0-7][0-9A-HJKMNP-TV-Z]{25}")
-_LAST = re.compile("@(?:~0*([0-9]+))?")
+_LAST = re.compile("@(?:~([0-9]+))?")
 
 
 def _equal(column: Any) -> Statement:
@@ -201,5 +201,5 @@ def _steps_back(ref: str) -> int:
         )
 
     # A list has at most MAX_LIMIT sessions, and int() refuses 5,000 digits.
-    digits = match[1] or "0"
+    digits = (match[1] or "").lstrip("0") or "0"
     return MAX_LIMIT if len(digits) >= len(str(MAX_LIMIT)) else int(digits)
