@@ -220,6 +220,15 @@ def test_a_list_without_its_session_is_a_problem_unless_it_is_empty(
     assert problem.why == f"{LISTS[folder]} of session 'ses_0009', which does not exist"
 
 
+def test_the_folders_that_a_removal_leaves_are_not_problems(tree: Path) -> None:
+    (tree / "message" / "ses_0009").mkdir()
+    (tree / "part" / "msg_9a").mkdir()
+    assert read(tree)[1] == []
+    put(tree / "message" / "ses_0009" / "msg_9a.json", {})
+    _, (problem,) = read(tree)
+    assert problem.why == "messages of session 'ses_0009', which does not exist"
+
+
 ROWS = {
     "todo": "('ses_0009', 'Look', 'pending', 'high', 0, 0, 0)",
     "session_share": "('ses_0009', 'abc', 's3cret', 'https://opncd.ai/s/abc', 0, 0)",

@@ -337,8 +337,16 @@ def _ownerless(
 ) -> Iterator[Problem]:
     """Yield a problem for each of *places* whose *owner* is not among the *known*."""
     for name, path in places:
-        if name not in known:
+        # OpenCode removes the files of a session, and leaves their folders.
+        if name not in known and not _is_empty_folder(path):
             yield missing(path, what, owner, name)
+
+
+def _is_empty_folder(path: Path) -> bool:
+    try:
+        return is_folder(path) and not list(entries(path))
+    except OddRecordError:  # it may hold something
+        return False
 
 
 def _created(info: dict[str, Any]) -> int | None:
