@@ -83,8 +83,8 @@ def _take_answer(info: dict[str, Any], found: dict[str, Any]) -> None:
         found["kind"] = "compaction"
 
     mode = info.get("mode")
-    if clean_text(mode):
-        found.setdefault("agent", mode)
+    if "agent" not in found and clean_text(mode):
+        found["agent"] = mode
 
     was_aborted = within(found.get("error"), "name") == "MessageAbortedError"
 
