@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
+import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +16,8 @@ from transcripts import XSS, Strict, exported, nasty, read_html, story
 from sessiondb import (
     ALL,
     MessageDraft,
+    StorageError,
+    StorageFullError,
     Store,
     assistant,
     event,
@@ -194,6 +199,28 @@ def test_a_long_session_is_written_piece_by_piece(store: Store) -> None:
     sizes = [len(chunk) for chunk in document.chunks]  # type: ignore[union-attr]
     assert sum(sizes) > 1_200_000
     assert max(sizes) < 100_000
+
+
+@pytest.mark.parametrize("form", ["html", "markdown"])
+@pytest.mark.parametrize(
+    ("number", "kind"), [(errno.ENOSPC, StorageFullError), (errno.EIO, StorageError)]
+)
+def test_a_refusing_temporary_directory_is_a_storage_error(
+    store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+    number: int,
+    kind: type[StorageError],
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    session = store.create_session()
+    store.append(session, user("hello"))
+    monkeypatch.setattr(tempfile.SpooledTemporaryFile, "write", refuse)
+    with pytest.raises(kind, match="temporary directory") as caught:
+        exported(store, form, session.id)
+    assert type(caught.value) is kind
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 """The blocks of a transcript: values, decided but not yet written down in any format.
 
-Every string is verbatim. The look that writes it makes it harmless.
+Every string is verbatim. The look that writes it makes it harmless. No block changes
+after it was made; they are not frozen, because a frozen one takes three times as long
+to make, and a session has hundreds of thousands.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ if TYPE_CHECKING:
 _USUAL = {"completed": ""}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prose:
     """Text that is meant as Markdown."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Code:
     """Verbatim text. ``language`` is a name or the ending of a file.
 
@@ -39,24 +41,24 @@ class Code:
     left_out: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Command(Code):
     """A command line that a call ran."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Output(Code):
     """The result of a call."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Label:
     """A few words above the next blocks."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Note:
     """One line about an event; ``tone`` is ``error`` or empty."""
 
@@ -64,7 +66,7 @@ class Note:
     tone: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Picture:
     """An image: ``data`` in base64, None if left out; ``address`` may be empty."""
 
@@ -80,21 +82,21 @@ class Picture:
         return f"{self.mime}, {size(self.bytes)}" if self.bytes else self.mime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Todos:
     """A todo list: (status, text) of each item."""
 
     items: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Nested:
     """The session of a subagent, at the call that started it."""
 
     transcript: Transcript
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Fold:
     """Something folded: ``label``, ``subject``, ``facts`` outside, ``blocks`` inside.
 
@@ -125,7 +127,7 @@ Block: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
     """One message, or (``message`` is None) something between two of them.
 
@@ -144,7 +146,7 @@ class Entry:
     message: Message | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Line:
     """A prompt in the table of prompts."""
 

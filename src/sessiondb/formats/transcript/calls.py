@@ -29,6 +29,7 @@ from sessiondb.formats.transcript.shapes import (
     as_json,
     as_text,
     is_list_of,
+    is_object,
     is_text,
 )
 from sessiondb.model import Part
@@ -63,7 +64,7 @@ _SHORT = 200
 _NOTICEABLE = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Given:
     """The arguments of a call: ``fields`` by name, or else one ``bare`` value."""
 
@@ -77,7 +78,7 @@ class Given:
             value = part.input
         except CorruptionError:
             value = part.input_json
-        return cls(value) if isinstance(value, Mapping) else cls({}, value)
+        return cls(value) if is_object(value) else cls({}, value)
 
     def named(self) -> Mapping[str, Any]:
         """Return the fields; the bare value counts as ``input``."""
@@ -191,7 +192,7 @@ def _todos(rest: dict[str, Any]) -> Iterator[Todos]:
 
 
 def _is_todo(item: Any) -> bool:
-    return isinstance(item, Mapping) and isinstance(item.get("content"), str)
+    return is_object(item) and isinstance(item.get("content"), str)
 
 
 def _todo(item: Mapping[str, Any]) -> tuple[str, str]:
@@ -200,8 +201,8 @@ def _todo(item: Mapping[str, Any]) -> tuple[str, str]:
 
 def _command(rest: dict[str, Any]) -> Iterator[Command]:
     """Yield the command line among the arguments, and take it out of them."""
-    for key in _COMMANDS:
-        command = _joined(rest.get(key))
+    for key in filter(rest.__contains__, _COMMANDS):
+        command = _joined(rest[key])
         if command:
             del rest[key]
             yield Command(command, "bash")

@@ -6,12 +6,16 @@ only when its messages were read, so those wait in a temporary file.
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, count, groupby
 from typing import Protocol
 
+from sessiondb.errors import SessionDBError, StorageError, StorageFullError
 from sessiondb.formats.jsonl.writer import file_name
 from sessiondb.formats.transcript.detail import LEVELS, Detail
 from sessiondb.formats.transcript.facts import title
@@ -21,8 +25,9 @@ from sessiondb.model import Document, Export, Loss
 
 #: Subagents of subagents are nested up to here; deeper ones are siblings.
 DEEPEST = 4
-#: Characters of a transcript that wait in memory.
-_SPOOL = 4 << 20
+#: Characters of a transcript that wait in memory, and that are read again at once.
+_SPOOL, _BLOCK = 4 << 20, 1 << 16
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Look(Protocol):
@@ -128,14 +133,35 @@ def _file(
 
 
 def spooled(pieces: Iterable[str], head: Callable[[], str]) -> Iterator[str]:
-    """Yield *head* and then *pieces*, which are made first."""
-    with tempfile.SpooledTemporaryFile(
-        _SPOOL, "w+", encoding="utf-8", newline=""
-    ) as spool:
+    """Yield *head* and then *pieces*, which are made first.
+
+    Raises `StorageError` if there is no space for those that wait on the disk.
+    """
+    # Closing the file writes too, so its errors are translated around all of its use.
+    with (
+        _translated(),
+        tempfile.SpooledTemporaryFile(
+            _SPOOL, "w+", encoding="utf-8", newline=""
+        ) as spool,
+    ):
         for piece in pieces:
             spool.write(piece)
 
         yield head()
         spool.seek(0)
-        while text := spool.read(1 << 16):
-            yield text
+        yield from iter(partial(spool.read, _BLOCK), "")
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """Raise an error of the system about the temporary file as one of ours."""
+    try:
+        yield
+    except SessionDBError:
+        raise
+    except OSError as error:
+        kind = StorageFullError if error.errno in _FULL else StorageError
+        raise kind(
+            f"temporary directory: {error.strerror or error}",
+            hint="free some disk space, or set TMPDIR to a larger directory",
+        ) from error

@@ -17,7 +17,7 @@ DEPTH = 8
 #: The longest JSON that is written on one line.
 _ONE_LINE = 80
 #: What a decoded record nests. An abstract `Mapping` takes four times as long to check.
-_CONTAINERS = (dict, list, tuple)
+_CONTAINERS = frozenset({dict, list, tuple})
 
 
 def is_text(value: Any) -> TypeGuard[str]:
@@ -63,7 +63,7 @@ class Records:
         self._levels: list[list[dict[str, Any]]] = []
         level: list[Any] = [data] if data else []
         while level and len(self._levels) < DEPTH:
-            self._levels.append([value for value in level if isinstance(value, dict)])
+            self._levels.append(list(filter(is_object, level)))
             level = below(level)
         self._names: set[str] = set().union(*chain.from_iterable(self._levels))
 
@@ -79,7 +79,7 @@ def below(values: Iterable[Any]) -> list[Any]:
     found: list[Any] = []
     for value in values:
         items = value.values() if isinstance(value, dict) else value
-        found += [item for item in items if isinstance(item, _CONTAINERS)]
+        found += [item for item in items if type(item) in _CONTAINERS]
     return found
 
 

@@ -52,6 +52,8 @@ class Span(NamedTuple):
     style: str = ""
 
 
+#: The blocks that may begin with the subject of their fold.
+_REPEATING = (Prose, Code)
 _MARGIN, _SPACE = Span(""), Span(" ")
 
 
@@ -127,10 +129,10 @@ class Terminal:
         rest = Span(_flat(" ".join([*fold.details, _subject(fold)])))
 
         # The spaces between them have no style.
-        pieces = filter(attrgetter("text"), (name, state, rest))
-        spans = [span for piece in pieces for span in (_SPACE, piece)]
-        line = Line(tuple(spans[1:]), cut=not self._full)
-
+        spans = [name]
+        for span in filter(attrgetter("text"), (state, rest)):
+            spans += (_SPACE, span)
+        line = Line(tuple(spans), cut=not self._full)
         return [line, *self._blocks(fold.blocks, f"{indent}  ")]
 
     def _named_fold(self, fold: Fold, indent: str) -> list[Line]:
@@ -217,7 +219,7 @@ def _origin(session: Session) -> str:
 
 def _by(message: Message, labels: Iterable[str]) -> Line:
     """Return the line of a message: its number, who speaks, what is known about it."""
-    who = " ".join(filter(None, [message.role, message.kind]))
+    who = f"{message.role} {message.kind or ''}"
     flags = (message.time_completed is None, message.inherited)
 
     facts = [
@@ -281,7 +283,7 @@ def _subject(fold: Fold) -> str:
     """Return the subject of *fold*, unless it begins the body, which is always open."""
     first = fold.blocks[0] if fold.blocks else None
     # The result of a call may begin like its subject by chance.
-    if not isinstance(first, Prose | Code) or isinstance(first, Output):
+    if not isinstance(first, _REPEATING) or isinstance(first, Output):
         return fold.subject
 
     subject = fold.subject.removesuffix("…")
