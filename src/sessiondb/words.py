@@ -9,9 +9,13 @@ imports nothing of it, because even ``--help`` pays for it.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 from itertools import dropwhile
 from operator import not_
+from typing import TypeVar
+
+T = TypeVar("T")
 
 #: Besides C0, terminals and browsers act on these: C1 controls, marks of direction,
 #: separators that break lines, and lone surrogates. A fragment of a regex class.
@@ -96,9 +100,14 @@ def money(usd: float | None) -> str:
     return f"${dollars}.{rest[:2]}{rest[2:].rstrip('0')}"
 
 
+def known(value: T | None, words: Callable[[T], str]) -> str:
+    """Return the *words* for a value, but nothing for one that is None."""
+    return "" if value is None else words(value)
+
+
 def price(usd: float | None) -> str:
     """Return `money`, but nothing if the amount is unknown."""
-    return "" if usd is None else money(usd)
+    return known(usd, money)
 
 
 def changed(added: int | None, removed: int | None) -> str:

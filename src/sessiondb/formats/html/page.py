@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from sessiondb.formats.html.code import block as code_block
-from sessiondb.formats.html.prose import prose
+from sessiondb.formats.html.prose import prose as markdown
 from sessiondb.formats.html.style import STYLE
 from sessiondb.formats.html.text import escaped
 from sessiondb.formats.transcript.blocks import (
-    Block,
     Code,
-    Command,
     Entry,
     Fold,
     Head,
@@ -20,12 +17,12 @@ from sessiondb.formats.transcript.blocks import (
     Line,
     Nested,
     Note,
-    Output,
     Picture,
     Prose,
     Todos,
 )
 from sessiondb.formats.transcript.families import spooled
+from sessiondb.formats.transcript.look import Look
 from sessiondb.formats.transcript.session import Transcript
 from sessiondb.words import moment
 
@@ -64,25 +61,11 @@ _CLASSES = {"system": "note"}
 _UNNAMED = ("event", "system")
 
 
-class Page:
+class Page(Look):
     """The look of a page, see `Look`."""
 
     SUFFIX = ".html"
     PICTURES = True
-
-    def __init__(self) -> None:
-        self._writers: dict[type[Block], Callable[[Any], Iterator[str]]] = {
-            Prose: _prose,
-            Code: _code,
-            Command: _code,
-            Output: _code,
-            Label: _label,
-            Note: _note,
-            Picture: _picture,
-            Todos: _todos,
-            Fold: self._fold,
-            Nested: self._nested,
-        }
 
     def opening(self, title: str) -> str:
         """The head of the document."""
@@ -128,9 +111,42 @@ class Page:
         yield from self._blocks(entry.blocks)
         yield "</div>\n"
 
-    def _blocks(self, blocks: Iterable[Block]) -> Iterator[str]:
-        for block in blocks:
-            yield from self._writers[type(block)](block)
+    def _prose(self, prose: Prose) -> Iterator[str]:
+        yield markdown(prose.text)
+
+    def _code(self, code: Code) -> Iterator[str]:
+        if code.label:
+            yield f'<p class="label">{escaped(code.label)}</p>\n'
+        yield code_block(code.text, code.language) + "\n"
+
+        if code.left_out:
+            yield f'<p class="cut">… {escaped(code.left_out)} left out</p>\n'
+
+    def _label(self, label: Label) -> Iterator[str]:
+        yield f'<p class="label">{escaped(label.text)}</p>\n'
+
+    def _note(self, note: Note) -> Iterator[str]:
+        yield f'<p class="note {note.tone}">{escaped(note.text)}</p>\n'
+
+    def _picture(self, picture: Picture) -> Iterator[str]:
+        name = escaped(picture.name)
+        if picture.data is None:
+            facts = escaped(picture.facts)
+            # One that could run something, or too large: its name and size are all.
+            yield f'<p class="note">Image {name} ({facts}) is not in this page.</p>\n'
+            return
+
+        source = f"data:{picture.mime};base64,{picture.data}"
+        caption = f"<figcaption>{name}</figcaption>"
+        yield f'<figure><img src="{source}" alt="{name}">{caption}</figure>\n'
+
+    def _todos(self, todos: Todos) -> Iterator[str]:
+        yield '<ul class="todos">\n'
+        for status, text in todos.items:
+            done = "done" if status in _DONE else ""
+            mark = _mark(_MARKS.get(status, "○"), status)
+            yield f'<li class="{done}">{mark}<span>{escaped(text)}</span></li>\n'
+        yield "</ul>\n"
 
     def _fold(self, fold: Fold) -> Iterator[str]:
         line = _line(fold)
@@ -221,46 +237,3 @@ def _time(entry: Entry) -> str:
 
 def _mark(sign: str, spoken: str) -> str:
     return f'<span class="mark" role="img" aria-label="{escaped(spoken)}">{sign}</span>'
-
-
-def _prose(block: Prose) -> Iterator[str]:
-    yield prose(block.text)
-
-
-def _code(block: Code) -> Iterator[str]:
-    if block.label:
-        yield f'<p class="label">{escaped(block.label)}</p>\n'
-    yield code_block(block.text, block.language) + "\n"
-
-    if block.left_out:
-        yield f'<p class="cut">… {escaped(block.left_out)} left out</p>\n'
-
-
-def _label(label: Label) -> Iterator[str]:
-    yield f'<p class="label">{escaped(label.text)}</p>\n'
-
-
-def _note(note: Note) -> Iterator[str]:
-    yield f'<p class="note {note.tone}">{escaped(note.text)}</p>\n'
-
-
-def _picture(picture: Picture) -> Iterator[str]:
-    name = escaped(picture.name)
-    if picture.data is None:
-        facts = escaped(picture.facts)
-        # One that could run something, or too large: its name and size are all.
-        yield f'<p class="note">Image {name} ({facts}) is not in this page.</p>\n'
-        return
-
-    source = f"data:{picture.mime};base64,{picture.data}"
-    caption = f"<figcaption>{name}</figcaption>"
-    yield f'<figure><img src="{source}" alt="{name}">{caption}</figure>\n'
-
-
-def _todos(todos: Todos) -> Iterator[str]:
-    yield '<ul class="todos">\n'
-    for status, text in todos.items:
-        done = "done" if status in _DONE else ""
-        mark = _mark(_MARKS.get(status, "○"), status)
-        yield f'<li class="{done}">{mark}<span>{escaped(text)}</span></li>\n'
-    yield "</ul>\n"

@@ -6,35 +6,32 @@ in a transcript adds to it. Needs no extra.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from sessiondb.formats.markdown.prose import (
     attribute,
     code,
     fenced,
     inline,
-    prose,
     summary,
 )
+from sessiondb.formats.markdown.prose import prose as markdown
 from sessiondb.formats.protocol import Exporter
 from sessiondb.formats.transcript.blocks import (
-    Block,
     Code,
-    Command,
     Entry,
     Fold,
     Head,
     Label,
     Nested,
     Note,
-    Output,
     Picture,
     Prose,
     Todos,
 )
 from sessiondb.formats.transcript.detail import DETAILS
 from sessiondb.formats.transcript.families import documents, spooled
+from sessiondb.formats.transcript.look import Look
 from sessiondb.formats.transcript.session import Transcript
 from sessiondb.model import Document, Export, Loss
 from sessiondb.words import moment
@@ -45,7 +42,6 @@ _EXACT = ("Directory", "Session")
 _TONES = {"ok": "✓ ", "odd": "! ", "error": "✗ ", "open": "… "}
 #: Entries without a line that names who speaks: what they contain names itself.
 _UNNAMED = ("event", "system")
-_PLAIN_TODOS = ("completed", "pending")
 
 
 def write(
@@ -55,25 +51,11 @@ def write(
     yield from documents(sessions, _Markdown(), detail, together)
 
 
-class _Markdown:
+class _Markdown(Look):
     """The look of a Markdown file, see `Look`."""
 
     SUFFIX = ".md"
     PICTURES = False
-
-    def __init__(self) -> None:
-        self._writers: dict[type[Block], Callable[[Any], Iterator[str]]] = {
-            Prose: _prose,
-            Code: _code,
-            Command: _code,
-            Output: _code,
-            Label: _label,
-            Note: _note,
-            Picture: _picture,
-            Todos: _todos,
-            Fold: self._fold,
-            Nested: self._nested,
-        }
 
     def opening(self, title: str) -> str:
         """Nothing: each session has its own title."""
@@ -107,9 +89,31 @@ class _Markdown:
 
         yield from self._blocks(entry.blocks)
 
-    def _blocks(self, blocks: Iterable[Block]) -> Iterator[str]:
-        for block in blocks:
-            yield from self._writers[type(block)](block)
+    def _prose(self, prose: Prose) -> Iterator[str]:
+        yield f"{markdown(prose.text)}\n\n"
+
+    def _code(self, code: Code) -> Iterator[str]:
+        if code.label:
+            yield f"**{inline(code.label)}**\n\n"
+        yield f"{fenced(code.text, code.language)}\n\n"
+
+        if code.left_out:
+            yield f"*… {inline(code.left_out)} left out*\n\n"
+
+    def _label(self, label: Label) -> Iterator[str]:
+        yield f"**{inline(label.text)}**\n\n"
+
+    def _note(self, note: Note) -> Iterator[str]:
+        yield f"> {_TONES.get(note.tone, '')}{inline(note.text)}\n\n"
+
+    def _picture(self, picture: Picture) -> Iterator[str]:
+        yield f"> Image: {_joined(picture.name, picture.facts)}\n\n"
+
+    def _todos(self, todos: Todos) -> Iterator[str]:
+        for mark, text, status in todos.marked():
+            more = f" *({inline(status)})*" if status else ""
+            yield f"- [{mark}] {inline(text)}{more}\n"
+        yield "\n"
 
     def _fold(self, fold: Fold) -> Iterator[str]:
         mark = _TONES.get(fold.tone, "")
@@ -132,40 +136,6 @@ class _Markdown:
         yield f"<details><summary><b>Subagent</b> {name}</summary>\n\n"
         yield from self.article(nested.transcript)
         yield "</details>\n\n"
-
-
-def _prose(block: Prose) -> Iterator[str]:
-    yield f"{prose(block.text)}\n\n"
-
-
-def _code(block: Code) -> Iterator[str]:
-    if block.label:
-        yield f"**{inline(block.label)}**\n\n"
-    yield f"{fenced(block.text, block.language)}\n\n"
-
-    if block.left_out:
-        yield f"*… {inline(block.left_out)} left out*\n\n"
-
-
-def _label(label: Label) -> Iterator[str]:
-    yield f"**{inline(label.text)}**\n\n"
-
-
-def _note(note: Note) -> Iterator[str]:
-    mark = "✗ " if note.tone else ""
-    yield f"> {mark}{inline(note.text)}\n\n"
-
-
-def _picture(picture: Picture) -> Iterator[str]:
-    yield f"> Image: {_joined(picture.name, picture.facts)}\n\n"
-
-
-def _todos(todos: Todos) -> Iterator[str]:
-    for status, text in todos.items:
-        mark = "x" if status == "completed" else " "
-        more = "" if status in _PLAIN_TODOS else f" *({inline(status)})*"
-        yield f"- [{mark}] {inline(text)}{more}\n"
-    yield "\n"
 
 
 def _joined(*texts: str) -> str:

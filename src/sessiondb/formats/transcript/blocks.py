@@ -7,6 +7,7 @@ to make, and a session has hundreds of thousands.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 #: The states of a call that need no words.
 _USUAL = {"completed": ""}
+#: The todo items whose box alone shows their status.
+_MARKS = {"completed": ("x", ""), "pending": (" ", "")}
 
 
 @dataclass(slots=True)
@@ -87,6 +90,15 @@ class Todos:
     """A todo list: (status, text) of each item."""
 
     items: tuple[tuple[str, str], ...]
+
+    def marked(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the mark in the box of each item, its text, and its status if needed.
+
+        An open box and a checked one need no word.
+        """
+        for status, text in self.items:
+            mark, more = _MARKS.get(status, (" ", status))
+            yield mark, text, more
 
 
 @dataclass(slots=True)

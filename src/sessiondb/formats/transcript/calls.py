@@ -173,6 +173,7 @@ def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Bloc
     rest = {key: value for key, value in given.fields.items() if key not in shown}
     bare = [] if given.bare is None or shown else [Code(as_text(given.bare))]
     todos = list(_todos(rest))
+
     return [
         *bare,
         *_command(rest),
@@ -186,6 +187,7 @@ def _body(part: Part, given: Given, changed: Changes, subject: str) -> list[Bloc
 def _todos(rest: dict[str, Any]) -> Iterator[Todos]:
     """Yield the todo list among the arguments, and take it out of them."""
     items = rest.get("todos")
+
     if items and is_list_of(items, _is_todo):
         del rest["todos"]
         yield Todos(tuple(map(_todo, items)))
@@ -203,6 +205,7 @@ def _command(rest: dict[str, Any]) -> Iterator[Command]:
     """Yield the command line among the arguments, and take it out of them."""
     for key in filter(rest.__contains__, _COMMANDS):
         command = _joined(rest[key])
+
         if command:
             del rest[key]
             yield Command(command, "bash")

@@ -197,6 +197,7 @@ class Composer:
 
         raw = base64.b64decode(file.data or "")
         facts = (file.mime, size(len(raw)) if raw else "")
+
         codes = []
         try:
             codes.append(Code(_text_of(raw), ending(name)))
@@ -313,6 +314,7 @@ def _kept(message: Message) -> Iterator[Fold]:
     """Yield the raw records that a message keeps besides what is shown."""
     records = {"Error": message.error, "Kept by the program": message.data}
     for label, record in records.items():
+        # An error may be a text, which its note shows already.
         if record and isinstance(record, Mapping):
             yield Fold("note", label, blocks=(Code(as_json(record), "json"),))
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sessiondb.model import Export, Message, Session
-from sessiondb.words import changed, count, duration, excerpt, moment, money, tokens
+from sessiondb.words import (
+    changed,
+    count,
+    duration,
+    excerpt,
+    known,
+    moment,
+    money,
+    tokens,
+)
 
 #: So many models are listed.
 _MODELS = 12
@@ -58,6 +67,15 @@ def parent_name(session: Session) -> str:
     return known or "a session that is not here"
 
 
+def origin(session: Session, name: str, place: str) -> str:
+    """Return how a session came from the one called *name*; nothing for a root.
+
+    *place* is a form for the number of the message at which it began.
+    """
+    at = known(session.parent_seq, place.format)
+    return known(session.relation, lambda relation: f"{relation} of {name}{at}")
+
+
 def facts(
     export: Export, tally: Tally, inside: Iterable[Session], *, nested: bool
 ) -> list[tuple[str, str]]:
@@ -84,8 +102,7 @@ def facts(
 
 
 def _archived(session: Session) -> str:
-    archived = session.time_archived
-    return f"{moment(archived)} UTC" if archived else ""
+    return known(session.time_archived, lambda time: f"{moment(time)} UTC")
 
 
 def _period(tally: Tally) -> str:
@@ -127,22 +144,12 @@ def _sum(costs: list[float | None]) -> str:
 
 def _changes(session: Session) -> str:
     lines = changed(session.summary_additions, session.summary_deletions)
-    if not lines:
-        return ""
-
-    files = session.summary_files
-    place = "" if files is None else f" in {count(files, 'file')}"
-    return f"{lines} lines{place}"
+    place = known(session.summary_files, lambda files: f" in {count(files, 'file')}")
+    return f"{lines} lines{place}" if lines else ""
 
 
 def _origin(session: Session, parent: Session | None) -> str:
-    if session.relation is None:
-        return ""
-
     name = parent_name(session)
     if parent is not None and parent.title:
         name = f"“{excerpt(parent.title, 80)}” ({name})"
-
-    seq = session.parent_seq
-    place = "" if seq is None else f", at message {seq}"
-    return f"{session.relation} of {name}{place}"
+    return origin(session, name, ", at message {}")

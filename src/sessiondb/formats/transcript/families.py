@@ -13,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count, groupby
-from typing import Protocol
 
 from sessiondb.errors import SessionDBError, StorageError, StorageFullError
 from sessiondb.formats.jsonl.writer import file_name
 from sessiondb.formats.transcript.detail import LEVELS, Detail
 from sessiondb.formats.transcript.facts import title
+from sessiondb.formats.transcript.look import Look
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.formats.transcript.session import Transcript
 from sessiondb.model import Document, Export, Loss
@@ -28,22 +28,6 @@ DEEPEST = 4
 #: Characters of a transcript that wait in memory, and that are read again at once.
 _SPOOL, _BLOCK = 4 << 20, 1 << 16
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-class Look(Protocol):
-    """How a format writes a file of transcripts."""
-
-    SUFFIX: str
-    PICTURES: bool
-
-    def opening(self, title: str) -> str:
-        """The beginning of a file."""
-
-    def article(self, transcript: Transcript) -> Iterator[str]:
-        """One session."""
-
-    def closing(self) -> str:
-        """The end of a file."""
 
 
 def documents(

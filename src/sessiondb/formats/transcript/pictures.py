@@ -9,7 +9,13 @@ from typing import Any
 
 from sessiondb.formats.content import File, inline
 from sessiondb.formats.transcript.blocks import Picture
-from sessiondb.formats.transcript.shapes import DEPTH, below, first_text, is_object
+from sessiondb.formats.transcript.shapes import (
+    DEPTH,
+    below,
+    first_text,
+    is_object,
+    text_of,
+)
 
 #: The kinds that run nothing, and how their content begins.
 KINDS = {
@@ -18,6 +24,7 @@ KINDS = {
     "image/gif": b"GIF8",
     "image/webp": b"RIFF",
 }
+_BEGINNINGS = {magic: kind for kind, magic in KINDS.items()}
 #: Bytes of one image, and of all in one file.
 EACH, ALL = 5_000_000, 30_000_000
 _NAMES = ("filename", "name")
@@ -70,8 +77,8 @@ class Album:
 
 
 def _kind(raw: bytes) -> str | None:
-    kinds = (kind for kind, magic in KINDS.items() if raw.startswith(magic))
-    return next(kinds, None)
+    beginnings = filter(raw.startswith, _BEGINNINGS)
+    return _BEGINNINGS.get(next(beginnings, b""))
 
 
 def _image(value: Any) -> File | None:
@@ -79,8 +86,7 @@ def _image(value: Any) -> File | None:
     if not is_object(value):
         return None
     name = first_text(value, _NAMES)
-    mime = first_text(value, _MIMES) or ""
-    address = first_text(value, _ADDRESSES) or ""
+    mime, address = text_of(value, _MIMES), text_of(value, _ADDRESSES)
 
     if address.startswith("data:image/"):
         declared = address.removeprefix("data:").partition(";")[0]

@@ -185,8 +185,10 @@ def _difference(diff: FileDiff) -> str | None:
     """Return the difference of the contents that were kept; None if none or binary."""
     if diff.before is diff.after is None:
         return None
+
+    contents = (content or b"" for content in (diff.before, diff.after))
     try:
-        before, after = (diff.before or b"").decode(), (diff.after or b"").decode()
+        before, after = map(bytes.decode, contents)
     except UnicodeDecodeError:
         return None
     return difference(diff.path, before, after)
@@ -210,7 +212,8 @@ def _joined(entries: Iterator[Entry]) -> Iterator[Entry]:
         yield replace(entry, continues=continues)
 
         last = speaker
-        since = since if continues else entry.time
+        if not continues:
+            since = entry.time
 
 
 def _answers(entries: Iterator[Entry]) -> Iterator[Entry]:

@@ -50,6 +50,11 @@ def first_text(values: Mapping[str, Any], keys: Iterable[str]) -> str | None:
     return None
 
 
+def text_of(values: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """Return the first of `texts`, or an empty string."""
+    return first_text(values, keys) or ""
+
+
 class Records:
     """The objects inside a record by level, the top first, walked once.
 
@@ -65,6 +70,7 @@ class Records:
         while level and len(self._levels) < DEPTH:
             self._levels.append(list(filter(is_object, level)))
             level = below(level)
+
         self._names: set[str] = set().union(*chain.from_iterable(self._levels))
 
     def having(

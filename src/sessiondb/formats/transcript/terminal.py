@@ -26,7 +26,7 @@ from sessiondb.formats.transcript.blocks import (
 )
 from sessiondb.formats.transcript.composer import Composer
 from sessiondb.formats.transcript.detail import Detail, Limits
-from sessiondb.formats.transcript.facts import model, parent_name, program
+from sessiondb.formats.transcript.facts import model, origin, parent_name, program
 from sessiondb.formats.transcript.pictures import Album
 from sessiondb.model import Message, Session
 from sessiondb.words import count, excerpt, moment, price, tokens, visible
@@ -42,7 +42,6 @@ _TONES = {"ok": "good", "error": "bad"}
 _DIFF_STYLES = {"+": "good", "-": "bad", "@": "dim"}
 #: Ends that no note names, and that are not the usual ones.
 _ENDS: dict[str | None, str] = {"other": "ended otherwise"}
-_PLAIN_TODOS = ("completed", "pending")
 
 
 class Span(NamedTuple):
@@ -133,6 +132,7 @@ class Terminal:
         for span in filter(attrgetter("text"), (state, rest)):
             spans += (_SPACE, span)
         line = Line(tuple(spans), cut=not self._full)
+
         return [line, *self._blocks(fold.blocks, f"{indent}  ")]
 
     def _named_fold(self, fold: Fold, indent: str) -> list[Line]:
@@ -195,7 +195,7 @@ def _facts(session: Session) -> Iterator[list[str]]:
     yield [program(session), session.agent or "", model(session)]
 
     yield [
-        _origin(session),
+        origin(session, parent_name(session), " at #{}"),
         count(session.message_count, "message"),
         _named("tokens", tokens(session.tokens.columns())),
         _named("cost", price(session.cost)),
@@ -208,13 +208,6 @@ def _facts(session: Session) -> Iterator[list[str]]:
 
 def _named(name: str, value: str) -> str:
     return f"{name} {value}" if value else ""
-
-
-def _origin(session: Session) -> str:
-    if session.relation is None:
-        return ""
-    place = "" if session.parent_seq is None else f" at #{session.parent_seq}"
-    return f"{session.relation} of {parent_name(session)}{place}"
 
 
 def _by(message: Message, labels: Iterable[str]) -> Line:
@@ -264,12 +257,11 @@ def _picture(picture: Picture, indent: str) -> list[Line]:
 
 
 def _todos(todos: Todos, indent: str) -> list[Line]:
-    return [_todo(status, text, indent) for status, text in todos.items]
+    return [_todo(*item, indent) for item in todos.marked()]
 
 
-def _todo(status: str, text: str, indent: str) -> Line:
-    mark = "x" if status == "completed" else " "
-    more = "" if status in _PLAIN_TODOS else f" ({status})"
+def _todo(mark: str, text: str, status: str, indent: str) -> Line:
+    more = f" ({status})" if status else ""
     return _line(_flat(f"[{mark}] {text}{more}"), indent=indent)
 
 
@@ -302,13 +294,24 @@ def preview(message: Message) -> str:
 
 
 def _in_brief(block: Block) -> str:
-    if isinstance(block, Note):
-        return block.text
-    if isinstance(block, Picture):
-        return _mentioned("Image", block.name, block.address)
-    if isinstance(block, Fold):
-        return _BRIEF_FOLDS.get(block.kind, _brief_fold)(block)
+    return _BRIEF.get(type(block), _unmentioned)(block)
+
+
+def _unmentioned(block: Block) -> str:
+    del block
     return ""
+
+
+def _brief_note(note: Note) -> str:
+    return note.text
+
+
+def _brief_picture(picture: Picture) -> str:
+    return _mentioned("Image", picture.name, picture.address)
+
+
+def _brief(fold: Fold) -> str:
+    return _BRIEF_FOLDS.get(fold.kind, _brief_fold)(fold)
 
 
 def _brief_call(fold: Fold) -> str:
@@ -325,6 +328,11 @@ def _brief_fold(fold: Fold) -> str:
 
 
 _BRIEF_FOLDS = {"call": _brief_call, "reasoning": _brief_thought}
+_BRIEF: dict[type[Block], Callable[[Any], str]] = {
+    Note: _brief_note,
+    Picture: _brief_picture,
+    Fold: _brief,
+}
 
 
 def _mentioned(*words: str) -> str:

@@ -1,0 +1,87 @@
+"""How a format writes a file of transcripts: one method for each kind of block."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar
+
+from sessiondb.formats.transcript.blocks import (
+    Block,
+    Code,
+    Command,
+    Fold,
+    Label,
+    Nested,
+    Note,
+    Output,
+    Picture,
+    Prose,
+    Todos,
+)
+from sessiondb.formats.transcript.session import Transcript
+
+
+class Look(ABC):
+    """Writes transcripts down in one format; text comes in pieces.
+
+    ``SUFFIX`` ends the names of its files, ``PICTURES`` is whether these contain
+    images.
+    """
+
+    SUFFIX: ClassVar[str]
+    PICTURES: ClassVar[bool]
+
+    def __init__(self) -> None:
+        self._writers: dict[type[Block], Callable[[Any], Iterator[str]]] = {
+            Prose: self._prose,
+            Code: self._code,
+            Command: self._code,
+            Output: self._code,
+            Label: self._label,
+            Note: self._note,
+            Picture: self._picture,
+            Todos: self._todos,
+            Fold: self._fold,
+            Nested: self._nested,
+        }
+
+    def _blocks(self, blocks: Iterable[Block]) -> Iterator[str]:
+        for block in blocks:
+            yield from self._writers[type(block)](block)
+
+    @abstractmethod
+    def opening(self, title: str) -> str:
+        """The beginning of a file; *title* is that of its first session."""
+
+    @abstractmethod
+    def article(self, transcript: Transcript) -> Iterator[str]:
+        """One session; the headings of a nested one are two levels lower."""
+
+    @abstractmethod
+    def closing(self) -> str:
+        """The end of a file."""
+
+    @abstractmethod
+    def _prose(self, prose: Prose) -> Iterator[str]: ...
+
+    @abstractmethod
+    def _code(self, code: Code) -> Iterator[str]: ...
+
+    @abstractmethod
+    def _label(self, label: Label) -> Iterator[str]: ...
+
+    @abstractmethod
+    def _note(self, note: Note) -> Iterator[str]: ...
+
+    @abstractmethod
+    def _picture(self, picture: Picture) -> Iterator[str]: ...
+
+    @abstractmethod
+    def _todos(self, todos: Todos) -> Iterator[str]: ...
+
+    @abstractmethod
+    def _fold(self, fold: Fold) -> Iterator[str]: ...
+
+    @abstractmethod
+    def _nested(self, nested: Nested) -> Iterator[str]: ...
