@@ -85,9 +85,8 @@ def _check_keys(value: Any, what: str = "data", level: int = 0) -> None:
 
 
 def split_content(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], bytes | None]:
-    """Return *data* without the content of a file, and that content.
+    """Return *data* without the content of a file, and that content or None.
 
-    None if it has none.
     The content is the first value under the key ``content``, at the top or in a map
     below, if it is bytes and `BLOB_BYTES` or longer. None takes its place, so that
     `join_content` finds it again. Stored by itself it is one blob for all names.
@@ -247,7 +246,7 @@ _MARK = "~"
 
 
 def guard(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a caller's data with no key of ours: such a key gets one more ``~``."""
+    """Return a caller's data without our own key: such a key gets one more ``~``."""
     if not data or not any(type(key) is str and key.endswith(EXACT) for key in data):
         return data
     return {
@@ -256,7 +255,7 @@ def guard(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def unguard(data: dict[str, Any]) -> dict[str, Any]:
-    """Return stored data, without what is ours, as the caller gave it: see `guard`."""
+    """Return stored data without our own key as the caller gave it; undoes `guard`."""
     return {key[1:] if _is_exact(key) else key: value for key, value in data.items()}
 
 

@@ -1,14 +1,15 @@
-"""Files and errors of any session, as every reader and exporter needs them."""
+"""Files and errors in the shapes of all programs, for every reader and exporter."""
 
 from __future__ import annotations
 
 import base64
 import urllib.parse
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.fields import as_text, fitting, text, within
+from sessiondb.formats.kit.fields import as_text, fitting, text, within, without_none
 from sessiondb.model import Part
 
 _UNKNOWN_MIME = "application/octet-stream"
@@ -40,17 +41,16 @@ def embedded(mime: Any, encoded: str) -> dict[str, Any]:
     """Return the data of a part ``file`` whose content a record holds in base64.
 
     The content becomes bytes, which are stored once however often it is repeated.
-    Base64 that is written in another way, or is none, becomes a ``data:`` URL, so that
-    a writer finds the same characters again.
+    Anything that is not base64, or written in another way, becomes a ``data:`` URL, so
+    that a writer finds the same characters again.
     """
-    known = {} if as_text(mime) is None else {"mime": mime}
-    try:
+    known: dict[str, Any] = without_none({"mime": as_text(mime)})
+    with suppress(ValueError):
         content = base64.b64decode(encoded, validate=True)
-    except ValueError:
-        content = None
-    if content is None or base64.b64encode(content).decode() != encoded:
-        return {**known, "url": f"data:{known.get('mime', '')};base64,{encoded}"}
-    return {**known, "content": content}
+        if base64.b64encode(content).decode() == encoded:
+            return known | {"content": content}
+
+    return known | {"url": f"data:{known.get('mime', '')};base64,{encoded}"}
 
 
 def inline(url: str) -> str | None:
@@ -70,7 +70,7 @@ def inline(url: str) -> str | None:
 
 
 def error_text(error: Any) -> str:
-    """Return what an error says, whichever program recorded it; empty if nothing."""
+    """Return the message of an error of any program, or else its name; may be empty."""
     if not isinstance(error, dict):
         return str(error)
 

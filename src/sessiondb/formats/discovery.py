@@ -108,14 +108,14 @@ def _stamp(file: Path) -> dict[Path, tuple[int, ...]]:
     stat = file.stat()
     if S_ISDIR(stat.st_mode):
         return {}
-    # The time of change, too: permissions may be mended.
+    # The time of change, too: permissions may have been repaired.
     return {file: (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)}
 
 
 def default_locations(
     env: Mapping[str, str], *, formats: Iterable[str] | None = None
 ) -> list[Path]:
-    """Return where programs keep their stores in *env*, whether or not any is there."""
+    """Return where programs keep their stores in *env*, whether or not they exist."""
     return [path for form in _formats(formats) for path in form.default_locations(env)]
 
 

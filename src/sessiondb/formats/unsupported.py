@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.fields import as_object
 from sessiondb.formats.kit.files import entries, is_folder
-from sessiondb.formats.kit.json import OddRecordError, load_object
-from sessiondb.formats.kit.lines import glance
+from sessiondb.formats.kit.json import OddRecordError
+from sessiondb.formats.kit.logs import first_records
 from sessiondb.formats.registry import REGISTRY
 
 #: Name → how the path of one of its files looks, seen from the root.
@@ -115,12 +115,8 @@ def _owner_of(record: dict[str, Any]) -> str | None:
     return next((of.name for of in fits if of.type in (None, kind)), None)
 
 
-def _records(file: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of the first lines of a file; none if it cannot be read."""
-    beginning = b""
+def _records(file: Path) -> list[dict[str, Any]]:
+    """Return the objects of the first lines of a file; none if it cannot be read."""
     with suppress(SourceError):
-        beginning = glance(file, MAX_BYTES)
-
-    for line in beginning.split(b"\n")[:MAX_LINES]:
-        with suppress(OddRecordError):
-            yield load_object(line)
+        return first_records(file, MAX_LINES, longest=MAX_BYTES)
+    return []

@@ -83,7 +83,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
 
 
 def read_stream(file: IO[bytes], name: Path) -> Iterator[SourceSession | Problem]:
-    """Yield the sessions of a pipe, packed or not, as if its file was *name*.
+    """Yield the sessions of a pipe, packed or not, as if it were the file *name*.
 
     It is kept in a temporary file, because messages are read in a second pass.
     """
@@ -120,7 +120,7 @@ def _parents_first(sessions: dict[str, Found]) -> Iterator[Found]:
         parent = sessions[name].lineage.get("parent_id")
         return parent if isinstance(parent, str) else None
 
-    # Cycles are the importer's to report: in a log they are as good as any damage.
+    # The importer reports cycles: in a log nothing but damage causes them.
     for name, _ in parents_first(sessions, parent_of):
         yield sessions[name]
 
@@ -253,7 +253,7 @@ def _message(message_id: str, given: list[Record]) -> SourceMessage:
     if kind in records.EVENT_TYPES:
         head["kind"] = kind
 
-    # An answer says at its end what any other message says at once.
+    # The end of an answer is a record of its own, that of any other message is not.
     closing = {**head, **end}
     tokens = closing.get("tokens")
     ordered = sorted(parts.values(), key=lambda part: part.get("idx", 0))

@@ -1,4 +1,4 @@
-"""Which records a session is, and which fields each of them has.
+"""The records of a session, and the fields of each.
 
 A record holds what a row of the database holds, under the names of its columns;
 what is NULL or empty is left out. ``time`` of the envelope is the row's time of
@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any
 
-from sessiondb.formats.kit.fields import filled, without
+from sessiondb.formats.kit.fields import filled, without, without_none
 from sessiondb.model import (
     Export,
     FileDiff,
@@ -67,6 +68,7 @@ def _message_fields() -> tuple[str, ...]:
 MESSAGE_FIELDS = _message_fields()
 PART_FIELDS = ("tool", "call_id", "time_started")
 RESULT_FIELDS = ("status", "outcome", "title", "time_ended")
+_RESULT = (*RESULT_FIELDS, "text")
 META_FIELDS = ("source", "source_id", "slug", "version", "agent", "time_imported")
 #: Of a model that was stated; one that is derived is found in the messages.
 MODEL_FIELDS = ("provider_id", "model_id", "model_source")
@@ -80,6 +82,7 @@ STATE_FIELDS = (
 )  # fmt: skip
 PROJECT_FIELDS = ("worktree", "vcs", "remote", "root_commit")
 TODO_FIELDS = ("content", "status", "priority", "id", "time_created", "time_updated")
+_todo = attrgetter(*TODO_FIELDS)
 PROMPT_FIELDS = ("source", "directory", "text")
 DIFF_FIELDS = ("path", "patch", "additions", "deletions")
 UNKNOWN = versions.UNKNOWN
@@ -108,7 +111,7 @@ def envelope(kind: str, session_id: str, seq: int, time: int) -> Record:
 
 
 def head(export: Export) -> Iterator[Record]:
-    """Yield what a session is from its beginning: itself, its lineage, its prompts."""
+    """Yield the records that come first: the session, its lineage, its prompts."""
     yield _meta(export)
     session = export.session
     lineage = _known(session, LINEAGE_FIELDS)
@@ -182,7 +185,7 @@ def _begun(message: Message, parent_id: str | None) -> Record:
 
 
 def _answer(message: Message, record: Record, end: Record) -> Iterator[Record]:
-    """Yield an answer; what ended it is a record of its own, if it ended."""
+    """Yield an answer, and the record of its end if it ended."""
     completed = message.time_completed
     yield record | (end if completed is None else {})
     for part in message.parts:
@@ -247,9 +250,7 @@ def _call(part: Part) -> Record:
 
 
 def _result(part: Part) -> Record:
-    record = _known(part, RESULT_FIELDS)
-    if part.text is not None:
-        record["text"] = part.text
+    record = _known(part, _RESULT)
     if part.data:
         record["data"] = part.data
     if part.time_updated != part.time_created:
@@ -270,7 +271,7 @@ def values(export: Export, ids: Mapping[int, str]) -> dict[str, Any]:
         title=(session.title, session.title_source),
         metadata=_metadata(session),
         labels={x.label: ids[x.seq] for x in export.labels if x.seq in ids},
-        todos=[[getattr(todo, name) for name in TODO_FIELDS] for todo in export.todos],
+        todos=[list(_todo(todo)) for todo in export.todos],
         diffs=sorted(diffs, key=repr),
         about=versions.about_of(facts(versions.ABOUT_FIELDS)),
         summary=tuple(facts(versions.SUMMARY_FIELDS).values()),
@@ -338,21 +339,21 @@ def _labels(
     record: Callable[[str, versions.Version], Record],
 ) -> Iterator[Record]:
     for name in sorted(name for name in known if name.startswith(versions.LABEL)):
-        label = {"label": name.removeprefix(versions.LABEL)}
-        if name in here:
-            label["message_id"] = here[name]
+        label = {
+            "label": name.removeprefix(versions.LABEL),
+            "message_id": here.get(name),
+        }
         kind = "labeled" if name in here else "unlabeled"
-        yield record(kind, known[name]) | label
+        yield record(kind, known[name]) | without_none(label)
 
 
 def _diff(diff: FileDiff, ids: Mapping[int, str]) -> Record:
-    record = _known(diff, DIFF_FIELDS)
-    if diff.seq in ids:
-        record["message_id"] = ids[diff.seq]
-    for side in ("before", "after"):
-        if (content := getattr(diff, side)) is not None:
-            record[f"{side}_blob"] = content
-    return record
+    several = {
+        "message_id": ids.get(diff.seq),
+        "before_blob": diff.before,
+        "after_blob": diff.after,
+    }
+    return _known(diff, DIFF_FIELDS) | without_none(several)
 
 
 def _rest(
@@ -382,7 +383,7 @@ def is_of_state(name: str, here: Mapping[str, Any]) -> bool:
 
 
 def _metadata(session: Session) -> Record:
-    # The secret of a share ends it: it stays where it was made.
+    # Its secret is enough to end a share: it is never exported.
     return without(("share",), session.metadata)
 
 

@@ -1,8 +1,8 @@
-"""A log, looked through once: which session each line belongs to, and where it is.
+"""A log, scanned once: the session that each line belongs to, and its place.
 
-Only what says what a session is stays in memory; the lines of its messages and
-blobs are read again when their turn comes. Lines may come in any order (two
-versions that git has merged line by line are one file) and more than once.
+Only the records about sessions stay in memory; the lines of messages and blobs are
+read again when they are needed. Lines may come in any order (two versions that git
+has merged line by line are one file) and more than once.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class Scan:
         return Prompt(given["prompt_id"], given["text"], where, None, None, *facts)
 
     def read(self, line: Line) -> Record:
-        """Return the record of a line that was good before, its blobs put in."""
+        """Return the record of a line that was scanned, its blobs put in."""
         return cast(Record, record_of(self.lines.at(line), self.blob))
 
     def blob(self, name: Any) -> bytes:

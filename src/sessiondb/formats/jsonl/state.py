@@ -60,7 +60,7 @@ class State:
         self._take_diffs(found.state)
 
     def _summarise(self, records: list[Record]) -> None:
-        """Note what is the greatest, or the least, of all records."""
+        """Set the fields that are the greatest, or the least, of all records."""
         given = [record for record in records if record["type"] != "deleted"]
         states = [record for record in given if record["type"] == "session_state"]
 
@@ -173,7 +173,7 @@ class State:
         return FileDiff(seq=places[record.get("message_id")], **known)
 
 
-# -- what a record says: (name, value or None, version) of each field -------------
+# -- the fields of a record: (name, value or None, version) of each ----------------
 
 Field = tuple[str, Any, Version]
 
@@ -228,9 +228,9 @@ _FIELDS: dict[str, Callable[[Record, Version], Iterator[Field]]] = {
 
 
 def _values(record: Record) -> dict[str, Any]:
-    """Return the fields that a ``session_state`` has a value of.
+    """Return the fields of a ``session_state`` that have a value.
 
-    None is a leaf, a summary or data that was taken away.
+    A leaf, a summary or data without one was removed.
     """
     leaf = record.get("leaf_id")
     return versions.values_of(

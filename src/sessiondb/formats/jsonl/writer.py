@@ -72,7 +72,7 @@ def message_lines(export: Export, ids: Mapping[int, str]) -> Iterator[str]:
 
 
 def _unknown_lines(export: Export) -> Iterator[str]:
-    """Yield the records that a program wrote whose release knows more of them."""
+    """Yield the records of a newer release, whose types this one does not know."""
     unknown: Any = export.session.data.get(records.UNKNOWN, ())
     for record in unknown:
         yield line_of(record, lambda _: None)

@@ -70,15 +70,17 @@ def log_digest(*paths: Path) -> str:
     )
 
 
-def first_records(path: Path, most: int = 1) -> list[dict[str, Any]]:
+def first_records(
+    path: Path, most: int = 1, *, longest: int = _LONG_HEAD
+) -> list[dict[str, Any]]:
     """Return the objects among the first *most* lines of a log, fewer if it ends.
 
-    Lines that are not objects are left out. Raises `SourceError` if nothing of the file
-    can be read.
+    They are in its first *longest* bytes. Lines that are not objects are left out.
+    Raises `SourceError` if nothing of the file can be read.
     """
     head = glance(path, _HEAD)
     if head.count(b"\n") < most and len(head) == _HEAD:
-        head = glance(path, _LONG_HEAD)
+        head = glance(path, longest)
     return list(_objects(islice(head.split(b"\n"), most)))
 
 
