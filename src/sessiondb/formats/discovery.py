@@ -15,14 +15,20 @@ from stat import S_ISDIR
 
 from sessiondb.errors import SourceError
 from sessiondb.formats import registry
-from sessiondb.formats.kit.files import entries, identity, is_file, may_read, may_search
+from sessiondb.formats.kit.files import (
+    NEVER,
+    entries,
+    identity,
+    is_file,
+    may_read,
+    may_search,
+)
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.protocol import ForeignStore, Format, unreadable
 
 #: How deep below a folder stores are searched.
 MAX_DEPTH = 24
 _SIDE_FILES = ("-wal", "-journal")
-_NEVER = frozenset({".git", "node_modules"})
 #: The entries of a bare git repository, in which snapshots of projects are kept.
 _BARE = {"HEAD", "objects", "refs"}
 
@@ -159,7 +165,7 @@ def _inside(
 
     # A folder may be named like a file: `_is_new_file` refuses it.
     files = [path for path in found if path.suffix in suffixes]
-    folders = [path for path in found if path.name not in _NEVER]
+    folders = [path for path in found if path.name not in NEVER]
     return (
         [path for path in folders if found[path].is_dir(follow_symlinks=False)],
         [path for path in files if _is_new_file(path, seen)],

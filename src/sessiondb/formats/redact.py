@@ -56,9 +56,9 @@ _NAME = re.compile(_NAMED)
 #: Fields of each record that are texts, or hold them.
 _FIELDS: dict[type, tuple[str, ...]] = {
     Session: ("title", "summary_diffs", "revert", "permission", "data"),
-    Project: ("name", "metadata", "permission"),
+    Project: ("name", "remote", "metadata", "permission"),
     Message: ("error", "data"),
-    Part: ("title", "text", "data"),
+    Part: ("title", "text", "outcome", "data"),
     FileDiff: ("patch",),
     Label: ("label",),
     Todo: ("content",),

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.fields import as_object
-from sessiondb.formats.kit.files import entries, is_folder
+from sessiondb.formats.kit.files import NEVER, entries, is_folder
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.kit.logs import first_records
 from sessiondb.formats.registry import REGISTRY
@@ -58,7 +58,6 @@ SIGNS = (
 )
 #: Limits on the entries below a folder, and on the lines of a file.
 MAX_ENTRIES, MAX_DEPTH, MAX_LINES, MAX_BYTES = 2_000, 8, 16, 1 << 20
-_NEVER = {".git", "node_modules"}
 
 
 def agents_at(path: str | os.PathLike[str]) -> list[str]:
@@ -87,7 +86,7 @@ def _files(top: Path) -> Iterator[Path]:
             path = folder / entry.name
             if not entry.is_dir(follow_symlinks=False):
                 yield path
-            elif depth < MAX_DEPTH and entry.name not in _NEVER:
+            elif depth < MAX_DEPTH and entry.name not in NEVER:
                 pending.append((path, depth + 1))
 
 
