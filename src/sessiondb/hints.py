@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-# Patterns are compiled when a hint is shown; every command waits for this module.
+# Patterns are compiled when a hint is shown, because every command imports this module.
 _COMMAND = r"`sessiondb ([^`]*)`"
 #: Commands that choose their database themselves, or need none.
 _ALONE = r"--?\w|trust\b|completion\b|init --local|(?:[\w-]+ )?--help$"

@@ -26,7 +26,7 @@ _CONTROL = f"[\x00-\x08\x0b-\x1f{TRICKY}]"
 _SECONDS = 19
 _UNITS = ("kB", "MB", "GB", "TB")
 _SPANS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-#: The five token counts, and whether a zero is worth a word.
+#: The five token counts, and whether a zero is shown.
 _TOKENS = (
     ("in", True),
     ("out", True),
@@ -83,7 +83,7 @@ def duration(ms: int) -> str:
         number, left = divmod(left, seconds)
         words.append(f"{number} {unit}" if number else "")
 
-    # The largest unit and the one below it; a zero is not worth a word.
+    # The largest unit and the one below it; zeros are left out.
     words = list(dropwhile(not_, words))
     return " ".join(filter(None, words[:2]))
 

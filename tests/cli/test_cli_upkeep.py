@@ -89,15 +89,21 @@ def test_check_finds_damage(
     assert line[3] in ("sessiondb check --repair", RESTORE)
 
 
+@pytest.mark.parametrize(
+    "statement", ["DELETE FROM blob", "UPDATE blob SET data = x'ff'"]
+)
 def test_check_names_the_steps_that_replace_what_is_lost_from_a_backup(
-    sessiondb: Run, story: Story, store: Store, database: Path
+    sessiondb: Run, story: Story, store: Store, database: Path, statement: str
 ) -> None:
     store.append(story.parser, assistant("x" * 5000))
     assert sessiondb("backup", "old.db").code == 0
     before = sessiondb("show", story.parser, "--json").out
     store.close()
-    harm(database, "DELETE FROM blob")
-    assert sessiondb("export", story.parser, "--to", "jsonl").code == 4
+    harm(database, statement)
+    ran = sessiondb("export", "-a", "--to", "jsonl")
+    assert ran.code == 4
+    assert f"left out: {story.parser[-6:].lower()}" in ran.err
+    assert story.other in ran.out
 
     ran = sessiondb("check")
     assert RESTORE in {line[3] for line in ran.lines}

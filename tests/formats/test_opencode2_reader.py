@@ -407,6 +407,7 @@ def test_an_event_of_version_2_says_what_a_model_is_sent(tmp_path: Path) -> None
 RECORDS = [*everything2()["messages"], everything2()["info"]]
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.data())
 def test_any_record_of_version_2_is_written_as_it_was(

@@ -1,8 +1,8 @@
 """The report of a command that failed: two lines, or one of JSON, and an exit code.
 
-Every end of a command is one `Failure`: an error of sessiondb, of click, of SQLite, of
-the system, or a defect. A hint names the command to type, with the database that was
-given, and never the command that has just failed.
+Every failed command ends with one `Failure`: an error of sessiondb, of click, of
+SQLite, of the system, or a defect. A hint names the command to type, with the database
+that was given, and never the command that has just failed.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ _EXPLAINED: tuple[tuple[Any, Callable[[Any, Options], Failure]], ...] = (
 
 def _translated(error: BaseException) -> BaseException:
     """Return our error for one of the engine's driver; any other unchanged."""
-    # Not loaded for this: without an engine there are no errors of one.
+    # The engine is not loaded for this: an engine that is not loaded raised no error.
     module = sys.modules.get("sessiondb.engine.default")
     if module is not None and isinstance(error, module.ENGINE.Error):
         return cast("SessionDBError", module.ENGINE.translate(error))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: Problems that are shown as text; JSON has them all.
 SHOWN_PROBLEMS = 20
-#: What can be done about an outcome, with the number of sessions before it.
+#: Advice about an outcome; the number of sessions is written before it.
 _ADVICE = {
     "deleted": "were removed here before; --restore restores them",
     "diverged": "were continued here; --as-fork imports their new state",
@@ -86,7 +86,7 @@ def import_command(
         if watch:
             from sessiondb.cli.import_watch import Changes, follow
 
-            # Before anything is read: a file written meanwhile is a change.
+            # Before anything is read: a file written during the import is a change.
             changes = Changes(sources.places, sources.formats)
 
         report = Report()

@@ -63,7 +63,7 @@ def _has_color(terminal: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[T]):
-    """Items in each form that a command can be asked for.
+    """Items in each form that a command can write.
 
     ``--json`` is one document with the list *name* and the fields *more*, ``--jsonl``
     an item a line. A pipe gets tab-separated *values*, a terminal a *table*; for no
@@ -78,7 +78,7 @@ class Listing(Generic[T]):
     more: Mapping[str, Any] = field(default_factory=dict)
 
     def write(self, *, as_json: bool = False, as_jsonl: bool = False) -> None:
-        """Write the items in the form that was asked for, or that suits stdout."""
+        """Write the items in the chosen form, or in the one that suits stdout."""
         if as_json:
             write_json({self.name: [*map(self.as_json, self.items)], **self.more})
         elif as_jsonl:
@@ -91,7 +91,7 @@ class Listing(Generic[T]):
 
 
 def write(text: str) -> None:
-    """Write text to stdout; what its encoding cannot say is escaped."""
+    """Write text to stdout; what its encoding cannot represent is escaped."""
     _bytes(text.encode(sys.stdout.encoding or "utf-8", "backslashreplace"))
 
 

@@ -34,10 +34,11 @@ class RemovalOptions(Consent):
     bundle: str | None
 
     def check(self) -> None:
-        """Raise `ConflictError` if the bundle would replace a file.
+        """Raise an error if the removal could not be carried out as typed.
 
-        And `click.UsageError` for stdout, which cannot be read back, or if a typed yes
-        is needed and stdin is not a terminal.
+        `ConflictError` if the bundle would replace a file, `click.UsageError` for a
+        bundle on stdout, which cannot be read back, and if a typed yes is needed and
+        stdin is not a terminal.
         """
         if self.bundle == "-":  # which is stdout for `export`
             raise click.UsageError("a bundle must be a file, not stdout")

@@ -1,8 +1,8 @@
 """Where an import looks, and what it finds there: whatever cannot be read is a problem.
 
-No place hinders another one. Only what is wrong with the command itself is an error,
-and that before anything is written: an unknown format, paths where nothing is at all,
-the database as its own source.
+No place affects another one. Only a mistake in the command itself is an error, raised
+before anything is written: an unknown format, no path where anything exists, the
+database as its own source.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _stdin() -> ForeignStore:
 
 
 def _why_nothing(place: Path) -> str:
-    """Return why there is no session at *place*; it may belong to agents."""
+    """Return why no session was found at *place*, naming agents not yet supported."""
     from sessiondb.formats.unsupported import agents_at
 
     agents = agents_at(place)
@@ -106,8 +106,9 @@ def _why_nothing(place: Path) -> str:
 
 
 def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
-    """Return the sources at *paths*, of *formats* alone; none is the usual places, all.
+    """Return the sources at *paths*, limited to *formats*.
 
+    Without paths they are the usual places, without formats all are read.
     Raises `NotFoundError` if there is nothing at any of *paths*, and
     `InvalidInputError` for an unknown format.
     """

@@ -42,7 +42,7 @@ __all__ = [
 _CELL = f"[\x00-\x1f\\\\{TRICKY}]"
 _JSON = f"[{TRICKY}]"
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r", "\0": "\\0"}
-#: Columns of a tab on a terminal, if the text before it may be ours.
+#: Columns of a tab: text is indented by us, so a terminal's own stops do not fit.
 TAB = 4
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 #: Ages up to (ms), the length of their unit, its name; older than all is a date.

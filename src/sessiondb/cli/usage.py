@@ -11,7 +11,8 @@ import click
 def exclusive(options: Mapping[str, Any]) -> None:
     """Raise `click.UsageError` if more than one of *options* is given.
 
-    Keyed by what is typed; None and False are options that are not given.
+    The keys are the options as they are typed; an option that is not given is None or
+    False.
     """
     given = [name for name, value in options.items() if value not in (None, False)]
     if len(given) > 1:

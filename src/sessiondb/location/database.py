@@ -96,11 +96,11 @@ def find_local(cwd: Where | None = None) -> Path | None:
 
 
 def init_local(cwd: Where | None = None) -> Database:
-    """Create and accept the folder of a project-local database; opening creates that.
+    """Create and accept the folder of a project-local database, not the file in it.
 
     It is at the root of the repository (the main worktree), so that all worktrees
     share it and none deletes it when removed; outside of a repository in *cwd*
-    itself. Idempotent. Raises `NotFoundError` for a directory that is not here,
+    itself. Idempotent. Raises `NotFoundError` for a directory that does not exist,
     `InvalidInputError` for the home directory, `UntrustedDatabaseError` if a database
     came with the project, `StorageError` if the folder cannot be written.
     """

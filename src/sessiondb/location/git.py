@@ -1,7 +1,7 @@
 """Facts about a git repository, read from its files.
 
-Only `root_commit_of` starts git. Anything there that is not a repository (a dangling
-pointer, a pipe, an invalid config) is an answer of "not known", never an error.
+Only `root_commit_of` starts git. Anything that is not a repository (a dangling
+pointer, a pipe, an invalid config) counts as "not known" and is never an error.
 """
 
 from __future__ import annotations

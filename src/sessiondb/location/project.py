@@ -36,9 +36,9 @@ class Place:
 def project_at(directory: str | os.PathLike[str], *, resolve_git: bool = True) -> Place:
     r"""Return the project of *directory*, without starting any program.
 
-    An existing directory is identified by its real path. One that is not here is only
-    normalised, its repository not looked for; a path of another system (``C:\x``) is
-    unchanged. Without *resolve_git* a directory is its own root. Raises
+    An existing directory is identified by its real path. One that does not exist is
+    only normalised, without looking for its repository; a path of another system
+    (``C:\x``) is unchanged. Without *resolve_git* a directory is its own root. Raises
     `InvalidInputError` for an empty path or one with a NUL, `NotFoundError` for a
     relative one when the current directory was removed.
     """

@@ -93,8 +93,8 @@ def is_accepted(path: Path) -> bool:
 def _is_made_here(file: list[int], record: _Record) -> bool:
     """Return whether *file* was made in the accepted folder after it was accepted.
 
-    A file that others may read was not: we make none. On a file system without
-    modes every folder appears open to all; there the file's mode means nothing.
+    A file that others may read was not: sessiondb makes no such file. On a file system
+    without modes every folder appears open to all; there the file's mode means nothing.
     """
     opened = file[1] & 0o077 & ~record.folder[1]
     return record.file is None and not opened

@@ -87,6 +87,11 @@ def _of_the_binding(error: Exception) -> SessionDBError:
     """Return our error for one that Python's binding raises by itself."""
     if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error).lower():
         return StoreClosedError("the store is closed")
+    # One damaged value: it concerns its session and no other.
+    if "Could not decode to UTF-8" in str(error):
+        return CorruptionError(
+            f"a stored text is not UTF-8: {error}", hint=_HINTS[CorruptionError]
+        )
     return SessionDBError(f"SQLite refused: {error}")
 
 
