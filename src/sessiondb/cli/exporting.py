@@ -42,14 +42,7 @@ HELD_CHARACTERS = 16_000_000
 @click.command("export")
 @click.argument("refs", type=shared.REF, metavar="[REF]...", nargs=-1)
 @shared.filters
-@click.option(
-    "--to",
-    "form",
-    metavar="F",
-    required=True,
-    help=f"{shared.either(writable())}.",
-    shell_complete=shared.one_of(writable),
-)
+@shared.format_option("--to", "form", of=writable, required=True)
 @click.option(
     "-o",
     "--output",

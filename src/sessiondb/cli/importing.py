@@ -35,13 +35,12 @@ _ADVICE = {
 
 @click.command("import")
 @click.argument("paths", type=shared.PATH, metavar="[PATH]...", nargs=-1)
-@click.option(
+@shared.format_option(
     "--from",
     "formats",
-    metavar="F",
+    of=readable,
+    about="Only stores of this format: ",
     multiple=True,
-    help=f"Only stores of this format: {shared.either(readable())}.",
-    shell_complete=shared.one_of(readable),
 )
 @click.option(
     "--project", type=shared.PATH, metavar="DIR", help="Only of the project of DIR."

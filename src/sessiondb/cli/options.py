@@ -90,21 +90,22 @@ class Ref(click.ParamType):  # type: ignore[type-arg]
 REF = Ref()
 
 
-def one_of(
-    names: Callable[[], list[str]],
-) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Return what completes one of *names*."""
+def format_option(
+    *names: str, of: Callable[[], list[str]], about: str = "", **options: Any
+) -> Option:
+    """Return an option for one of the formats *of*, which its help and shells list."""
 
     def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-        return [name for name in names() if name.startswith(incomplete)]
+        return [name for name in of() if name.startswith(incomplete)]
 
-    return complete
-
-
-def either(names: Iterable[str]) -> str:
-    """Return names as a list to choose from: ``a, b or c``."""
-    *most, last = names
-    return f"{', '.join(most)} or {last}" if most else last
+    *most, last = of()
+    return click.option(
+        *names,
+        metavar="F",
+        help=f"{about}{', '.join(most)} or {last}.",
+        shell_complete=complete,
+        **options,
+    )
 
 
 def paged(limit: int) -> Callable[[F], F]:
