@@ -169,7 +169,7 @@ def test_a_record_that_comes_twice_counts_once_and_is_a_problem(store: Store) ->
     assert texts(store, "s") == ["a", "first", "c"]
 
 
-def test_a_record_that_cannot_be_stored_is_a_problem_and_the_rest_is_here(
+def test_a_record_that_cannot_be_stored_is_a_problem_and_the_others_are_imported(
     store: Store,
 ) -> None:
     broken = SourceMessage(replace(said("x").draft, finish="odd"))

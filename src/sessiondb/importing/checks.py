@@ -1,8 +1,8 @@
 """The gate: every value that a reader yields is checked before anything is queued.
 
-All imports pass it, those of other programs, those of our own logs and sessions that
-come back from another program, so a transaction never finds a value that it cannot
-store. One rule for each kind of value:
+All imports pass through it: sessions of other programs, our own logs, and sessions that
+come back from another program. So a transaction never encounters a value that it cannot
+store. Each kind of value has one rule:
 
 * ids, labels and names of sources: non-empty, without control characters, valid
   Unicode, at most 256 bytes; anything else is refused;
@@ -14,7 +14,7 @@ store. One rule for each kind of value:
 A refused session is one `Problem` and none of its messages is read; a refused message
 is one `Problem` and the session continues with the next. A value that a column cannot
 hold and that is worth keeping stays with the raw record, in ``data``: a reader leaves
-its field None. A number of a message that is out of bounds all the same is one
+its field None. A number of a message that is out of bounds nevertheless is one
 `Problem` and costs the message nothing else: its column is NULL, and ``data`` keeps it
 under ``out_of_bounds``.
 """
@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 #: Characters of an exception in a problem.
 MAX_REASON = 300
-#: Bytes of a message besides its large values, for the size of a transaction.
+#: Bytes of a part besides its large values, for the size of a transaction.
 _PART_BYTES = 200
 
 _text_and_data, _size = attrgetter("text", "data"), attrgetter("size")
@@ -71,7 +71,7 @@ _TIMES = (
     "time_ended",
 )
 
-#: What a session says about itself and is not a column of its row.
+#: The fields of a session that are not columns of its row.
 _SESSION: Mapping[str, Check] = {
     "source_id": ids.valid_id,
     "source": ids.valid_id,
@@ -104,7 +104,7 @@ _COLUMNS: Mapping[str, Check] = {
     "title_source": values.stated(values.one_of("user", "agent", "derived")),
     "metadata": values.filled(values.json, "{}"),
 }
-#: What the log of a session says of its state in the database it comes from.
+#: The state of a session in the database that its log comes from.
 _STORED: Mapping[str, Check] = {
     "id": values.session_id,
     "native": values.flag,
@@ -194,7 +194,7 @@ def check_session(item: SourceSession) -> CheckedSession:
 
 
 def refused_session(item: SourceSession, why: Exception | str) -> Problem:
-    """Return the problem that a session is."""
+    """Return the problem of a session that is refused."""
     path = item.path if isinstance(item.path, str) else abridged(item.path)
     return Problem(path, f"session {values.shown(item.source_id)}: {why}")
 
@@ -327,7 +327,7 @@ def entries(item: SourceSession, problems: list[Problem]) -> Iterator[Entry]:
 def _read(item: SourceSession) -> Iterator[Any]:
     """Yield the messages and problems of a session.
 
-    Where its reader fails, that is the last problem: what it read before is imported.
+    If its reader fails, that is the last problem: messages before it are imported.
     """
     try:
         yield from item.messages
@@ -470,8 +470,8 @@ def _encoded(
 ) -> Any:
     """Encode a message or part; an error names the field that is to blame.
 
-    Which one that is, is found out after the fact, so that sound records cost nothing:
-    it is the field without which the draft would be accepted.
+    The field is searched for after the fact, so that sound records cost nothing: it is
+    the one without which the draft would be accepted.
     """
     try:
         return encode_one(draft, blobs)

@@ -1,8 +1,8 @@
 """Databases of sessiondb as a source: a backup, the file of another machine.
 
 Such a file is imported only if it is named. Below a folder there may be any number
-of them (databases of projects, backups of backups), and none of those that keep
-their sessions to themselves must end up in another one unasked.
+of them (databases of projects, backups of backups), and the sessions of one must not
+end up in another one unless the user names it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Import: sessions that a reader yields, on their way into the database.
 
 The reader and the database meet only here. A session passes the gate (`checks`), one
-question finds out what is known of it (`lookup`), and its records are written in
+read finds out what is known of it (`lookup`), and its records are written in
 transactions of a bounded size (`units`). A session whose digest is that of the ledger's
 entry is passed over without reading its messages.
 """
@@ -37,7 +37,7 @@ class Importer:
     """One import: takes what readers yield, and yields the result of each session.
 
     *undelete* imports what was removed here, *as_fork* what was continued on both
-    sides; *dry_run* writes nothing. *project_root* takes the sessions of one project.
+    sides; *dry_run* writes nothing. *project_root* limits it to one project's sessions.
     """
 
     core: Core
@@ -211,7 +211,7 @@ def _counted(checked: CheckedSession, done: Imported) -> Iterator[Imported | Pro
 
 
 def _id_of(item: SourceSession) -> str:
-    """Return the id that a session gets if it is not here."""
+    """Return the id that a new session gets."""
     if item.stored is not None:
         return item.stored.id
     return ids.imported_session_id(item.source, item.source_id, item.time_created or 0)

@@ -1,4 +1,4 @@
-"""What is known here of a session that a reader yields, in one question."""
+"""One read for everything that is known of a session that a reader yields."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _noted() -> Any:
     buried = exists().where(
         tombstone.c.source == p("source"), tombstone.c.source_id == p("buried_as")
     )
-    # A scan, but only for a session that is not here.
+    # A scan, so it is done only for a session that does not exist.
     was_here = case(
         (p("own").is_(None), literal_column("0")),
         else_=exists().where(deletion.c.session_id == p("own")),
@@ -59,11 +59,11 @@ _NOTED = Statement(_noted)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is here of a session, and what that means for its import.
+    """The state of a session in this database, and what it means for an import.
 
-    ``session_id`` is None for a session that is not here, ``messages`` its number of
-    messages. ``deleted``: it was removed here; ``leaving``: its rows are not gone yet.
-    ``new``: nothing of it is shown, also because an import of it is not over.
+    ``session_id`` is None for a session that does not exist, ``messages`` its number of
+    messages. ``deleted``: it was removed here; ``leaving``: its rows still exist.
+    ``new``: nothing of it is shown, also because an import of it is not complete.
     ``unchanged``: its source is as it was. ``detached``: it was continued here.
     ``returned``: ``session_id`` is our session that this one was exported from.
     """

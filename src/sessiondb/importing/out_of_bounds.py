@@ -1,6 +1,6 @@
 """Numbers of an imported message that its columns refuse, moved into its ``data``.
 
-No absurd cost, token count or time may cost what was said. Each goes to
+An absurd cost, token count or time must not cost the message. Each goes to
 ``data`` under ``out_of_bounds``, by the name of its field: as it is where MessagePack
 holds it, an integer of more than 64 bits as a string in hexadecimal. This is done only
 for a message that was refused, so that sound ones cost nothing.
@@ -30,7 +30,7 @@ _TOKENS: _TESTS = dict.fromkeys(Tokens.__slots__, bounds.tokens)
 def keep_in_data(found: Any) -> tuple[Any, list[str]]:
     """Return a `SourceMessage` without numbers out of bounds, and their names.
 
-    What has none, or is not a message at all, is returned as it is.
+    Anything without them, or that is not a message, is returned unchanged.
     """
     draft = getattr(found, "draft", None)
     if not isinstance(draft, MessageDraft) or not isinstance(draft.parts, tuple | list):

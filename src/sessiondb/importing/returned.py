@@ -1,8 +1,8 @@
 """Sessions of this database that went to another program and come back from it.
 
 An export names a session by its id here. A session that returns under that name is
-never a second session: what was said over there since is appended, behind the
-last message that both know. Messages that both know stay as they are here.
+never a second session: messages that were added there are appended, after the last one
+that both have. Messages that both have stay as they are here.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def take_back(
     """
     item, problems = checked.item, list(checked.problems)
 
-    # Only what is new is held: all of it comes behind the last message that is known,
-    # and which one that is, is certain at the end alone. What no transaction could
-    # hold waits on the disk, as reading the source twice would take twice as long.
+    # Only new messages are held: all of them follow the last known one, and which one
+    # that is, is certain only at the end. More than a transaction could hold waits on
+    # the disk, because reading the source twice would take twice as long.
     # Closing that file writes too, so its errors are translated around all of its use.
     with translated(_TEMPORARY), SpooledTemporaryFile(max_size=MAX_BYTES) as new:
         count = shared = 0
@@ -59,7 +59,7 @@ def take_back(
                 pickle.dump(entry, new)
                 continue
             shared += 1
-            # What comes before a message that both know was left out here.
+            # A new message before one that both have was left out here.
             new.seek(0)
             new.truncate()
 

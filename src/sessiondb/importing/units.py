@@ -1,7 +1,7 @@
 """The transactions of an import: each holds at most 500 records or 4 MB.
 
-Several small sessions share a transaction, a large one takes as many as it needs. What
-became of a session is known once the transaction that ends it is committed.
+Several small sessions share a transaction, a large one takes as many as it needs. The
+outcome of a session is known once the transaction that ends it is committed.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Write = Callable[[Run, tuple[Entry, ...]], Effect]
 
 @dataclass(slots=True)
 class _Gathered:
-    """What the next transaction holds so far."""
+    """The contents of the next transaction so far."""
 
     effects: list[Effect] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
     opened: list[Run] = field(default_factory=list)
     closed: list[Run] = field(default_factory=list)
-    #: What is expected of each of the closed ones.
+    #: The expected result of each of them.
     results: list[Imported] = field(default_factory=list)
     batches: list[WriteBatch] = field(default_factory=list)
     records: int = 0

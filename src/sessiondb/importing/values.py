@@ -16,7 +16,7 @@ from sessiondb.errors import CodecError, InvalidInputError, abridged
 from sessiondb.model import bounds
 from sessiondb.model.versions import Version
 
-#: What checks a value of a field.
+#: Takes the value and the name of a field, and returns the value as it is stored.
 Check = Callable[[Any, str], Any]
 
 #: The largest seq and revision of a log. Counters of a session only grow, so one near

@@ -1,4 +1,4 @@
-"""The last step of an import: a session is complete, its source's state noted."""
+"""The last step of an import: a session is complete, its source's state recorded."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class CloseImport:
 
 
 def note(tx: Transaction, run: Run, problems: tuple[Problem, ...]) -> None:
-    """Note in the ledger what was read of a session: only another digest is read again.
+    """Record in the ledger what was read: the session is read again if that changes.
 
-    An entry with problems is read again in any case: what could not be read may have
-    been mended without leaving a trace in size and time.
+    An entry with problems is read again in any case: the source may have been repaired
+    without a trace in size and time.
     """
     item = run.given.item
     noted = [

@@ -152,7 +152,7 @@ class Derived:
         set_columns(tx, run, _MERGE, old, new)
 
     def find_parent(self, tx: Transaction, run: Run) -> str | None:
-        """Return the parent that the source names; None also if it is not here yet."""
+        """Return the parent that the source names; None also before it is imported."""
         item = run.given.item
         if item.parent_source_id is None or self.supersedes is not None:
             return None

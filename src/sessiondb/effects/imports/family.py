@@ -1,9 +1,9 @@
 """Families of imported sessions: parents, roots and cuts.
 
-A child whose parent is here is linked when its row is made. One that comes before its
-parent waits under the name of it, and the transaction that makes the parent links the
-two, in one pass at its end. A link never makes a cycle, nor a chain that a cascade of
-SQLite's could not delete.
+A child whose parent exists is linked when its row is made. One that comes before its
+parent keeps the parent's name, and the transaction that makes the parent links the two,
+in one pass at its end. A link never makes a cycle, nor a chain that is too long for
+SQLite to delete in a cascade.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def below(tx: Transaction, session_id: str) -> list[list[str]]:
 
 
 def root_of(tx: Transaction, session_id: str) -> str:
-    """Return the root of a session that is here."""
+    """Return the root of an existing session."""
     return str(tx.one(_FAMILY, sid=session_id)[1])
 
 
@@ -190,7 +190,7 @@ def may_have_child(tx: Transaction, parent: str) -> bool:
 
 
 def match_cut(tx: Transaction, session_id: str) -> None:
-    """Let a fork begin at the same message of its parent, whatever its seq is here."""
+    """Make a fork begin at the same message of its parent, whose seq may differ."""
     tx.run(_BRANCHED, sid=session_id)
 
 

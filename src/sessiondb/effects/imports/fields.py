@@ -63,8 +63,8 @@ _NONE = (-1,)
 class Fields:
     """Takes over each field that is newer in a log.
 
-    *new*: this session is not older than the run, so nothing of it is kept against the
-    log. *complete*: the log has every message that is here. ``revision`` is the local
+    *new*: an import made this session, so the log wins every field. *complete*: the log
+    has every message of the session in this database. ``revision`` is the local
     one before the run. ``kept``: a field here is newer than, or missing from, the log.
     """
 
@@ -196,7 +196,7 @@ class Fields:
             new["metadata"] = json.dumps(metadata)
 
     def _set_data(self, old: dict[str, Any], new: dict[str, Any], taken: bool) -> None:
-        """Put together what has no column; unknown records are those of both sides."""
+        """Merge what has no column; the unknown records of both sides are kept."""
         mine = data_of(self.tx, old["data"], old["data_blob"])
         theirs = codec.unpack(self.run.given.data)
         records = list(mine.get(versions.UNKNOWN, ()))
@@ -266,7 +266,7 @@ class Fields:
         """Return the version of the leaf that holds, the local one or that of the log.
 
         A user who works on a branch here is not moved to another one by a merge: such a
-        leaf is put in force again, over both, once. Only one that did not move since
+        leaf gets a revision above both, once. Only one that did not move since
         the last merge, or that the other side has seen, follows the order alone.
         """
         newest, here = max(mine, theirs), self.state.leaf_seq

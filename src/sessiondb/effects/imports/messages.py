@@ -42,7 +42,7 @@ _PARTS = Statement(
         select(*(part.c[name] for name in PART)).where(*_parts_at).order_by(part.c.idx)
     )
 )
-#: What a message keeps for good, however often it is imported.
+#: Columns that an import never changes in a stored message.
 _FIXED = ("session_id", "seq", "id", "inherited")
 _REPLACED = [name for name in MESSAGE if name not in _FIXED]
 _REPLACE = update_of(message, " ".join(_REPLACED), *_at)
@@ -85,8 +85,8 @@ def is_bare(row: PartRow) -> bool:
 class WriteBatch:
     """Write some messages of an import.
 
-    ``copies`` are the written messages whose other copies must be settled, by what
-    identifies them, ``new`` those that may have copies, by usage key.
+    ``copies`` are the written messages whose other copies must be settled, by usage
+    key, else by themselves; ``new`` those that may have copies, by usage key.
     """
 
     verb = "import"
@@ -116,15 +116,15 @@ class WriteBatch:
         run.tail = state.last_seq
 
     def _begin(self) -> None:
-        """Note where the run is; a batch that is tried again begins there again."""
+        """Record where the run is; a batch that is retried begins there again."""
         run = self.run
         if self._begun is None:
             self._begun = (run.messages, run.last, run.tail)
             return
 
         run.messages, run.last, run.tail = self._begun
-        # Nothing of an attempt that was rolled back has a place. A message that found
-        # its parent there, although that comes later, could become its own ancestor.
+        # No message of an attempt that was rolled back has a place. One that found its
+        # parent there, although that comes later, could become its own ancestor.
         for entry in self.entries:
             run.places.pop(entry.row.id, None)
 

@@ -1,6 +1,6 @@
 """The policy for sessiondb's logs: rows as they were, two states of a session joined.
 
-A session that is not here becomes the same rows. One that is here is known by its id;
+A session that does not exist becomes the same rows. An existing one is found by its id;
 its messages are joined by theirs, so a branch from each side stays. Of what both sides
 have, one holds by an order that both agree on: of the fields of a session the one with
 the greater version (`model.versions`), of a message the one that is more finished.
@@ -153,7 +153,7 @@ class Recorded:
         """Leave the row alone: its fields are merged by their versions at the end."""
 
     def find_parent(self, tx: Transaction, run: Run) -> str | None:  # noqa: ARG002
-        """Return the parent by its id; None also if it is not here yet."""
+        """Return the parent by its id; None also before it is imported."""
         of = self.stored
         if of.parent_id in (None, of.id):
             return None
@@ -184,7 +184,7 @@ class Recorded:
             seq, inherited = here.columns["seq"], here.columns["inherited"]
             parent = here.columns["parent_seq"]
 
-        # Of an open message search takes in what is settled.
+        # Of an open message, search indexes only the settled parts.
         complete = row.time_completed is not None
         return Placed(
             row,
@@ -251,7 +251,7 @@ class Recorded:
         return self.exact[row.data_blob]
 
     def _shown(self, tx: Transaction, parts: Iterable[PartRow]) -> list[PartRow]:
-        """Return parts as they compare: without what rows say in two ways."""
+        """Return parts in the form that is compared: a row may state a fact twice."""
         shown = []
         for row in parts:
             alike = row._replace(time_updated=row.time_updated or row.time_created)
@@ -325,7 +325,7 @@ class Recorded:
         )
 
     def _count(self, tx: Transaction, run: Run, state: SessionState) -> None:
-        """Let the counters of a session be those of both sides."""
+        """Make the counters of a session those of both sides."""
         of, used = self.stored, run.given.columns["time_updated"]
         tx.session(state.id)
         state.last_seq = max(state.last_seq, of.last_seq)
@@ -334,7 +334,7 @@ class Recorded:
         state.time_detached = None if detached == _NEVER else detached
         state.time_updated = used if run.made else max(used, state.time_updated)
 
-        # What is written adds one.
+        # The write itself adds one.
         state.revision = self._revision(run) - 1
         ownership.derive_model(tx, state.id)
 
@@ -405,7 +405,7 @@ def _has_exact(packed: bytes | None) -> bool:
     return codec.EXACT in codec.unpack(packed)
 
 
-#: What is not content: the places of a message may differ between two databases.
+#: Columns that are not content: a message may have other places in other databases.
 _PLACE = ("session_id", "seq", "id", "parent_seq", "inherited")
 
 
@@ -415,7 +415,7 @@ def _weight(
     """Return the order of two states of a message, the same on either side of a merge.
 
     *parts* are in the form that they compare in.
-    The more finished state wins, then the one changed last; the rest is only an order.
+    The more finished state wins, then the one changed last; a digest decides the rest.
     """
     completed: int | None = columns["time_completed"]
     finished = completed is not None

@@ -1,7 +1,7 @@
 """A session that comes back from another program: its new messages are appended.
 
 Unlike any other import this continues a conversation, so it follows the rules of
-`append`: a message comes behind the leaf and becomes the leaf.
+`append`: a message follows the leaf and becomes the leaf.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class AppendReturned:
     entries: tuple[Entry, ...]
 
     def apply(self, tx: Transaction) -> None:
-        """Write those that are not here."""
+        """Append those that are not stored yet."""
         sid = self.run.session_id
         if self.run.is_gone(tx):
             return
@@ -44,7 +44,7 @@ class AppendReturned:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CloseReturned:
-    """Note what was read of a session that came back."""
+    """Record what was read of a session that came back."""
 
     verb = "import"
     run: Run

@@ -1,10 +1,10 @@
-"""One session on its way in: its values, where its records went, and whose rules hold.
+"""One session during its import: its values, places of its records, and its rules.
 
 An import makes or finds the row of a session (`session`), writes its messages in
-batches (`messages`) and closes it (`close`); only then is it listed. Each step is an
-effect of its own transaction, perhaps, so all of them share a `Run`. The rules that
-differ between a foreign source and a log of sessiondb's are the methods of a `Policy`:
-`derived` and `recorded`. The steps know neither of the two.
+batches (`messages`) and closes it (`close`); only then is it listed. The steps may be
+in different transactions, so all of them share a `Run`. The rules that differ between a
+foreign source and a log of sessiondb's are the methods of a `Policy`: `derived` and
+`recorded`. The steps know neither of the two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Position = tuple[int | None, str | None]
 
 
 class ProjectFacts(NamedTuple):
-    """What a source says of a project; every value can be stored."""
+    """The facts that a source states of a project; every value can be stored."""
 
     name: str | None
     permission: str | None
@@ -77,7 +77,7 @@ class Entry(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A message at its place; ``complete``: search takes in all of it."""
+    """A message at its place; ``complete``: search indexes all of it."""
 
     row: MessageRow
     parts: tuple[PartRow, ...]
@@ -121,16 +121,16 @@ class Policy(Protocol):
         """Whether children may wait for this session under its id here."""
 
     def find(self, tx: Transaction, run: Run) -> str | None:
-        """Lift the tombstone of a session, and return its id if it is here."""
+        """Lift the tombstone of a session, and return its id if it exists."""
 
     def new_row(self, tx: Transaction, run: Run, project_id: str) -> dict[str, Any]:
         """Return the columns of a new row that its source does not give as they are."""
 
     def update_row(self, tx: Transaction, run: Run) -> None:
-        """Merge the columns of a session that is here."""
+        """Merge the columns of an existing session."""
 
     def find_parent(self, tx: Transaction, run: Run) -> str | None:
-        """Return the id of the parent that a session names, if it is here."""
+        """Return the id of the parent that a session names, if it exists."""
 
     def may_hold_copies(self, tx: Transaction, state: SessionState) -> bool:
         """Return whether messages without a usage key may be copies of others."""

@@ -48,7 +48,7 @@ MODEL = ("provider_id", "model_id", "model_source")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenImport:
-    """Make the row of a session, or merge what its source says into the one here."""
+    """Make the row of a session, or merge what its source says into an existing one."""
 
     verb = "import"
     run: Run
