@@ -179,7 +179,7 @@ def json_text(value: Any, what: str = "value") -> str:
     """
     try:
         text = _readable_json.encode(value)
-        if not (text.isascii() or _is_unicode(text)):
+        if not (text.isascii() or is_unicode(text)):
             text = _escaped(value, text, what)
     except (TypeError, ValueError, RecursionError) as error:
         raise CodecError(f"{what} is not a JSON value: {error}") from error
@@ -187,7 +187,7 @@ def json_text(value: Any, what: str = "value") -> str:
     if text.count("{") + text.count("[") > MAX_DEPTH and depth(value) > MAX_DEPTH:
         raise CodecError(f"{what} is nested deeper than {MAX_DEPTH}")
     if type(value) not in _SCALARS:
-        # json writes the key 1 as "1": what is read back would be another value.
+        # json writes the key 1 as "1", which is read back as another value.
         _check_keys(value, what)
 
     return text
@@ -205,8 +205,8 @@ def _escaped(value: Any, text: str, what: str) -> str:
     return _ascii_json.encode(value)
 
 
-def _is_unicode(text: str) -> bool:
-    """Return whether *text* can be encoded: it has no lone surrogate."""
+def is_unicode(text: str) -> bool:
+    """Return whether *text* has no lone surrogate, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -220,7 +220,7 @@ def readable(text: str) -> tuple[str, bool]:
     NUL becomes U+2400 (C functions stop at NUL), a lone surrogate U+FFFD.
     """
     shown = text.replace("\0", "\u2400") if "\0" in text else text
-    if not (shown.isascii() or _is_unicode(shown)):
+    if not (shown.isascii() or is_unicode(shown)):
         shown = _HALF.sub("\ufffd", shown)
     return shown, shown is not text
 

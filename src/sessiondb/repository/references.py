@@ -13,6 +13,7 @@ from typing import Any
 
 from sqlalchemy import literal_column, or_, select
 
+from sessiondb.codec import is_unicode
 from sessiondb.engine.sql import Statement, p
 from sessiondb.errors import (
     AmbiguousIdError,
@@ -31,7 +32,6 @@ from sessiondb.repository.sessions import (
     VISIBLE,
     Filters,
     escape_like,
-    is_unicode,
     list_sessions,
 )
 from sessiondb.schema import session, terminal, tombstone

@@ -21,6 +21,7 @@ from typing import Any
 
 from sqlalchemy import and_, func, literal_column, or_, select, text
 
+from sessiondb import codec
 from sessiondb.arguments import one_of
 from sessiondb.engine.sql import Statement, as_list, by_index, p, texts
 from sessiondb.errors import InvalidInputError, abridged
@@ -154,14 +155,9 @@ def _is_int64(value: object) -> bool:
 
 def check_text(value: str, name: str) -> str:
     """Return *value* if SQLite can compare with it; raises `InvalidInputError`."""
-    if not is_unicode(value):
+    if not codec.is_unicode(value):
         raise InvalidInputError(f"{name} is not valid Unicode: {abridged(value)}")
     return value
-
-
-def is_unicode(value: str) -> bool:
-    """Return whether a string has no lone surrogates, which SQLite cannot hold."""
-    return value.encode("utf-8", "replace").decode() == value
 
 
 def _check_title(value: str, name: str) -> None:
@@ -228,7 +224,7 @@ def _key_in(cursor: str) -> list[Any]:
 _HOLDS: dict[type, Callable[[Any], bool]] = {
     int: _is_int64,
     float: math.isfinite,
-    str: is_unicode,
+    str: codec.is_unicode,
 }
 
 
