@@ -42,9 +42,9 @@ def test_every_acknowledged_fact_that_does_not_hold_is_found(
     for line, words in [
         ({**true, "seq": 2}, "has seq 1"),
         ({**true, "text": "Bye"}, "another text"),
-        ({**true, "id": "m"}, "is there 0 times"),
+        ({**true, "id": "m"}, "exists 0 times"),
         ({"kind": "session", "session": "s"}, "is missing"),
-        ({"kind": "deleted", "session": session}, "and is here"),
+        ({"kind": "deleted", "session": session}, "and still exists"),
         ({"kind": "wrong", "what": "it hangs"}, "it hangs"),
     ]:
         (found,) = verdict(path, [line])

@@ -2,7 +2,7 @@
 
 Revision: 0001, after nothing.
 """
-# ruff: noqa: E501  statements stand as they were made, whatever their length
+# ruff: noqa: E501  statements are kept as they were made, whatever their length
 
 from alembic import op
 
@@ -497,7 +497,7 @@ SELECT p.rid AS rid,
 # </schema>
 
 TABLES = tuple(sql.split()[2] for sql in STORED if sql.startswith("CREATE TABLE"))
-CHANGED = TABLES  # by the way back
+CHANGED = TABLES  # by a downgrade
 
 
 def upgrade() -> None:

@@ -1,7 +1,7 @@
 """One durable append at a time, and 64 tasks that append at once.
 
-Ours and its floor write two copies of one file; the floor plays what the store
-said while it did the same appends on a third.
+Ours and its floor write two copies of one file; the floor replays the statements
+that the store sent for the same appends on a third.
 """
 
 from __future__ import annotations

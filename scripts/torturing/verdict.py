@@ -1,4 +1,4 @@
-"""Compares the acknowledged facts with the contents of the file."""
+"""Comparison of the acknowledged facts with the contents of the file."""
 
 from __future__ import annotations
 

@@ -45,9 +45,8 @@ class Tool:
         self._env = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
-            "PWD": str(
-                self._project
-            ),  # it reads its directory from this, not from the system
+            # It reads its directory from this, not from the system.
+            "PWD": str(self._project),
             "OPENCODE_DISABLE_MODELS_FETCH": "1",
             "OPENCODE_DISABLE_AUTOUPDATE": "1",
             **{f"XDG_{name}_HOME": str(path) for name, path in places.items()},

@@ -22,6 +22,13 @@ from sessiondb.errors import (
 
 _PROJECT_MARKS = (".git", ".sessiondb")
 _OWN_NAME = "name a file of its own"
+#: What is not a regular file, by the type in its mode, and the hint for it.
+_KINDS = {
+    stat.S_IFLNK: ("a link", "name the file that it points to"),
+    stat.S_IFDIR: ("a folder", _OWN_NAME),
+    stat.S_IFIFO: ("a pipe", _OWN_NAME),
+    stat.S_IFSOCK: ("a socket", _OWN_NAME),
+}
 _NEVER = "sessiondb never replaces a database; name another file"
 
 
@@ -52,12 +59,8 @@ def check_place(path: Path, claims: Claims) -> bool:
         except FileNotFoundError:
             facts = None
 
-    if facts is not None and stat.S_ISLNK(facts.st_mode):
-        raise InvalidInputError(
-            f"{path} is a link", hint="name the file that it points to"
-        )
-    if facts is not None and not stat.S_ISREG(facts.st_mode):
-        raise InvalidInputError(f"{path} is {_kind(facts.st_mode)}", hint=_OWN_NAME)
+    if facts is not None:
+        _check_regular(path, facts.st_mode)
     if claims.owns(path, facts):
         raise InvalidInputError(f"{path} is a database or belongs to one", hint=_NEVER)
     return facts is not None
@@ -140,13 +143,12 @@ def check_folders(path: Path, *, must_exist: bool = True) -> None:
             )
 
 
-def _kind(mode: int) -> str:
-    kinds = {
-        stat.S_IFDIR: "a folder",
-        stat.S_IFIFO: "a pipe",
-        stat.S_IFSOCK: "a socket",
-    }
-    return kinds.get(stat.S_IFMT(mode), "a device")
+def _check_regular(path: Path, mode: int) -> None:
+    """Raise `InvalidInputError` if *mode* is not that of a regular file."""
+    kind = stat.S_IFMT(mode)
+    if kind != stat.S_IFREG:
+        what, hint = _KINDS.get(kind, ("a device", _OWN_NAME))
+        raise InvalidInputError(f"{path} is {what}", hint=hint)
 
 
 def _linked(part: Path, path: Path) -> bool:

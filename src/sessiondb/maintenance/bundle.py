@@ -1,8 +1,8 @@
-"""Sessions in one file of our own log, made before they are removed.
+"""Sessions written to one log file before they are removed.
 
-A removal may begin only once the file has been read back, by the reader that an
-import uses, and holds what is about to go; `write_bundle` returns the revisions
-that it compared, and a removal is carried out at exactly those.
+A removal begins only after the file has been read back, by the reader that an import
+uses, and contains everything that will be removed. `write_bundle` returns the revisions
+that it compared, and the removal applies to exactly those.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ def write_bundle(
 ) -> dict[str, int]:
     """Write sessions to the new file *path* and read it back; return their revisions.
 
-    A path that ends with ``.gz`` is compressed. Raises `ConflictError` if a file is
-    there, or if a session has changed since, `SessionDBError` if the file does not
-    hold the sessions, and the errors of `outputs.writing`.
+    A path that ends with ``.gz`` is compressed. Raises `ConflictError` if *path*
+    exists, or if a session has changed since, `SessionDBError` if the file would not
+    restore the sessions, and the errors of `outputs.writing`.
     """
     found = parents_first(store, sessions)
     exports = (store.export(session, **jsonl.READ) for session in found)
@@ -105,11 +105,11 @@ def _read_back(store: Store, missing: dict[str, Session], path: Path) -> dict[st
     for item in jsonl.read(path):
         if isinstance(item, Problem):
             raise _not_restorable(path, f"line {item.line}: {item.why}")
-        assert item.stored is not None, "our own log says what it was"
+        assert item.stored is not None, "our own log has its state"
         name = item.stored.id
         if missing.pop(name, None) is None:
             raise _not_restorable(
-                path, f"session {name} is in it twice, or was not asked for"
+                path, f"session {name} is in it twice, or was not to be written"
             )
         _compare(store, item, path)
         revisions[name] = item.stored.revision
@@ -120,8 +120,8 @@ def _read_back(store: Store, missing: dict[str, Session], path: Path) -> dict[st
 
 
 def _compare(store: Store, item: SourceSession, path: Path) -> None:
-    """Raise unless a session that was read back is what the database has."""
-    assert item.stored is not None, "our own log says what it was"
+    """Raise unless a session that was read back equals the one in the database."""
+    assert item.stored is not None, "our own log has its state"
     export = store.export(SessionHandle(item.stored.id), **jsonl.READ)
     if export.session.revision != item.stored.revision:
         raise ConflictError(
@@ -178,7 +178,7 @@ def _values(of: MessageDraft | Message, parts: Iterable[PartDraft | Part]) -> li
 
 
 def _part_values(part: PartDraft | Part) -> list[Any]:
-    # The log leaves out what is equal to the time of the beginning.
+    # The log leaves out an update time that equals the creation time.
     updated = part.time_updated or part.time_created
     return [updated, _values_of_part(part)]
 

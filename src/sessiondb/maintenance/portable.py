@@ -1,11 +1,11 @@
-"""A session's paths in a folder that a team commits.
+"""The paths of sessions in a folder that a team commits.
 
-A log in ``.sessiondb/sessions`` names directories relative to the folder that
-holds ``.sessiondb``, and never absolute: a path of one machine means nothing on
-another, and shows whose it is. A directory in a linked worktree is the same
-place in the project; any other directory outside of it is the project's root.
-The prompt history is a person's own and is left out. Whatever is written to
-such a folder, by ``sync`` or by ``export``, follows this rule.
+A log in ``.sessiondb/sessions`` has directories relative to the folder that contains
+``.sessiondb``, never absolute ones: a path of one machine means nothing on another, and
+reveals its user. A directory in a linked worktree becomes the same place in the
+project; any other directory outside the project becomes the project's root. The prompt
+history is private and left out. Both ``sync`` and ``export`` follow this rule for such
+a folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ROOT = "."
 
 
 def root_of(target: str | os.PathLike[str] | None) -> str | None:
-    """Return the project whose folder of logs *target* is, or is in.
+    """Return the project whose folder of logs is *target* or contains it.
 
     None for any other place.
     """

@@ -1,6 +1,7 @@
-"""The queries of `check`: each counts rows that must not be.
+"""The queries of `check`: each counts rows that must not exist.
 
-``live`` are the sessions that count: not deleted, not half imported.
+``_LIVE`` selects the sessions whose counters must be right: neither deleted nor half
+imported.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ COUNTED_TWICE = f"""
   HAVING sum(m.inherited = 0) > 1 AND sum(m.inherited) > 0
 """
 _TWICE = f"SELECT count(*) FROM ({COUNTED_TWICE})"
-#: (rid, session, what its message says) of parts that do not agree with it.
+#: (rid, session, inherited of the message) of parts that differ from their message.
 UNLIKE_MESSAGES = """
 SELECT p.rid, p.session_id, m.inherited FROM part AS p
   JOIN message AS m ON m.session_id = p.session_id AND m.seq = p.seq
@@ -137,7 +138,7 @@ SELECT count(*) FROM (SELECT change FROM session UNION ALL SELECT change FROM de
  WHERE change > (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'change')
 """
 
-#: check → [(what is wrong, SQL that counts it, what a repair does about it)]
+#: By check: (the defect, the SQL that counts it, what a repair does about it).
 QUESTIONS: dict[str, list[tuple[str, str, str]]] = {
     "search": [
         ("parts that search does not find", _NOT_FOUND, "rebuild the index"),

@@ -1,8 +1,8 @@
-"""The sessions that go when several are removed at once, known before any is.
+"""Removal of several sessions at once, planned before any is removed.
 
-A removal is planned, shown, and then carried out: it takes what it named with
-everything below. Pruning chooses by rule, so it never takes a session that
-was not chosen along with one that was: what has such a session below it stays.
+A removal is planned, shown, and then carried out, on the sessions that it names and all
+their descendants. Pruning chooses by rule, and never removes a session that the rule
+did not choose: a session with such a descendant stays.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from sessiondb.model import DeletePlan, Session, session_json
 if TYPE_CHECKING:
     from sessiondb.store import Store
 
-#: Sessions that are marked in one transaction: each waits for the disk, and keeps
-#: others waiting.
+#: Sessions per transaction. Each transaction waits for the disk, and blocks writers.
 AT_ONCE = 100
 
 
 @dataclass(slots=True)
 class Removal:
-    """The plans of several deletes; nothing is counted, or deleted, twice.
+    """The plans of several deletes; no session is counted, or deleted, twice.
 
     ``going`` are the sessions that would be removed, ``staying`` those that a rule
-    chose and that stay for the sake of another below them; both by id. ``bytes`` is
-    what all of it together frees, once `measure` has looked.
+    chose but that stay because of a descendant; both by id. ``bytes`` is the space that
+    all of them free together, set by `measure`.
     """
 
     keep_forks: bool = False
@@ -41,7 +40,7 @@ class Removal:
     bytes: int = 0
 
     def add(self, plan: DeletePlan) -> None:
-        """Add one more plan; it replaces those of its descendants."""
+        """Add a plan, which replaces those of its descendants."""
         for session in plan.sessions:
             self.plans.pop(session.id, None)
             self.going[session.id] = session
@@ -49,17 +48,17 @@ class Removal:
 
     @property
     def detached(self) -> list[Session]:
-        """The forks that stay, without their parent."""
+        """The forks that stay and lose their parent."""
         of_plans = map(attrgetter("detached"), self.plans.values())
         forks = chain.from_iterable(of_plans)
         return [fork for fork in forks if fork.id not in self.going]
 
     def total(self, name: str) -> int:
-        """Return the sum of ``messages`` or ``parts``."""
+        """Return the sum of an attribute of the plans, ``messages`` or ``parts``."""
         return sum(getattr(plan, name) for plan in self.plans.values())
 
     def as_json(self) -> dict[str, Any]:
-        """Return what goes and what stays."""
+        """Return the sessions that go and stay, and the totals, as JSON values."""
         lists = {
             "sessions": self.going.values(),
             "detached": self.detached,
@@ -72,10 +71,7 @@ class Removal:
         return found | {"bytes": self.bytes}
 
     def measure(self, store: Store) -> Removal:
-        """Find out how many bytes the removal frees; return itself.
-
-        What the sessions share counts once.
-        """
+        """Set ``bytes``, where shared values count once; return the removal."""
         self.bytes = store.freed_bytes(self.going.values()) if self.going else 0
         return self
 
@@ -87,7 +83,7 @@ class Removal:
         *revisions* are those of `write_bundle`: a session that changed since raises
         `ConflictError`, and its unit of at most `AT_ONCE` sessions removes nothing.
         """
-        # In several transactions: no writer waits while a thousand sessions go.
+        # In several transactions, so that other writers do not wait for all of them.
         session_ids = iter(self.plans)
         while some := list(islice(session_ids, AT_ONCE)):
             with store.effects() as fx:
@@ -96,16 +92,13 @@ class Removal:
                         session_id, keep_forks=self.keep_forks, revisions=revisions
                     )
 
-        # Now and not in the background: who removes sessions wants them off the disk.
+        # Not in the background: the user wants them off the disk now.
         store.reap()
 
 
 @checked
 def every(store: Store, **filters: Any) -> Iterator[Session]:
-    """Yield every session that the *filters* of `Store.sessions` choose.
-
-    They come in its order.
-    """
+    """Yield every session that `Store.sessions` returns for *filters*, in its order."""
     cursor = None
     while True:
         page = store.sessions(**filters, limit=1000, cursor=cursor)
@@ -125,12 +118,12 @@ def plan_prune(
     keep_forks: bool = False,
     **filters: Any,
 ) -> Removal:
-    """Return what pruning the sessions that *filters* choose would remove.
+    """Return the removal that prunes the sessions that *filters* choose.
 
-    *older_than*, Unix ms: not used since. *empty*: without a message. *keep*: all
-    that have messages but so many that were used last. *older_than* may come with
-    either: both hold then. Raises `InvalidInputError` without a rule, or with
-    *empty* and *keep*.
+    *older_than*: those not used since, in Unix ms. *empty*: those without messages.
+    *keep*: those with messages, except this many that were used last. *older_than* can
+    be combined with either of the others. Raises `InvalidInputError` without a rule,
+    and for *empty* together with *keep*.
     """
     rule = _Rule(older_than, empty, keep)
     chosen = rule.chosen(
@@ -152,7 +145,7 @@ def plan_prune(
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Which sessions a prune chooses; raises `InvalidInputError` for none or two."""
+    """The rule of a prune; raises `InvalidInputError` if it is none, or two."""
 
     older_than: int | None
     empty: bool
@@ -164,12 +157,12 @@ class _Rule:
             raise InvalidInputError("prune by older_than, and by one of empty and keep")
 
     def chosen(self, sessions: Iterator[Session]) -> dict[str, Session]:
-        """Return the *sessions* that the rule chooses, the last used first, by id."""
+        """Return the *sessions* that the rule chooses, by id, the last used first."""
         rest = islice(sessions, self.keep or 0, None)
         return {session.id: session for session in rest if self._fits(session)}
 
     def allows(self, plan: DeletePlan, chosen: Mapping[str, Session]) -> bool:
-        """Return whether a plan removes nothing but what was chosen."""
+        """Return whether a plan removes only chosen sessions and their subagents."""
         others = [item for item in plan.sessions if item.id not in chosen]
         # A subagent is a part of the session that called it: it need not be chosen.
         are_subagents = {item.relation for item in others} <= {"subagent"}

@@ -15,7 +15,7 @@ _NAMED = "SELECT id, title, source FROM session WHERE time_deleted IS NULL"
 
 def biggest_sessions(connection: Connection) -> list[dict[str, Any]]:
     """Return the largest sessions, each with the bytes that removing it would free."""
-    # Weighed all together: one walk over each table.
+    # All together, with one scan of each table.
     weights = answered(connection, each())
     rows = [(*row, weights.get(row[0], 0)) for row in connection.execute(_NAMED)]
     names = ("id", "title", "source", "bytes")

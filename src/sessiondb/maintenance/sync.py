@@ -1,13 +1,13 @@
 """Sessions of a project exchanged through files that a team commits.
 
-Each session is one log in ``.sessiondb/sessions``, as `portable` writes it.
-Reading comes first, so that what is written holds both sides. A file
-with missing records is added to; it is rewritten only where what it says no
-longer holds, and never where something in it could not be read. No file
-is removed: what was deleted in one clone, and then in the others, stays in its log.
+Each session is one log in ``.sessiondb/sessions``, as `portable` writes it. A sync
+reads first, so that it writes the changes of both sides. Missing records are appended
+to a file; it is rewritten only if one of its records is no longer true, and never if a
+part of it could not be read. No file is removed: a session that is deleted in one
+clone, and then in the others, remains in its log.
 
-The last seen state of each file and session is kept beside the database, so what
-changed on neither side costs one look at the file. The notes may be lost: then
+The last seen state of each file and session is noted beside the database, so a session
+that changed on neither side costs one look at its file. If the notes are lost,
 everything is compared again.
 """
 
@@ -45,9 +45,9 @@ _EVERYTHING = {"project": ALL, "archived": True, "subagents": True, "empty": Tru
 
 #: Bytes and mtime in ns of each file, by name.
 Files = dict[str, tuple[int, int]]
-#: An entry of the folder that is not a file: a link, a folder.
+#: The state of an entry that is not a file: a link, a folder.
 NO_FILE = (-1, 0)
-#: By name the bytes and mtime of a file, and what identifies the state of its session.
+#: By name: the bytes and mtime in ns of a file, and a digest of its session's state.
 Notes = dict[str, tuple[int, int, str]]
 
 
@@ -55,9 +55,9 @@ Notes = dict[str, tuple[int, int, str]]
 class Synced:
     """The result of a sync.
 
-    ``read`` has the outcome of each session in the files; ``written``, ``missing``
-    and ``removed`` are ids: a missing one had a file here, which was removed, a
-    removed one was deleted here because its log says that others deleted it.
+    ``read`` has the outcome of each session in the files. ``written``, ``missing`` and
+    ``removed`` are ids of sessions: those whose file was written, those whose file
+    was removed, and those deleted here because others had deleted them.
     """
 
     folder: Path
@@ -69,7 +69,7 @@ class Synced:
 
 
 def sync(store: Store) -> Synced:
-    """Read the files of other people's sessions, write what is new in ours.
+    """Read the sessions that other users changed, then write those changed here.
 
     Raises `InvalidInputError` for a database that does not belong to a project, or
     where the folder is a symbolic link.
@@ -109,7 +109,7 @@ def _noted(path: Path) -> Notes:
 
 
 def _seen(stat: os.stat_result) -> tuple[int, int]:
-    # A hard link to an open database would cost its locks as soon as it is closed.
+    # To open and close a hard link to an open database would release its locks.
     is_open = stat.st_nlink > 1 and (stat.st_dev, stat.st_ino) in ENGINE.open_files()
     if is_open or not S_ISREG(stat.st_mode):
         return NO_FILE
@@ -118,7 +118,7 @@ def _seen(stat: os.stat_result) -> tuple[int, int]:
 
 
 def _sessions(store: Store) -> Iterator[tuple[str, str, Session]]:
-    """Yield the file name, the state and the session of each one here."""
+    """Yield the file name, a digest of the state, and the session, of each session."""
     projects = {project.id: project for project in store.projects()}
     for session in every(store, **_EVERYTHING, order="created"):
         state = repr((session, projects.get(session.project_id))).encode(
@@ -128,10 +128,7 @@ def _sessions(store: Store) -> Iterator[tuple[str, str, Session]]:
 
 
 def _read(store: Store, done: Synced, files: Files, notes: Notes) -> list[Logged]:
-    """Read what others wrote, the oldest session's file first.
-
-    Return what was in the files.
-    """
+    """Import the files that changed; return the sessions that were in them."""
     waiting = _changed_files(store, done, files, notes)
     logged: list[Logged] = []
     placed: set[tuple[str, str]] = set()
@@ -143,12 +140,12 @@ def _read(store: Store, done: Synced, files: Files, notes: Notes) -> list[Logged
             done.read.append(result)
             placed.add((result.source, result.source_id))
 
-    # An import passes silently by sessions of other directories.
+    # An import skips sessions of other directories without a problem.
     reported = {problem.source for problem in done.problems}
     for item in logged:
         is_placed = (item.source, item.source_id) in placed
         if not is_placed and str(item.path) not in reported:
-            where = "is of a directory outside of the project, so it is not read"
+            where = "is of a directory outside the project, so it is not read"
             done.problems.append(
                 Problem(str(item.path), f"session {item.source_id} {where}")
             )
@@ -177,7 +174,7 @@ def _changed_files(
 def _settle_deletions(
     store: Store, done: Synced, files: Files, logged: list[Logged]
 ) -> None:
-    """Settle deletions: those of others, our own, and sessions that continued."""
+    """Carry out deletions of others, record ours, and restore continued sessions."""
     done.removed = delete_logged(store, logged)
     alive: list[Logged] = []
 
@@ -197,7 +194,7 @@ def _record_deletion(item: Logged, version: Version, files: Files) -> None:
     """Add to the log of a session that it was deleted here."""
     record = json.dumps(jsonl.deleted(item.stored.id, version), separators=(",", ":"))
     with item.path.open("r+b") as file:
-        # A file that changed since it was read has news: the next sync reads it.
+        # A file that changed since it was read is left to the next sync.
         if _seen(item.path.lstat()) == files[item.path.name]:
             files[item.path.name] = _append(file, [record + "\n"])
 
@@ -214,7 +211,7 @@ def _again(alive: list[Logged], files: Files) -> Iterator[SourceSession]:
 def _sources(
     paths: Iterable[Path], files: Files, logged: list[Logged]
 ) -> Iterator[SourceSession | Problem]:
-    """Yield what the files hold; add each session to *logged*."""
+    """Yield the sessions and problems of files; add each session to *logged*."""
     for path in paths:
         for item in _items(path, files[path.name]):
             if isinstance(item, SourceSession) and item.stored is not None:
@@ -224,7 +221,7 @@ def _sources(
 
 
 def _items(path: Path, seen: tuple[int, int]) -> Iterator[SourceSession | Problem]:
-    """Yield what one file holds."""
+    """Yield the sessions and problems of one file."""
     if seen == NO_FILE:
         yield Problem(str(path), "not a file, so it is not read")
         return
@@ -239,7 +236,7 @@ def _items(path: Path, seen: tuple[int, int]) -> Iterator[SourceSession | Proble
 
 
 def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
-    """Write what is missing from the files, and return what is to be recorded."""
+    """Write the changes that the files do not have; return the new notes."""
     damaged = {problem.source for problem in done.problems}
     after: Notes = {}
     _agree(store, files, notes)
@@ -247,7 +244,7 @@ def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
     for name, state, session in _sessions(store):
         path, seen, noted = done.folder / name, files.get(name), notes.get(name)
         if noted is not None:
-            # A file that was removed is not written again: a user wanted it gone.
+            # A file that was removed is not written again: a user wanted that.
             if seen is None:
                 done.missing.append(session.id)
             if seen is None or noted == (*seen, state):
@@ -263,7 +260,7 @@ def _write(store: Store, done: Synced, files: Files, notes: Notes) -> Notes:
 
         if left not in (None, seen):
             done.written.append(session.id)
-        # Without a note, what could not be read is looked at again by the next sync.
+        # Without a note, the next sync reads a damaged file again.
         if left is not None and is_intact:
             after[name] = (*left, state)
 
@@ -277,10 +274,7 @@ def _update(
     seen: tuple[int, int] | None,
     is_intact: bool,
 ) -> tuple[int, int] | None:
-    """Write a session's file, or its missing records.
-
-    Return its state, as `_bring_up_to_date` does.
-    """
+    """Write a session's file, or its missing records; return as `_complete` does."""
     root = str(store.location.root)
 
     def lines() -> Iterator[str]:
@@ -288,11 +282,11 @@ def _update(
 
     if seen is None:
         return _replace(path, lines())
-    return _bring_up_to_date(path, seen, lines, is_intact)
+    return _complete(path, seen, lines, is_intact)
 
 
 def _agree(store: Store, files: Files, notes: Notes) -> None:
-    """Keep the versions that the logs of changed sessions are about to say."""
+    """Note the versions that the logs of changed sessions will have."""
     changed = (
         session.id
         for name, state, session in _sessions(store)
@@ -303,15 +297,15 @@ def _agree(store: Store, files: Files, notes: Notes) -> None:
             fx.add(*map(NoteVersions, some))
 
 
-def _bring_up_to_date(
+def _complete(
     path: Path,
     seen: tuple[int, int],
     lines: Callable[[], Iterator[str]],
     is_intact: bool,
 ) -> tuple[int, int] | None:
-    """Make a file say what *lines* say and return what it is then.
+    """Give a file the content of *lines*; return its new state.
 
-    None: it is not a file, or not the one that was *seen* any more; the next sync reads
+    None if it is not a file, or has changed since it was *seen*: the next sync reads
     it.
     """
     if seen == NO_FILE:
@@ -323,12 +317,12 @@ def _bring_up_to_date(
         if missing is not None:
             return _append(file, missing) if missing else seen
 
-    # It says something that no longer holds: no line of it could be taken back.
+    # One of its records is no longer true, and cannot be withdrawn by another.
     return _replace(path, lines())
 
 
 def _append(file: IO[bytes], lines: list[str]) -> tuple[int, int]:
-    """Add lines at the end in one write, for those who read along."""
+    """Append lines in one write, for concurrent readers; return the new state."""
     end = file.seek(0, os.SEEK_END)
     file.seek(max(end - 1, 0))
     content = "".join(lines).encode()
@@ -344,7 +338,7 @@ def _append(file: IO[bytes], lines: list[str]) -> tuple[int, int]:
 
 
 def _replace(path: Path, lines: Iterable[str]) -> tuple[int, int]:
-    """Write a file that appears complete or not at all, and return what it is then."""
+    """Write a file, which appears complete or not at all; return its new state."""
     with outputs.writing(path, replace=True) as file:
         for line in lines:
             file.write(line.encode())
