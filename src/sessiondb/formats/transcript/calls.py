@@ -86,7 +86,7 @@ class Given:
 
     def subject(self, title: str | None) -> str:
         """Return a few words for the call: its title, or what it was given."""
-        values = [title, self.bare, *map(self.fields.get, _SUBJECTS)]
+        values = chain([title, self.bare], map(self.fields.get, _SUBJECTS))
         texts = filter(None, map(_joined, filter(None, values)))
         return next(filter(None, map(excerpt, texts)), "")
 

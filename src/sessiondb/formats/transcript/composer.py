@@ -219,7 +219,7 @@ class Composer:
     def _unknown(self, _: Message, part: Part, text: str) -> Blocks:
         codes = [Code(text)]
 
-        # The record says more than its text only to whoever wants all of it.
+        # Beside a text the record is shown only if all records are.
         if part.data and (not text or self._detail.records):
             codes.append(Code(as_json(part.data), "json"))
         yield self._note(name_of(part.type), part.title or text, codes)

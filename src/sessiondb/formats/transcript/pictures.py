@@ -63,8 +63,8 @@ class Album:
 
     def inside(self, data: Any) -> Iterator[Picture]:
         """Yield the images in the result of a call, wherever its agent keeps them."""
-        level, depth = [data], DEPTH
-        while level and depth:
+        level = [data]
+        for _ in range(DEPTH):
             rest = []
             for value in level:
                 image = _image(value)
@@ -73,7 +73,6 @@ class Album:
                 else:
                     yield self.picture(image.name or "image", image.mime, image.data)
             level = below(rest)
-            depth -= 1
 
 
 def _kind(raw: bytes) -> str | None:

@@ -8,7 +8,7 @@ passes `visible` here, so a line contains no control characters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import compress
+from itertools import compress, repeat
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -164,19 +164,17 @@ class Terminal:
         """Return the lines of *code*, the first after *before*, the others below it."""
         below = "\n" + " " * len(before)
         text = before + visible(code.text).replace("\n", below)
+        lines = [self._row(text, indent)]
         if code.language == "diff":
-            lines = text.split("\n")
-            spans = list(map(Span, lines, map(_diff_style, lines)))
-        else:
-            spans = [Span(text)]
+            rows = text.split("\n")
+            lines = list(map(self._row, rows, repeat(indent), map(_diff_style, rows)))
 
         if code.left_out:
-            spans.append(Span(f"… {code.left_out} (--full)"))
-        margin, cut = Span(indent), not self._full
-        return [Line((span,), margin, None, cut) for span in spans]
+            lines.append(self._row(f"… {code.left_out} (--full)", indent))
+        return lines
 
-    def _row(self, text: str, indent: str) -> Line:
-        return Line((Span(text),), Span(indent), None, not self._full)
+    def _row(self, text: str, indent: str, style: str = "") -> Line:
+        return Line((Span(text, style),), Span(indent), None, not self._full)
 
 
 def _line(text: str, style: str = "", indent: str = "") -> Line:
