@@ -362,15 +362,30 @@ def test_an_original_that_is_named_by_prefix_is_found(store: Store, plan: str) -
 def test_a_fork_owns_what_its_parent_loses_however_far_apart(store: Store) -> None:
     parent = store.create_session(directory="/here")
     base = store.append(parent, user("go"))
-    store.append(parent, assistant("early"), cost=1.0)
-    early = store.messages(parent)[-1].seq
+    early = store.append(parent, assistant("early"))
+    store.append(parent, user("elsewhere"), after=None)
     for number in range(80):
-        after = None if number == 0 else store.session(parent).leaf_seq
-        store.append(parent, assistant(f"{number}"), cost=0.5, after=after)
-    store.append(parent, assistant("late"), cost=2.0, after=early)
+        store.append(parent, assistant(f"{number}"))
+    store.append(parent, assistant("late"), after=early)
     fork = store.fork(parent, branches=True)
 
     store.truncate(parent, after=base)
-    assert (store.session(parent).cost, store.session(fork).cost) == (40.0, 3.0)
-    assert store.usage(by=())[0].cost == 43.0
+    copies = store.messages(fork, branches=True)
+    assert [m.text for m in copies if not m.inherited] == ["early", "late"]
+    hits = {hit.session.id for word in ("early", "late") for hit in store.search(word)}
+    assert hits == {fork.id}
+    assert check(store) == []
+
+
+def test_ids_that_agree_by_chance_in_a_family_are_not_copies(store: Store) -> None:
+    parent = store.create_session(directory="/here")
+    agents = [store.create_session(parent=parent) for _ in range(3)]
+    for number, agent in enumerate(agents):
+        words = f"word{number}"
+        store.append(agent, user(words, id="same"), time=1_700_000_000_000)
+
+    store.truncate(agents.pop(), after=None)
+    for number, agent in enumerate(agents):
+        assert [m.inherited for m in store.messages(agent)] == [False]
+        assert [h.session.id for h in store.search(f"word{number}")] == [agent.id]
     assert check(store) == []
