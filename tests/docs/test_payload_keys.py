@@ -13,10 +13,19 @@ from pathlib import Path
 
 import pytest
 
+from sessiondb.formats.registry import REGISTRY
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "src" / "sessiondb"
 #: They read the records of other programs, or keep what other programs wrote.
-FOREIGN = ("formats/opencode", "formats/kit", "formats/jsonl")
+FOREIGN = (
+    "formats/kit",
+    *(
+        entry.reads.removeprefix("sessiondb.").replace(".", "/")
+        for entry in REGISTRY.values()
+        if entry.reads and entry.reads.startswith("sessiondb.formats.")
+    ),
+)
 #: Names of variables whose ``data`` (or that themselves) are the data of a message or part.
 HOLDERS = {"message", "part", "item", "entry", "draft"}
 

@@ -21,17 +21,19 @@ class Entry:
     ``agent`` is how people write the program's name. ``reads`` is the module with
     its `Format`, ``writes`` that with its `Exporter`, None without one. ``resume`` is
     the command that continues a session, ``{}`` its id; empty if there is none.
+    ``family`` is the name of the format whose modules know its sessions, too.
     """
 
     agent: str
     reads: str | None = None
     writes: str | None = None
     resume: str = ""
+    family: str = ""
 
     @property
     def is_planned(self) -> bool:
         """Whether its stores are recognised only: nothing reads or writes them yet."""
-        return self.reads is None and self.writes is None
+        return self.reads is None and self.writes is None and not self.family
 
 
 #: A name that is not known: neither read, nor written, nor planned.
@@ -57,15 +59,21 @@ REGISTRY: dict[str, Entry] = {
     # reader imported under these names can be continued.
     "claude": Entry("Claude Code", resume="claude --resume {}"),
     "codex": Entry("Codex", resume="codex resume {}"),
-    "pi": Entry("pi", resume="pi --session {}"),
-    "oh-my-pi": Entry("oh-my-pi", resume="omp --resume {}"),
+    "pi": Entry(
+        "pi",
+        reads=f"{_HERE}.pi",
+        writes=f"{_HERE}.pi.exporter",
+        resume="pi --session {}",
+    ),
+    "oh-my-pi": Entry("oh-my-pi", resume="omp --resume {}", family="pi"),
+    "xcsh": Entry("xcsh", resume="xcsh --resume {}", family="pi"),
     "goose": Entry("Goose", resume="goose session --resume --session-id {}"),
     "aider": Entry("aider"),
     "gemini": Entry("Gemini CLI", resume="gemini --resume {}"),
     "qwen": Entry("Qwen Code", resume="qwen --resume {}"),
     "llm": Entry("llm"),
-    "xcsh": Entry("xcsh"),
     "openai-agents": Entry("OpenAI Agents SDK"),
+    "cursor": Entry("Cursor"),
 }
 
 
@@ -114,4 +122,5 @@ def exporter(name: str) -> Exporter:
 
 def _entry(name: Any) -> Entry:
     # A caller of the library may pass anything; a list has no hash.
-    return REGISTRY.get(name, _UNKNOWN) if isinstance(name, str) else _UNKNOWN
+    entry = REGISTRY.get(name, _UNKNOWN) if isinstance(name, str) else _UNKNOWN
+    return REGISTRY.get(entry.family, entry)

@@ -26,13 +26,11 @@ from sessiondb.formats.registry import REGISTRY
 PATHS = {
     "claude": r"/\.claude(/|$)",
     "codex": r"/\.codex(/|$)|/rollout-[^/]+\.jsonl(\.zst)?$",
-    "oh-my-pi": r"/\.omp(/|$)",
-    "pi": r"/\.pi(/|$)",
-    "xcsh": r"/\.xcsh(/|$)",
     "goose": r"/goose/sessions(/|$)",
     "gemini": r"/\.gemini(/|$)|/chats/session-[^/]+\.jsonl?$",
     "qwen": r"/\.qwen(/|$)",
     "aider": r"/\.aider\.[^/]+$",
+    "cursor": r"/\.cursor(/|$)|/Cursor/User/globalStorage(/|$)",
     "llm": r"/io\.datasette\.llm(/|$)",
 }
 
@@ -50,7 +48,6 @@ _LIKE_CLAUDE = frozenset({"sessionId", "parentUuid"})
 #: The first that fits a record says whose it is.
 SIGNS = (
     Sign("codex", frozenset({"payload"}), type="session_meta"),
-    Sign("pi", frozenset({"id", "cwd", "timestamp"}), type="session"),
     Sign("gemini", frozenset({"sessionId", "projectHash"})),
     # Claude Code and Qwen Code write the same records; their messages differ.
     Sign("qwen", _LIKE_CLAUDE, frozenset({"parts"})),

@@ -20,8 +20,8 @@ from sessiondb.model import Problem
 
 #: How deep below a folder logs are searched.
 MAX_DEPTH = 12
-#: Bytes that the first lines of a log have, and those of a log with a long one.
-_HEAD, _LONG_HEAD = 64 << 10, 16 << 20
+#: Bytes that the first lines of a log have, usually and at most.
+_HEAD, _LONGEST_HEAD = 64 << 10, 16 << 20
 
 
 def logs_below(
@@ -71,16 +71,19 @@ def log_digest(*paths: Path) -> str:
 
 
 def first_records(
-    path: Path, most: int = 1, *, longest: int = _LONG_HEAD
+    path: Path, most: int = 1, *, longest: int = _LONGEST_HEAD
 ) -> list[dict[str, Any]]:
     """Return the objects among the first *most* lines of a log, fewer if it ends.
 
     They are in its first *longest* bytes. Lines that are not objects are left out.
     Raises `SourceError` if nothing of the file can be read.
     """
-    head = glance(path, _HEAD)
-    if head.count(b"\n") < most and len(head) == _HEAD:
-        head = glance(path, longest)
+    size = _HEAD
+    head = glance(path, size)
+    # A first line may hold all instructions to a model.
+    while head.count(b"\n") < most and len(head) == size < longest:
+        size *= 4
+        head = glance(path, size)
     return list(_objects(islice(head.split(b"\n"), most)))
 
 

@@ -43,6 +43,12 @@ def time_of_text(value: object) -> int | None:
     return known_time((found - _EPOCH) // _MS)
 
 
+def text_of_time(ms: int) -> str:
+    """Return a time in Unix ms as JavaScript writes it: in UTC, with milliseconds."""
+    moment = _EPOCH + timedelta(milliseconds=ms)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03}Z"
+
+
 def take_json(record: dict[str, Any], key: str) -> Any:
     """Return the object or list that the text at *key* holds as JSON, or that text.
 

@@ -1,0 +1,302 @@
+"""Records of pi to drafts: known fields become columns, the rest is ``data``.
+
+These functions take their record apart, so it must not be used afterwards. Every
+record of a log is one message: those that nobody said are events, and all of them are
+links of the tree, as they are for the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sessiondb.formats.content import embedded
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_object,
+    as_text,
+    check_storable,
+    clean_name,
+    is_object,
+    take,
+    text,
+    within,
+)
+from sessiondb.formats.kit.json import OddRecordError, known_time, usable_id
+from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.formats.pi import fields
+from sessiondb.model import MessageDraft, PartDraft, Tokens
+
+#: How a reference to a file in the folder ``blobs`` begins.
+BLOB = "blob:sha256:"
+#: Types of parts that blocks become; a block that already has one is kept apart.
+_HERE = frozenset({"reasoning", "tool", "tool-result", "file", "custom"})
+
+Record = dict[str, Any]
+Parts = list[PartDraft]
+#: The columns of a message, besides its parts.
+Columns = dict[str, Any]
+
+
+def message_draft(record: Record, message_id: str) -> MessageDraft:
+    """Return the message that a record is.
+
+    Raises `OddRecordError` for a record without a type, or one that cannot be stored.
+    """
+    if not usable_id(record.get("type")):
+        raise OddRecordError("has no type")
+    kind = record.pop("type")
+    found = _message(record) if kind == "message" else _event(record, kind)
+
+    # A record is written when it is over; a message also says when it began.
+    written = time_of_text(record.get("timestamp"))
+    begun = known_time(within(record, "message", "timestamp"))
+    found["time_created"] = written if begun is None else begun
+    if found["role"] == "assistant":
+        found["time_completed"] = written
+
+    check_storable(record)
+    return MessageDraft(id=message_id, data=record, **found)
+
+
+# -- messages ----------------------------------------------------------------
+
+
+def _message(record: Record) -> Columns:
+    said = record.get("message")
+    if not is_object(said):
+        return {"role": "event", "kind": "message"}
+
+    role = as_text(said.get("role")) or ""
+    if role in fields.EXECUTIONS:
+        found = _execution(said, fields.EXECUTIONS[role])
+    else:
+        found = _ROLES.get(role, _shown)(said)
+    _drop_empty(record, "message")
+    return found
+
+
+def _user(said: Record) -> Columns:
+    del said["role"]
+    return {"role": "user", "parts": _content(said)}
+
+
+def _system(said: Record) -> Columns:
+    del said["role"]
+    parts = list(_content(said))
+    # The prompt of pi is in named sections, and its content empty.
+    sections = as_object(said.get("sections"))
+    parts += [
+        PartDraft("text", sections.pop(name), data={"section": name})
+        for name in list(sections)
+        if text(sections[name])
+    ]
+    _drop_empty(said, "sections")
+    return {"role": "system", "parts": tuple(parts)}
+
+
+def _assistant(said: Record) -> Columns:
+    del said["role"]
+    tokens = take(said, fields.TOKENS)
+    found = {
+        "role": "assistant",
+        **take(said, fields.ANSWER),
+        "parts": _content(said),
+        "tokens": Tokens(**tokens) if tokens else None,
+    }
+
+    reason = as_text(said.get("stopReason"))
+    if reason in fields.FINISH:
+        found["finish"] = fields.FINISH[said.pop("stopReason")]
+    elif reason is not None:
+        found["finish"] = "other"
+    if text(said.get("errorMessage")):
+        found["error"] = {"message": said.pop("errorMessage")}
+    return found
+
+
+def _result(said: Record) -> Columns:
+    """A result: its first text is that of the call, what else it has follows."""
+    del said["role"]
+    parts = list(_content(said))
+    if not parts or parts[0].type != "text":
+        parts.insert(0, PartDraft("text", data={"absent": True}))
+
+    failed = said.get("isError") is True
+    parts[0] = replace(
+        parts[0],
+        type="tool-result",
+        **take(said, fields.RESULT),
+        outcome="failed" if failed else None,
+        status="error" if failed else None,
+    )
+    return {"role": "tool", "parts": tuple(parts)}
+
+
+def _execution(said: Record, how: tuple[str, str]) -> Columns:
+    """A command that the user ran; a model is shown it unless it is excluded."""
+    tool, key = how
+    given = {key: said.pop(key)} if text(said.get(key)) else {}
+    outcome = "interrupted" if said.get("cancelled") is True else None
+    if outcome is None and said.get("exitCode") not in (None, 0):
+        outcome = "failed"
+
+    part = PartDraft(
+        "tool",
+        tool=tool,
+        input=given,
+        status="error" if outcome else "completed",
+        outcome=outcome,
+        **take(said, fields.OUTPUT),
+    )
+    excluded = said.get("excludeFromContext") is True
+    kind = "custom" if excluded else "custom_message"
+    return {
+        "role": "event",
+        "kind": kind,
+        "parts": (part,),
+    }
+
+
+def _mentioned(said: Record) -> Columns:
+    """Files that a prompt names with @: their content goes to the model."""
+    parts = []
+    for item in as_list(said.get("files")):
+        file = dict(as_object(item))
+        content = file.pop("content") if text(file.get("content")) else None
+        if clean_name(file.get("path")):
+            file["filename"] = file.pop("path")
+        parts.append(PartDraft("file", content, data=file))
+
+    if all(map(is_object, as_list(said.get("files")))):
+        said.pop("files", None)
+    return {
+        "role": "event",
+        "kind": "custom_message",
+        "parts": tuple(parts),
+    }
+
+
+def _shown(said: Record) -> Columns:
+    """Anything that a model is shown and that nobody typed."""
+    found = {"role": "event", "kind": "custom_message"}
+    if said.get("role") in ("branchSummary", "compactionSummary"):
+        return found | {"parts": _text_under(said, "summary")}
+    return found | {"parts": _content(said)}
+
+
+_ROLES: Mapping[str, Callable[[Record], Columns]] = {
+    "user": _user,
+    "system": _system,
+    "assistant": _assistant,
+    "toolResult": _result,
+    "fileMention": _mentioned,
+}
+
+
+# -- events ------------------------------------------------------------------
+
+
+def _event(record: Record, type_: str) -> Columns:
+    kind = fields.KINDS.get(type_, type_)
+    if kind != type_ or kind in ("custom", "custom_message"):
+        # Messages of some roles are events of these kinds, too.
+        record["type"] = type_
+    found: Columns = {"role": "event", "kind": kind}
+
+    there, here = fields.RENAMED.get(type_, ("", ""))
+    if there in record:
+        record[here] = record.pop(there)
+
+    if type_ in fields.SUMMARIES:
+        found["parts"] = _text_under(record, "summary")
+        _keep_from(record)
+    elif type_ == "custom_message":
+        found["parts"] = _content(record)
+    elif type_ == "model_change":
+        found.update(_model(record))
+    elif type_ == "model_usage":
+        tokens = take(record, fields.TOKENS)
+        found.update(take(record, fields.USAGE), tokens=Tokens(**tokens))
+    return found
+
+
+def _keep_from(record: Record) -> None:
+    kept = record.get("firstKeptEntryId")
+    if usable_id(kept) and not fields.is_replaced_remotely(record):
+        record["first_kept_id"] = record.pop("firstKeptEntryId")
+
+
+def _model(record: Record) -> Columns:
+    """Return provider and model; a text with both stays as it is."""
+    both = as_text(record.get("model"))
+    if both is None:
+        return take(record, fields.MODEL_CHANGE)
+    provider, slash, model = both.partition("/")
+    if not slash:
+        return {"model_id": both} if clean_name(both) else {}
+    known = {"provider_id": provider, "model_id": model}
+    return known if all(map(clean_name, known.values())) else {}
+
+
+# -- content -----------------------------------------------------------------
+
+
+def _text_under(record: Record, key: str) -> tuple[PartDraft, ...]:
+    """Take a text that is not empty."""
+    if not text(record.get(key)) or not record[key]:
+        return ()
+    return (PartDraft("text", record.pop(key)),)
+
+
+def _content(record: Record) -> tuple[PartDraft, ...]:
+    """Take the content of a message, a text or a list of blocks."""
+    content = record.get("content")
+    if text(content):
+        del record["content"]
+        return (PartDraft("text", content, data={"plain": True}),)
+    if not isinstance(content, list) or not all(map(_is_block, content)):
+        return ()
+
+    del record["content"]
+    return tuple(map(_part, content))
+
+
+def _is_block(value: Any) -> bool:
+    return is_object(value) and usable_id(value.get("type"))
+
+
+def _part(block: Record) -> PartDraft:
+    kind = block.pop("type")
+    if kind in fields.TEXTS:
+        kind, table = fields.TEXTS[kind]
+        return PartDraft(kind, **take(block, table), data=block)
+    if kind == "image":
+        return _image(block)
+    if kind == "redactedThinking":
+        return PartDraft("reasoning", data={"redacted": block})
+    is_nameless = kind == "toolCall" and not clean_name(block.get("name"))
+    if kind in _HERE or is_nameless:
+        return PartDraft("custom", data={"type": kind, **block})
+    if kind != "toolCall":
+        return PartDraft(kind, data=block)
+
+    given = {"input": block.pop("arguments")} if "arguments" in block else {}
+    found = take(block, fields.CALL)
+    return PartDraft("tool", **found, **given, status="pending", data=block)
+
+
+def _image(block: Record) -> PartDraft:
+    data = as_text(block.get("data"))
+    if data is None or data.startswith(BLOB):
+        return PartDraft("file", data={"mime": block.pop("mimeType", None), **block})
+    del block["data"]
+    return PartDraft(
+        "file", data={**embedded(block.pop("mimeType", None), data), **block}
+    )
+
+
+def _drop_empty(record: Record, key: str) -> None:
+    if record.get(key) == {}:
+        del record[key]

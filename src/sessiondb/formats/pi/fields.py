@@ -1,0 +1,102 @@
+"""Where the records of pi, oh-my-pi and xcsh keep what has a column; see `kit.fields`.
+
+Read off pi 0.87 (``session-manager.ts``), oh-my-pi 18.2 (``session-entries.ts``) and
+xcsh. The same tables serve both directions: `drafts` takes by them, `records` puts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sessiondb.formats.kit.fields import (
+    Fields,
+    clean_name,
+    clean_text,
+    cost,
+    count,
+    is_object,
+    text,
+)
+
+#: Versions of the header; a file without one is of version 1.
+NEWEST = 3
+
+#: The title is that of oh-my-pi; pi has a record ``session_info`` instead.
+HEADER: Fields = {
+    "cwd": ("directory", clean_text),
+    "title": ("title", clean_text),
+}
+
+#: What an answer has.
+ANSWER: Fields = {
+    "provider": ("provider_id", clean_text),
+    "model": ("model_id", clean_text),
+    "responseId": ("response_id", clean_name),
+    "usage": {"cost": {"total": ("cost", cost)}},
+}
+#: ``input`` is without what came from the cache; reasoning is counted as output.
+TOKENS: Fields = {
+    "usage": {
+        "input": ("input", count),
+        "output": ("output", count),
+        "cacheRead": ("cache_read", count),
+        "cacheWrite": ("cache_write", count),
+    }
+}
+#: pi names provider and model, oh-my-pi both in one text under ``model``.
+MODEL_CHANGE: Fields = {
+    "provider": ("provider_id", clean_text),
+    "modelId": ("model_id", clean_text),
+}
+#: The cost of something that is no answer.
+USAGE: Fields = {
+    "provider": ("provider_id", clean_text),
+    "model": ("model_id", clean_text),
+    "usage": {"cost": {"total": ("cost", cost)}},
+}
+
+CALL: Fields = {"id": ("call_id", clean_text), "name": ("tool", clean_name)}
+#: Blocks whose text is under one key: type here and there, and the key.
+TEXTS: Mapping[str, tuple[str, Fields]] = {
+    "text": ("text", {"text": ("text", text)}),
+    "thinking": ("reasoning", {"thinking": ("text", text)}),
+}
+RESULT: Fields = {"toolCallId": ("call_id", clean_text)}
+#: A command that the user ran: tool, and where its arguments are.
+EXECUTIONS: Mapping[str, tuple[str, str]] = {
+    "bashExecution": ("bash", "command"),
+    "pythonExecution": ("python", "code"),
+}
+OUTPUT: Fields = {"output": ("text", text)}
+
+#: ``stopReason`` of an answer to ``finish`` here.
+FINISH: Mapping[str, str] = {
+    "stop": "stop",
+    "length": "length",
+    "toolUse": "tool-calls",
+    "error": "error",
+    "aborted": "cancelled",
+}
+#: Records that are known here under another name; the others keep theirs.
+KINDS: Mapping[str, str] = {
+    "session_info": "title_change",
+    "ttsr_injection": "rules",
+    "reset_boundary": "reset",
+    "model_usage": "usage",
+}
+#: Keys of a record that `Store.context` reads under another name in ``data``.
+RENAMED: Mapping[str, tuple[str, str]] = {
+    "thinking_level_change": ("thinkingLevel", "level"),
+    "ttsr_injection": ("injectedRules", "rules"),
+}
+#: Records whose text a model is shown.
+SUMMARIES = frozenset({"compaction", "branch_summary"})
+
+
+def is_replaced_remotely(record: Mapping[str, object]) -> bool:
+    """Return whether the provider holds what a compaction would have kept.
+
+    xcsh sends only the summary then, with what the provider gave for the rest.
+    """
+    kept = record.get("preserveData")
+    return is_object(kept) and "openaiRemoteCompaction" in kept

@@ -1,0 +1,90 @@
+"""Files that records refer to: blobs of images, and the complete output of tools.
+
+A reference ``blob:sha256:HASH`` has two meanings: as the data of an image it is the
+image, as an ``image_url`` it is a ``data:`` URL. Files are read from inside the store
+alone; one that is missing stays a reference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sessiondb.formats.kit.fields import as_text, within
+from sessiondb.formats.kit.files import entries, is_folder, read_small
+from sessiondb.formats.kit.json import OddRecordError
+from sessiondb.formats.pi.drafts import BLOB
+from sessiondb.model import MessageDraft, PartDraft
+
+_HASH = re.compile(r"[0-9a-f]{64}")
+_NUMBER = re.compile(r"\d{1,9}")
+
+
+def with_files(draft: MessageDraft, log: Path) -> MessageDraft:
+    """Return a message with the content of the files that it refers to."""
+    parts = [_with_image(part, log) for part in draft.parts]
+    parts += _sent_images(draft.data, log)
+    parts += _outputs(draft.data, log)
+    return replace(draft, parts=tuple(parts))
+
+
+def _with_image(part: PartDraft, log: Path) -> PartDraft:
+    reference = as_text(part.data.get("data")) if part.type == "file" else None
+    content = None if reference is None else _blob(reference, log)
+    if content is None:
+        return part
+    return replace(part, data={**part.data, "content": content})
+
+
+def _sent_images(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
+    """Yield the images of what a provider was sent, which stays as it is."""
+    for reference in _image_urls(within(data, "message", "providerPayload")):
+        url = _blob(reference, log)
+        if url is not None:
+            shown = url.decode("utf-8", "replace")
+            yield PartDraft("file", data={"url": shown, "added": reference})
+
+
+def _image_urls(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _image_urls(item)
+    elif isinstance(value, dict):
+        url = value.get("image_url")
+        if isinstance(url, str) and url.startswith(BLOB):
+            yield url
+        for item in value.values():
+            yield from _image_urls(item)
+
+
+def _outputs(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
+    """Yield the complete output of a tool, which oh-my-pi keeps beside the log."""
+    truncation = within(data, "message", "details", "meta", "truncation")
+    number = as_text(within(truncation, "artifactId"))
+    if number is None or _NUMBER.fullmatch(number) is None:
+        return
+    try:
+        for entry in entries(log.with_suffix("")):
+            if entry.name.startswith(f"{number}."):
+                content = read_small(log.with_suffix("") / entry.name)
+                if content is not None:
+                    known = {"filename": entry.name, "content": content}
+                    yield PartDraft("file", data={**known, "added": number})
+    except OddRecordError:
+        return
+
+
+def _blob(reference: str, log: Path) -> bytes | None:
+    """Return what a reference stands for; None if that is not there."""
+    name = reference.removeprefix(BLOB)
+    if not reference.startswith(BLOB) or _HASH.fullmatch(name) is None:
+        return None
+    # The folder lies beside that of the sessions, in which logs are two levels deep.
+    for folder in log.parents[:4]:
+        blobs = folder / "blobs"
+        if is_folder(blobs):
+            return read_small(blobs / name)
+    return None

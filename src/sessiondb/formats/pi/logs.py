@@ -1,0 +1,135 @@
+"""The logs of pi and its descendants: which program wrote one, and which session it is.
+
+A log is named ``TIME_ID.jsonl`` and begins with a header; oh-my-pi has a title of a
+fixed width before it. The header decides, never a name: directories are encoded with
+loss, and logs are moved and renamed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, NamedTuple
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.kit.fields import as_text
+from sessiondb.formats.kit.files import is_folder, stamp
+from sessiondb.formats.kit.json import usable_id
+from sessiondb.formats.kit.logs import first_records, logs_below
+from sessiondb.model import Problem
+
+#: Lines of a log that are looked at for its header.
+HEAD_LINES = 4
+_NAME = re.compile(r"\d{4}-\d\d-\d\dT[\d-]+Z?_(.+)\.jsonl")
+_SNOWFLAKE = re.compile(r"[0-9a-f]{16}")
+#: Folders in which a program keeps its sessions, and its source here.
+_PROGRAMS = {".pi": "pi", ".omp": "oh-my-pi", ".xcsh": "xcsh"}
+
+
+class Log(NamedTuple):
+    """A log: its session and that session's parent, None for none or an unknown one.
+
+    ``header`` is empty if the log has lost it: its name is that of the session then.
+    """
+
+    path: Path
+    source: str
+    session: str
+    parent: str | None
+    relation: str | None
+    header: dict[str, Any]
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file with this name may be a log."""
+    return path.suffix == ".jsonl"
+
+
+def is_home(folder: Path) -> bool:
+    """Return whether a program keeps its sessions in a folder: ``~/.pi/agent``."""
+    sessions = folder / "sessions"
+    if not is_folder(sessions):
+        return False
+    # Codex has a folder of that name, too; the names of its logs are others.
+    found = logs_below(sessions, lambda path: _NAME.fullmatch(path.name) is not None)
+    return any(isinstance(item, Path) for item in found)
+
+
+def logs_of(home: Path) -> Iterator[Path | Problem]:
+    """Yield the logs of a program; pi 0.30 wrote some beside the folder of them."""
+    yield from logs_below(home / "sessions", is_log)
+    beside = logs_below(home, lambda path: _NAME.fullmatch(path.name) is not None)
+    for item in beside:
+        if isinstance(item, Path) and item.parent == home:
+            yield item
+
+
+def look_at(path: Path) -> Log | None:
+    """Return the log at *path*; None if it is none. Raises `SourceError`."""
+    records = first_records(path, HEAD_LINES)
+    header = next((r for r in records if r.get("type") == "session"), {})
+    named = _NAME.fullmatch(path.name)
+
+    if not usable_id(header.get("id")):
+        # A log that lost its header, and that its program would overwrite.
+        is_theirs = named is not None and any(map(_is_entry, records))
+        if not is_theirs or named is None or not usable_id(named[1]):
+            return None
+        source = _program(path, {}, is_descendant=False)
+        return Log(path, source, named[1], None, None, {})
+
+    if "cwd" not in header and "timestamp" not in header:
+        return None
+    is_descendant = any(record.get("type") == "title" for record in records)
+    source = _program(path, header, is_descendant)
+    return Log(path, source, header["id"], *_parent(path, header), header)
+
+
+def _is_entry(record: dict[str, Any]) -> bool:
+    is_linked = "parentId" in record and "id" in record
+    return is_linked or record.get("type") == "message"
+
+
+def _program(path: Path, header: dict[str, Any], is_descendant: bool) -> str:
+    """Return which program wrote a log: by its folder, else by what only some do."""
+    for name in reversed(path.parts):
+        if name in _PROGRAMS:
+            return _PROGRAMS[name]
+    is_snowflake = _SNOWFLAKE.fullmatch(header.get("id", "")) is not None
+    theirs = is_descendant or is_snowflake or "title" in header
+    return "oh-my-pi" if theirs else "pi"
+
+
+def _parent(path: Path, header: dict[str, Any]) -> tuple[str | None, str | None]:
+    """Return the parent and the relation to it.
+
+    A sub-agent of oh-my-pi has its log in the folder of its parent's artifacts.
+    """
+    beside = path.parent.with_name(f"{path.parent.name}.jsonl")
+    if _NAME.fullmatch(beside.name) and stamp(beside) is not None:
+        return _session_at(beside), "subagent"
+
+    named = as_text(header.get("parentSession")) or as_text(header.get("branchedFrom"))
+    if not named:
+        return None, None
+    if not named.endswith(".jsonl"):
+        return (named, "fork") if usable_id(named) else (None, None)
+
+    # An absolute path on the machine that wrote it: only its name is of use here.
+    name = PureWindowsPath(named) if "\\" in named else PurePosixPath(named)
+    return _session_at(path.with_name(name.name)), "fork"
+
+
+def _session_at(path: Path) -> str | None:
+    """Return the session whose log is at *path*: by its header, else by its name."""
+    try:
+        records = first_records(path, HEAD_LINES)
+    except SourceError:
+        records = []
+    for record in records:
+        if record.get("type") == "session" and usable_id(record.get("id")):
+            return str(record["id"])
+
+    named = _NAME.fullmatch(path.name)
+    return named[1] if named and usable_id(named[1]) else None

@@ -1,0 +1,206 @@
+"""The sessions of pi, oh-my-pi and xcsh, read from their logs one record at a time.
+
+A session is yielded after a look at the head of its log. Title, labels and leaf are on
+later lines, so that `complete` reads all of them once, and the messages once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import SourceError, abridged
+from sessiondb.formats.kit.fields import as_text, take, within
+from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
+from sessiondb.formats.kit.lines import Line, Lines, opened
+from sessiondb.formats.kit.logs import log_digest
+from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.formats.pi import fields
+from sessiondb.formats.pi.drafts import message_draft
+from sessiondb.formats.pi.files import with_files
+from sessiondb.formats.pi.logs import Log, logs_of, look_at
+from sessiondb.formats.pi.tree import Tree
+from sessiondb.model import Problem, SourceMessage, SourceSession
+
+Record = dict[str, Any]
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_log(path: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the session of a log."""
+    log = look_at(path)
+    if log is not None:
+        yield beginning(log)
+
+
+def read_home(home: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of a program, parents first."""
+    logs: dict[str, Log] = {}
+    for item in logs_of(home):
+        if isinstance(item, Problem):
+            yield item
+        else:
+            yield from _look(item, logs)
+
+    for name, cut in parents_first(logs, lambda name: logs[name].parent):
+        log = logs[name]
+        if cut:
+            yield Problem(str(log.path), f"session {name} is its own ancestor")
+            log = log._replace(parent=None, relation=None)
+        yield beginning(log)
+
+
+def _look(path: Path, logs: dict[str, Log]) -> Iterator[Problem]:
+    """Add the log at *path* to *logs*; of two of one session the longer one counts."""
+    try:
+        log = look_at(path)
+    except SourceError as error:
+        yield Problem(str(path), str(error))
+        return
+    if log is None:
+        yield Problem(str(path), "the log has no header")
+        return
+
+    other = logs.get(log.session)
+    if other is not None:
+        longer, shorter = sorted(
+            (other, log), key=lambda item: item.path.stat().st_size, reverse=True
+        )
+        log = longer
+        why = f"session {log.session} is also in {longer.path}, which is longer"
+        yield Problem(str(shorter.path), why)
+    logs[log.session] = log
+
+
+def beginning(log: Log) -> SourceSession:
+    """Return what the head of a log says of its session."""
+    header = dict(log.header)
+    known = take(header, fields.HEADER)
+    return SourceSession(
+        log.source,
+        log.session,
+        str(log.path),
+        log_digest(log.path),
+        parent_source_id=log.parent,
+        relation=log.relation if log.parent else None,
+        time_created=time_of_text(header.get("timestamp")),
+        complete=partial(complete, log),
+        **known,
+    )
+
+
+def complete(log: Log) -> SourceSession:
+    """Return a session with everything that its log says of it."""
+    found = _Found()
+    with opened(log.path) as lines:
+        for _, _, record in _records(lines):
+            found.add(record)
+
+    session = beginning(log)
+    return replace(
+        session,
+        title=found.title if found.title is not None else session.title,
+        leaf=found.leaf,
+        time_updated=found.last,
+        data=found.data,
+        messages=Messages(log, found.labels),
+    )
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the records of a log say of its session; later ones win."""
+
+    title: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    leaf: str | None = None
+    last: int | None = None
+    data: Record = field(default_factory=dict)
+
+    def add(self, record: Record) -> None:
+        kind = record.get("type")
+        if kind in ("session", "title"):
+            self._head(record)
+        elif kind == "label":
+            self._label(record)
+        elif kind == "leaf":
+            self.leaf = as_text(record.get("targetId"))
+        elif kind in ("session_info", "title_change"):
+            # A name cannot be cleared: the last one that is not empty counts.
+            named = as_text(record.get("name")) or as_text(record.get("title"))
+            self.title = named or self.title
+        elif kind == "message":
+            self._said(record)
+
+    def _head(self, record: Record) -> None:
+        if record.get("type") == "title":
+            self.title = as_text(record.get("title"))
+            self.data.setdefault("title_record", record)
+        elif "header" not in self.data:
+            self.data["header"] = record
+
+    def _label(self, record: Record) -> None:
+        target, name = as_text(record.get("targetId")), record.get("label")
+        if target is not None:
+            self.labels.pop(target, None)
+        if target is not None and usable_id(name):
+            self.labels[target] = str(name)
+
+    def _said(self, record: Record) -> None:
+        said = within(record, "message", "role")
+        when = time_of_text(record.get("timestamp"))
+        if said in ("user", "assistant") and when is not None:
+            self.last = max(self.last or 0, when)
+
+
+class Messages:
+    """The messages of a log and their problems; read again each time."""
+
+    def __init__(self, log: Log, labels: dict[str, str]) -> None:
+        self._log = log
+        self._labels = labels
+
+    def __iter__(self) -> Iterator[SourceMessage | Problem]:
+        """Read the log; memory holds one record, and the ids of all."""
+        log = self._log
+        tree = Tree(
+            is_fork=log.parent is not None,
+            is_first_version=bool(log.header) and "version" not in log.header,
+        )
+        heads: set[str | None] = {"session", "title"}
+        with opened(log.path) as lines:
+            for line, _, record in _records(lines):
+                if lines.problems:
+                    tree.damaged()
+                kind = as_text(record.get("type"))
+                if kind in heads:
+                    # A second header in the middle of a log is a record like others.
+                    heads.discard(kind)
+                    continue
+                yield self._message(tree, lines, line, record)
+            yield from lines.problems
+
+    def _message(
+        self, tree: Tree, lines: Lines, line: Line, record: Record
+    ) -> SourceMessage | Problem:
+        name = tree.name(record)
+        parent = tree.parent(record, name)
+        tree.kept(record)
+        label = self._labels.get(name)
+        try:
+            draft = message_draft(record, name)
+        except OddRecordError as error:
+            return lines.problem(f"record {abridged(name)} {error}", line)
+
+        draft = with_files(draft, self._log.path)
+        labels = () if label is None else (label,)
+        return SourceMessage(draft, parent=parent, labels=labels)
+
+
+def _records(lines: Lines) -> Iterator[tuple[Line, bytes, Record]]:
+    """Yield the objects of a log; a mark of UTF-8 before the first one is no damage."""
+    return lines.records(lambda raw: load_object(raw.removeprefix(_BOM)))

@@ -1,0 +1,212 @@
+"""Messages that were records of pi, as the same records again; by `fields`, too.
+
+What is left of a record in ``data`` is laid over what its columns and parts say, so a
+value that no column could hold is written as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from sessiondb.formats.content import file_of
+from sessiondb.formats.kit.fields import as_object, is_object, overlay, put, without
+from sessiondb.formats.pi import fields
+from sessiondb.formats.pi.tree import MADE
+from sessiondb.model import Message, Part, Tokens
+
+Record = dict[str, Any]
+_FINISH = {here: there for there, here in fields.FINISH.items()}
+#: Keys of ``data`` that parts here have and blocks do not.
+_OWN = ("plain", "absent", "section", "mime", "content", "url")
+
+
+def record_of(message: Message, above: str | None) -> Record:
+    """Return the record of *message*, which continues the one with the id *above*."""
+    rest = dict(message.data)
+    kept = rest.pop("first_kept_id", None)
+    record: Record = {"type": _type_of(message, rest)}
+    if not message.id.startswith(MADE) and "id" not in rest:
+        record |= {"id": message.id, "parentId": above}
+    # A compaction of version 1 names a place, and this is what was there.
+    if kept is not None and "firstKeptEntryIndex" not in rest:
+        record["firstKeptEntryId"] = kept
+
+    there, here = fields.RENAMED.get(record["type"], ("", ""))
+    if here in rest:
+        rest[there] = rest.pop(here)
+
+    if record["type"] == "message":
+        record["message"] = _message(message)
+    else:
+        _put_event(record, message)
+    return overlay(record, rest)
+
+
+def _type_of(message: Message, rest: Record) -> str:
+    if message.role != "event":
+        return "message"
+    named = rest.pop("type", None)
+    if isinstance(named, str):
+        return named
+    is_shown = message.kind in ("custom", "custom_message")
+    return "message" if is_shown else message.kind or "custom"
+
+
+# -- messages ----------------------------------------------------------------
+
+
+def _message(message: Message) -> Record:
+    said = as_object(message.data.get("message"))
+    role = said.get("role") if message.role == "event" else message.role
+    make = _MESSAGES.get(role, _shown)
+    return make(message)
+
+
+def _user(message: Message) -> Record:
+    return {"role": "user", "content": content_of(message.parts)}
+
+
+def _system(message: Message) -> Record:
+    sections = {
+        part.data["section"]: part.text
+        for part in message.parts
+        if "section" in part.data
+    }
+    said = [part for part in message.parts if "section" not in part.data]
+    record: Record = {"role": "system", "content": content_of(said)}
+    if sections:
+        record["sections"] = sections
+    return record
+
+
+def _assistant(message: Message) -> Record:
+    record: Record = {"role": "assistant", "content": content_of(message.parts)}
+    put(record, fields.ANSWER, message)
+    put(record, fields.TOKENS, message.tokens or Tokens())
+    if message.finish in _FINISH:
+        record["stopReason"] = _FINISH[message.finish]
+    if is_object(message.error) and "message" in message.error:
+        record["errorMessage"] = message.error["message"]
+    return record
+
+
+def _result(message: Message) -> Record:
+    result = next(part for part in message.parts if part.type == "tool-result")
+    record: Record = {"role": "toolResult", "content": content_of(message.parts)}
+    put(record, fields.RESULT, result)
+    return record
+
+
+def _execution(message: Message) -> Record:
+    (part,) = (item for item in message.parts if item.type == "tool")
+    return {**as_object(part.input), "output": part.text}
+
+
+def _mentioned(message: Message) -> Record:
+    files = []
+    for part in message.parts:
+        file = dict(part.data)
+        if "filename" in file:
+            file["path"] = file.pop("filename")
+        if part.text is not None:
+            file["content"] = part.text
+        files.append(file)
+    return {"files": files}
+
+
+def _shown(message: Message) -> Record:
+    said = as_object(message.data.get("message"))
+    if said.get("role") in ("branchSummary", "compactionSummary"):
+        return {"summary": message.text} if message.parts else {}
+    if "message" in message.data and not is_object(message.data["message"]):
+        return {}
+    return {"content": content_of(message.parts)}
+
+
+_MESSAGES: Mapping[Any, Callable[[Message], Record]] = {
+    "user": _user,
+    "system": _system,
+    "assistant": _assistant,
+    "tool": _result,
+    "fileMention": _mentioned,
+    **dict.fromkeys(fields.EXECUTIONS, _execution),
+}
+
+
+# -- events ------------------------------------------------------------------
+
+
+def _put_event(record: Record, message: Message) -> None:
+    kind = record["type"]
+    if kind in fields.SUMMARIES and message.parts:
+        record["summary"] = message.parts[0].text
+    elif kind == "custom_message":
+        record["content"] = content_of(message.parts)
+    elif kind == "model_change" and "model" not in message.data:
+        put(record, fields.MODEL_CHANGE, message)
+    elif kind == "model_usage":
+        put(record, fields.USAGE, message)
+        put(record, fields.TOKENS, message.tokens or Tokens())
+
+
+# -- content -----------------------------------------------------------------
+
+
+def content_of(parts: Iterable[Part]) -> str | list[Record]:
+    """Return parts as the content that they were: a text, or a list of blocks."""
+    given = [part for part in parts if "added" not in part.data]
+    if len(given) == 1 and given[0].data.get("plain"):
+        return given[0].text or ""
+    return [_block(part) for part in given if not part.data.get("absent")]
+
+
+def _block(part: Part) -> Record:
+    make = _BLOCKS.get(part.type)
+    if make is not None:
+        return make(part)
+    return {"type": part.type, **part.data}
+
+
+def _text(part: Part) -> Record:
+    return _with_text(part, "text", "text")
+
+
+def _thinking(part: Part) -> Record:
+    if "redacted" in part.data:
+        return {"type": "redactedThinking", **part.data["redacted"]}
+    return _with_text(part, "thinking", "thinking")
+
+
+def _with_text(part: Part, kind: str, key: str) -> Record:
+    record: Record = {"type": kind}
+    if part.text is not None:
+        record[key] = part.text
+    return overlay(record, without(_OWN, part.data))
+
+
+def _call(part: Part) -> Record:
+    record: Record = {"type": "toolCall"}
+    put(record, fields.CALL, part)
+    if part.input_json is not None:
+        record["arguments"] = part.input
+    return overlay(record, part.data)
+
+
+def _image(part: Part) -> Record:
+    record: Record = {"type": "image"}
+    if "data" not in part.data:
+        record["data"] = file_of(part).data
+    if part.data.get("mime") is not None:
+        record["mimeType"] = part.data["mime"]
+    return overlay(record, without(_OWN, part.data))
+
+
+_BLOCKS: Mapping[str, Callable[[Part], Record]] = {
+    "text": _text,
+    "tool-result": _text,
+    "reasoning": _thinking,
+    "tool": _call,
+    "file": _image,
+    "custom": lambda part: dict(part.data),
+}

@@ -1,0 +1,225 @@
+"""Messages of any session as records of pi.
+
+A call is a block of its answer, and its result a record that follows: a result that
+only its call has becomes a record here. Every record is complete, since pi reads usage
+and model of an answer without a check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from sessiondb.formats.content import error_text
+from sessiondb.formats.kit.conversion import SILENT, UNKNOWN, as_json, call_of
+from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.formats.pi.records import content_of
+from sessiondb.model import Export, Loss, Message, Part, Tokens
+
+Record = dict[str, Any]
+_FINISH = {
+    "stop": "stop",
+    "length": "length",
+    "tool-calls": "toolUse",
+    "error": "error",
+    "cancelled": "aborted",
+}
+#: Parts that are blocks of a message; the others have no place in a log of pi.
+_BLOCKS = frozenset({"text", "reasoning", "file"})
+_PRICES = ("input", "output", "cacheRead", "cacheWrite")
+
+
+class Writer:
+    """The records of one session, whose *messages* are known; ``losses`` grow."""
+
+    def __init__(
+        self, export: Export, losses: list[Loss], messages: Iterable[Message]
+    ) -> None:
+        self._export = export
+        self._losses = losses
+        parts = (part for message in messages for part in message.parts)
+        self._answered = {p.call_id for p in parts if p.type == "tool-result"}
+        #: The record that a message is continued from, by its seq.
+        self._last: dict[int, str] = {}
+
+    def above(self, message: Message) -> str | None:
+        """Return the id of the record that *message* continues; None for a root."""
+        if message.parent_seq is None:
+            return None
+        return self._last.get(message.parent_seq)
+
+    def wrote(self, message: Message, name: str) -> None:
+        """Note the last record of *message*, which the next ones continue."""
+        self._last[message.seq] = name
+
+    def lose_lists(self) -> None:
+        """Note what lies beside a session, for which there is no place."""
+        export = self._export
+        lists = {
+            "its todo list": export.todos,
+            "the diffs of its files": export.diffs,
+        }
+        for why, found in lists.items():
+            if found:
+                self._lose(why)
+
+    def _lose(self, why: str, message: Message | None = None) -> None:
+        name = message.id if message else None
+        self._losses.append(Loss(self._export.session.id, why, name))
+
+    # -- one message -----------------------------------------------------------
+
+    def records(self, message: Message, above: str | None) -> Iterator[Record]:
+        """Yield the records of *message*: itself, and results that only calls have."""
+        when = message.time_created
+        first = {**self._record(message), "id": message.id, "parentId": above}
+        yield {**first, "timestamp": text_of_time(message.time_completed or when)}
+
+        last = message.id
+        for index, part in enumerate(message.parts):
+            if message.role == "assistant" and self._has_result(part):
+                name = f"{message.id}-{index}"
+                yield {**_result(part, part), "id": name, "parentId": last} | {
+                    "timestamp": text_of_time(part.time_ended or when)
+                }
+                last = name
+        self.wrote(message, last)
+
+    def _has_result(self, part: Part) -> bool:
+        if part.type != "tool" or part.call_id in self._answered:
+            return False
+        return part.status in ("completed", "error")
+
+    def _record(self, message: Message) -> Record:
+        if message.role == "event":
+            make = _EVENTS.get(message.kind, _custom)
+            if message.kind in SILENT or make is _custom:
+                self._lose(f"what {message.kind} means", message)
+            return make(message)
+        return {"type": "message", "message": self._said(message)}
+
+    def _said(self, message: Message) -> Record:
+        when = message.time_created
+        if message.role == "tool":
+            return self._result(message)
+
+        content: Any = [*self._blocks(message)]
+        if message.role != "assistant":
+            return {"role": message.role, "content": content, "timestamp": when}
+        return {
+            "role": "assistant",
+            "content": content,
+            "api": UNKNOWN,
+            "provider": message.provider_id or UNKNOWN,
+            "model": message.model_id or UNKNOWN,
+            "usage": _usage(message),
+            "stopReason": _FINISH.get(message.finish or "", "stop"),
+            "timestamp": when,
+            **({"errorMessage": error_text(message.error)} if message.error else {}),
+        }
+
+    def _blocks(self, message: Message) -> Iterator[Record]:
+        for part in message.parts:
+            if part.type in _BLOCKS:
+                found = content_of([part])
+                text = {"type": "text", "text": found}
+                yield from [text] if isinstance(found, str) else found
+            elif part.type == "tool" and message.role == "assistant":
+                yield _call(part)
+            else:
+                self._lose(f"part {part.type}", message)
+
+    def _result(self, message: Message) -> Record:
+        result = next((p for p in message.parts if p.type == "tool-result"), None)
+        if result is None:
+            return {"role": "user", "content": [*self._blocks(message)]}
+        said: Record = _result(result, result)["message"]
+        return said
+
+
+# -- parts ---------------------------------------------------------------------
+
+
+def _call(part: Part) -> Record:
+    call = call_of(part)
+    given = as_json(call.arguments)
+    return {"type": "toolCall", "id": call.id, "name": call.tool, "arguments": given}
+
+
+def _result(call: Part, part: Part) -> Record:
+    of = call_of(call)
+    failed = part.status == "error" or part.outcome is not None
+    text = of.failure if failed and not part.text else part.text or ""
+    said = {
+        "role": "toolResult",
+        "toolCallId": of.id,
+        "toolName": of.tool,
+        "content": [{"type": "text", "text": text}],
+        "isError": failed,
+        "timestamp": part.time_ended or part.time_created,
+    }
+    return {"type": "message", "message": said}
+
+
+def _usage(message: Message) -> Record:
+    """Return the usage of an answer; what is not known is 0, as in answers of pi."""
+    tokens = message.tokens or Tokens()
+    counts = {
+        "input": tokens.input or 0,
+        "output": (tokens.output or 0) + (tokens.reasoning or 0),
+        "cacheRead": tokens.cache_read or 0,
+        "cacheWrite": tokens.cache_write or 0,
+    }
+    cost = {**dict.fromkeys(_PRICES, 0), "total": message.cost or 0}
+    return {**counts, "totalTokens": sum(counts.values()), "cost": cost}
+
+
+# -- events --------------------------------------------------------------------
+
+
+def _custom(message: Message) -> Record:
+    data = as_json({**message.data, "text": message.text})
+    return {"type": "custom", "customType": message.kind or "event", "data": data}
+
+
+def _shown(message: Message) -> Record:
+    return {
+        "type": "custom_message",
+        "customType": "custom_message",
+        "content": message.text,
+        "display": True,
+    }
+
+
+def _compaction(message: Message) -> Record:
+    kept = message.data.get("first_kept_id")
+    known = {"firstKeptEntryId": kept} if isinstance(kept, str) else {}
+    summary = message.text or message.data.get("summary") or ""
+    return {"type": "compaction", "summary": summary, **known, "tokensBefore": 0}
+
+
+def _branch_summary(message: Message) -> Record:
+    return {"type": "branch_summary", "fromId": "root", "summary": message.text}
+
+
+def _model(message: Message) -> Record:
+    provider, model = message.provider_id, message.model_id
+    return {
+        "type": "model_change",
+        "provider": provider or UNKNOWN,
+        "modelId": model or UNKNOWN,
+    }
+
+
+def _thinking(message: Message) -> Record:
+    level = message.data.get("level") or message.text
+    return {"type": "thinking_level_change", "thinkingLevel": level}
+
+
+_EVENTS: Mapping[str | None, Callable[[Message], Record]] = {
+    "custom_message": _shown,
+    "compaction": _compaction,
+    "branch_summary": _branch_summary,
+    "model_change": _model,
+    "thinking_level_change": _thinking,
+}

@@ -1,0 +1,526 @@
+"""The logs of pi, oh-my-pi and xcsh: their tree, their versions, and how they break."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples import read_into
+from samples_pi import (
+    PNG,
+    Record,
+    answered,
+    asked,
+    call,
+    entry,
+    header,
+    moment,
+    result,
+    said,
+    words,
+    write,
+)
+
+from sessiondb import ALL, Store
+from sessiondb.formats import exporter, find
+from sessiondb.model import (
+    Context,
+    Document,
+    Imported,
+    Message,
+    ModelName,
+    Problem,
+    Session,
+)
+
+HOME = Path("agent/sessions/--home-ada-tea--")
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store.open(":memory:") as opened:
+        yield opened
+
+
+def taken(store: Store, folder: Path) -> Session:
+    """Import the only session in a folder, without a problem."""
+    found, *more = read_into(store, folder)
+    assert isinstance(found, Imported), found
+    assert more == []
+    return store.session(found.id)
+
+
+def texts(messages: Any) -> list[str]:
+    return [message.text for message in messages]
+
+
+# -- the context that a program would send: the cases of its own tests ----------------
+
+U1, A2, U3, A4 = asked(1, "1", None), answered(2, words("2")), asked(3, "3"), answered(4, words("4"))  # fmt: skip
+
+
+def compaction(
+    number: int, kept: int | None, summary: str = "S", **fields: Any
+) -> Record:
+    return entry(number, "compaction", summary=summary, firstKeptEntryId=f"{kept:08x}", tokensBefore=9, **fields)  # fmt: skip
+
+
+COMPLEX = [
+    U1, A2, U3, A4, compaction(5, 3), asked(6, "6"), answered(7, words("7")),
+    asked(8, "8", 3), answered(9, words("9")),
+    entry(10, "branch_summary", 3, fromId="00000003", summary="B"), asked(11, "11"),
+]  # fmt: skip
+CASES: dict[str, tuple[list[Record], int | None, list[str]]] = {
+    "a prompt": ([U1], None, ["1"]),
+    "a conversation": ([U1, A2, U3, A4], None, ["1", "2", "3", "4"]),
+    "a change of the level": ([U1, entry(2, "thinking_level_change", thinkingLevel="high"), answered(3, words("3"))], None, ["1", "3"]),
+    "a compaction": ([U1, A2, U3, A4, compaction(5, 3), asked(6, "6"), answered(7, words("7"))], None, ["3", "4", "6", "7"]),
+    "a compaction that keeps all": ([U1, A2, compaction(3, 1), asked(4, "4")], None, ["1", "2", "4"]),
+    "two compactions": ([U1, A2, compaction(3, 1, "S1"), asked(4, "4"), answered(5, words("5")), compaction(6, 4), asked(7, "7")], None, ["4", "5", "7"]),
+    "a compaction of what is not there": ([U1, A2, compaction(3, 99), asked(4, "4")], None, ["4"]),
+    "a compaction at the provider": ([U1, A2, compaction(3, 1, preserveData={"openaiRemoteCompaction": {}}), asked(4, "4")], None, ["4"]),
+    "one branch": ([U1, A2, U3, asked(4, "4", 2)], 3, ["1", "2", "3"]),
+    "the other branch": ([U1, A2, U3, asked(4, "4", 2)], 4, ["1", "2", "4"]),
+    "a summary of a branch": ([U1, A2, U3, entry(4, "branch_summary", 2, fromId="00000002", summary="B"), asked(5, "5")], 5, ["1", "2", "B", "5"]),
+    "a complex tree, compacted": (COMPLEX, 7, ["3", "4", "6", "7"]),
+    "a complex tree, summarised": (COMPLEX, 11, ["1", "2", "3", "B", "11"]),
+    "a leaf as it was left": ([U1, A2], None, ["1", "2"]),
+    "an orphan": ([U1, asked(2, "2", 77)], None, ["2"]),
+    "an entry of an extension": ([U1, entry(2, "custom", customType="x", data=1), answered(3, words("3"))], None, ["1", "3"]),
+    "a label": ([U1, entry(2, "label", targetId="00000001", label="here")], None, ["1"]),
+    "a message of an extension": ([U1, entry(2, "custom_message", customType="x", content="C", display=False)], None, ["1", "C"]),
+    "a message of an older extension": ([U1, said(2, "hookMessage", customType="x", content="C", display=True)], None, ["1", "C"]),
+    "a clear": ([U1, A2, entry(3, "reset_boundary"), asked(4, "4")], None, ["4"]),
+    "a type that is not known": ([U1, entry(2, "lane_move", lane="x"), answered(3, words("3"))], None, ["1", "3"]),
+    "a moved leaf": ([U1, A2, U3, entry(4, "leaf", targetId="00000002")], None, ["1", "2"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_context_is_that_of_the_program(
+    name: str, store: Store, tmp_path: Path
+) -> None:
+    records, leaf, expected = CASES[name]
+    write(tmp_path / HOME, header(1), *records)
+    session = taken(store, tmp_path)
+    at = None if leaf is None else f"{leaf:08x}"
+    assert texts(store.context(session, at=at).messages) == expected
+
+
+def state(store: Store, folder: Path, *records: Record) -> Context:
+    write(folder / HOME, header(1), *records)
+    return store.context(taken(store, folder))
+
+
+def test_the_state_of_the_context_is_that_of_the_last_records(
+    store: Store, tmp_path: Path
+) -> None:
+    found = state(
+        store, tmp_path, U1,
+        entry(2, "model_change", provider="openai", modelId="gpt-4"),
+        entry(3, "thinking_level_change", thinkingLevel="high"),
+        entry(4, "model_change", model="other/mini", role="smol"),
+        entry(5, "mode_change", mode="plan"),
+        entry(6, "ttsr_injection", injectedRules=["a", "b"]),
+        entry(7, "ttsr_injection", injectedRules=["b", "c"]),
+        entry(8, "session_init", systemPrompt="Be brief", task="tea", tools=["bash"]),
+        compaction(9, 1),
+    )  # fmt: skip
+    assert found.models["default"] == ModelName("gpt-4", "openai")
+    assert found.models["smol"] == ModelName("mini", "other")
+    assert (found.thinking, found.mode, found.summary) == ("high", "plan", "S")
+    assert found.rules == ("a", "b", "c")
+    assert found.session_init["task"] == "tea"
+
+
+def test_an_answer_decides_the_model_over_an_earlier_change(
+    store: Store, tmp_path: Path
+) -> None:
+    change = entry(2, "model_change", provider="openai", modelId="gpt-4")
+    found = state(store, tmp_path, U1, change, answered(3, words("3")))
+    assert found.models["default"] == ModelName("large", "fake")
+
+
+# -- what records become ------------------------------------------------------------
+
+
+def messages(store: Store, folder: Path, *records: Record) -> list[Message]:
+    write(folder / HOME, header(1), *records)
+    return list(store.messages(taken(store, folder), branches=True))
+
+
+def test_a_call_has_the_first_text_of_its_result_and_its_failure(
+    store: Store, tmp_path: Path
+) -> None:
+    image = {"type": "image", "data": PNG, "mimeType": "image/png"}
+    _, answer, answer_to = messages(
+        store, tmp_path, U1, answered(2, call("c1", "edit", path="a.py"), stopReason="toolUse"),
+        result(3, "c1", "no such file", image, isError=True),
+    )  # fmt: skip
+    (part,) = answer.parts
+    assert (part.tool, part.input, part.text) == (
+        "edit",
+        {"path": "a.py"},
+        "no such file",
+    )
+    assert (part.status, part.outcome, answer.finish) == (
+        "error",
+        "failed",
+        "tool-calls",
+    )
+    assert answer_to.parts[1].data["content"].startswith(b"\x89PNG")
+
+
+def test_usage_and_times_of_an_answer_are_columns(store: Store, tmp_path: Path) -> None:
+    _, answer = messages(store, tmp_path, U1, A2)
+    counts = (answer.tokens_input, answer.tokens_output, answer.tokens_cache_read, answer.tokens_cache_write)  # fmt: skip
+    assert counts == (10, 4, 2, 1)
+    assert (answer.cost, answer.provider_id, answer.model_id) == (0.25, "fake", "large")
+    assert answer.time_completed is not None
+
+
+def test_an_answer_without_usage_or_with_an_odd_one_is_read(
+    store: Store, tmp_path: Path
+) -> None:
+    bare = said(2, "assistant", content=[words("2")])
+    odd = answered(
+        3, words("3"), usage={"input": -1, "cost": None}, stopReason="why not"
+    )
+    _, first, second = messages(store, tmp_path, U1, bare, odd)
+    assert (first.tokens, first.cost, first.finish) == (None, None, None)
+    assert (second.tokens, second.finish) == (None, "other")
+    assert second.data["message"]["usage"] == {"input": -1, "cost": None}
+
+
+def test_a_failed_or_aborted_answer_says_why(store: Store, tmp_path: Path) -> None:
+    failed = answered(2, stopReason="error", errorMessage="400: no")
+    _, first, second = messages(
+        store, tmp_path, U1, failed, answered(3, stopReason="aborted")
+    )
+    assert (first.finish, first.error, first.parts) == (
+        "error",
+        {"message": "400: no"},
+        (),
+    )
+    assert second.finish == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("fields", "outcome", "kind"),
+    [
+        ({"exitCode": 0}, None, "custom_message"),
+        ({"exitCode": 2}, "failed", "custom_message"),
+        ({"exitCode": None, "cancelled": True}, "interrupted", "custom_message"),
+        ({"exitCode": 0, "excludeFromContext": True}, None, "custom"),
+    ],
+)
+def test_a_command_of_the_user_is_a_call_that_the_model_is_shown(
+    store: Store, tmp_path: Path, fields: Record, outcome: str | None, kind: str
+) -> None:
+    ran = said(2, "bashExecution", command="ls", output="a.py\n", **fields)
+    _, message = messages(store, tmp_path, U1, ran)
+    (part,) = message.parts
+    assert (part.tool, part.input, part.text) == ("bash", {"command": "ls"}, "a.py\n")
+    assert (message.role, message.kind, part.outcome) == ("event", kind, outcome)
+
+
+def test_a_title_is_that_of_the_last_record_that_names_one(
+    store: Store, tmp_path: Path
+) -> None:
+    write(
+        tmp_path / HOME, header(1), U1, entry(2, "session_info", name="First"),
+        entry(3, "session_info", name="Last"), entry(4, "session_info", name=""),
+    )  # fmt: skip
+    assert taken(store, tmp_path).title == "Last"
+
+
+def test_the_title_of_oh_my_pi_stands_before_its_header(
+    store: Store, tmp_path: Path
+) -> None:
+    slot = {
+        "type": "title",
+        "v": 1,
+        "title": "In the slot",
+        "updatedAt": moment(1),
+        "pad": "  ",
+    }
+    write(tmp_path / HOME, slot, header(1, title="In the header"), U1)
+    session = taken(store, tmp_path)
+    assert (session.title, session.source) == ("In the slot", "oh-my-pi")
+
+
+def test_labels_are_those_that_were_given_last(store: Store, tmp_path: Path) -> None:
+    write(
+        tmp_path / HOME, header(1), U1, A2,
+        entry(3, "label", targetId="00000001", label="old"),
+        entry(4, "label", targetId="00000002", label="cleared"),
+        entry(5, "label", targetId="00000001", label="new"),
+        entry(6, "label", targetId="00000002"),
+        entry(7, "label", targetId="00000099", label="nowhere"),
+    )  # fmt: skip
+    session = taken(store, tmp_path)
+    assert [(of.seq, of.label) for of in store.labels(session)] == [(1, "new")]
+
+
+# -- versions -------------------------------------------------------------------------
+
+
+def bare(record: Record) -> Record:
+    return {key: record[key] for key in record if key not in ("id", "parentId")}
+
+
+def old_header(**fields: Any) -> Record:
+    return {
+        key: value for key, value in header(1, **fields).items() if key != "version"
+    }
+
+
+def test_the_first_version_has_the_same_ids_each_time(
+    store: Store, tmp_path: Path
+) -> None:
+    log = write(tmp_path / HOME, old_header(), bare(U1), bare(A2))
+    session = taken(store, tmp_path)
+    before = [message.id for message in store.messages(session)]
+
+    write(tmp_path / HOME, old_header(), bare(U1), bare(A2), bare(U3), name=log.name)
+    (again,) = read_into(store, tmp_path)
+    assert isinstance(again, Imported)
+    assert (again.outcome, again.messages) == ("updated", 3)
+    assert [message.id for message in store.messages(session)][:2] == before
+
+
+def test_a_compaction_of_the_first_version_names_a_place_that_counts_the_header(
+    store: Store, tmp_path: Path
+) -> None:
+    cut = entry(4, "compaction", summary="S", firstKeptEntryIndex=3, tokensBefore=9)
+    write(tmp_path / HOME, old_header(), bare(U1), bare(A2), bare(U3), bare(cut), bare(asked(5, "5")))  # fmt: skip
+    session = taken(store, tmp_path)
+    assert texts(store.context(session).messages) == ["3", "5"]
+
+
+def test_ids_in_a_file_of_the_first_version_do_not_count(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, old_header(), U1, {**A2, "id": U1["id"], "parentId": "77"})
+    assert texts(store.messages(taken(store, tmp_path))) == ["1", "2"]
+
+
+def test_a_fork_of_the_first_version_has_a_newer_header_and_no_ids(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, header(1), bare(U1), bare(A2), bare(U3))
+    assert texts(store.messages(taken(store, tmp_path))) == ["1", "2", "3"]
+
+
+# -- the tree -------------------------------------------------------------------------
+
+
+def test_a_fork_counts_what_it_copied_once(store: Store, tmp_path: Path) -> None:
+    parent = write(tmp_path / HOME, header(1), U1, A2)
+    write(tmp_path / HOME, header(2, parentSession=str(parent)), U1, A2, U3, A4)
+    read_into(store, tmp_path)
+    by_id = {s.source_id: s for s in store.sessions(project=ALL)}
+    fork, original = by_id[header(2)["id"]], by_id[header(1)["id"]]
+    assert (fork.parent_id, fork.relation, fork.parent_seq) == (original.id, "fork", 2)
+    assert (original.cost, fork.cost, fork.cost_inherited) == (0.25, 0.25, 0.25)
+
+
+def test_a_fork_that_lost_its_labels_is_still_one_path(
+    store: Store, tmp_path: Path
+) -> None:
+    # The program dropped the label in the middle and not the link to it.
+    records = [U1, A2, asked(4, "4", 3), answered(5, words("5"))]
+    write(tmp_path / HOME, header(1, parentSession="/elsewhere/2026-02-02T02-40-00-000Z_gone.jsonl"), *records)  # fmt: skip
+    (found,) = read_into(store, tmp_path)
+    assert isinstance(found, Imported)
+    assert texts(store.context(found.id).messages) == ["1", "2", "4", "5"]
+
+
+def test_a_damaged_line_costs_itself_alone(store: Store, tmp_path: Path) -> None:
+    log = write(tmp_path / HOME, header(1), U1, A2, U3, A4)
+    lines = log.read_text().splitlines(keepends=True)
+    lines[2] = lines[2][:40] + "\n"
+    log.write_text("".join(lines))
+    found = read_into(store, tmp_path)
+    assert [item.line for item in found if isinstance(item, Problem)] == [3]
+    (session,) = (item for item in found if isinstance(item, Imported))
+    assert texts(store.messages(session.id)) == ["1", "3", "4"]
+
+
+def test_of_two_records_with_one_id_the_last_one_is_continued(
+    store: Store, tmp_path: Path
+) -> None:
+    again = {**asked(2, "again"), "id": U1["id"], "parentId": None}
+    write(tmp_path / HOME, header(1), U1, again, asked(3, "3", 1))
+    session = taken(store, tmp_path)
+    assert texts(store.messages(session)) == ["again", "3"]
+    assert texts(store.messages(session, branches=True)) == ["1", "again", "3"]
+
+
+@pytest.mark.parametrize("above", ["00000003", "00000004"])
+def test_a_circle_of_parents_is_no_circle_here(
+    store: Store, tmp_path: Path, above: str
+) -> None:
+    write(tmp_path / HOME, header(1), U1, A2, {**U3, "parentId": above}, A4)
+    session = taken(store, tmp_path)
+    assert len(list(store.messages(session, branches=True))) == 4
+    assert texts(store.messages(session)) == ["3", "4"]
+
+
+# -- logs -----------------------------------------------------------------------------
+
+
+def test_a_log_that_lost_its_header_is_read_under_its_name(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, U1, A2, name="2026-02-02T02-40-00-000Z_01a1.jsonl")
+    session = taken(store, tmp_path)
+    assert (session.source_id, texts(store.messages(session))) == ("01a1", ["1", "2"])
+
+
+def test_a_mark_before_the_first_line_and_a_null_line_are_survived(
+    store: Store, tmp_path: Path
+) -> None:
+    log = write(tmp_path / HOME, header(1), U1)
+    log.write_bytes(b"\xef\xbb\xbf" + log.read_bytes() + b"null\n\r\n")
+    problem, session = sorted(
+        read_into(store, tmp_path), key=lambda r: isinstance(r, Imported)
+    )
+    assert isinstance(problem, Problem)
+    assert isinstance(session, Imported)
+    assert session.messages == 1
+
+
+def test_logs_of_one_program_are_found_wherever_it_wrote_them(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, header(1), U1)
+    write(tmp_path / "agent", header(2), U1)
+    write(tmp_path / "copies" / "elsewhere", header(3), U1, name="renamed.jsonl")
+    assert len(read_into(store, tmp_path)) == 3
+
+
+def test_a_log_of_a_sub_agent_belongs_to_the_one_beside_its_folder(
+    store: Store, tmp_path: Path
+) -> None:
+    log = write(tmp_path / HOME, header(1), U1)
+    write(log.with_suffix(""), header(2), asked(1, "Look", None), name="Look.jsonl")
+    read_into(store, tmp_path)
+    by_id = {s.source_id: s for s in store.sessions(project=ALL, subagents=True)}
+    child = by_id[header(2)["id"]]
+    assert (child.relation, child.parent_id) == ("subagent", by_id[header(1)["id"]].id)
+
+
+def test_of_two_logs_of_one_session_the_longer_one_is_read(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, header(1), U1)
+    write(tmp_path / HOME.parent / "--moved--", header(1), U1, A2)
+    problem, session = read_into(store, tmp_path)
+    assert isinstance(problem, Problem)
+    assert "which is longer" in problem.why
+    assert isinstance(session, Imported)
+    assert session.messages == 2
+
+
+def test_codex_has_a_folder_of_the_same_name(store: Store, tmp_path: Path) -> None:
+    write(tmp_path / ".codex" / "sessions" / "2026", {"type": "session_meta", "payload": {}}, name="rollout-2026.jsonl")  # fmt: skip
+    assert read_into(store, tmp_path) == []
+
+
+# -- files ----------------------------------------------------------------------------
+
+
+def test_a_reference_to_a_blob_has_two_meanings(store: Store, tmp_path: Path) -> None:
+    image, url = b"\x89PNG", b"data:image/png;base64,iVBORw=="
+    for content in (image, url):
+        path = tmp_path / "agent" / "blobs" / hashlib.sha256(content).hexdigest()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    block, sent = (f"blob:sha256:{hashlib.sha256(c).hexdigest()}" for c in (image, url))
+    records = [
+        said(1, "user", None, content=[{"type": "image", "data": block, "mimeType": "image/png"}]),
+        answered(2, providerPayload={"items": [{"image_url": sent}]}),
+    ]  # fmt: skip
+    first, second = messages(store, tmp_path, *records)
+    assert first.parts[0].data["content"] == image
+    assert second.parts[0].data["url"] == url.decode()
+    assert written(store)[1:] == records
+
+
+def test_a_missing_blob_stays_a_reference(store: Store, tmp_path: Path) -> None:
+    data = f"blob:sha256:{'0' * 64}"
+    record = said(1, "user", None, content=[{"type": "image", "data": data, "mimeType": "image/png"}])  # fmt: skip
+    (message,) = messages(store, tmp_path, record)
+    assert message.parts[0].data == {"mime": "image/png", "data": data}
+
+
+def test_the_complete_output_of_a_tool_comes_along(
+    store: Store, tmp_path: Path
+) -> None:
+    details = {"meta": {"truncation": {"artifactId": "0"}}}
+    log = write(tmp_path / HOME, header(1), U1, result(2, "c1", "cut", details=details))
+    log.with_suffix("").mkdir()
+    (log.with_suffix("") / "0.bash.log").write_bytes(b"all of it")
+    session = taken(store, tmp_path)
+    (*_, message) = store.messages(session)
+    assert message.parts[-1].data["content"] == b"all of it"
+
+
+# -- back -----------------------------------------------------------------------------
+
+
+def written(store: Store) -> list[Record]:
+    """Return the records of the only session, as they are exported."""
+    (session,) = store.sessions(project=ALL, empty=True)
+    return back(store, session)
+
+
+def back(store: Store, session: Session) -> list[Record]:
+    to = exporter("pi")
+    (document,) = to.write([store.export(session, **to.read)], detail="full")
+    assert isinstance(document, Document)
+    return [json.loads(line) for line in "".join(document.chunks).split("\n") if line]
+
+
+def test_records_that_do_not_fit_are_written_as_they_were(
+    store: Store, tmp_path: Path
+) -> None:
+    records = [
+        header(1, version=4, later={"x": 1}), header(1), U1,
+        {**A2, "parentId": "77"}, {**A2, "id": "", "parentId": "77"},
+        {"type": "message", "id": "odd", "parentId": None, "message": "a text"},
+        said(5, "toolResult", toolCallId=7, content="one text", isError="no"),
+        said(6, "user", content=[7, {"no": "type"}]),
+        said(7, "user", content=[{"type": "file", "a": 1}, {"type": "strange"}]),
+        said(8, "assistant", content=[{"type": "toolCall", "id": 7, "name": "", "arguments": None}]),
+        compaction(9, 1, summary="", extra=1), entry(10, "model_change", model="alone"),
+        entry(11, "model_usage", purpose="title", provider="p", model="m", usage={"input": 1}),
+    ]  # fmt: skip
+    write(tmp_path / HOME, *records)
+    taken(store, tmp_path)
+    assert written(store) == records
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["pi-0.87.1", "oh-my-pi-18.2.3"])
+def test_logs_of_the_real_programs_are_written_as_they_were(
+    name: str, real_store: Callable[[str], Path], store: Store
+) -> None:
+    sources = [
+        item for found in find(real_store(name) / "data") for item in found.read()
+    ]
+    count = 0
+    for source in sources:
+        assert not isinstance(source, Problem)
+        (result_,) = store.ingest([source])
+        assert isinstance(result_, Imported)
+        log = Path(source.path).read_text(encoding="utf-8")
+        records = [json.loads(line) for line in log.split("\n") if line]
+        assert back(store, store.session(result_.id)) == records
+        count += len(records)
+    assert count == {"pi-0.87.1": 121, "oh-my-pi-18.2.3": 138}[name]
