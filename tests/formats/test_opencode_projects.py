@@ -206,23 +206,11 @@ def test_a_share_without_its_session_is_a_problem(tree: Path, folder: str) -> No
     assert problem.why == "a share of session 'ses_0009', which does not exist"
 
 
-LISTS = {"todo": "a todo list", "session_diff": "a list of diffs"}
-
-
-@pytest.mark.parametrize("folder", LISTS)
-def test_a_list_without_its_session_is_a_problem_unless_it_is_empty(
-    tree: Path, folder: str
-) -> None:
-    put(tree / folder / "ses_0008.json", [])
-    put(tree / folder / "ses_0009.json", [{"content": "Look", "file": "a.py"}])
-    _, (problem,) = read(tree)
-    assert Path(problem.source) == tree / folder / "ses_0009.json"
-    assert problem.why == f"{LISTS[folder]} of session 'ses_0009', which does not exist"
-
-
-def test_the_folders_that_a_removal_leaves_are_not_problems(tree: Path) -> None:
+def test_what_a_removal_leaves_is_not_a_problem(tree: Path) -> None:
     (tree / "message" / "ses_0009").mkdir()
     (tree / "part" / "msg_9a").mkdir()
+    put(tree / "todo" / "ses_0009.json", [{"content": "Look"}])
+    put(tree / "session_diff" / "ses_0009.json", [{"file": "a.py"}])
     assert read(tree)[1] == []
     put(tree / "message" / "ses_0009" / "msg_9a.json", {})
     _, (problem,) = read(tree)
@@ -243,16 +231,6 @@ def test_a_row_without_its_session_is_a_problem(table: str, tmp_path: Path) -> N
     found, (problem,) = read(path)
     assert list(found) == ["ses_0001"]
     assert problem.why == f"1 {table}(s) of session 'ses_0009', which does not exist"
-
-
-def test_a_list_of_a_session_in_the_database_beside_a_tree_is_not_a_problem(
-    tree: Path,
-) -> None:
-    # OpenCode 1.2 and later keep sessions in a database, and their diffs in the tree.
-    sqlite_store(tree.parent / "opencode.db", talk(2))
-    put(tree / "session_diff" / "ses_0002.json", [{"file": "a.py"}])
-    found, problems = read(tree)
-    assert (list(found), problems) == (["ses_0001"], [])
 
 
 def change(root: Path, name: str) -> Path:

@@ -131,7 +131,6 @@ def _read_tree(path: Path) -> Iterator[SourceSession | Problem]:
     newer = records.home / "storage"
     if layout is TREE_V0 and layout_of(newer) is TREE_V1:
         without |= _ids(Tree(newer, TREE_V1))
-    records.elsewhere = without
     yield from read(records, without=without)
 
 

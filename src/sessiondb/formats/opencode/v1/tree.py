@@ -32,11 +32,6 @@ from sessiondb.model import Problem
 
 _T = TypeVar("_T")
 
-#: Folders with a list for each session, and the name of such a list.
-_LISTS = {"todo": "a todo list", "session_diff": "a list of diffs"}
-#: The size of a file with an empty list, in bytes.
-_EMPTY_LIST = 2
-
 
 class Layout(NamedTuple):
     """Where a tree keeps what, below its root."""
@@ -95,15 +90,10 @@ def _has_sessions(root: Path, layout: Layout) -> bool:
 
 
 class Tree:
-    """One tree, read once; see `raw.Records`.
-
-    Sessions named in ``elsewhere`` are in a newer store of the same home, and may have
-    their lists here.
-    """
+    """One tree, read once; see `raw.Records`."""
 
     def __init__(self, root: Path, layout: Layout) -> None:
         self.path = root
-        self.elsewhere: Collection[str] = ()
         self._layout = layout
         above = [root.absolute(), *root.absolute().parents]
         self.home = above[min(layout.depth, len(above) - 1)]
@@ -305,20 +295,12 @@ class Tree:
 
         # A share holds a secret: it must not be passed over without a word.
         for kind in self._layout.shares:
-            shares = self._beside(kind)
+            files = self._listed(_files, self.path / kind).items()
+            shares = [(name, file.path) for name, file in files]
             yield from _ownerless(shares, "a share", "session", self._sessions)
 
-        here_or_elsewhere = self._sessions.keys() | self.elsewhere
-        for kind, what in _LISTS.items():
-            lists = self._beside(kind, _EMPTY_LIST + 1)
-            yield from _ownerless(lists, what, "session", here_or_elsewhere)
-
+        # Lists of tasks and diffs are what a removal by OpenCode leaves.
         yield from self._problems[known:]
-
-    def _beside(self, kind: str, least: int = 0) -> list[tuple[str, Path]]:
-        """Return the files of at least so many bytes in a folder, by session."""
-        files = self._listed(_files, self.path / kind).items()
-        return [(name, file.path) for name, file in files if file.size >= least]
 
     def _part_folders(self) -> list[tuple[str, Path]]:
         """Return the folders of parts, by message."""
