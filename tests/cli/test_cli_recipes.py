@@ -25,7 +25,7 @@ def recipe(question: str) -> list[list[str]]:
 
 def test_a_handed_over_file_contains_its_session(sessiondb: Run, project: Path) -> None:
     sessiondb("import", str(SAMPLE))
-    for command in recipe("Hand one transcript over."):
+    for command in recipe("Hand over one transcript."):
         assert sessiondb(*command).code == 0
         written = project / command[-1]
         assert "The countdown no longer rings one second early" in written.read_text()

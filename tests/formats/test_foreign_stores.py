@@ -305,7 +305,8 @@ def test_a_missing_file_or_an_unknown_format_is_an_error(tmp_path: Path) -> None
 def test_opencode_keeps_its_stores_where_its_environment_says(
     env: dict[str, str], places: list[str]
 ) -> None:
-    assert [path.as_posix() for path in default_locations(env)] == places
+    found = default_locations(env, formats=["opencode"])
+    assert [path.as_posix() for path in found] == places
 
 
 def test_readers_of_one_database_share_a_snapshot(tmp_path: Path) -> None:

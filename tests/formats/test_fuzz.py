@@ -73,7 +73,7 @@ def test_a_reader_that_fails_on_a_mutant_is_found(
         raise TypeError("a defect")
 
     made = prepare(samples(("jsonl",)), tmp_path / "samples")
-    monkeypatch.setattr(scan, "checked", broken)
+    monkeypatch.setattr(scan, "record_at", broken)
     (tmp_path / "trial").mkdir()
     _, failed = trial("1/1", "jsonl", made["jsonl"], tmp_path / "trial")
     assert any("a defect" in line for line in failed)

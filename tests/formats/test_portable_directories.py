@@ -161,5 +161,5 @@ def test_a_session_that_sync_cannot_place_is_a_problem(
     assert found["imported"] == 4
     assert len(found["problems"]) == 2
     why = found["problems"][0]["why"]
-    assert "outside of the project" in why
+    assert "outside the project" in why
     assert made["below"] in why or made["linked"] in why
