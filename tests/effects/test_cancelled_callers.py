@@ -174,6 +174,8 @@ async def test_a_stream_that_is_cancelled_anywhere_ends_its_message_and_its_leas
                 out.finish("stop", cost=0.5)
 
         was = await cancelled(answer(), moment)
+        # Units are written in their order: after this one, the stream is open or never.
+        await store.create_session(id=f"after {name}", directory="/tmp")
         sql = "SELECT count(*) FROM message WHERE session_id = ? AND time_completed IS NULL"
         await eventually(
             lambda name=name, sql=sql: rows(store.path, sql, name) == [(0,)]
@@ -199,13 +201,16 @@ async def test_a_stream_that_is_cancelled_anywhere_ends_its_message_and_its_leas
 async def test_a_second_cancel_does_not_stop_the_end_of_a_stream(
     store: AsyncStore,
 ) -> None:
+    said = asyncio.Event()
+
     async def answer() -> None:
         async with store.stream("s") as out:
             out.text().add("kept")
+            said.set()
             await asyncio.sleep(60)
 
     task = asyncio.ensure_future(answer())
-    await eventually(lambda: rows(store.path, "SELECT * FROM lease") != [])
+    await said.wait()
     for _ in range(3):
         task.cancel()
         await asyncio.sleep(0)
