@@ -9,11 +9,13 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from command_line import SAMPLE, Run
 
-from sessiondb import Store, user
+from sessiondb import Store, assistant, user
+from sessiondb.formats.registry import targets
 from sessiondb.model import SourceSession
 
 pytestmark = pytest.mark.slow
@@ -154,7 +156,7 @@ def test_a_session_of_no_program_gets_a_hint(
 def test_resuming_in_an_unsupported_program_is_refused(
     sessiondb: Run, imported: str
 ) -> None:
-    ran = sessiondb("resume", imported, "--in", "codex")
+    ran = sessiondb("resume", imported, "--in", "gemini")
     assert (ran.code, len(ran.err.splitlines())) == (2, 2)
     assert "--in opencode" in ran.err
     assert sessiondb("resume", imported, "--in", "emacs").code == 2
@@ -199,6 +201,114 @@ def test_the_steps_that_are_printed_do_the_same_by_hand(
     assert [where for where, _ in calls()] == [str(project)] * 2
     info = json.loads((tmp_path / "bin" / "taken.json").read_text())["info"]
     assert calls()[1][1] == ["--session", info["id"]]
+
+
+# -- programs whose sessions are files in their own store ------------------------------
+
+
+@pytest.fixture
+def agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that pi keeps its sessions in; it does not exist yet."""
+    monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path / "pi agent"))
+    return tmp_path / "pi agent"
+
+
+def born_here(store: Store) -> Any:
+    session = store.create_session(title="Born here")
+    store.append(session, user("Hello"))
+    store.append(session, assistant("Hi"))
+    return session
+
+
+def test_a_session_becomes_a_new_log_of_pi_which_continues_it(
+    process: Run, programs: Any, store: Store, agents: Path, project: Path
+) -> None:
+    session = born_here(store)
+    calls = programs("pi")
+    ran = process("resume", session.id, "--in", "pi")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    (log,) = agents.rglob("*.jsonl")
+    below = str(project)[1:].replace("/", "-")
+    assert log.parent == agents / "sessions" / f"--{below}--"
+    assert log.stat().st_mode & 0o777 == 0o600
+    header = json.loads(log.read_text().splitlines()[0])
+    assert (header["type"], header["cwd"]) == ("session", str(project))
+    assert UUID(header["id"])
+    assert calls() == [(str(project), ["--session", header["id"]])]
+
+
+def test_a_file_of_the_program_is_never_written_again(
+    process: Run, programs: Any, store: Store, agents: Path
+) -> None:
+    session = born_here(store)
+    calls = programs("pi")
+    process("resume", session.id, "--in", "pi")
+    (log,) = agents.rglob("*.jsonl")
+    with log.open("a") as file:
+        file.write('{"type":"message"}\n')
+    before = log.read_bytes()
+
+    again = process("resume", session.id, "--in", "pi")
+    assert (again.code, len(again.err.splitlines())) == (0, 1)
+    assert calls()[0] == calls()[1]
+
+    store.append(session, user("Only here"))
+    other = process("resume", session.id, "--in", "pi")
+    assert (other.code, len(other.err.splitlines())) == (1, 2)
+    assert "pi --session" in other.err
+    assert (log.read_bytes(), len(calls())) == (before, 2)
+    assert [log] == list(agents.rglob("*.jsonl"))
+
+
+def test_a_link_in_the_store_of_the_program_is_not_followed(
+    process: Run, programs: Any, store: Store, agents: Path, tmp_path: Path
+) -> None:
+    session = born_here(store)
+    programs("pi")
+    plan = process("resume", session.id, "--in", "pi", "--json").json
+    log = Path(plan["commands"][1][-1])
+    log.parent.mkdir(parents=True)
+    log.symlink_to(tmp_path / "elsewhere")
+    assert process("resume", session.id, "--in", "pi").code == 1
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_the_steps_for_a_store_of_files_do_the_same_by_hand(
+    sessiondb: Run, programs: Any, store: Store, agents: Path, project: Path
+) -> None:
+    session = born_here(store)
+    calls = programs("pi")
+    commands = sessiondb("resume", session.id, "--in", "pi", "--json").json["commands"]
+    assert not agents.exists()
+    made, exported, entered, continued = commands
+    assert (made[:2], entered) == (["mkdir", "-p"], ["cd", str(project)])
+    assert exported[-2] == "-o"
+    Path(made[2]).mkdir(parents=True)
+    assert sessiondb(*exported[1:]).code == 0
+    subprocess.run(continued, check=True)
+    (log,) = agents.rglob("*.jsonl")
+    assert calls()[0][1][1] == json.loads(log.read_text().splitlines()[0])["id"]
+    # What the export wrote is what would have been written.
+    assert sessiondb("resume", session.id, "--in", "pi", "--print").code == 0
+
+
+def test_a_log_of_a_program_that_descends_from_it_is_not_doubled(
+    sessiondb: Run, store: Store, agents: Path, tmp_path: Path
+) -> None:
+    session = ingested(store, "oh-my-pi", "0198aa", tmp_path)
+    ran = sessiondb("resume", session, "--in", "pi", "--print")
+    assert (ran.code, len(ran.err.splitlines())) == (2, 2)
+    fork = store.fork(session).id
+    assert sessiondb("resume", fork, "--in", "pi", "--print").code == 0
+    assert not agents.exists()
+
+
+def test_sessions_are_taken_wherever_an_exporter_says_how(sessiondb: Run) -> None:
+    found = targets()
+    assert {"opencode", "opencode2", "pi"} <= set(found)
+    assert not {"markdown", "html", "jsonl", "sessiondb"} & set(found)
+    known = sessiondb("resume", "--in", "emacs").err
+    assert all(name in known for name in found)
 
 
 def test_messages_added_here_since_the_import_are_reported(

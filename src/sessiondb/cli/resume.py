@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -24,23 +25,30 @@ from sessiondb.cli import options as shared
 from sessiondb.cli import output
 from sessiondb.cli.opening import Options, current, find, open_store, say
 from sessiondb.cli.text import short_id
-from sessiondb.errors import InvalidInputError, NotFoundError, SessionDBError, abridged
-from sessiondb.formats.registry import resumable
+from sessiondb.errors import (
+    ConflictError,
+    InvalidInputError,
+    NotFoundError,
+    SessionDBError,
+    abridged,
+)
+from sessiondb.formats.registry import family, resumable, targets
 from sessiondb.hints import command, word
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from sessiondb.formats.protocol import Written
     from sessiondb.model import Session
     from sessiondb.store import Store
-
-#: Where a session can be taken: a format that we write, and the program imports.
-TARGETS = ("opencode", "opencode2")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Run *command* in *directory*, after *transfer* has imported *text* in *file*.
+    """Run *command* in *directory*, once the program has the session.
 
-    *file* and *transfer* are empty if the program has the session already.
+    If it does not have it yet, *text* goes into *file*: a new one in its own store, or
+    a temporary one that *transfer* imports.
     """
 
     session: Session
@@ -52,7 +60,10 @@ class Plan:
 
     def steps(self, database: Path, form: str) -> Iterator[list[str]]:
         """Yield the lines that a user would type to do all this by hand."""
-        if self.transfer:
+        if self.file:
+            folder = Path(self.file).parent
+            if not folder.is_dir():
+                yield ["mkdir", "-p", str(folder)]
             ours = ["sessiondb", "--db", str(database), "export", self.session.id]
             yield [*ours, "--to", form, "-o", self.file]
         yield ["cd", self.directory]
@@ -61,14 +72,45 @@ class Plan:
         yield self.command
 
 
+class Tool(click.ParamType):  # type: ignore[type-arg]
+    """A program that continues sessions: those that it has, or that we write for it."""
+
+    name = "TOOL"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str:
+        """Return the name of a program that is known."""
+        if value not in resumable() and value not in targets():
+            self.fail(f"{value!r} is not one of {', '.join(_tools())}.", param, ctx)
+        return value
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        param: click.Parameter,  # noqa: ARG002
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        """Return the names that begin with *incomplete*."""
+        from click.shell_completion import CompletionItem
+
+        return [
+            CompletionItem(name) for name in _tools() if name.startswith(incomplete)
+        ]
+
+
+def _tools() -> list[str]:
+    return sorted({*resumable(), *targets()})
+
+
 @click.command("resume")
 @click.argument("ref", type=shared.REF, required=False)
 @click.option(
     "--in",
     "into",
     metavar="TOOL",
-    type=click.Choice(sorted({*resumable(), *TARGETS})),
-    help="Take it to this program (opencode, opencode2) and continue there.",
+    type=Tool(),
+    help="Take it to this program (opencode, pi, …) and continue there.",
 )
 @click.option(
     "--print", "printing", is_flag=True, help="Print the commands, run nothing."
@@ -85,9 +127,11 @@ def resume_command(
 ) -> None:
     """Continue session REF (default: the last one used here) where it came from.
 
-    --in opencode takes any session to OpenCode, in the generation that it has
-    there, else 1.x; --in opencode2 to OpenCode 2. It becomes a new session there,
-    and this one stays as it is. --json prints the same as --print, as JSON.
+    --in TOOL takes any session to another program, as a new session in that
+    program's own store; this one stays as it is, and an import brings back what is
+    added there. --in opencode keeps the generation of OpenCode that a session has,
+    else it is 1.x; --in opencode2 is OpenCode 2. --json prints the same as --print,
+    as JSON.
     """
     with open_store(options) as store:
         session = find(store, ref)
@@ -110,17 +154,23 @@ def _planned(store: Store, session: Session, into: str | None) -> Plan:
             )
         return Plan(session, session.directory, _command(session))
 
-    # A format that sessiondb writes and a program that imports are both needed.
-    if into not in TARGETS:
+    # A format that sessiondb writes and a program that takes it are both needed.
+    if into not in targets():
         raise InvalidInputError(
-            f"sessiondb cannot write sessions that {into} imports",
+            f"sessiondb cannot write sessions that {into} continues",
             hint=_elsewhere(session),
+        )
+    if session.time_imported is not None and family(session.source) == into:
+        copies = command("fork", session.id)
+        raise InvalidInputError(
+            f"the log of {session.source} would be a second session of the same name",
+            hint=f"{copies} makes a copy that --in {into} can take there",
         )
     return _transferred(store, session, into)
 
 
 def _elsewhere(session: Session) -> str:
-    return f"{command('resume', session.id, '--in', TARGETS[0])} continues it there"
+    return f"{command('resume', session.id, '--in', targets()[0])} continues it there"
 
 
 def _command(session: Session) -> list[str]:
@@ -151,24 +201,51 @@ def _filled(words: Iterable[str], blank: str, value: str) -> list[str]:
 
 
 def _transferred(store: Store, session: Session, form: str) -> Plan:
-    """Return the plan that takes a session to OpenCode."""
+    """Return the plan that takes a session to a program in which it is not yet."""
     from sessiondb.formats import exporter
-    from sessiondb.formats.protocol import FILE
+    from sessiondb.formats.protocol import FILE, Written
     from sessiondb.model import Document
 
     to = exporter(form)
-    assert to.take_in is not None, f"{form} is one of TARGETS"
-    text = ""
+    assert to.take_in is not None, f"{form} is one of the targets"
+    written = Written("", "", session.directory)
     for item in to.write([store.export(session, **to.read)], detail=to.details[0]):
         if isinstance(item, Document):
             text = "".join(item.chunks)
+            written = replace(written, name=item.name, text=text)
         else:
             say(f"{item.session_id}: {item.why}")
 
-    taken = to.take_in(text, session.directory)
+    taken = to.take_in(written, os.environ)
     file = str(Path(tempfile.gettempdir()) / f"sessiondb-{session.id}.json")
+    if taken.place is not None:
+        file = str(taken.place)
+        if _is_there_already(taken.place, written, taken.resume):
+            return Plan(session, session.directory, taken.resume)
     transfer = _filled(taken.take_in, FILE, file)
-    return Plan(session, session.directory, taken.resume, transfer, file, text)
+    return Plan(session, session.directory, taken.resume, transfer, file, written.text)
+
+
+def _is_there_already(place: Path, written: Written, how: list[str]) -> bool:
+    """Return whether a program has everything of a session, from an earlier time.
+
+    Raises `ConflictError` if it has another state of it.
+    """
+    if not os.path.lexists(place):
+        return False
+
+    text = written.text.encode("utf-8", "surrogatepass")
+    with suppress(OSError), place.open("rb") as file:
+        if file.read(len(text)) == text:
+            say(f"it was taken there before, and is continued: {place}")
+            return True
+
+    continues = " ".join(map(word, how))
+    raise ConflictError(
+        f"it was taken there before, and is not the same any more: {place}",
+        hint=f"`{continues}` continues it there, in {word(written.directory)}; "
+        f"{command('import')} brings it back first",
+    )
 
 
 def _print(plan: Plan, steps: list[list[str]], as_json: bool) -> None:
@@ -202,8 +279,25 @@ def _run(plan: Plan) -> NoReturn:
     os.environ["PWD"] = plan.directory
     if plan.transfer:
         _transfer(plan)
+    elif plan.file:
+        _place(plan)
     sys.stdout.flush()
     os.execvp(program, plan.command)  # noqa: S606  no shell is meant
+
+
+def _place(plan: Plan) -> None:
+    """Put the session into the program's store, as a file that only its owner reads.
+
+    Raises `ConflictError` if there is a file by now, and other `SessionDBError`.
+    """
+    from sessiondb.engine.disk import translated
+    from sessiondb.engine.outputs import writing
+
+    file = Path(plan.file)
+    with translated(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    with writing(file) as out:
+        out.write(plan.text.encode("utf-8", "surrogatepass"))
 
 
 def _transfer(plan: Plan) -> None:
@@ -219,7 +313,7 @@ def _transfer(plan: Plan) -> None:
 
     if ended.returncode:
         # "session import" is a command of the second generation.
-        other = TARGETS[0] if "session" in plan.transfer else TARGETS[1]
+        other = "opencode" if "session" in plan.transfer else "opencode2"
         tries = command("resume", plan.session.id, "--in", other)
         failed = f"`{' '.join(plan.transfer[:-1])}` failed"
         raise SessionDBError(

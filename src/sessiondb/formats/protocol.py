@@ -84,14 +84,30 @@ class Write(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Handover:
-    """How a program imports a file that was written for it, and continues the session.
+class Written:
+    """A session that was written for a program: its only file, held in memory.
 
-    Both are argument lists; in ``take_in``, `FILE` is the path of the file.
+    ``name`` is the document's, ``directory`` where the session was held.
+    """
+
+    name: str
+    text: str
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """How a program gets a file that was written for it, and continues the session.
+
+    A program that imports files has the command ``take_in``, in which `FILE` is the
+    path of the file. One whose sessions are files of its own store has no such command:
+    ``place`` is the path at which the file becomes a session of it. ``resume`` is the
+    command that continues the session then.
     """
 
     take_in: list[str]
     resume: list[str]
+    place: Path | None = None
 
 
 #: The place of the file in `Handover.take_in`.
@@ -104,12 +120,13 @@ class Exporter:
 
     ``read`` are the keywords of `Store.export` that they are read with, ``together``
     says whether several can be one file, and ``details`` which levels of detail
-    there are, the default first. ``take_in(text, directory)`` is how the program
-    continues a session from the only document of its export; None: it cannot.
+    there are, the default first. ``take_in(written, env)`` is how the program
+    continues a session that was written for it, None: it cannot; it changes nothing,
+    and raises `InvalidInputError` for a session that the program would not take.
     """
 
     write: Write
     read: Mapping[str, bool] = field(default_factory=lambda: {"branches": False})
     together: bool = False
     details: tuple[str, ...] = ("full",)
-    take_in: Callable[[str, str], Handover] | None = None
+    take_in: Callable[[Written, Mapping[str, str]], Handover] | None = None

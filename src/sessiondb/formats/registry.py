@@ -92,6 +92,20 @@ def resumable() -> dict[str, str]:
     return {name: entry.resume for name, entry in REGISTRY.items() if entry.resume}
 
 
+def family(name: str) -> str:
+    """Return the format that a program's sessions have: *name* itself for most."""
+    entry = REGISTRY.get(name, _UNKNOWN)
+    return entry.family or name
+
+
+def targets() -> list[str]:
+    """Return the formats whose program continues a session that we wrote for it.
+
+    The modules of all exporters are imported for it.
+    """
+    return [name for name in writable() if exporter(name).take_in is not None]
+
+
 def reader(name: str) -> Format:
     """Return the format *name*.
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import and_, case, exists, literal_column, or_, select
 
 from sessiondb.engine.sql import Statement, p
+from sessiondb.formats.kit.naming import original
+from sessiondb.ids import SESSION
 from sessiondb.model import SourceSession, StoredSession
 from sessiondb.repository import Read
 from sessiondb.schema import deletion, import_ledger, session, tombstone
@@ -129,7 +131,8 @@ def look_up(item: SourceSession, ledger: str) -> Read[Known]:
         return _own(rows, noted, item.digest, of)
 
     # Another program names a session that it got from here by its id.
-    names = dict.fromkeys(("sid", "buried_as", "own"), name)
+    own = original(SESSION, name)
+    names = {"sid": own, "buried_as": name, "own": own}
     rows, noted = yield from _facts(item, ledger, names)
     return _foreign(rows, noted, item.digest)
 

@@ -21,6 +21,8 @@ from sessiondb.effects.imports.returned import AppendReturned, CloseReturned
 from sessiondb.effects.imports.run import CheckedSession, Entry, Run
 from sessiondb.engine.disk import translated
 from sessiondb.engine.sql import Statement, as_list, p, texts
+from sessiondb.formats.kit.naming import original
+from sessiondb.ids import MESSAGE
 from sessiondb.importing import checks
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS, Results, Units
 from sessiondb.model import Imported
@@ -110,9 +112,10 @@ def _batches(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
     yield batch
 
 
-def _names(entry: Entry) -> list[str]:
-    names = (entry.row.id, entry.alias)
-    return [name for name in names if name is not None]
+def _names(entry: Entry) -> set[str]:
+    """Return the names under which a message may be known here."""
+    names = filter(None, (entry.row.id, entry.alias))
+    return {known for name in names for known in (name, original(MESSAGE, name))}
 
 
 def _known(own: str, names: Iterable[str]) -> Read[set[str]]:

@@ -1,9 +1,24 @@
-"""Names of the files that a writer makes."""
+"""Names that a writer gives: to files, and to sessions and messages in other programs.
+
+A session that comes back from another program is found by its name there. So that name
+is our id, or a UUID made of it, from which `original` returns our id. A record that is
+only a part of one of our messages gets a name by `further`; its reader gives the name
+of the message as `SourceMessage.alias`, by `whole`.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
+
+#: Crockford's digits, in which our ids have their 128 bits.
+_DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_OURS = re.compile(rf"(?:ses|msg)_([0-7][{_DIGITS}]{{25}})")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_FURTHER = re.compile(r"(.+)-\d+", re.DOTALL)
 
 
 def file_name(name: Any) -> str:
@@ -16,3 +31,44 @@ def file_name(name: Any) -> str:
 
     # "." and ".." are the only names left that mean another folder.
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
+
+
+def uuid_of(name: str) -> str:
+    """Return an id as a UUID, for a program whose ids are UUIDs.
+
+    A UUID stays as it is. One of our ids becomes one with the same 128 bits, and any
+    other one a hash of it, from which it is not found again.
+    """
+    if _UUID.fullmatch(name):
+        return name
+
+    ours = _OURS.fullmatch(name)
+    if ours is None:
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+        return str(UUID(bytes=digest[:16]))
+
+    number = 0
+    for digit in ours[1]:
+        number = number << 5 | _DIGITS.index(digit)
+    return str(UUID(int=number))
+
+
+def original(prefix: str, name: str) -> str:
+    """Return the id, with *prefix*, that a UUID was made of; any other name itself."""
+    if not _UUID.fullmatch(name):
+        return name
+
+    number = UUID(name).int
+    digits = (_DIGITS[number >> 5 * place & 31] for place in reversed(range(26)))
+    return prefix + "".join(digits)
+
+
+def further(name: str, index: int) -> str:
+    """Return the name of a record that was part *index* of the message *name*."""
+    return f"{name}-{index}"
+
+
+def whole(name: str) -> str | None:
+    """Return the name of the message that `further` made *name* of, or None."""
+    found = _FURTHER.fullmatch(name)
+    return found[1] if found else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from sessiondb.formats.kit.conversion import as_json, is_json, json_text
@@ -11,7 +11,7 @@ from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.opencode.generation import generation
 from sessiondb.formats.opencode.v1.writer import WriterV1
 from sessiondb.formats.opencode.v2.writer import WriterV2
-from sessiondb.formats.protocol import FILE, Exporter, Handover
+from sessiondb.formats.protocol import FILE, Exporter, Handover, Written
 from sessiondb.model import Document, Export, Loss, Message
 
 #: Makes the JSON of a session, and notes what is lost.
@@ -62,12 +62,14 @@ def _lose_lists(export: Export, losses: list[Loss]) -> None:
     losses += [Loss(export.session.id, why) for why, found in lists.items() if found]
 
 
-def take_in(text: str, directory: str) -> Handover:
+def take_in(written: Written, env: Mapping[str, str]) -> Handover:
     """Return how OpenCode imports and continues a session, by the text of its file."""
-    info = json.loads(text)["info"]
+    del env  # OpenCode finds its own store
+    info = json.loads(written.text)["info"]
     how = ["opencode", "import", FILE]
     if "location" in info:  # only the second generation has it
-        how = ["opencode", "session", "import", "--directory", directory, FILE]
+        there = ["--directory", written.directory]
+        how = ["opencode", "session", "import", *there, FILE]
     return Handover(how, ["opencode", "--session", info["id"]])
 
 

@@ -7,21 +7,25 @@ records with complete answers, because pi reads their usage and model without a 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from sessiondb.formats.kit.conversion import is_from, is_native
-from sessiondb.formats.kit.naming import file_name
+from sessiondb.formats.kit.naming import file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.pi.records import record_of
 from sessiondb.formats.pi.writer import Writer
-from sessiondb.formats.protocol import Exporter
+from sessiondb.formats.protocol import Exporter, Handover, Written
 from sessiondb.model import Document, Export, Loss, Session
 
 Record = dict[str, Any]
 #: Their own logs are written with the branches that are not continued.
 SOURCES = ("pi", "oh-my-pi", "xcsh")
+#: The characters of a directory that are a dash in the name of its folder.
+_SEPARATOR = re.compile(r"[/\\:]")
 
 
 def write(
@@ -33,16 +37,26 @@ def write(
         losses: list[Loss] = []
         session = export.session
         began = text_of_time(session.time_created).replace(":", "-").replace(".", "-")
-        name = f"{began}_{file_name(session.source_id or session.id)}.jsonl"
+        name = f"{began}_{file_name(_name(session))}.jsonl"
         lines = (f"{_line(record)}\n" for record in records(export, losses))
         yield Document(name, lines)
         yield from losses
 
 
+def _is_theirs(session: Session) -> bool:
+    return any(map(partial(is_from, session), SOURCES))
+
+
+def _name(session: Session) -> str:
+    """Return the id of a session in pi; one from elsewhere is found by it again."""
+    own = session.source_id if _is_theirs(session) else None
+    return own or uuid_of(session.id)
+
+
 def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read."""
     session = export.session
-    theirs = any(map(partial(is_from, session), SOURCES))
+    theirs = _is_theirs(session)
     yield from _heads(session, theirs)
 
     # Whether a call has a result of its own is known once all messages are.
@@ -70,7 +84,7 @@ def _heads(session: Session, theirs: bool) -> Iterator[Record]:
     yield {
         "type": "session",
         "version": 3,
-        "id": session.source_id or session.id,
+        "id": _name(session),
         "timestamp": text_of_time(session.time_created),
         "cwd": session.directory,
     }
@@ -80,4 +94,23 @@ def _line(record: Record) -> str:
     return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
 
 
-EXPORTER = Exporter(write, read={"branches": True})
+def take_in(written: Written, env: Mapping[str, str]) -> Handover:
+    """Return the place of a log in the store of pi, by ``session-manager.ts``."""
+    header = json.loads(written.text.partition("\n")[0])
+    place = _folder(written.directory, env) / written.name
+    return Handover([], ["pi", "--session", header["id"]], place)
+
+
+def _folder(directory: str, env: Mapping[str, str]) -> Path:
+    """Return the folder in which pi keeps the sessions of *directory*."""
+    if env.get("PI_CODING_AGENT_SESSION_DIR"):
+        # The logs of all directories are in this one.
+        return Path(env["PI_CODING_AGENT_SESSION_DIR"]).expanduser()
+
+    told = env.get("PI_CODING_AGENT_DIR")
+    home = Path(told or "~/.pi/agent").expanduser()
+    below = _SEPARATOR.sub("-", directory[1:] if directory[:1] in "/\\" else directory)
+    return home / "sessions" / f"--{below}--"
+
+
+EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in)

@@ -17,6 +17,7 @@ from sessiondb.formats.kit.fields import as_text, take, within
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import log_digest
+from sessiondb.formats.kit.naming import whole
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.pi import fields
@@ -198,7 +199,7 @@ class Messages:
 
         draft = with_files(draft, self._log.path)
         labels = () if label is None else (label,)
-        return SourceMessage(draft, parent=parent, labels=labels)
+        return SourceMessage(draft, parent=parent, labels=labels, alias=whole(name))
 
 
 def _records(lines: Lines) -> Iterator[tuple[Line, bytes, Record]]:

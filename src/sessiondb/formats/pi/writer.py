@@ -12,6 +12,7 @@ from typing import Any
 
 from sessiondb.formats.content import error_text
 from sessiondb.formats.kit.conversion import SILENT, UNKNOWN, as_json, call_of
+from sessiondb.formats.kit.naming import further
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.pi.records import content_of
 from sessiondb.model import Export, Loss, Message, Part, Tokens
@@ -78,7 +79,7 @@ class Writer:
         last = message.id
         for index, part in enumerate(message.parts):
             if message.role == "assistant" and self._has_result(part):
-                name = f"{message.id}-{index}"
+                name = further(message.id, index)
                 yield {**_result(part, part), "id": name, "parentId": last} | {
                     "timestamp": text_of_time(part.time_ended or when)
                 }

@@ -1,0 +1,193 @@
+"""Sessions that were written for another program, continued there, and come back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from samples import read_into
+
+from sessiondb import ALL, Store, user
+from sessiondb.formats import exporter
+from sessiondb.formats.kit.naming import further, original, uuid_of, whole
+from sessiondb.ids import new_message_id, new_session_id
+from sessiondb.model import (
+    Document,
+    Imported,
+    MessageDraft,
+    PartDraft,
+    Session,
+    SourceMessage,
+    SourceSession,
+)
+
+T0 = 1_700_000_000_000
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store.open(":memory:") as opened:
+        yield opened
+
+
+# -- names ---------------------------------------------------------------------------
+
+
+def test_our_ids_become_uuids_and_are_found_by_them_again() -> None:
+    for name, prefix in ((new_session_id(), "ses_"), (new_message_id(), "msg_")):
+        found = uuid_of(name)
+        assert str(UUID(found)) == found
+        assert original(prefix, found) == name
+    highest = "ses_7" + "Z" * 25
+    assert original("ses_", uuid_of(highest)) == highest
+    assert uuid_of("ses_" + "0" * 26) == str(UUID(int=0))
+
+
+@pytest.mark.parametrize(
+    "name", ["ses_8" + "Z" * 25, "msg_01hx", "", "\ud800", "ses_3b938957fffeSInhFZ"]
+)
+def test_other_ids_become_the_same_uuid_each_time(name: str) -> None:
+    found = uuid_of(name)
+    assert (str(UUID(found)), uuid_of(name)) == (found, found)
+    assert found != uuid_of(f"{name}x")
+
+
+def test_uuids_stay_and_other_names_have_no_original() -> None:
+    theirs = "019a8f3e-0000-7000-8000-00000000abcd"
+    assert uuid_of(theirs) == theirs
+    assert original("ses_", "019A8F3E") == "019A8F3E"
+
+
+def test_a_part_of_a_message_is_named_after_it() -> None:
+    assert whole(further("msg-1", 12)) == "msg-1"
+    assert whole("1a2b3c4d") is None
+
+
+# -- there and back --------------------------------------------------------------------
+
+
+def written(store: Store, session: Session, folder: Path) -> Path:
+    to = exporter("pi")
+    export = store.export(session, **to.read)
+    (document,) = (
+        item for item in to.write([export], detail="full") if isinstance(item, Document)
+    )
+    log = folder / document.name
+    log.write_text("".join(document.chunks))
+    return log
+
+
+def continued(log: Path, *texts: str) -> None:
+    """Append prompts to a log as pi does."""
+    above = json.loads(log.read_text().splitlines()[-1])["id"]
+    with log.open("a") as file:
+        for number, text in enumerate(texts):
+            said = {"role": "user", "content": text, "timestamp": T0}
+            record = {
+                "type": "message", "id": f"{number:08x}", "parentId": above,
+                "timestamp": "2026-01-01T00:00:00.000Z", "message": said,
+            }  # fmt: skip
+            file.write(json.dumps(record) + "\n")
+            above = record["id"]
+
+
+def rows(store: Store, session: Session) -> list[tuple[str, str]]:
+    return [(m.role, m.text) for m in store.messages(session.id)]
+
+
+def native(store: Store) -> Session:
+    session = store.create_session(title="Tea", directory="/home/ada/tea")
+    store.append(session, user("How long?"))
+    tool = PartDraft(
+        "tool", "4 minutes", tool="clock", call_id="c1", input={"of": "tea"},
+        status="completed",
+    )  # fmt: skip
+    store.append(session, MessageDraft("assistant", (tool,)))
+    return store.session(session.id)
+
+
+def foreign(store: Store) -> Session:
+    parts = (
+        PartDraft("text", "It is ready."),
+        PartDraft("tool", "ok", tool="pour", call_id="c2", status="completed"),
+    )
+    given = SourceSession(
+        "goose", "20260101_1", path="db", digest="1", directory="/home/ada/tea",
+        time_created=T0,
+        messages=(
+            SourceMessage(MessageDraft("user", (PartDraft("text", "Is it?"),), "1")),
+            SourceMessage(MessageDraft("assistant", parts, "2")),
+        ),
+    )  # fmt: skip
+    (done,) = store.ingest([given])
+    assert isinstance(done, Imported)
+    return store.session(done.id)
+
+
+@pytest.mark.parametrize("origin", [native, foreign])
+def test_what_is_added_there_is_appended_to_the_original(
+    origin: Any, store: Store, tmp_path: Path
+) -> None:
+    session = origin(store)
+    before = rows(store, session)
+    log = written(store, session, tmp_path)
+    header = json.loads(log.read_text().splitlines()[0])
+    assert header["id"] == uuid_of(session.id)
+    assert header["id"] in log.name
+
+    (same,) = read_into(store, tmp_path)
+    assert isinstance(same, Imported)
+    assert (same.id, same.outcome) == (session.id, "unchanged")
+    assert rows(store, session) == before
+
+    continued(log, "And now?", "Really?")
+    (more,) = read_into(store, tmp_path)
+    assert isinstance(more, Imported)
+    assert (more.id, more.outcome) == (session.id, "updated")
+    assert rows(store, session) == [*before, ("user", "And now?"), ("user", "Really?")]
+
+    (again,) = read_into(store, tmp_path)
+    assert isinstance(again, Imported)
+    assert again.outcome == "unchanged"
+    assert [item.id for item in store.sessions(project=ALL).items] == [session.id]
+
+
+def test_a_session_that_was_removed_here_does_not_come_back(
+    store: Store, tmp_path: Path
+) -> None:
+    session = native(store)
+    written(store, session, tmp_path)
+    store.delete(session.id)
+    (done,) = read_into(store, tmp_path)
+    assert isinstance(done, Imported)
+    assert done.outcome == "deleted"
+
+
+def test_a_fork_is_written_under_its_own_name_and_comes_back_to_it(
+    store: Store, tmp_path: Path
+) -> None:
+    session = foreign(store)
+    fork = store.fork(session.id)
+    before = rows(store, session)
+    log = written(store, store.session(fork.id), tmp_path)
+    continued(log, "In the fork")
+    (done,) = read_into(store, tmp_path)
+    assert isinstance(done, Imported)
+    assert (done.id, done.outcome) == (fork.id, "updated")
+    assert rows(store, store.session(fork.id)) == [*before, ("user", "In the fork")]
+    assert rows(store, session) == before
+
+
+def test_elsewhere_the_log_is_a_session_of_that_program(
+    store: Store, tmp_path: Path
+) -> None:
+    log = written(store, native(store), tmp_path)
+    with Store.open(":memory:") as other:
+        (done,) = read_into(other, tmp_path)
+        assert isinstance(done, Imported)
+        assert (done.source, done.outcome) == ("pi", "imported")
+        assert done.source_id in log.name
