@@ -72,7 +72,7 @@ REGISTRY: dict[str, Entry] = {
     "gemini": Entry("Gemini CLI", resume="gemini --resume {}"),
     "qwen": Entry("Qwen Code", resume="qwen --resume {}"),
     "llm": Entry("llm"),
-    "openai-agents": Entry("OpenAI Agents SDK"),
+    "openai-agents": Entry("OpenAI Agents SDK", reads=f"{_HERE}.openai_agents"),
     "cursor": Entry("Cursor"),
 }
 

@@ -22,6 +22,10 @@ from sessiondb.formats.kit.files import is_file, may_write
 
 #: How long to wait for a writer, in seconds.
 BUSY_SECONDS = 10.0
+#: Endings that programs give to databases whose names are not fixed.
+SUFFIXES = frozenset({".db", ".sqlite", ".sqlite3"})
+#: The number of a row, in a table without a column for it.
+ROW_NUMBER = "rowid"
 _SIDE_FILES = ("-wal", "-journal")
 _AS_IT_LIES = "mode=ro&immutable=1"
 _PRAGMAS = ("PRAGMA trusted_schema = OFF", "PRAGMA query_only = ON")
@@ -275,6 +279,34 @@ def columns(connection: sqlite3.Connection, table: str) -> frozenset[str]:
 
     rows = connection.execute("SELECT name FROM pragma_table_info(?)", (table,))
     return frozenset(name for (name,) in rows)
+
+
+def tables(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of the tables."""
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return [str(name) for (name,) in rows]
+
+
+def references(connection: sqlite3.Connection, table: str) -> list[str]:
+    """Return the tables that the foreign keys of a table name."""
+    rows = connection.execute(
+        'SELECT "table" FROM pragma_foreign_key_list(?)', (table,)
+    )
+    return [str(name) for (name,) in rows]
+
+
+def quoted(name: str) -> str:
+    """Return the name of a table or column as it is written in a statement."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def records(
+    connection: sqlite3.Connection, statement: str, *values: Any
+) -> Iterator[dict[str, Any]]:
+    """Run a statement and yield its rows by column, one at a time."""
+    cursor = connection.execute(statement, values)
+    names = [column[0] for column in cursor.description]
+    return (dict(zip(names, row, strict=True)) for row in cursor)
 
 
 def _may_add_beside_only(path: Path) -> bool:

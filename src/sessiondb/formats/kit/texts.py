@@ -43,6 +43,20 @@ def time_of_text(value: object) -> int | None:
     return known_time((found - _EPOCH) // _MS)
 
 
+def time_in_utc(value: object) -> int | None:
+    """Return the Unix ms of a time as SQLite and Python write it, None otherwise.
+
+    A space may separate date and clock. A time without an offset is in UTC, as
+    ``CURRENT_TIMESTAMP`` of SQLite is; not for programs that write local times.
+    """
+    if not isinstance(value, str):
+        return None
+
+    text = value.replace(" ", "T", 1)
+    found = time_of_text(text)
+    return time_of_text(f"{text}Z") if found is None else found
+
+
 def text_of_time(ms: int) -> str:
     """Return a time in Unix ms as JavaScript writes it: in UTC, with milliseconds."""
     moment = _EPOCH + timedelta(milliseconds=ms)

@@ -1,0 +1,24 @@
+"""OpenAI Agents SDK: the SQLite files of `SQLiteSession` and of those derived from it.
+
+A program names the file, the tables and the sessions, so a file is recognised by the
+columns of its tables (`tables`). Each row is an item of the Responses API and becomes
+a message (`drafts`). `AdvancedSQLiteSession` adds branches and tokens (`branches`).
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sessiondb.formats.kit.sqlite import SUFFIXES
+from sessiondb.formats.openai_agents.reader import read
+from sessiondb.formats.openai_agents.tables import is_store
+from sessiondb.formats.protocol import ForeignStore, Format
+
+__all__ = ["FORMAT"]
+
+
+def _at(path: Path) -> Iterator[ForeignStore]:
+    if is_store(path):
+        yield ForeignStore("openai-agents", path, read)
+
+
+FORMAT = Format(SUFFIXES, _at)

@@ -1,0 +1,47 @@
+"""Where items of the Responses API keep what has a column; see `kit.fields`.
+
+Read off openai 2.x (``types/responses/response_input_item_param.py``), whose items the
+SDK stores as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, count, text
+
+#: Roles of messages to roles here; a developer speaks for the program.
+ROLES: Mapping[str, str] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+}
+#: Blocks of content that are one text: type here, and where it is.
+TEXTS: Mapping[str, tuple[str, Fields]] = {
+    "input_text": ("text", {"text": ("text", text)}),
+    "output_text": ("text", {"text": ("text", text)}),
+    "text": ("text", {"text": ("text", text)}),
+    "refusal": ("text", {"refusal": ("text", text)}),
+    "summary_text": ("reasoning", {"text": ("text", text)}),
+    "reasoning_text": ("reasoning", {"text": ("text", text)}),
+}
+CALL: Fields = {"call_id": ("call_id", clean_text), "name": ("tool", clean_name)}
+RESULT: Fields = {"call_id": ("call_id", clean_text)}
+#: What a tool of the provider says of itself: it has no call id but its own.
+SERVED: Fields = {"id": ("call_id", clean_text), "name": ("tool", clean_name)}
+#: Under which keys calls have their arguments; JSON in a text, or anything else.
+ARGUMENTS = ("arguments", "input", "action", "operation", "code", "queries")
+#: Ends of the types of calls and of their results.
+CALLS, RESULTS = "_call", "_call_output"
+#: ``status`` of an item to that of its call.
+STATUS: Mapping[str, tuple[str, str | None]] = {
+    "completed": ("completed", None),
+    "failed": ("error", "failed"),
+    "incomplete": ("error", "interrupted"),
+}
+#: A row of ``turn_usage``: a turn's sum over its requests.
+USAGE: Fields = {
+    "input_tokens": ("input", count),
+    "output_tokens": ("output", count),
+}

@@ -1,0 +1,89 @@
+"""The tables of sessions and their messages, whatever a program calls them.
+
+``SQLiteSession(sessions_table=, messages_table=)`` takes any names, so that one file
+may have several pairs; the messages name their table of sessions by a foreign key.
+Read off ``memory/sqlite_session.py`` of openai-agents 0.24; the tables of
+`AsyncSQLiteSession` and `SQLAlchemySession` are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.kit.files import is_file
+from sessiondb.formats.kit.sqlite import (
+    SUFFIXES,
+    Connection,
+    Error,
+    ForeignDatabase,
+    columns,
+    quoted,
+    references,
+    tables,
+)
+
+_SESSIONS = {"session_id", "created_at", "updated_at"}
+_MESSAGES = {"id", "session_id", "message_data", "created_at"}
+#: The names that the SDK gives unless it is told others.
+_USUAL = ("agent_sessions", "agent_messages")
+
+
+class Pair(NamedTuple):
+    """A table of sessions and one of their messages, by their quoted names."""
+
+    sessions: str
+    messages: str
+    #: What a session of this pair is called before its own name.
+    prefix: str = ""
+
+
+def is_store(path: Path) -> bool:
+    """Return whether the file at *path* has such tables.
+
+    A file that cannot be read is not: its name says nothing.
+    """
+    if path.suffix not in SUFFIXES or not is_file(path):
+        return False
+
+    file = ForeignDatabase(path, glance=True)
+    try:
+        with file.reading():
+            return bool(pairs(file.connection))
+    except (SourceError, Error):
+        return False
+
+
+def pairs(connection: Connection) -> list[Pair]:
+    """Return the pairs of tables, the usual one first.
+
+    The sessions of the others are named after their table: two pairs of one file are
+    two sets of names.
+    """
+    names = sorted(_tables(connection), key=lambda name: (name != _USUAL[1], name))
+    found = []
+    for name in names:
+        sessions = _sessions_of(connection, name)
+        if sessions is not None:
+            prefix = "" if (sessions, name) == _USUAL else f"{name}/"
+            found.append(Pair(quoted(sessions), quoted(name), prefix))
+
+    return found
+
+
+def _tables(connection: Connection) -> Iterator[str]:
+    """Yield the tables that have the columns of messages."""
+    for name in tables(connection):
+        if columns(connection, name) >= _MESSAGES:
+            yield name
+
+
+def _sessions_of(connection: Connection, messages: str) -> str | None:
+    """Return the table of sessions that a table of messages refers to."""
+    for name in references(connection, messages):
+        if columns(connection, name) >= _SESSIONS:
+            return name
+
+    return None
