@@ -53,6 +53,11 @@ REGISTRY: dict[str, Entry] = {
     # A room above: it reads through the same reads as every database.
     "sessiondb": Entry("sessiondb", reads="sessiondb.importing.databases"),
     "jsonl": Entry("sessiondb's log", reads=f"{_HERE}.jsonl", writes=f"{_HERE}.jsonl"),
+    "event-log": Entry(
+        "plain log",
+        reads=f"{_HERE}.event_log",
+        writes=f"{_HERE}.event_log.exporter",
+    ),
     "markdown": Entry("Markdown", writes=f"{_HERE}.markdown"),
     "html": Entry("HTML", writes=f"{_HERE}.html"),
     # Recognised, not read yet: an import names them, and sessions that another

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from sessiondb.errors import SourceError
+from sessiondb.formats.event_log.logs import is_plain
 from sessiondb.formats.jsonl import records
 from sessiondb.formats.jsonl.records import Record, picked
 from sessiondb.formats.jsonl.scan import Found, Scan, directory_of, record_at
@@ -23,7 +24,7 @@ from sessiondb.formats.kit import packed
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.json import object_of, text_of
 from sessiondb.formats.kit.lines import Line, Lines, glance, opened, spooled
-from sessiondb.formats.kit.logs import unpacked_name
+from sessiondb.formats.kit.logs import objects_of, unpacked_name
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.protocol import ForeignStore, Format
 from sessiondb.model import (
@@ -64,7 +65,12 @@ def _is_ours(path: Path) -> bool:
     except SourceError:
         # Reading it says why: a file of that name is most likely a log.
         return unpacked_name(path).suffix == ".jsonl"
-    return any(map(_is_record, beginning.split(b"\n")[:_GLANCE_LINES]))
+    return _are_ours(beginning.split(b"\n")[:_GLANCE_LINES])
+
+
+def _are_ours(lines: list[bytes]) -> bool:
+    """Return whether a file begins with our records: those of a plain log are not."""
+    return any(map(_is_record, lines)) and not is_plain(objects_of(lines))
 
 
 def _is_record(line: bytes) -> bool:
@@ -89,7 +95,7 @@ def read_stream(file: IO[bytes], name: Path) -> Iterator[SourceSession | Problem
     """
     with spooled(name, iter(partial(file.read, _PIPE_BYTES), b"")) as lines:
         beginning = [raw for _, raw in islice(lines, _GLANCE_LINES)]
-        if any(map(_is_record, beginning)):
+        if _are_ours(beginning):
             yield from read_lines(lines)
         else:
             why = "not a log of sessiondb" if beginning else "there is nothing to read"

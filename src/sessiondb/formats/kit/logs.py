@@ -7,7 +7,7 @@ rest is read only if it changed, by `SourceSession.complete`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -84,10 +84,11 @@ def first_records(
     while head.count(b"\n") < most and len(head) == size < longest:
         size *= 4
         head = glance(path, size)
-    return list(_objects(islice(head.split(b"\n"), most)))
+    return list(objects_of(islice(head.split(b"\n"), most)))
 
 
-def _objects(lines: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+def objects_of(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the objects among *lines*."""
     for line in lines:
         try:
             yield load_object(line)

@@ -1,0 +1,180 @@
+"""Where the records of a plain log keep what has a column, in each known spelling.
+
+A column has several keys here: the first one is how we write it, and its value leaves
+the record. Under any other key the value stays in the record as well, so that the same
+record can be written again. `take` and `put` are the two directions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sessiondb.formats.kit.fields import (
+    Fits,
+    clean_name,
+    clean_text,
+    cost,
+)
+from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.model import bounds
+
+Record = dict[str, Any]
+
+
+class Spelled(NamedTuple):
+    """What fits a column, and the keys of its value, the preferred one first."""
+
+    fits: Fits
+    keys: tuple[str, ...]
+
+
+Table = Mapping[str, Spelled]
+
+
+def spelled(fits: Fits, *keys: str) -> Spelled:
+    """Return what fits a column, and the keys of its value."""
+    return Spelled(fits, keys)
+
+
+#: When a record was written, in Unix ms or in RFC 3339.
+TIME = ("time", "timestamp", "ts")
+#: Marks a record that has no time.
+TIMELESS = "no_time"
+_SESSION_ID = spelled(clean_name, "session_id", "id")
+HEADER: Table = {
+    "source_id": _SESSION_ID,
+    "directory": spelled(clean_text, "cwd", "directory", "working_directory"),
+    "title": spelled(clean_text, "title", "name"),
+    "agent": spelled(clean_name, "agent"),
+    "provider_id": spelled(clean_name, "provider", "provider_id"),
+    "model_id": spelled(clean_name, "model", "model_id"),
+    "version": spelled(clean_name, "version", "agent_version"),
+    "parent_source_id": spelled(
+        clean_name, "parent_session_id", "parent_id", "forked_from"
+    ),
+}
+RELATIONS = ("fork", "subagent")
+TITLE: Table = {"title": spelled(clean_text, "title", "name", "new_title")}
+
+MESSAGE_ID = ("message_id", "id")
+ANSWER: Table = {
+    "agent": spelled(clean_name, "agent"),
+    "provider_id": spelled(clean_name, "provider", "provider_id"),
+    "model_id": spelled(clean_name, "model", "model_id"),
+    "response_id": spelled(clean_name, "response_id"),
+    "cost": spelled(cost, "cost", "cost_usd", "total_cost_usd"),
+}
+CALL: Table = {
+    "call_id": spelled(clean_name, "call_id", "tool_call_id", "callId", "id"),
+    "tool": spelled(clean_name, "name", "tool", "tool_name"),
+}
+RESULT: Table = {"call_id": CALL["call_id"]}
+#: Keys of texts, the preferred one first.
+TEXT = ("text", "content", "message", "prompt")
+REASONING = ("reasoning", "thinking")
+INPUT = ("arguments", "input", "args")
+OUTPUT = ("output", "result", "content")
+#: Why an answer ended, here, by how programs say it.
+FINISH: Mapping[str, str] = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "completed": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "tool-calls": "tool-calls",
+    "tool_calls": "tool-calls",
+    "tool_use": "tool-calls",
+    "error": "error",
+    "failed": "error",
+    "cancelled": "cancelled",
+    "canceled": "cancelled",
+    "aborted": "cancelled",
+    "interrupted": "cancelled",
+    "other": "other",
+}
+FINISH_KEYS = ("finish", "finish_reason", "stop_reason")
+#: How a call ended, by how programs say it; anything else is no outcome.
+OUTCOME: Mapping[str, str] = {
+    "failed": "failed",
+    "failure": "failed",
+    "error": "failed",
+    "interrupted": "interrupted",
+    "cancelled": "interrupted",
+    "canceled": "interrupted",
+    "aborted": "interrupted",
+    "timeout": "interrupted",
+    "skipped": "skipped",
+    "denied": "denied",
+    "rejected": "denied",
+}
+OUTCOME_KEYS = ("outcome", "status")
+
+USER, SYSTEM, STARTED = "user_message", "system_message", "assistant_started"
+FINISHED, CALLED, RETURNED = "assistant_finished", "tool_started", "tool_finished"
+RENAMED = "session_renamed"
+#: Records that are messages of a role, by their type; the first of a role is written.
+ROLES: Mapping[str, str] = {
+    USER: "user",
+    "user": "user",
+    SYSTEM: "system",
+    "system": "system",
+    RETURNED: "tool",
+}
+#: Records that are of an answer; a complete one may be a single record.
+OF_ANSWER = frozenset({STARTED, FINISHED, CALLED, "assistant_message"})
+#: Records that are known here under another name.
+KINDS: Mapping[str, str] = {RENAMED: "title_change"}
+#: Types by which a log is recognised.
+TYPES = frozenset({USER, RETURNED, *OF_ANSWER})
+
+
+def take(record: Record, table: Table) -> dict[str, Any]:
+    """Return what *table* names by column; the preferred keys leave the record."""
+    taken = {}
+    for column, (fits, keys) in table.items():
+        key = next((key for key in keys if fits(record.get(key))), None)
+        if key is not None:
+            taken[column] = record[key]
+            # Two of them could not be told apart when they are written.
+            if [name for name in keys if name in record] == [keys[0]]:
+                del record[key]
+    return taken
+
+
+def put(record: Record, table: Table, holder: Any) -> None:
+    """Write the columns of *holder*; a value that is in the record already stays."""
+    for column, (_, keys) in table.items():
+        value = getattr(holder, column)
+        if value is not None and not any(key in record for key in keys):
+            record[keys[0]] = value
+
+
+def take_time(record: Record) -> int | None:
+    """Return when a record was written; one in Unix ms leaves it."""
+    key = next((key for key in TIME if record.get(key) is not None), None)
+    if key is None:
+        if not any(key in record for key in TIME):
+            record[TIMELESS] = True
+        return None
+
+    value = record[key]
+    if type(value) is not int:
+        return time_of_text(value)
+    if not bounds.TIME_LEAST <= value <= bounds.TIME_MOST:
+        return None
+    if key == TIME[0]:
+        del record[key]
+    return value
+
+
+def put_time(record: Record, ms: int | None) -> None:
+    """Write the time of a record that has none of its own."""
+    if not record.pop(TIMELESS, False) and not any(key in record for key in TIME):
+        record[TIME[0]] = ms
+
+
+def first_of(record: Record, keys: tuple[str, ...], table: Mapping[str, str]) -> Any:
+    """Return what *table* has for the first of *keys* with a text; None without."""
+    said = next((record[key] for key in keys if type(record.get(key)) is str), "")
+    return table.get(said)

@@ -1,0 +1,188 @@
+"""A plain log, read one record at a time; the records of an answer are one message.
+
+What follows ``assistant_started`` up to the next answer or prompt belongs to the
+answer if it is a call or the end of it. Everything else in between is a message of its
+own, and follows the answer: results above all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sessiondb.formats.event_log import fields
+from sessiondb.formats.event_log.drafts import (
+    Answer,
+    check_record,
+    message_draft,
+    own_id,
+)
+from sessiondb.formats.event_log.logs import HEAD_LINES, META
+from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
+from sessiondb.formats.kit.lines import Line, Lines, opened
+from sessiondb.formats.kit.logs import first_records, log_digest
+from sessiondb.model import Problem, SourceMessage, SourceSession
+
+SOURCE = "event-log"
+Record = dict[str, Any]
+#: Records that end an answer whose end was not written.
+_CLOSE = frozenset({"user_message", "user", META, "session_finished"})
+
+
+def read(path: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the session of a log."""
+    head = first_records(path, HEAD_LINES)
+    meta = next(filter(_is_meta, head), None)
+    if meta is None:
+        yield Problem(str(path), "the log has no session_meta with an id")
+        return
+
+    # Anywhere else it stays among the records.
+    data = {"session_meta": dict(meta)} if meta is head[0] else {}
+    known = _header(meta)
+    name = known["source_id"]
+    session = SourceSession(
+        SOURCE,
+        path=str(path),
+        digest=log_digest(path),
+        messages=Messages(path, name),
+        data=data,
+        **known,
+    )
+    yield replace(session, complete=partial(_complete, session))
+
+
+def _is_meta(record: Record) -> bool:
+    if record.get("type") != META:
+        return False
+    return usable_id(fields.take(dict(record), fields.HEADER).get("source_id"))
+
+
+def _header(meta: Record) -> Record:
+    copy = dict(meta)
+    known = {"time_created": fields.take_time(copy), **fields.take(copy, fields.HEADER)}
+    if usable_id(known.get("parent_source_id")):
+        said = meta.get("relation")
+        known["relation"] = said if said in fields.RELATIONS else "fork"
+    else:
+        known.pop("parent_source_id", None)
+    return known
+
+
+def _complete(session: SourceSession) -> SourceSession:
+    """Return a session with its last title."""
+    title = session.title
+    with opened(Path(session.path)) as lines:
+        for _, _, record in lines.records(load_object):
+            if record.get("type") == fields.RENAMED:
+                title = fields.take(record, fields.TITLE).get("title", title)
+    return replace(session, title=title, complete=None)
+
+
+class Messages:
+    """The messages of a log and their problems; read again each time."""
+
+    def __init__(self, path: Path, session: str) -> None:
+        self._path = path
+        self._session = session
+
+    def __iter__(self) -> Iterator[SourceMessage | Problem]:
+        """Read the log; memory holds one answer, and the places of what is inside."""
+        with opened(self._path) as lines:
+            yield from _Reading(lines, self._session).messages()
+            yield from lines.problems
+
+
+class _Reading:
+    """One pass over a log."""
+
+    def __init__(self, lines: Lines, session: str) -> None:
+        self._lines = lines
+        self._names = Names(session)
+        self._answer: Answer | None = None
+        #: What comes before the end of the answer, and after it here.
+        self._held: list[tuple[Line, str]] = []
+
+    def messages(self) -> Iterator[SourceMessage | Problem]:
+        is_first = True
+        for line, _, record in self._lines.records(load_object):
+            if not (is_first and _is_meta(record)):
+                yield from self._next(line, record)
+            is_first = False
+        yield from self._end()
+
+    def _next(self, line: Line, record: Record) -> Iterator[SourceMessage | Problem]:
+        try:
+            kind = check_record(record)
+        except OddRecordError as error:
+            yield self._lines.skipped(error, line)
+            return
+
+        if kind in fields.OF_ANSWER:
+            yield from self._answered(line, record)
+        elif self._answer is not None and kind not in _CLOSE:
+            self._held.append((line, self._names.of(record)))
+        else:
+            yield from self._end()
+            yield self._message(line, self._names.of(record), record)
+
+    def _answered(
+        self, line: Line, record: Record
+    ) -> Iterator[SourceMessage | Problem]:
+        answer = self._answer
+        if answer is None or not answer.takes(record):
+            yield from self._end()
+            answer = Answer(self._names.of(record))
+        try:
+            answer.add(record, len(self._held))
+        except OddRecordError as error:
+            yield self._lines.skipped(error, line)
+        else:
+            self._answer = answer
+
+    def _end(self) -> Iterator[SourceMessage | Problem]:
+        """Yield the answer, and then what was found inside."""
+        if self._answer is None:
+            return
+        yield SourceMessage(self._answer.draft())
+        for line, name in self._held:
+            yield self._message(line, name, load_object(self._lines.at(line)))
+        self._answer, self._held = None, []
+
+    def _message(
+        self, line: Line, name: str, record: Record
+    ) -> SourceMessage | Problem:
+        try:
+            return SourceMessage(message_draft(record, name))
+        except OddRecordError as error:
+            return self._lines.skipped(error, line)
+
+
+class Names:
+    """The ids of the messages of a session: their own, else by their ``seq``."""
+
+    def __init__(self, session: str) -> None:
+        self._session = session
+        self._own: set[str] = set()
+        self._last = -1
+        self._odd = 0
+
+    def of(self, record: Record) -> str:
+        """Return the id of the message that begins with *record*."""
+        named = own_id(record)
+        # A result has the id of the answer that it belongs to.
+        is_new = named is not None and named not in self._own
+        if is_new and record["type"] != fields.RETURNED:
+            self._own.add(named)
+            return str(named)
+
+        seq = record.get("seq")
+        if type(seq) is int and self._last < seq < 1 << 63:
+            self._last = seq
+            return f"{self._session[:200]}:{seq}"
+        # A number that was given before, or none: the place among these.
+        self._odd += 1
+        return f"{self._session[:200]}:~{self._odd}"

@@ -1,0 +1,175 @@
+"""Messages of any session as records of a plain log, in the preferred spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from sessiondb.formats.content import file_of
+from sessiondb.formats.event_log import fields
+from sessiondb.formats.kit.conversion import SILENT, as_json, call_of
+from sessiondb.formats.kit.fields import filled, without_none
+from sessiondb.model import Export, Loss, Message, Part
+
+Record = dict[str, Any]
+SCHEMA_VERSION = 1
+
+
+class Writer:
+    """The records of one session; ``losses`` grow while they are made."""
+
+    def __init__(self, export: Export, losses: list[Loss]) -> None:
+        self._export = export
+        self._losses = losses
+        self._last = -1
+
+    def follow(self, record: Record) -> Record:
+        """Note the number of a *record* that has one, and return it."""
+        seq = record.get("seq")
+        self._last = max(self._last, seq) if type(seq) is int else self._last
+        return record
+
+    def numbered(self, record: Record) -> Record:
+        """Return a record with its version and number."""
+        self._last += 1
+        return {"schema_version": SCHEMA_VERSION, "seq": self._last, **record}
+
+    def meta(self) -> Record:
+        """Return the first record."""
+        session = self._export.session
+        named = {
+            "session_id": session.source_id or session.id,
+            "cwd": session.directory,
+            "title": session.title,
+            "agent": session.agent,
+            "provider": session.provider_id,
+            "model": session.model_id,
+            "version": session.version,
+            "parent_session_id": session.parent_source_id or session.parent_id,
+            "relation": session.relation,
+        }
+        return {"time": session.time_created, "type": "session_meta", **filled(named)}
+
+    def lose_lists(self) -> None:
+        """Note what lies beside a session, for which there is no place."""
+        export = self._export
+        lists = {
+            "its todo list": export.todos,
+            "the diffs of its files": export.diffs,
+            "its labels": export.labels,
+        }
+        for why, found in lists.items():
+            if found:
+                self._lose(why)
+
+    def _lose(self, why: str, message: Message | None = None) -> None:
+        name = message.id if message else None
+        self._losses.append(Loss(self._export.session.id, why, name))
+
+    # -- messages --------------------------------------------------------------
+
+    def records(self, message: Message) -> Iterator[Record]:
+        """Yield the records of a message."""
+        if message.role == "assistant":
+            yield from self._answer(message)
+        elif message.role == "tool":
+            yield from self._results(message)
+        elif message.role == "event" and message.kind in SILENT:
+            self._lose(f"an event {message.kind}", message)
+        else:
+            kind = _TYPES.get(message.role) or message.kind or "custom"
+            given = as_json(message.data) if message.role == "event" else {}
+            known = {"time": message.time_created, "type": kind}
+            yield {**given, **known, "message_id": message.id, **self._said(message)}
+
+    def _answer(self, message: Message) -> Iterator[Record]:
+        named = {"message_id": message.id}
+        model = {"model": message.model_id, "provider": message.provider_id}
+        begun = {"time": message.time_created, "type": fields.STARTED}
+        yield {**begun, **named, **without_none({**model, "agent": message.agent})}
+
+        if message.time_completed is not None:
+            ended = {"time": message.time_completed, "type": fields.FINISHED}
+            end = {
+                "usage": message.tokens and without_none(asdict(message.tokens)),
+                "cost": message.cost,
+                "finish": message.finish,
+                "error": as_json(message.error),
+            }
+            yield {**ended, **named, **self._said(message), **without_none(end)}
+
+        calls = [part for part in message.parts if part.type == "tool"]
+        yield from ({**_call(part), **named} for part in calls)
+        ended_calls = (part for part in calls if part.status in ("completed", "error"))
+        yield from map(_result, ended_calls)
+
+    def _results(self, message: Message) -> Iterator[Record]:
+        for part in message.parts:
+            if part.type == "tool-result":
+                # The same text may be with the call: then it was written there.
+                if part.text is not None:
+                    yield _result(part)
+            else:
+                self._lose(f"part {part.type}", message)
+
+    # -- parts -----------------------------------------------------------------
+
+    def _said(self, message: Message) -> Record:
+        reasons = [p.text for p in message.parts if p.type == "reasoning" and p.text]
+        said: Record = {"reasoning": "\n".join(reasons)} if reasons else {}
+        blocks = [*self._blocks(message)]
+        if len(blocks) == 1 and blocks[0]["type"] == "text":
+            return said | {"text": blocks[0]["text"]}
+        return said | ({"content": blocks} if blocks else {})
+
+    def _blocks(self, message: Message) -> Iterator[Record]:
+        for part in message.parts:
+            make = _BLOCKS.get(part.type)
+            if make is not None:
+                yield make(part)
+            elif part.type not in _ELSEWHERE:
+                self._lose(f"part {part.type}", message)
+
+
+_TYPES: Mapping[str, str] = {"user": fields.USER, "system": fields.SYSTEM}
+#: Parts that are not in the content of a record.
+_ELSEWHERE = frozenset({"reasoning", "tool"})
+
+
+def _text(part: Part) -> Record:
+    return {"type": "text", "text": part.text or ""}
+
+
+def _file(part: Part) -> Record:
+    file = file_of(part)
+    known = {"mime_type": file.mime, "name": file.name}
+    if file.data is not None:
+        return {"type": "image", "data": file.data, **without_none(known)}
+    return {"type": "file", "url": file.url, **without_none(known)}
+
+
+_BLOCKS: Mapping[str, Callable[[Part], Record]] = {"text": _text, "file": _file}
+
+
+def _call(part: Part) -> Record:
+    call = call_of(part)
+    return {
+        "time": call.start,
+        "type": fields.CALLED,
+        "call_id": call.id,
+        "name": call.tool,
+        "arguments": as_json(call.arguments),
+    }
+
+
+def _result(part: Part) -> Record:
+    call = call_of(part)
+    record: Record = {
+        "time": call.end or part.time_updated or call.start,
+        "type": fields.RETURNED,
+        "call_id": call.id,
+    }
+    if part.status == "error" or part.outcome:
+        return record | {"error": call.failure, "outcome": part.outcome or "failed"}
+    return record | {"output": call.result}

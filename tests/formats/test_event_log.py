@@ -1,0 +1,376 @@
+"""Plain logs: their answers, their spellings, and how they are told from others."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import samples
+from samples import read_into
+from samples_event_log import (
+    PNG,
+    SOURCES,
+    T0,
+    Record,
+    first,
+    line,
+    meta,
+    moment,
+    other_spellings,
+    write,
+)
+
+from sessiondb import ALL, Store, Tokens, user
+from sessiondb.formats import exporter, find
+from sessiondb.model import Document, Imported, Message, Problem, Session
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store.open(":memory:") as opened:
+        yield opened
+
+
+def taken(store: Store, folder: Path, *records: Record) -> Session:
+    """Import a log of *records*, without a problem."""
+    path = write(folder / "log.jsonl", *records)
+    (found,) = read_into(store, path)
+    assert isinstance(found, Imported), found
+    return store.session(found.id)
+
+
+def said(store: Store, folder: Path, *records: Record) -> list[Message]:
+    return list(store.messages(taken(store, folder, meta(), *records), branches=True))
+
+
+def written(store: Store, session: Session) -> list[Record]:
+    to = exporter("event-log")
+    (document,) = to.write([store.export(session, **to.read)], detail="full")
+    assert isinstance(document, Document)
+    return [json.loads(text) for text in "".join(document.chunks).splitlines()]
+
+
+# -- whose a log is -------------------------------------------------------------------
+
+OURS = {**meta("ses_1"), "source": "mine"}
+OTHERS: dict[str, list[Record]] = {
+    "ours": [OURS, {**line(1, "user", message_id="m1"), "session_id": "ses_1"}],
+    "ours without messages": [OURS],
+    "ours, one line without a session": [
+        OURS,
+        line(1, "user_message", text="Hi"),
+        {**line(1, "user", message_id="m1"), "session_id": "ses_1"},
+    ],
+    "Codex": [{"timestamp": moment(0), "type": "session_meta", "payload": {"id": "c1"}}],
+    "pi": [{"type": "session", "version": 3, "id": "p1", "timestamp": moment(0)}],
+    "a log of no agent": [line(1, "started"), line(2, "stopped")],
+}  # fmt: skip
+THEIRS: dict[str, list[Record]] = {
+    "a conversation": first(),
+    "times as texts": other_spellings(),
+    "no message yet": [meta()],
+    "the session further down": [line(0, "context", sources=[]), meta(), line(1, "user_message", text="Hi")],
+    "one line with a session": [meta(), {**line(1, "user_message", text="Hi"), "session_id": "s1"}, line(2, "assistant_finished", text="Ho"), line(3, "session_finished")],
+}  # fmt: skip
+
+
+def formats_of(path: Path) -> list[str]:
+    return [found.source for found in find(path)]
+
+
+@pytest.mark.parametrize("name", THEIRS)
+def test_a_plain_log_is_no_other_log(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", *THEIRS[name])
+    assert formats_of(path) == ["event-log"]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_log_is_no_plain_log(name: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", *OTHERS[name])
+    assert "event-log" not in formats_of(path)
+
+
+def test_our_own_log_stays_ours(tmp_path: Path) -> None:
+    (tmp_path / "own.jsonl").write_bytes(samples.log())
+    assert formats_of(tmp_path) == ["jsonl"]
+
+
+def test_a_log_without_its_session_is_a_problem(store: Store, tmp_path: Path) -> None:
+    records = [line(1, "user_message", text="Hi"), line(2, "assistant_started")]
+    path = write(tmp_path / "log.jsonl", *records)
+    (problem,) = read_into(store, path)
+    assert isinstance(problem, Problem)
+    assert problem.why == "the log has no session_meta with an id"
+
+
+# -- what a log says -------------------------------------------------------------------
+
+
+def test_the_session_is_that_of_its_first_record(store: Store, tmp_path: Path) -> None:
+    found = taken(store, tmp_path, *first())
+    assert (found.source, found.source_id) == ("event-log", "s1")
+    assert (found.directory, found.agent) == ("/home/ada/tea", "build")
+    assert (found.model_id, found.time_created) == ("large", T0)
+    assert found.title == "Tea and coffee"
+
+
+def test_a_fork_and_a_subagent_name_their_parent(store: Store, tmp_path: Path) -> None:
+    for number, relation in enumerate(("fork", "subagent")):
+        head = meta(f"s{number}", parent_session_id="s9", relation=relation)
+        found = taken(store, tmp_path, head, line(1, "user_message", text="Hi"))
+        assert (found.parent_source_id, found.relation) == ("s9", relation)
+
+
+def test_times_are_texts_or_ms(store: Store, tmp_path: Path) -> None:
+    texts = [{**line(1, "user_message", text="1"), "time": moment(7)}]
+    more = [line(2, "user_message", text="2"), {**line(3, "user_message", text="3"), "time": 17}]  # fmt: skip
+    times = [m.time_created for m in said(store, tmp_path, *texts, *more)]
+    assert times == [T0 + 1007000 - 1000000, T0 + 2, T0]
+
+
+def test_an_answer_is_one_message_with_its_calls(store: Store, tmp_path: Path) -> None:
+    _, _, answer, *rest = store.messages(taken(store, tmp_path, *first()))
+    assert answer.role == "assistant"
+    assert (answer.model_id, answer.provider_id) == ("large", "fake")
+    assert (answer.finish, answer.cost) == ("stop", 0.25)
+    assert answer.tokens == Tokens(10, 4, 3, 2, 1)
+    assert (answer.time_created, answer.time_completed) == (T0 + 3, T0 + 10)
+    calls = [
+        (p.tool, p.call_id, p.status, p.outcome, p.text, p.input)
+        for p in answer.parts
+        if p.type == "tool"
+    ]
+    assert calls == [
+        ("bash", "c1", "completed", None, "Monday", {"command": "date"}),
+        ("read", "c2", "error", "failed", "No such file", {"path": "a"}),
+        ("task", "c3", "error", "denied", "", {}),
+    ]
+    texts = [(p.type, p.text) for p in answer.parts if p.type != "tool"]
+    assert texts == [("reasoning", "Hm"), ("text", "Two minutes.")]
+    kinds = [message.kind or message.role for message in rest[:5]]
+    assert kinds == ["tool", "tool", "weather", "tool", "title_change"]
+
+
+def test_an_answer_that_did_not_end_is_open(store: Store, tmp_path: Path) -> None:
+    *_, answer, _, _ = store.messages(taken(store, tmp_path, *first()))
+    assert (answer.role, answer.model_id) == ("assistant", "small")
+    assert answer.time_completed is None
+
+
+def test_calls_after_the_end_of_an_answer_belong_to_it(
+    store: Store, tmp_path: Path
+) -> None:
+    messages = said(
+        store, tmp_path,
+        line(1, "assistant_started"), line(2, "assistant_finished", text="Look", finish="tool_calls"),
+        line(3, "tool_started", call_id="c1", name="ls"), line(4, "tool_finished", call_id="c1", output="a"),
+        line(5, "assistant_started"), line(6, "assistant_finished", text="Done"),
+    )  # fmt: skip
+    shape = [[(p.type, p.text) for p in message.parts] for message in messages]
+    look = [("text", "Look"), ("tool", "a")]
+    assert shape == [look, [("tool-result", "a")], [("text", "Done")]]
+    assert messages[0].finish == "tool-calls"
+
+
+def test_answers_of_two_names_are_two(store: Store, tmp_path: Path) -> None:
+    messages = said(
+        store, tmp_path, line(1, "assistant_started", message_id="a"),
+        line(2, "assistant_finished", message_id="b", text="B"),
+    )  # fmt: skip
+    assert [message.id for message in messages] == ["a", "b"]
+
+
+def test_a_call_without_a_name_and_a_result_without_a_call_are_kept(
+    store: Store, tmp_path: Path
+) -> None:
+    call, result = said(
+        store, tmp_path, line(1, "tool_started", call_id="c1", arguments={"a": 1}),
+        line(2, "tool_finished", call_id="c9", output="found"),
+    )  # fmt: skip
+    assert call.parts[0].type == "custom"
+    assert (result.role, result.parts[0].text) == ("tool", "found")
+
+
+def test_other_spellings_say_the_same(store: Store, tmp_path: Path) -> None:
+    system, asked, answer, _, more = store.messages(
+        taken(store, tmp_path, *other_spellings())
+    )
+    assert (system.role, system.text) == ("system", "Be brief")
+    assert (asked.id, asked.text) == ("m1", "Look:")
+    assert asked.parts[1].data["content"] == base64.b64decode(PNG)
+    assert answer.parts[0].input == {"command": "ls"}
+    assert answer.parts[0].text == '{"files":["a.py"]}'
+    assert [p.text for p in answer.parts[1:]] == ["Hm", "Done."]
+    assert (more.text, more.model_id, more.error) == ("And more.", "small", {"message": "late"})  # fmt: skip
+
+
+USAGES: dict[str, tuple[Record, Tokens | None]] = {
+    "disjoint": ({"input": 5, "output": 3, "reasoning": 2}, Tokens(5, 3, 2)),
+    "of Anthropic": ({"input_tokens": 5, "output_tokens": 3, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 1}, Tokens(5, 3, None, 7, 1)),
+    "of OpenAI": ({"input_tokens": 9, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 4}, "output_tokens_details": {"reasoning_tokens": 2}}, Tokens(5, 3, 2, 4)),
+    "a total of two": ({"input": 9, "output": 5, "reasoning": 2, "cache_read": 4, "total": 14}, Tokens(5, 3, 2, 4)),
+    "a total of all": ({"input": 5, "output": 3, "reasoning": 2, "cache_read": 4, "total": 14}, Tokens(5, 3, 2, 4)),
+    "more cached than there is": ({"input_tokens": 1, "cached_input_tokens": 4}, None),
+    "hostile": ({"input": [], "output": {}, "reasoning": -1, "total": "x"}, None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", USAGES)
+def test_the_counts_of_an_answer_are_disjoint(
+    name: str, store: Store, tmp_path: Path
+) -> None:
+    usage, expected = USAGES[name]
+    records = [meta(), line(1, "assistant_finished", text="Yes", usage=usage)]
+    session = taken(store, tmp_path, *records)
+    (answer,) = store.messages(session)
+    assert answer.tokens == expected
+    assert written(store, session) == records
+
+
+def test_the_sources_of_a_context_are_kept_and_its_text_is_system_text(
+    store: Store, tmp_path: Path
+) -> None:
+    sources = [{**source, "content": f"{n}"} for n, source in enumerate(SOURCES)]
+    records = [meta(), line(1, "context", sources=sources), line(2, "user_message", text="Hi")]  # fmt: skip
+    session = taken(store, tmp_path, *records)
+    event, _ = store.messages(session)
+    assert (event.role, event.kind) == ("event", "context")
+    assert event.data["sources"] == SOURCES
+    assert store.context(session).system == ("0", "1")
+    assert written(store, session) == records
+
+
+def test_the_last_name_is_the_title(store: Store, tmp_path: Path) -> None:
+    names = [line(1, "user_message", text="Hi"), line(2, "session_renamed", title="B"),
+             line(3, "session_renamed", name="C"), line(4, "session_renamed", title=7)]  # fmt: skip
+    assert taken(store, tmp_path, meta(title="A"), *names).title == "C"
+    assert taken(store, tmp_path, meta("s2", title="A"), names[0]).title == "A"
+
+
+# -- bad logs ---------------------------------------------------------------------------
+
+
+def test_a_number_that_is_given_twice_names_two_messages(
+    store: Store, tmp_path: Path
+) -> None:
+    numbers = (1, 1, 5, 2, 9)
+    messages = said(
+        store, tmp_path, *(line(n, "user_message", text=str(n)) for n in numbers)
+    )
+    assert [message.text for message in messages] == list(map(str, numbers))
+    twice = [line(n, "user_message", message_id="m") for n in (1, 2)]
+    other = taken(store, tmp_path / "other", meta("s2"), *twice)
+    assert [message.id for message in store.messages(other)] == ["m", "s2:2"]
+
+
+def test_a_bad_line_costs_itself(store: Store, tmp_path: Path) -> None:
+    path = write(tmp_path / "log.jsonl", *first())
+    lines = path.read_bytes().splitlines(keepends=True)
+    bad = [b'{"type":"user_message"\n', b'{"type":5}\n', b'{"type":"tool_started","name":"x","n":%d}\n' % (1 << 70)]  # fmt: skip
+    path.write_bytes(b"".join([*lines[:5], *bad, *lines[5:], b'{"schema_ver']))
+    found = read_into(store, path)
+    problems = [item for item in found if isinstance(item, Problem)]
+    assert {problem.line for problem in problems} == {6, 7, 8, 21}
+    (session,) = store.sessions(project=ALL)
+    assert len(store.messages(session)) == 12
+    assert written(store, store.session(session.id)) == first()
+
+
+def test_a_log_that_grows_completes_its_answer(store: Store, tmp_path: Path) -> None:
+    records = first()
+    for size in (4, 7, 9, len(records)):
+        session = taken(store, tmp_path, *records[:size])
+        assert written(store, session) == records[:size]
+    assert len(store.messages(session)) == 12
+
+
+# -- writing ----------------------------------------------------------------------------
+
+POOL: list[Record] = [
+    *first()[1:], *other_spellings()[1:],
+    {"type": "user_message", "text": ""}, {"type": "user_message", "content": ["a", 1]},
+    {"type": "user_message", "no": 1, "time": None}, {"type": "user", "prompt": "Hi"},
+    {"type": "assistant_started", "message_id": "m9", "text": "early"},
+    {"type": "assistant_finished", "model": "other", "finish": "odd", "error": "late"},
+    {"type": "assistant_finished", "content": [], "usage": {}, "finish": None, "error": {}},
+    {"type": "assistant_finished", "usage": {"input": 1, "input_tokens": 2}, "model": "a", "model_id": "b"},
+    {"type": "assistant_finished", "message_id": "m9", "text": "a", "content": [{"type": "tool", "x": 1}], "finish_reason": "length", "cost": -1},
+    {"type": "tool_started", "call_id": ["x"], "name": "bash", "arguments": '{"a":1}', "timestamp": 5},
+    {"type": "tool_started", "name": "bash", "tool": "sh", "input": None},
+    {"type": "tool_finished", "call_id": "c1", "output": [{"type": "text", "text": "a"}], "error": {"message": "b"}},
+    {"type": "tool_finished", "output": "", "error": "bad", "is_error": True},
+    {"type": "context", "content": "text", "sources": [1, {"text": "a"}, {"content": "b", "text": "c"}]},
+    {"type": "title_change", "title": "x"}, {"type": "session_meta", "session_id": "s7"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_any_records_are_written_as_they_were(
+    seed: int, store: Store, tmp_path: Path
+) -> None:
+    chance = random.Random(seed)
+    records = [meta(), line(1, "user_message", text="Begin")]
+    for seq in range(2, 60):
+        record = dict(chance.choice(POOL))
+        keys = chance.sample(sorted(record), len(record))
+        dropped = {k for k in keys if k not in ("type", "schema_version") and chance.random() < 0.1}  # fmt: skip
+        kept = {k: v for k, v in record.items() if k not in dropped}
+        records.append(kept | ({"seq": seq} if chance.random() < 0.9 else {}))
+    session = taken(store, tmp_path, *records)
+    assert written(store, session) == records
+    again = taken(store, tmp_path / "again", *written(store, session))
+    assert again.revision == session.revision
+
+
+def test_a_session_of_another_program_is_the_same_conversation(
+    store: Store, tmp_path: Path
+) -> None:
+    samples.SAMPLES["opencode 1.18, a database"].write(tmp_path / "theirs")
+    read_into(store, tmp_path / "theirs")
+    to = exporter("event-log")
+    for session in store.sessions(project=ALL, subagents=True):
+        out = [*to.write([store.export(session, **to.read)], detail="full")]
+        (document,) = (item for item in out if isinstance(item, Document))
+        path = tmp_path / "out" / document.name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join(document.chunks))
+    with Store.open(":memory:") as other:
+        found = read_into(other, tmp_path / "out")
+        assert all(isinstance(item, Imported) for item in found), found
+        pairs = [
+            (session, other.session(session.source_id))
+            for session in store.sessions(project=ALL, subagents=True)
+        ]
+        for before, after in pairs:
+            assert after.title == before.title
+            assert _calls(other, after) == _calls(store, before)
+            assert _texts(other, after) == _texts(store, before)
+
+
+def _texts(store: Store, session: Any) -> list[tuple[str, str]]:
+    messages = store.context(session).messages
+    return [(m.role, m.text) for m in messages if m.role in ("user", "assistant")]
+
+
+def _calls(store: Store, session: Any) -> list[Any]:
+    parts = [part for message in store.messages(session) for part in message.parts]
+    return [
+        (p.tool, p.input, p.status, p.outcome, p.text)
+        for p in parts
+        if p.type == "tool"
+    ]
+
+
+def test_what_was_added_here_follows(store: Store, tmp_path: Path) -> None:
+    session = taken(store, tmp_path, *first()[:4], *first()[9:])
+    store.append(session.id, user("Once more"))
+    store.set_title(session.id, "Mine")
+    added = written(store, store.session(session.id))[-2:]
+    assert [record["seq"] for record in added] == [17, 18]
+    assert added[0]["text"] == "Once more"
+    assert (added[1]["type"], added[1]["title"]) == ("session_renamed", "Mine")
