@@ -63,7 +63,7 @@ REGISTRY: dict[str, Entry] = {
     # Recognised, not read yet: an import names them, and sessions that another
     # reader imported under these names can be continued.
     "claude": Entry("Claude Code", resume="claude --resume {}"),
-    "codex": Entry("Codex", resume="codex resume {}"),
+    "codex": Entry("Codex", reads=f"{_HERE}.codex", resume="codex resume {}"),
     "pi": Entry(
         "pi",
         reads=f"{_HERE}.pi",

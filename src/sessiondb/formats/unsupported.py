@@ -25,7 +25,6 @@ from sessiondb.formats.registry import REGISTRY
 #: Name → how the path of one of its files looks, seen from the root.
 PATHS = {
     "claude": r"/\.claude(/|$)",
-    "codex": r"/\.codex(/|$)|/rollout-[^/]+\.jsonl(\.zst)?$",
     "goose": r"/goose/sessions(/|$)",
     "gemini": r"/\.gemini(/|$)|/chats/session-[^/]+\.jsonl?$",
     "qwen": r"/\.qwen(/|$)",
@@ -47,7 +46,6 @@ class Sign(NamedTuple):
 _LIKE_CLAUDE = frozenset({"sessionId", "parentUuid"})
 #: The first that fits a record says whose it is.
 SIGNS = (
-    Sign("codex", frozenset({"payload"}), type="session_meta"),
     Sign("gemini", frozenset({"sessionId", "projectHash"})),
     # Claude Code and Qwen Code write the same records; their messages differ.
     Sign("qwen", _LIKE_CLAUDE, frozenset({"parts"})),

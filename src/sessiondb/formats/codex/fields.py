@@ -1,0 +1,89 @@
+"""Where records of Codex keep what has a column; see `kit.fields`.
+
+Read off ``codex-rs/protocol`` (``ResponseItem``, ``EventMsg``) of 2025 and 2026, and
+the rollouts of 0.169. A record keeps its type and its envelope in ``data``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sessiondb.formats.kit.fields import Fields, clean_name, clean_text
+
+HEADER: Fields = {
+    "cwd": ("directory", clean_text),
+    "cli_version": ("version", clean_text),
+    "git": {"repository_url": ("remote", clean_text)},
+}
+CALL: Fields = {"name": ("tool", clean_name), "call_id": ("call_id", clean_text)}
+RESULT: Fields = {"call_id": ("call_id", clean_text)}
+
+
+class CallShape(NamedTuple):
+    """An item that is a call: its tool if it names none, and the key of its input.
+
+    ``is_json`` says that the input is JSON in a string, ``is_hosted`` that the
+    provider ran it, so that no result follows.
+    """
+
+    tool: str | None
+    input: str
+    is_json: bool = False
+    is_hosted: bool = False
+
+
+CALLS: Mapping[str, CallShape] = {
+    "function_call": CallShape(None, "arguments", is_json=True),
+    "custom_tool_call": CallShape(None, "input"),
+    "local_shell_call": CallShape("local_shell", "action"),
+    "tool_search_call": CallShape("tool_search", "arguments"),
+    "web_search_call": CallShape("web_search", "action", is_hosted=True),
+    "image_generation_call": CallShape(
+        "image_generation", "revised_prompt", is_hosted=True
+    ),
+}
+RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
+#: The items that old rollouts have without an envelope.
+ITEMS = frozenset({*CALLS, *RESULTS, "message", "reasoning", "tool_search_output"})
+#: Blocks that are a text, and the key of that.
+TEXTS = frozenset(
+    {"input_text", "output_text", "text", "summary_text", "reasoning_text"}
+)
+
+#: The counts of a response, in the order of `course.Counts`.
+COUNTS = (
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+)
+
+#: Records and events that are known here under another name.
+KINDS: Mapping[str, str] = {
+    "compacted": "compaction",
+    "turn_aborted": "cancelled",
+    "error": "failed",
+    "thread_name_updated": "title_change",
+}
+#: Kinds that mean something here; a record of that name is not what they mean.
+TAKEN = frozenset(
+    "archive branch_summary cancelled compaction context custom custom_message failed "
+    "label mode_change model_change reset rules session_init thinking_level_change "
+    "title_change usage".split()
+)
+#: How texts begin that Codex adds to what a user says, where nothing else tells.
+INJECTED = (
+    "<environment_context>",
+    "<user_instructions>",
+    "<permissions instructions>",
+    "<skills_instructions>",
+    "<collaboration_mode>",
+    "<turn_aborted>",
+    "<subagent_notification>",
+    "<user_shell_command>",
+    "<skill>",
+    "<INSTRUCTIONS>",
+    "# AGENTS.md instructions for ",
+)

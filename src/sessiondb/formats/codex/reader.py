@@ -1,0 +1,411 @@
+"""The sessions of Codex, read from their rollouts one record at a time.
+
+A session is yielded after a look at the heads of its rollouts. When it changed, they
+are read twice: for the prompts that events name, and for the messages.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sessiondb.errors import SourceError, abridged
+from sessiondb.formats.codex import fields
+from sessiondb.formats.codex.course import Course, started_by
+from sessiondb.formats.codex.drafts import item_of, message_draft
+from sessiondb.formats.codex.logs import (
+    FOLDERS,
+    Log,
+    Piece,
+    Rollouts,
+    home_of,
+    is_header,
+    is_rollout,
+    rollouts_of,
+)
+from sessiondb.formats.codex.names import Names, names_in
+from sessiondb.formats.kit.fields import (
+    as_object,
+    as_text,
+    clean_text,
+    fitting,
+    integer,
+    take,
+    text,
+    within,
+)
+from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.json import OddRecordError, decode, load_object, usable_id
+from sessiondb.formats.kit.lines import Line, Lines, opened
+from sessiondb.formats.kit.logs import log_digest, logs_below
+from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.model import Problem, SourceMessage, SourceSession
+
+Record = dict[str, Any]
+#: What a line has near its beginning if it may name a prompt or a title.
+_EVENT, _ENVELOPE = b'"event_msg"', 256
+
+
+class Thread(NamedTuple):
+    """A session: what it continues, its own rollouts, and where its forks began.
+
+    ``above`` has the rollouts of the session that it is a sub-agent of.
+    """
+
+    id: str
+    before: tuple[Piece, ...]
+    logs: tuple[Log, ...]
+    above: tuple[Log, ...]
+    root: str
+    missing: str | None
+    title: str
+    archived: int | None
+
+    @property
+    def head(self) -> Log:
+        """The rollout that is continued."""
+        return self.logs[-1]
+
+
+def read_rollout(path: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the session that a rollout is part of."""
+    home = home_of(path)
+    beside = logs_below(path.parent, is_rollout) if home is None else rollouts_of(home)
+    rollouts = Rollouts(item for item in beside if isinstance(item, Path))
+    log = rollouts.log(path)
+    if log is None:
+        return
+    rollouts.add(path, (log.thread, log.rollout))
+    names = names_in(home)
+    yield from names.problems
+    yield from _session(log.thread, rollouts, names)
+
+
+def read_home(folder: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of a home, or of a folder inside, parents first."""
+    is_inside = folder.name in FOLDERS
+    home = folder.parent if is_inside else folder
+    rollouts = Rollouts(())
+    threads: dict[str, Log] = {}
+    for item in rollouts_of(home):
+        if isinstance(item, Problem):
+            yield item
+            continue
+        log = rollouts.log(item)
+        if log is None:
+            yield Problem(str(item), "the rollout has no header")
+            continue
+        rollouts.add(item, (log.thread, log.rollout))
+        if not is_inside or folder in item.parents:
+            threads.setdefault(log.thread, log)
+
+    names = names_in(home)
+    yield from names.problems
+    for name, cut in parents_first(threads, lambda name: threads[name].parent):
+        if cut:
+            why = f"session {name} is its own ancestor"
+            yield Problem(str(threads[name].path), why)
+        yield from _session(name, rollouts, names, is_cut=cut)
+
+
+def _session(
+    name: str, rollouts: Rollouts, names: Names, *, is_cut: bool = False
+) -> Iterator[SourceSession | Problem]:
+    logs, problems = rollouts.of_thread(name)
+    yield from problems
+    if not logs:
+        return
+
+    first = logs[0]
+    if is_cut:
+        logs[0] = first = first._replace(parent=None, relation=None)
+    before, missing = rollouts.before(first)
+    if first.base == name:
+        # The rollout that was reverted is gone; another session cannot be meant.
+        missing = name
+    is_agent = first.relation == "subagent" and first.parent is not None
+    above, _ = rollouts.of_thread(first.parent or "") if is_agent else ([], [])
+    thread = Thread(
+        name,
+        tuple(before),
+        tuple(logs),
+        tuple(above),
+        _root_of(first, rollouts),
+        missing,
+        names.titles.get(name, ""),
+        _archived(logs[-1], names),
+    )
+    yield beginning(thread)
+
+
+def _archived(head: Log, names: Names) -> int | None:
+    """Return when a session was archived: its rollout was moved, and not changed."""
+    if not head.is_archived:
+        return None
+    _, changed = stamp(head.path) or (0, 0)
+    return names.archived.get(head.thread, changed // 1_000_000)
+
+
+def _root_of(log: Log, rollouts: Rollouts) -> str:
+    """Return the session that a chain of forks began with."""
+    seen = {log.thread}
+    name = log.thread
+    above = log.parent if log.relation == "fork" else None
+    while above is not None and above not in seen:
+        seen.add(name := above)
+        logs, _ = rollouts.of_thread(name)
+        is_fork = bool(logs) and logs[0].relation == "fork"
+        above = logs[0].parent if is_fork else None
+    return name
+
+
+def beginning(thread: Thread) -> SourceSession:
+    """Return what the heads of its rollouts say of a session."""
+    first = thread.logs[0]
+    logs = (*(piece.log for piece in thread.before), *thread.logs)
+    said = repr((thread.title, thread.archived, thread.missing, first.parent))
+    digest = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+    facts = json.loads(json.dumps(first.facts))
+    began = time_of_text(facts.get("timestamp"))
+    role = as_text(facts.get("agent_role")) or as_text(facts.get("agent_nickname"))
+    return SourceSession(
+        "codex",
+        thread.id,
+        str(thread.head.path),
+        f"{log_digest(*(log.path for log in logs))} {digest}",
+        title=thread.title,
+        agent=fitting(role, clean_text),
+        parent_source_id=first.parent,
+        relation=first.relation,
+        time_created=time_of_text(first.written) if began is None else began,
+        time_archived=thread.archived,
+        complete=partial(complete, thread),
+        **take(facts, fields.HEADER),
+    )
+
+
+def complete(thread: Thread) -> SourceSession:
+    """Return a session with everything that its rollouts say of it."""
+    found = Scanned()
+    for log in thread.logs:
+        with opened(log.path) as lines:
+            found.add(lines)
+
+    session = beginning(thread)
+    data = {"header": thread.logs[0].header} if thread.logs[0].header else {}
+    return replace(
+        session,
+        title=session.title or found.title,
+        time_updated=found.last,
+        call_id=_call_of(thread),
+        data=data,
+        messages=Messages(thread),
+    )
+
+
+def _call_of(thread: Thread) -> str | None:
+    """Return the call of its parent that a sub-agent was started by."""
+    for log in thread.above:
+        with suppress(SourceError), opened(log.path) as lines:
+            for _, raw in lines:
+                named = _decoded(raw) if thread.id.encode() in raw else None
+                call = started_by(as_object(within(named, "payload")), thread.id)
+                if call is not None:
+                    return call
+    return None
+
+
+class Scanned:
+    """What the events of a rollout name: prompts and titles; and its last time."""
+
+    def __init__(self) -> None:
+        self.prompts: set[int] = set()
+        self.title = ""
+        self.last: int | None = None
+
+    def add(self, lines: Lines) -> None:
+        """Look at each line, and decode those of events alone."""
+        last = b""
+        for _, raw in lines:
+            last = raw
+            if _EVENT in raw[:_ENVELOPE]:
+                self._event(as_object(within(_decoded(raw), "payload")))
+        self.last = time_of_text(within(_decoded(last), "timestamp")) or self.last
+
+    def _event(self, event: Record) -> None:
+        kind = event.get("type")
+        if kind == "user_message" and text(event.get("message")):
+            self.prompts.add(hash(event["message"]))
+        elif kind == "thread_name_updated" and text(event.get("thread_name")):
+            self.title = event["thread_name"]
+        elif (
+            kind == "item_completed" and within(event, "item", "type") == "UserMessage"
+        ):
+            content = within(event, "item", "content")
+            said = [within(b, "text") for b in content] if type(content) is list else []
+            self.prompts.update(hash(value) for value in said if text(value))
+
+
+def _decoded(raw: bytes) -> Any:
+    try:
+        return decode(raw.decode())
+    except (ValueError, RecursionError):
+        return None
+
+
+class Messages:
+    """The messages of a session and their problems; read again each time."""
+
+    def __init__(self, thread: Thread) -> None:
+        self._thread = thread
+
+    def __iter__(self) -> Iterator[SourceMessage | Problem]:
+        """Read the rollouts; memory holds one record, and the ids of all."""
+        thread = self._thread
+        if thread.missing is not None:
+            path = str(thread.logs[0].path)
+            yield Problem(
+                path, f"its beginning is in {thread.missing}, which is missing"
+            )
+        yield from _Reading(thread).messages()
+
+
+def _prompts_in(lines: Lines) -> set[int] | None:
+    """Return the prompts that the events of a rollout name; None if none does."""
+    found = Scanned()
+    found.add(lines)
+    lines.problems.clear()
+    return found.prompts or None
+
+
+def _records(lines: Lines, piece: Piece) -> Iterator[tuple[Line, Record, int]]:
+    """Yield the records of a piece, each with its ordinal or the last one before."""
+    place = -1
+    for line, _, record in lines.records(load_object):
+        if integer(record.get("ordinal")):
+            place = record["ordinal"]
+        if piece.cut is not None and place >= piece.cut:
+            return
+        yield line, record, place
+
+
+class _Reading:
+    """One pass over the rollouts of a session."""
+
+    def __init__(self, thread: Thread) -> None:
+        self._thread = thread
+        provider = thread.logs[0].facts.get("model_provider")
+        self._course = Course(thread.root, fitting(provider, clean_text) or None)
+        self._ids: set[str] = set()
+        self._last: str | None = None
+        self._number = 1
+        #: The last message below each ordinal at which a rollout is continued.
+        self._cuts: dict[tuple[str, int], str | None] = {
+            (log.base, log.cut): None
+            for log in thread.logs[1:]
+            if log.base is not None and log.cut is not None
+        }
+
+    def messages(self) -> Iterator[SourceMessage | Problem]:
+        for piece in self._thread.before:
+            yield from self._piece(piece, {"copied_from": piece.log.rollout})
+        first, *further = self._thread.logs
+        yield from self._piece(Piece(first), {})
+        for log in further:
+            # The header of a further rollout is a record like others.
+            above = self._cuts.get((log.base or "", log.cut or 0), ...)
+            yield from self._piece(Piece(log), {}, log.header, above)
+
+    def _piece(
+        self,
+        piece: Piece,
+        marks: Record,
+        header: Record | None = None,
+        above: Any = ...,
+    ) -> Iterator[SourceMessage | Problem]:
+        """Yield the messages of a piece, with *marks* in the data of each.
+
+        With *header* that of its rollout is one; the first continues *above*.
+        """
+        log = piece.log
+        self._number = 1
+        with opened(log.path) as lines:
+            self._course.prompts = _prompts_in(lines)
+            skipped = bool(log.header) and header is None
+            for line, record, place in _records(lines, piece):
+                if skipped and is_header(record):
+                    skipped = False
+                    continue
+                if record == header:
+                    record["segment"] = log.rollout
+
+                found = self._message(lines, line, record | marks, log.rollout)
+                if isinstance(found, SourceMessage):
+                    parent = found.parent if above is ... else above
+                    found, above = replace(found, parent=parent), ...
+                    self._note(log.rollout, place)
+                yield found
+            if not marks:
+                yield from lines.problems
+
+    def _note(self, rollout: str, place: int) -> None:
+        for key in self._cuts:
+            if key[0] == rollout and place < key[1]:
+                self._cuts[key] = self._last
+
+    def _message(
+        self, lines: Lines, line: Line, record: Record, rollout: str
+    ) -> SourceMessage | Problem:
+        course = self._course
+        name = self._name(record, rollout)
+        parent = self._parent(record)
+        course.pass_by(record)
+        usage = course.usage_id(record)
+        try:
+            draft = message_draft(record, name, course)
+        except OddRecordError as error:
+            return lines.problem(f"record {abridged(name)} {error}", line)
+
+        if draft.role == "user":
+            course.turns.prompted(self._last)
+        self._ids.add(name)
+        self._number += 1
+        self._last = name
+        counted = usage if draft.kind == "usage" else None
+        return SourceMessage(draft, parent=parent, usage_id=counted)
+
+    def _name(self, record: Record, rollout: str) -> str:
+        """Return the id of a record: its own, else that of its place.
+
+        Its place is its ordinal, or its number among the messages of its rollout: a
+        line that cannot be read now may be mended later.
+        """
+        item = item_of(record)
+        own = None if item is None else item.get("id")
+        if usable_id(own) and own not in self._ids:
+            return str(own)
+
+        place = record.get("ordinal")
+        made = f"{rollout[:200]}.{place}" if integer(place) else None
+        if made is None or made in self._ids:
+            made = f"{rollout[:200]}-{self._number}"
+        return made
+
+    def _parent(self, record: Record) -> Any:
+        kind = within(record, "payload", "type")
+        if record.get("type") != "event_msg":
+            return ...
+        if kind in ("task_started", "turn_started"):
+            self._course.turns.started(self._last)
+        if kind == "thread_rolled_back":
+            number = within(record, "payload", "num_turns")
+            return self._course.turns.rolled_back(number)
+        return ...

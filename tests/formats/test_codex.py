@@ -1,0 +1,508 @@
+"""The rollouts of Codex: what is in them twice, what they continue, and how they break."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples import read_into
+from samples_codex import (
+    DAY,
+    PNG,
+    Record,
+    asked,
+    base,
+    call,
+    counts,
+    event,
+    forked,
+    home_of_2025,
+    home_of_2026,
+    index,
+    item,
+    labelled,
+    line,
+    log,
+    meta,
+    name_of,
+    numbered,
+    oldest_home,
+    ran,
+    result,
+    said,
+    state,
+    thread,
+    totals,
+    turn,
+    typed,
+    used,
+    write,
+)
+
+from sessiondb import ALL, Store
+from sessiondb.formats import default_locations, find
+from sessiondb.model import Imported, Message, Problem, Session
+
+HOME = Path(".codex")
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store.open(":memory:") as opened:
+        yield opened
+
+
+def sessions(store: Store, folder: Path) -> dict[str, Session]:
+    """Import a folder without a problem, and return its sessions by their ids."""
+    found = read_into(store, folder)
+    assert [item for item in found if not isinstance(item, Imported)] == []
+    everything = store.sessions(project=ALL, archived=True, subagents=True, empty=True)
+    return {session.source_id or "": session for session in everything}
+
+
+def messages(store: Store, folder: Path, *records: Record) -> list[Message]:
+    """Return the messages of a session with these records after its header."""
+    write(folder / HOME, 1, meta(), *records)
+    return all_of(store, sessions(store, folder)[thread(1)])
+
+
+def all_of(store: Store, session: Session) -> list[Message]:
+    return list(store.messages(session, branches=True))
+
+
+def spoken(store: Store, session: Session, role: str = "user") -> list[str]:
+    """Return what a role said on the live path."""
+    return [m.text for m in store.messages(session) if m.role == role]
+
+
+# -- twice in a rollout ------------------------------------------------------------
+
+
+def test_a_turn_that_is_recorded_twice_is_said_once(
+    store: Store, tmp_path: Path
+) -> None:
+    found = messages(
+        store, tmp_path, *typed(1, "Tea?"), said(2, "assistant", "Yes"),
+        event(2, "agent_message", message="Yes"), event(2, "agent_reasoning", text="Hm"),
+    )  # fmt: skip
+    assert [(m.role, m.kind, m.text) for m in found] == [
+        ("user", None, "Tea?"), ("event", "user_message", ""), ("assistant", None, "Yes"),
+        ("event", "agent_message", ""), ("event", "agent_reasoning", ""),
+    ]  # fmt: skip
+    assert found[1].data["payload"]["message"] == "Tea?"
+
+
+def test_what_codex_adds_to_a_prompt_is_synthetic(store: Store, tmp_path: Path) -> None:
+    kinds = ("environments.environment_context", "cwd"), ("user.text", "Tea?")
+    added, mixed = messages(
+        store, tmp_path, labelled(1, "user", kinds[0], name="m1"), labelled(2, "user", *kinds, name="m2"),
+    )  # fmt: skip
+    assert (added.role, added.kind) == ("event", "custom_message")
+    assert [p.data.get("synthetic") for p in (*added.parts, *mixed.parts)] == [True, True, None]  # fmt: skip
+    assert mixed.role == "user"
+
+
+def test_an_event_says_what_was_typed_where_no_block_does(
+    store: Store, tmp_path: Path
+) -> None:
+    tag = "<environment_context> is what?"
+    found = messages(
+        store, tmp_path, said(1, "user", "An added text without a mark"), *typed(2, tag),
+        said(3, "user", "one ", "two"), event(3, "user_message", message="one two"),
+    )  # fmt: skip
+    assert [m.text for m in found if m.role == "user"] == [tag, "one \ntwo"]
+    assert found[0].parts[0].data["synthetic"] is True
+
+
+def test_without_any_event_the_beginning_of_a_text_tells(
+    store: Store, tmp_path: Path
+) -> None:
+    found = messages(
+        store, tmp_path, said(1, "user", "# AGENTS.md instructions for /home"),
+        said(2, "user", "<user_instructions>x"), said(3, "user", "Tea?"),
+    )  # fmt: skip
+    assert [m.text for m in found if m.role == "user"] == ["Tea?"]
+
+
+# -- calls ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ended", "output", "outcome"),
+    [
+        ([], "Process exited with code 0\nOutput:\nExit code: 3", None),
+        ([], "Exit code: 3\nOutput:\n", "failed"),
+        ([], '{"output":"x","metadata":{"exit_code":2}}', "failed"),
+        ([], "aborted by user after 2s", "interrupted"),
+        ([], "exec command rejected by user", "denied"),
+        ([ran(2, "c1", 1)], "No words of a failure", "failed"),
+        ([event(2, "exec_command_end", call_id="c1", exit_code=1)], "x", "failed"),
+        ([event(2, "patch_apply_end", call_id="c1", success=False)], "x", "failed"),
+        ([event(2, "mcp_tool_call_end", call_id="c1", result={"Err": "x"})], "x", "failed"),
+        ([event(2, "item_completed", item={"id": "c1", "status": "declined"})], "x", "denied"),
+    ],
+)  # fmt: skip
+def test_a_call_ends_as_its_event_or_its_result_says(
+    ended: list[Record], output: str, outcome: str, store: Store, tmp_path: Path
+) -> None:
+    found = messages(store, tmp_path, call(1, "c1"), *ended, result(3, "c1", output))
+    (part,) = found[0].parts
+    assert (part.text, part.outcome) == (output, outcome)
+    assert part.status == ("error" if outcome else "completed")
+
+
+def test_arguments_are_json_in_a_string_and_raw_text_in_a_custom_call(
+    store: Store, tmp_path: Path
+) -> None:
+    patch = item(2, "custom_tool_call", call_id="c2", name="apply_patch", input="***")
+    shell = item(3, "local_shell_call", call_id="c3", action={"command": ["ls"]})
+    found = messages(store, tmp_path, call(1, "c1", "ls"), patch, shell)
+    calls = [(m.parts[0].tool, m.parts[0].input) for m in found]
+    assert calls == [
+        ("exec_command", {"cmd": "ls"}),
+        ("apply_patch", "***"),
+        ("local_shell", {"command": ["ls"]}),
+    ]
+
+
+def test_a_result_of_blocks_is_one_text_and_its_pictures(
+    store: Store, tmp_path: Path
+) -> None:
+    blocks = [
+        {"type": "input_text", "text": "Exit code: 1"},
+        {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"},
+        {"type": "input_text", "text": "Output:"},
+    ]
+    asked_for, answer = messages(store, tmp_path, call(1, "c1"), result(2, "c1", blocks))  # fmt: skip
+    assert asked_for.parts[0].text == "Exit code: 1\nOutput:"
+    assert asked_for.parts[0].outcome == "failed"
+    assert answer.parts[1].data["content"].startswith(b"\x89PNG")
+
+
+def test_a_call_without_a_tool_is_kept(store: Store, tmp_path: Path) -> None:
+    nameless = item(1, "function_call", name=["x"], arguments="{}", call_id="c1")
+    (found,) = messages(store, tmp_path, nameless)
+    assert found.parts[0].type == "custom"
+    assert found.data["payload"]["call_id"] == "c1"
+
+
+# -- usage ----------------------------------------------------------------------------
+
+
+def tokens(found: list[Message]) -> list[tuple[int | None, ...]]:
+    return [
+        (m.tokens_input, m.tokens_cache_read, m.tokens_output, m.tokens_reasoning)
+        for m in found
+        if m.tokens
+    ]
+
+
+def test_each_response_is_counted_once_and_its_counts_are_disjoint(
+    store: Store, tmp_path: Path
+) -> None:
+    found = messages(
+        store, tmp_path, turn(1), used(1, "r1", 10, 2, 5, 1), totals(2, 10, 2, 5, 1),
+        used(3, "r1", 10, 2, 5, 1), totals(4, 10, 2, 5, 1),
+        used(5, "r2", 20, 4, 6, 2, total=(30, 6, 11, 3)), totals(6, 30, 6, 11, 3, last=(20, 4, 6, 2)),
+    )  # fmt: skip
+    assert tokens(found) == [(8, 2, 4, 1), (16, 4, 4, 2)]
+    assert {m.kind for m in found if m.tokens} == {"usage"}
+    assert {(m.model_id, m.provider_id) for m in found if m.tokens} == {("large", "fake")}  # fmt: skip
+
+
+def test_totals_are_never_summed(store: Store, tmp_path: Path) -> None:
+    last = (5, 0, 1, 0)
+    found = messages(
+        store, tmp_path, event(1, "token_count", info=None), totals(1, 10, 2, 5, 1), totals(2, 10, 2, 5, 1),
+        totals(3, 30, 6, 11, 3, last=(20, 4, 6, 2)), totals(4, *last),
+    )  # fmt: skip
+    # The last total begins anew: a program that was started again counts from nothing.
+    assert tokens(found) == [(8, 2, 4, 1), (16, 4, 4, 2), (5, 0, 1, 0)]
+
+
+def test_counts_that_contradict_each_other_stay_in_the_record(
+    store: Store, tmp_path: Path
+) -> None:
+    (found,) = messages(store, tmp_path, used(1, "r1", 1, 2, 3, 4))
+    assert (found.tokens, found.kind) == (None, "token_usage_record")
+    assert found.data["payload"]["usage"] == counts(1, 2, 3, 4)
+
+
+# -- forks ----------------------------------------------------------------------------
+
+
+def test_a_fork_has_what_it_refers_to_and_counts_it_once(
+    store: Store, tmp_path: Path
+) -> None:
+    home_of_2026(tmp_path / HOME)
+    found = sessions(store, tmp_path)
+    parent, fork = found[thread(1)], found[thread(2)]
+    assert spoken(store, fork) == ["How long does tea take?", "And coffee?"]
+    assert (fork.relation, fork.parent_id, fork.parent_seq) == ("fork", parent.id, 12)
+    own = all_of(store, fork)
+    assert [m.id for m in own[:12]] == [m.id for m in all_of(store, parent)[:12]]
+    assert tokens([m for m in own if not m.inherited]) == [(9, 0, 2, 0)]
+
+
+def test_a_fork_of_a_fork_has_the_chain_below_each_cut(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    write(home, 1, *numbered([meta(), asked(1, "1"), asked(2, "2"), asked(3, "3")]))
+    write(home, 2, *numbered([forked(2, 1, 3), asked(4, "4"), asked(5, "5")], 3))
+    write(home, 3, *numbered([forked(3, 2, 5), asked(6, "6")], 5))
+    # Taken back beyond the fork: its beginning is in the first rollout.
+    rewound = meta(4, forked_from_id=thread(2), history_base=base(1, 2))
+    write(home, 4, *numbered([rewound, asked(7, "7")], 2))
+    found = sessions(store, tmp_path)
+    assert spoken(store, found[thread(3)]) == ["1", "2", "4", "6"]
+    assert spoken(store, found[thread(4)]) == ["1", "7"]
+    assert found[thread(3)].parent_id == found[thread(2)].id
+
+
+def test_a_fork_without_its_parent_has_its_own_turns(
+    store: Store, tmp_path: Path
+) -> None:
+    own = [forked(2, 1, 3), asked(4, "4"), used(4, "r", 9, 1, 2, 0, total=(99, 1, 9, 0))]  # fmt: skip
+    write(tmp_path / HOME, 2, *numbered(own, 3))
+    problem, result_ = sorted(read_into(store, tmp_path), key=lambda x: isinstance(x, Imported))  # fmt: skip
+    assert isinstance(problem, Problem)
+    assert thread(1) in problem.why
+    assert isinstance(result_, Imported)
+    assert spoken(store, store.session(result_.id)) == ["4"]
+    assert store.session(result_.id).tokens_output == 2
+
+
+def test_a_copy_of_2025_is_counted_where_it_was_made(
+    store: Store, tmp_path: Path
+) -> None:
+    home_of_2025(tmp_path / HOME)
+    found = sessions(store, tmp_path)
+    fork = found[thread(2)]
+    assert (fork.relation, fork.parent_id) == ("fork", found[thread(1)].id)
+    assert spoken(store, fork) == ["How long?", "And?"]
+    assert [m.inherited for m in all_of(store, fork) if m.tokens] == [True, False]
+    assert all_of(store, fork)[0].kind == "session_meta"
+
+
+def test_a_fork_is_read_with_the_rollout_that_is_named_alone(
+    store: Store, tmp_path: Path
+) -> None:
+    home_of_2026(tmp_path / HOME)
+    path = tmp_path / HOME / DAY / name_of(2)
+    (session,) = sessions(store, path).values()
+    assert spoken(store, session) == ["How long does tea take?", "And coffee?"]
+
+
+def test_a_sub_agent_belongs_to_the_call_that_started_it(
+    store: Store, tmp_path: Path
+) -> None:
+    home_of_2026(tmp_path / HOME)
+    done = {"type": "CollabAgentToolCall", "id": "c9", "tool": "spawn_agent", "status": "completed", "receiver_thread_ids": [thread(3)]}  # fmt: skip
+    with (tmp_path / HOME / DAY / name_of(1)).open("a") as file:
+        file.write(log([call(50, "c9", tool="spawn_agent"), event(50, "item_completed", item=done)]))  # fmt: skip
+    found = sessions(store, tmp_path)
+    agent = found[thread(3)]
+    assert (agent.relation, agent.parent_id, agent.call_id) == ("subagent", found[thread(1)].id, "c9")  # fmt: skip
+
+
+# -- what is taken back ------------------------------------------------------------
+
+
+def test_a_reverted_session_continues_in_another_rollout(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    write(home, 1, *numbered([meta(), asked(1, "1"), asked(2, "2"), asked(3, "3")]))
+    for number, (name, before, cut) in enumerate([("b", thread(1), 3), ("a", "b", 4)]):
+        head = meta(1, at=10 + number, history_base=base(before, cut))
+        turns = [asked(10 * (number + 2) + n, f"{name}{n}") for n in (1, 2)]
+        write(home, 1, *numbered([head, *turns], 3 + number), segment=name)
+    (session,) = sessions(store, tmp_path).values()
+    assert spoken(store, session) == ["1", "2", "a1", "a2"]
+    texts = [m.text for m in all_of(store, session) if m.role == "user"]
+    assert texts == ["1", "2", "3", "b1", "b2", "a1", "a2"]
+
+
+def test_turns_that_are_rolled_back_are_a_branch(store: Store, tmp_path: Path) -> None:
+    home_of_2025(tmp_path / HOME)
+    session = sessions(store, tmp_path)[thread(3)]
+    assert spoken(store, session) == ["One", "Three"]
+    assert "Two" in [m.text for m in all_of(store, session)]
+
+
+def test_a_rollback_counts_tasks_and_not_what_was_added_to_them(
+    store: Store, tmp_path: Path
+) -> None:
+    write(
+        tmp_path / HOME, 1, meta(), event(1, "task_started"), *typed(1, "One"),
+        event(2, "task_started"), *typed(2, "Two", before="<environment_context>"), *typed(3, "Two, more"),
+        event(4, "thread_rolled_back", num_turns=1), event(5, "task_started"), *typed(5, "Three"),
+    )  # fmt: skip
+    (session,) = sessions(store, tmp_path).values()
+    live = list(store.messages(session))
+    assert [m.text for m in live if m.role == "user"] == ["One", "Three"]
+    assert [m for m in live if m.kind == "custom_message"] == []
+
+
+def test_a_compaction_stands_in_place_of_what_came_before(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, 1, meta(), asked(1, "One"), line(2, "compacted", message="S"), asked(3, "Two"))  # fmt: skip
+    kept = [said(4, "user", "Kept")["payload"], item(4, "compaction", encrypted_content="x")["payload"]]  # fmt: skip
+    write(tmp_path / HOME, 2, meta(2), asked(1, "One"), line(4, "compacted", message="", replacement_history=kept), item(4, "compaction", encrypted_content="x"), asked(5, "Two"))  # fmt: skip
+    found = sessions(store, tmp_path)
+    texts = [[m.text for m in store.context(found[thread(n)]).messages] for n in (1, 2)]
+    assert [store.context(found[thread(n)]).summary for n in (1, 2)] == ["S", "Kept"]
+    assert [said[-1] for said in texts] == ["Two", "Two"]
+    assert "One" not in [*texts[0], *texts[1]]
+
+
+# -- names and places --------------------------------------------------------------
+
+
+def test_names_come_from_the_database_then_from_the_index(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    for number in range(1, 6):
+        write(home, number, meta(number), *typed(1, "Make tea, please"))
+    renamed = event(9, "thread_name_updated", thread_id=thread(5), thread_name="Event")
+    write(home, 5, meta(5), *typed(1, "Make tea"), renamed)
+    index(home, (1, "Old"), (2, "First"), (2, "Last"))
+    state(home, (thread(1), "Outdated", "", "", None), number=4)
+    state(
+        home, (thread(1), "Name", "Make tea", "Make tea", None),
+        (thread(3), None, "A title", "Make tea, please", None),
+        (thread(4), None, "Make tea", "Make tea, please", None), number=10,
+    )  # fmt: skip
+    found = sessions(store, tmp_path)
+    titles = [found[thread(n)].title for n in (1, 2, 3, 5)]
+    assert titles == ["Name", "Last", "A title", "Event"]
+    assert found[thread(4)].title_source == "derived"
+
+
+def test_a_new_name_is_taken_over_and_nothing_else_is_read(
+    store: Store, tmp_path: Path
+) -> None:
+    home_of_2026(tmp_path / HOME)
+    sessions(store, tmp_path)
+    index(tmp_path / HOME, (1, "Renamed"))
+    outcomes = [r.outcome for r in read_into(store, tmp_path) if isinstance(r, Imported)]  # fmt: skip
+    assert sorted(outcomes) == ["unchanged", "unchanged", "updated"]
+    assert sessions(store, tmp_path)[thread(1)].title == "Renamed"
+
+
+def test_an_archived_session_says_when(store: Store, tmp_path: Path) -> None:
+    home = tmp_path / HOME
+    write(home, 1, meta(), asked(1, "One"), folder=Path("archived_sessions"))
+    write(home, 2, meta(2), asked(1, "Two"), folder=Path("archived_sessions"))
+    write(home, 3, meta(3), asked(1, "Three"))
+    state(home, (thread(1), None, "", "", 1_770_000_000))
+    found = sessions(store, tmp_path)
+    assert found[thread(1)].time_archived == 1_770_000_000_000
+    assert found[thread(2)].time_archived is not None
+    assert found[thread(3)].time_archived is None
+
+
+def test_a_packed_rollout_is_read_and_a_plain_one_beside_it_wins(
+    store: Store, tmp_path: Path
+) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    for number in (1, 2):
+        path = write(tmp_path / HOME, number, meta(number), asked(1, f"{number}"))
+        packed = path.with_name(f"{path.name}.zst")
+        packed.write_bytes(zstandard.compress(path.read_bytes()))
+    path.unlink()
+    write(tmp_path / HOME, 1, meta(1), asked(1, "1"), asked(2, "More"))
+    found = sessions(store, tmp_path)
+    assert spoken(store, found[thread(1)]) == ["1", "More"]
+    assert spoken(store, found[thread(2)]) == ["2"]
+
+
+def test_the_oldest_lines_have_neither_type_nor_envelope(
+    store: Store, tmp_path: Path
+) -> None:
+    oldest_home(tmp_path / HOME)
+    found = sessions(store, tmp_path)
+    assert len(found) == 3
+    kinds = [(m.role, m.kind) for m in all_of(store, found[thread(1)])]
+    assert kinds == [
+        ("event", "state"), ("event", "custom_message"), ("user", None), ("assistant", None), ("tool", None),
+    ]  # fmt: skip
+
+
+def test_codex_is_found_where_it_is_told_to_be() -> None:
+    home, told = (
+        {"HOME": "/home/ada"},
+        {"HOME": "/home/ada", "CODEX_HOME": "/srv/codex"},
+    )
+    assert default_locations(home, formats=["codex"]) == [Path("/home/ada/.codex")]
+    assert default_locations(told, formats=["codex"]) == [Path("/srv/codex")]
+
+
+def test_a_home_is_one_store_and_so_is_the_folder_inside(tmp_path: Path) -> None:
+    home_of_2026(tmp_path / HOME)
+    for place in (tmp_path, tmp_path / HOME, tmp_path / HOME / "sessions"):
+        (found,) = find(place, formats=["codex"])
+        assert len([*found.read()]) == 3
+
+
+# -- damage ---------------------------------------------------------------------------
+
+
+def test_a_damaged_line_costs_itself_alone(store: Store, tmp_path: Path) -> None:
+    path = write(
+        tmp_path / HOME, 1, meta(), asked(1, "1"), asked(2, "2"), asked(3, "3")
+    )
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:2], lines[2][:40] + "\n", lines[3][:-9]]))
+    found = read_into(store, tmp_path)
+    assert [x.line for x in found if isinstance(x, Problem)] == [3, 4]
+    (session,) = (x for x in found if isinstance(x, Imported))
+    assert session.messages == 1
+
+
+def test_a_rollout_that_lost_its_header_is_read_under_its_name(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, 1, asked(1, "1"))
+    assert list(sessions(store, tmp_path)) == [thread(1)]
+
+
+def test_rollouts_that_continue_each_other_in_a_circle_end(
+    store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    write(home, 1, *numbered([forked(1, 2, 9), asked(1, "1")]))
+    write(home, 2, *numbered([forked(2, 1, 9), asked(2, "2")]))
+    found = read_into(store, tmp_path)
+    assert len([x for x in found if isinstance(x, Imported)]) == 2
+    assert any("its own ancestor" in x.why for x in found if isinstance(x, Problem))
+
+
+def test_of_two_copies_of_a_rollout_the_longer_one_is_read(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / HOME, 1, meta(), asked(1, "1"), asked(2, "2"))
+    write(tmp_path / HOME, 1, meta(), asked(1, "1"), folder=Path("archived_sessions"))
+    problem, session = read_into(store, tmp_path)
+    assert isinstance(problem, Problem)
+    assert "which is longer" in problem.why
+    assert isinstance(session, Imported)
+    assert session.messages == 2
+
+
+def test_hostile_names_of_sessions_and_kinds_are_kept_apart(
+    store: Store, tmp_path: Path
+) -> None:
+    odd: list[Any] = [
+        line(1, "compaction"), event(2, "reset"), item(3, "context"), {"timestamp": 4, "type": "x", "payload": [1]},
+    ]  # fmt: skip
+    found = messages(store, tmp_path, *odd)
+    kinds = [m.kind for m in found]
+    assert kinds == ["codex_compaction", "codex_reset", "codex_context", "x"]
+    assert json.loads(json.dumps(found[3].data)) == odd[3]
