@@ -72,7 +72,11 @@ REGISTRY: dict[str, Entry] = {
     ),
     "oh-my-pi": Entry("oh-my-pi", resume="omp --resume {}", family="pi"),
     "xcsh": Entry("xcsh", resume="xcsh --resume {}", family="pi"),
-    "goose": Entry("Goose", resume="goose session --resume --session-id {}"),
+    "goose": Entry(
+        "Goose",
+        reads=f"{_HERE}.goose",
+        resume="goose session --resume --session-id {}",
+    ),
     "aider": Entry("aider"),
     "gemini": Entry("Gemini CLI", resume="gemini --resume {}"),
     "qwen": Entry("Qwen Code", resume="qwen --resume {}"),

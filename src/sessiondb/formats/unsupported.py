@@ -25,7 +25,6 @@ from sessiondb.formats.registry import REGISTRY
 #: Name → how the path of one of its files looks, seen from the root.
 PATHS = {
     "claude": r"/\.claude(/|$)",
-    "goose": r"/goose/sessions(/|$)",
     "gemini": r"/\.gemini(/|$)|/chats/session-[^/]+\.jsonl?$",
     "qwen": r"/\.qwen(/|$)",
     "aider": r"/\.aider\.[^/]+$",

@@ -1,0 +1,350 @@
+"""The database of Goose since 1.10: ``sessions.db``, all versions of its schema.
+
+Columns came and went, and forks of the program have others: a statement selects only
+columns that exist, and what is not known of a row is kept beside it. Between schema 10
+and 12 a conversation could span sessions, as a thread with messages of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import SourceError, abridged
+from sessiondb.formats.goose import fields
+from sessiondb.formats.goose.drafts import time_of
+from sessiondb.formats.goose.layouts import Head
+from sessiondb.formats.goose.visibility import Entry, visible_in
+from sessiondb.formats.kit.fields import is_object, without
+from sessiondb.formats.kit.json import OddRecordError, load, load_text, usable_id
+from sessiondb.formats.kit.sqlite import Cursor, Error, ForeignDatabase, columns
+from sessiondb.model import Problem
+
+Record = dict[str, Any]
+_REQUIRED = {"sessions": {"id"}, "messages": {"session_id", "role", "content_json"}}
+#: The tables that a session's messages are in, the current one first.
+TABLES = ("messages", "thread_messages")
+_KNOWN_OF_MESSAGE = frozenset(
+    {
+        "id", "message_id", "session_id", "role", "content_json",
+        "created_timestamp", "metadata_json",
+    }
+)  # fmt: skip
+_UTC = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(?:Z|\+00:00| UTC)?")
+
+
+def is_store(path: Path) -> bool:
+    """Return whether a file is a database of Goose, by its tables."""
+    file = ForeignDatabase(path, glance=True)
+    try:
+        with file.reading() as connection:
+            return all(
+                needed <= columns(connection, table)
+                for table, needed in _REQUIRED.items()
+            )
+    except (SourceError, Error):
+        return False
+
+
+class Database:
+    """One database; everything is read in one read transaction."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = ForeignDatabase(path)
+        self._columns: dict[str, frozenset[str]] = {}
+
+    def reading(self) -> AbstractContextManager[object]:
+        """Hold the read transaction, or join it; raises `SourceError`."""
+        return self._file.reading()
+
+    # -- statements ------------------------------------------------------------
+
+    def _rows(self, statement: str, *values: Any) -> Cursor:
+        return self._file.connection.execute(statement, values)
+
+    def _records(self, statement: str, *values: Any) -> Iterator[Record]:
+        cursor = self._rows(statement, *values)
+        names = [column[0] for column in cursor.description]
+        return (dict(zip(names, row, strict=True)) for row in cursor)
+
+    def _columns_of(self, table: str) -> frozenset[str]:
+        if table not in self._columns:
+            self._columns[table] = columns(self._file.connection, table)
+        return self._columns[table]
+
+    def _has(self, table: str, *names: str) -> bool:
+        found = self._columns_of(table)
+        return bool(found) and found.issuperset(names)
+
+    def _or_null(self, table: str, *names: str) -> str:
+        """Return *names* for a SELECT, with NULL for a column that does not exist."""
+        have = self._columns_of(table)
+        return ", ".join(name if name in have else f"NULL AS {name}" for name in names)
+
+    # -- sessions ----------------------------------------------------------------
+
+    def names(self) -> Iterator[tuple[str, str | None] | Problem]:
+        """Yield each session and its parent, the oldest first."""
+        chosen = self._or_null("sessions", "id", "parent_session_id", "created_at")
+        for name, parent, _ in self._rows(
+            f"SELECT {chosen} FROM sessions ORDER BY created_at, id"
+        ):
+            if usable_id(name):
+                yield name, parent if usable_id(parent) else None
+            else:
+                why = f"session {abridged(name)} has no usable id"
+                yield Problem(str(self.path), why)
+
+    def head(self, name: str) -> Head:
+        """Return a session by its row; raises `OddRecordError` if it is gone."""
+        row = next(self._records("SELECT * FROM sessions WHERE id = ?", name), None)
+        if row is None:
+            raise OddRecordError("is gone")
+
+        thread = self._thread(row.get("thread_id"))
+        changes = [self._changes[table].get(name) for table in self._changes]
+        facts = [row, thread, changes, self._in_thread(thread)]
+        digest = json.dumps(facts, sort_keys=True, default=repr)
+        record, rest = info_of(row)
+        beside = {"row": rest, "thread": thread}
+        return Head(
+            self.path,
+            name,
+            hashlib.sha256(digest.encode("utf-8", "replace")).hexdigest(),
+            record,
+            {key: value for key, value in beside.items() if value},
+        )
+
+    @cached_property
+    def _changes(self) -> dict[str, dict[Any, Any]]:
+        """What changes in each table when a session does; an index answers it."""
+        tables = [*TABLES, "usage_ledger"]
+        return {
+            table: {
+                name: numbers
+                for name, *numbers in self._rows(
+                    f"SELECT session_id, count(*), max(rowid) FROM {table}"
+                    " GROUP BY session_id"
+                )
+            }
+            for table in tables
+            if self._has(table, "session_id")
+        }
+
+    def ledger(self, session: str) -> list[Record]:
+        """Return the rows of what a session's requests cost."""
+        if not self._has("usage_ledger", "session_id"):
+            return []
+        rows = self._records(
+            "SELECT * FROM usage_ledger WHERE session_id = ? ORDER BY rowid", session
+        )
+        return [_without_null(without(("id", "session_id"), row)) for row in rows]
+
+    # -- threads -----------------------------------------------------------------
+
+    def _thread(self, name: Any) -> Record:
+        """Return the row of a thread; empty if there is none."""
+        if not isinstance(name, str) or not self._has("threads", "id"):
+            return {}
+        rows = self._records("SELECT * FROM threads WHERE id = ?", name)
+        return _without_null(next(rows, {}))
+
+    def _in_thread(self, thread: Record) -> Any:
+        """Return what changes in the messages of a thread that name no session."""
+        if not thread or not self._has("thread_messages", "thread_id", "session_id"):
+            return None
+        return self._rows(
+            "SELECT count(*), max(rowid) FROM thread_messages"
+            " WHERE thread_id = ? AND session_id IS NULL",
+            thread["id"],
+        ).fetchone()
+
+    # -- messages ------------------------------------------------------------------
+
+    def entries(self, session: str) -> list[Entry]:
+        """Return the messages of a session in the order of the program.
+
+        A thread repeats what its sessions hold. Its other messages were never sent
+        again, unless the session has none of its own.
+        """
+        names: set[str] = set()
+        found = sorted(self._entries("messages", session, names), key=_by_time)
+        thread = sorted(self._entries("thread_messages", session, names), key=_by_time)
+        if found:
+            thread = [entry._replace(sent=False, shown=False) for entry in thread]
+        return found + thread
+
+    def _entries(self, table: str, session: str, names: set[str]) -> Iterator[Entry]:
+        if not self._has(table, "session_id", "role", "content_json"):
+            return
+        chosen = self._or_null(
+            table, "message_id", "role", "created_timestamp", "metadata_json"
+        )
+        where, values = self._whose(table, session)
+        repeated = names.copy()
+        for row, name, role, created, metadata in self._rows(
+            f"SELECT rowid, {chosen} FROM {table} WHERE {where}", *values
+        ):
+            if table == "thread_messages" and name in repeated:
+                continue
+            # The name that schema 7 gave to messages without one.
+            own = usable_id(name) and name not in names
+            made = f"msg_{session}_{row}" if table == "messages" else f"thread_{row}"
+            named = str(name) if own else made
+            names.add(named)
+            time = (time_of(created) or 0) // 1000
+            flags = visible_in(_metadata(metadata))
+            yield Entry(named, (table, row), role, time, *flags)
+
+    def _whose(self, table: str, session: str) -> tuple[str, tuple[str, ...]]:
+        """Return which messages of a table are those of a session."""
+        is_threaded = self._has("sessions", "thread_id") and table != "messages"
+        if not is_threaded or not self._has(table, "thread_id"):
+            return "session_id = ?", (session,)
+        # A message that names no session is in the first one of its thread.
+        return (
+            "session_id = ?1 OR session_id IS NULL AND (SELECT min(id) FROM sessions"
+            f" WHERE sessions.thread_id = {table}.thread_id) = ?1",
+            (session,),
+        )
+
+    def record(self, entry: Entry) -> Record:
+        """Return a message as Goose exports it; raises `OddRecordError`."""
+        table, number = entry.key
+        rows = self._records(f"SELECT * FROM {table} WHERE rowid = ?", number)
+        row = next(rows, None)
+        if row is None:
+            raise OddRecordError("is gone")
+        return record_of(row)
+
+    def orphans(self) -> Iterator[Problem]:
+        """Yield a problem for messages of sessions that do not exist."""
+        rows = self._rows(
+            "SELECT session_id, count(*) FROM messages WHERE NOT EXISTS"
+            " (SELECT 1 FROM sessions WHERE sessions.id = messages.session_id)"
+            " GROUP BY session_id"
+        )
+        for name, number in rows:
+            why = (
+                f"{number} message(s) of session {abridged(name)}, which does not exist"
+            )
+            yield Problem(str(self.path), why)
+
+
+def _by_time(entry: Entry) -> tuple[int, Any]:
+    """Order messages as the program does, with times in milliseconds in their place."""
+    return entry.time, entry.key
+
+
+# -- rows as records -----------------------------------------------------------------
+
+
+def record_of(row: Record) -> Record:
+    """Return the record of a message's *row*; raises `OddRecordError`."""
+    record = {
+        "id": row.get("message_id"),
+        "role": row.get("role"),
+        "created": row.get("created_timestamp"),
+        "content": load(_bytes(row.get("content_json"))),
+        "metadata": _metadata(row.get("metadata_json")),
+    }
+    rest = without(_KNOWN_OF_MESSAGE, row)
+    if record["metadata"] is None:
+        # Read by the program as a message that both sides see.
+        record["metadata"] = dict(fields.VISIBLE)
+        rest["metadata_json"] = row.get("metadata_json")
+
+    rest = _without_null(rest)
+    return {**record, "row": rest} if rest else record
+
+
+def _metadata(raw: Any) -> Record | None:
+    """Return the flags of a message; None if they cannot be read."""
+    try:
+        value = load(_bytes(raw))
+    except OddRecordError:
+        return None
+    return value if is_object(value) else None
+
+
+def _bytes(value: Any) -> bytes | None:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    return value if isinstance(value, bytes) else None
+
+
+def info_of(row: Record) -> tuple[Record, Record]:
+    """Return the record of a session's *row* as Goose exports it, and what is left.
+
+    A key is there if its column is.
+    """
+    rest = dict(row)
+    record = {key: rest.pop(key) for key in fields.PLAIN_COLUMNS if key in rest}
+    record["name"] = _name(rest)
+    if "user_set_name" in rest:
+        record["user_set_name"] = bool(rest.pop("user_set_name"))
+    for key in fields.TIME_COLUMNS:
+        if key in rest:
+            record[key] = _utc(rest.pop(key))
+
+    for column, key in fields.JSON_COLUMNS.items():
+        if column in rest:
+            record[key] = _json(rest, column)
+    _put_tokens(record, rest)
+    return record, _without_null(rest)
+
+
+def _name(rest: Record) -> Any:
+    """Take the name, which was the description before schema 4."""
+    name, description = rest.pop("name", None), rest.get("description")
+    if not name and description:
+        return rest.pop("description")
+    if description == "":
+        del rest["description"]
+    return name if name is not None else ""
+
+
+def _utc(time: Any) -> Any:
+    """Return a time of SQL in RFC 3339; anything else as it is."""
+    match = _UTC.fullmatch(time) if isinstance(time, str) else None
+    return time if match is None else f"{match[1]}T{match[2]}Z"
+
+
+def _json(rest: Record, column: str) -> Any:
+    """Take a column of JSON; one that is not stays in *rest*, and is null."""
+    raw = rest.get(column)
+    if not isinstance(raw, str):
+        del rest[column]
+        return raw
+    try:
+        value = load_text(raw)
+    except OddRecordError:
+        return {} if column == "extension_data" else None
+    del rest[column]
+    return value
+
+
+def _put_tokens(record: Record, rest: Record) -> None:
+    """Take the counts: objects in an export since they have caches, flat before."""
+    is_nested = "cache_read_tokens" in rest
+    for prefix, key in (("", "usage"), (fields.ACCUMULATED, "accumulated_usage")):
+        found = {
+            name: rest.pop(prefix + name)
+            for name in fields.TOKEN_COLUMNS
+            if prefix + name in rest
+        }
+        if is_nested:
+            record[key] = {fields.NESTED[name]: found[name] for name in found}
+        else:
+            record |= {prefix + name: value for name, value in found.items()}
+
+
+def _without_null(row: Record) -> Record:
+    return {key: value for key, value in row.items() if value is not None}

@@ -1,0 +1,301 @@
+"""Records of Goose to drafts: known fields become columns, the rest is ``data``.
+
+These functions take their record apart, so it must not be used afterwards. Goose has
+two roles: results of tools are messages of the user there, and so is much that the
+program says to the agent.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from sessiondb.formats.content import embedded
+from sessiondb.formats.goose import fields
+from sessiondb.formats.goose.visibility import is_sent, is_shown
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_object,
+    as_text,
+    check_storable,
+    clean_text,
+    is_object,
+    take,
+    text,
+    within,
+)
+from sessiondb.formats.kit.json import OddRecordError, known_time, usable_id
+from sessiondb.model import MessageDraft, PartDraft
+
+#: Types of parts that blocks become or that mean something here.
+_HERE = frozenset(
+    {
+        "reasoning", "tool", "tool-result", "file", "custom", "compaction", "agent",
+        "patch", "snapshot", "subtask", "retry", "step-start", "step-finish",
+    }
+)  # fmt: skip
+#: Each load of a session puts one more of these before the text of an error.
+_PREFIXES = re.compile(r"(?:-32603: )+")
+
+Record = dict[str, Any]
+Parts = list[PartDraft]
+
+
+def message_draft(
+    record: Record, message_id: str, *, is_summary: bool = False
+) -> MessageDraft:
+    """Return the message that a record is.
+
+    Raises `OddRecordError` for a record without a role, or one that cannot be stored.
+    """
+    said = record.get("role")
+    if not usable_id(said):
+        raise OddRecordError("has no role")
+
+    kinds = _kinds(record)
+    role, kind = _role(record, str(said), kinds)
+    if is_summary:
+        role, kind = "event", "compaction"
+    if role == said or (role == "tool" and said == "user"):
+        del record["role"]
+    if record.get("id") == message_id:
+        del record["id"]
+
+    parts = _content(record)
+    found = _model(record) if role == "assistant" else {}
+    time = _time(record)
+    check_storable(record)
+    return MessageDraft(
+        role, parts, message_id, kind, time_created=time, data=record, **found
+    )
+
+
+def time_of(created: Any) -> int | None:
+    """Return the Unix ms of ``created``, which is in seconds or in milliseconds."""
+    if type(created) is not int or created < 0:
+        return None
+    return known_time(created if created > fields.MILLISECONDS else created * 1000)
+
+
+def _time(record: Record) -> int | None:
+    created = record.get("created")
+    time = time_of(created)
+    if time is not None and time != created:
+        del record["created"]
+    return time
+
+
+# -- roles -------------------------------------------------------------------
+
+
+def _kinds(record: Record) -> list[Any]:
+    """Return the types of the blocks of a message; untyped ones by what they hold."""
+    return [_kind(block) for block in as_list(record.get("content"))]
+
+
+def _kind(block: Any) -> str | None:
+    if not is_object(block):
+        return None
+    if "type" in block:
+        return as_text(block["type"])
+    if "tool_result" in block:
+        return "toolResponse"
+    return "toolRequest" if "tool_name" in block else "text"
+
+
+def _role(record: Record, said: str, kinds: list[Any]) -> tuple[str, str | None]:
+    """Return the role of a message here, and the kind of an event."""
+    if said not in ("user", "assistant", "system"):
+        return "event", said
+    if kinds and all(kind in fields.SHOWN_ONLY for kind in kinds):
+        return "event", kinds[0]
+    if "toolResponse" in kinds:
+        return "tool", None
+
+    metadata = record.get("metadata")
+    is_told = is_sent(metadata) and not is_shown(metadata)
+    # A model may call tools out of the user's sight: these are its own words.
+    if is_told and "toolRequest" not in kinds and said != "system":
+        return "event", "custom_message"
+    return said, None
+
+
+def _model(record: Record) -> Record:
+    """Return the model that answered; what was requested may be another one."""
+    inference = as_object(within(record, "metadata", "inference"))
+    model = inference.get("resolvedModel") or inference.get("requestedModel")
+    known = {"provider_id": inference.get("provider"), "model_id": model}
+    return {key: value for key, value in known.items() if clean_text(value)}
+
+
+# -- content -----------------------------------------------------------------
+
+
+def _content(record: Record) -> tuple[PartDraft, ...]:
+    """Take the blocks of a message; content of another shape stays in the record."""
+    content = record.get("content")
+    if not isinstance(content, list) or not all(map(_is_block, content)):
+        return ()
+
+    del record["content"]
+    return tuple(part for block in content for part in _parts(block))
+
+
+def _is_block(value: Any) -> bool:
+    if not is_object(value):
+        return False
+    return usable_id(value["type"]) if "type" in value else _is_untyped(value)
+
+
+def _is_untyped(block: Record) -> bool:
+    """Return whether a block is one of the first releases, which had no types."""
+    return not {"text", "tool_name", "tool_result"}.isdisjoint(block)
+
+
+def _parts(block: Record) -> Parts:
+    """Return the parts of a block: of a result what it holds besides its text, too."""
+    if "type" not in block:
+        return _untyped(block)
+
+    kind = block.pop("type")
+    if kind in fields.TEXTS:
+        here, table = fields.TEXTS[kind]
+        return [PartDraft(here, **take(block, table), data=block)]
+    if kind in ("toolRequest", "frontendToolRequest"):
+        return [_call(block, kind)]
+    if kind == "toolResponse":
+        return _result(block)
+    if kind == "image":
+        return [_image(block)]
+    return [_other(block, kind)]
+
+
+def _other(block: Record, kind: str) -> PartDraft:
+    if kind == "redactedThinking":
+        return PartDraft("reasoning", data={"redacted": block})
+    if kind in _HERE:
+        return PartDraft("custom", data={"type": kind, **block})
+    return PartDraft(kind, data=block)
+
+
+def _untyped(block: Record) -> Parts:
+    """Return the parts of a block of the first releases (November 2024)."""
+    mark = {"untyped": True}
+    if "tool_result" in block:
+        known = take(block, fields.RESULT)
+        value = block["tool_result"]
+        items = value if isinstance(value, list) else as_list(_either(value, "Ok"))
+        shown = as_text(value) or _first_text(items)
+        failed = _either(value, "Err")
+        if failed is not None:
+            shown = as_text(failed) or str(failed)
+        return [
+            PartDraft("tool-result", shown, **known, **_ending(failed is not None),
+                      data={**mark, **block})
+        ]  # fmt: skip
+    if "tool_name" not in block:
+        return [
+            PartDraft("text", **take(block, fields.TEXTS["text"][1]), data=block | mark)
+        ]
+
+    known = take(block, fields.UNTYPED_CALL)
+    if "tool" not in known:
+        return [PartDraft("custom", data={**mark, **block, **_without_tool(known)})]
+    if "arguments" in block:
+        known["input"] = block.pop("arguments")
+    return [PartDraft("tool", **known, status="pending", data=block | mark)]
+
+
+def _without_tool(known: Record) -> Record:
+    return {"id": known["call_id"]} if "call_id" in known else {}
+
+
+def _either(value: Any, key: str) -> Any:
+    """Return one side of a result as serde writes it."""
+    return value.get(key) if is_object(value) else None
+
+
+def _call(block: Record, kind: str) -> PartDraft:
+    """A call; one that could not be understood has no name, and is kept as it is."""
+    call = as_object(block.get("toolCall"))
+    value = as_object(call.get("value"))
+    named = take(value, fields.CALLED)
+    if "tool" not in named:
+        shown = _error_text(call)
+        return PartDraft("custom", shown, data={"type": kind, **block})
+
+    given = {"input": value.pop("arguments")} if "arguments" in value else {}
+    known = take(block, fields.CALL)
+    if kind != "toolRequest":
+        block["type"] = kind
+    return PartDraft("tool", **known, **named, **given, status="pending", data=block)
+
+
+def _error_text(result: Record) -> str | None:
+    """Return the error of a call or a result, without what loading it has added."""
+    error = as_text(result.get("error"))
+    return None if error is None else _PREFIXES.sub("", error, count=1)
+
+
+def _ending(failed: bool) -> Record:
+    return {"status": "error", "outcome": "failed"} if failed else {}
+
+
+def _image(block: Record) -> PartDraft:
+    data = as_text(block.get("data"))
+    if data is None:
+        return PartDraft("custom", data={"type": "image", **block})
+
+    del block["data"]
+    return PartDraft(
+        "file", data={**embedded(block.pop("mimeType", None), data), **block}
+    )
+
+
+# -- results -----------------------------------------------------------------
+
+
+def _result(block: Record) -> Parts:
+    """A result, and after it what else it holds.
+
+    The part has the first text that is meant for the agent. Of what became parts, the
+    record keeps the rest in its place: ``at`` says which one.
+    """
+    known = take(block, fields.RESULT)
+    result = as_object(block.get("toolResult"))
+    value = result.get("value")
+    items = value if isinstance(value, list) else as_list(within(value, "content"))
+
+    more: Parts = []
+    for index, item in enumerate(items):
+        if is_object(item) and _is_for_agent(item):
+            more += _item(item, index)
+
+    failed = result.get("status") == "error" or within(value, "isError") is True
+    part = PartDraft("tool-result", _error_text(result), **known, data=block)
+    first = next((extra for extra in more if extra.type == "text"), None)
+    if first is not None and part.text is None:
+        more.remove(first)
+        part = replace(part, text=first.text, data={**block, **first.data})
+    return [replace(part, **_ending(failed)), *more]
+
+
+def _is_for_agent(item: Record) -> bool:
+    """Return whether the agent is shown an item; some are for the user alone."""
+    audience = within(item, "annotations", "audience")
+    return not isinstance(audience, list) or "assistant" in audience
+
+
+def _item(item: Record, index: int) -> Parts:
+    if item.get("type") == "text" and text(item.get("text")):
+        return [PartDraft("text", item.pop("text"), data={"at": index})]
+    if item.get("type") == "image" and text(item.get("data")):
+        content = embedded(item.get("mimeType"), item.pop("data"))
+        return [PartDraft("file", data={**content, "at": index})]
+    return []
+
+
+def _first_text(items: list[Any]) -> str | None:
+    texts = (as_text(within(item, "text")) for item in items)
+    return next((found for found in texts if found is not None), None)

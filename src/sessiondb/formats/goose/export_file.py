@@ -1,0 +1,87 @@
+"""The file of ``goose session export --format json``: one session in one document."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.goose.layouts import Contents, Fetch, Head
+from sessiondb.formats.goose.logs import entry_of
+from sessiondb.formats.goose.visibility import Entry
+from sessiondb.formats.kit.fields import as_list, is_object, without
+from sessiondb.formats.kit.files import read_file
+from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
+from sessiondb.formats.kit.lines import glance
+from sessiondb.formats.kit.logs import log_digest
+from sessiondb.model import Problem
+
+#: How much of a file says whether it is an export, in bytes.
+_HEAD = 16 << 10
+_BEGINNING = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"[a-z_]+"\s*:')
+#: The directory, and a key that no other program writes beside it.
+_SIGNS = (
+    re.compile(rb'"working_dir"\s*:'),
+    re.compile(rb'"(extension_data|conversation|message_count|user_set_name)"\s*:'),
+)
+_BOM = b"\xef\xbb\xbf"
+
+Record = dict[str, Any]
+
+
+def is_export(path: Path) -> bool:
+    """Return whether a file is an export of Goose, by its beginning."""
+    try:
+        head = glance(path, _HEAD)
+    except SourceError:
+        return False
+    return bool(_BEGINNING.match(head)) and all(sign.search(head) for sign in _SIGNS)
+
+
+class Export:
+    """One exported session; see `layouts.Layout`."""
+
+    def __init__(self, path: Path) -> None:
+        document = _document(path)
+        name = document.get("id")
+        if not usable_id(name):
+            raise OddRecordError("has no usable id")
+
+        self._messages = as_list(document.get("conversation"))
+        kept = (
+            () if isinstance(document.get("conversation"), dict) else ("conversation",)
+        )
+        record = without(kept, document)
+        self.head = Head(path, str(name), log_digest(path), record)
+
+    def contents(self) -> Contents:
+        """Look at all messages."""
+        found = Contents()
+        names: set[str] = set()
+        for index, record in enumerate(self._messages):
+            if not is_object(record):
+                why = f"message {index + 1} skipped: it is not a JSON object"
+                found.problems.append(Problem(str(self.head.path), why))
+                continue
+            name = f"msg_{self.head.source_id}_{index + 1}"
+            found.entries.append(entry_of(record, name, index, names))
+
+        return found
+
+    @contextlib.contextmanager
+    def fetching(self) -> Iterator[Fetch]:
+        """Give copies: drafts take their records apart."""
+        yield lambda entry: deepcopy(self._messages[entry.key])
+
+    def place_of(self, _: Entry) -> None:
+        """A document has no lines that are worth naming."""
+        return
+
+
+def _document(path: Path) -> Record:
+    raw = read_file(path)
+    return load_object(None if raw is None else raw.removeprefix(_BOM))

@@ -1,0 +1,81 @@
+"""Where records of Goose keep what has a column here; see `kit.fields`.
+
+Read off Goose 1.34 (``session_manager.rs``, ``message.rs``) and its schema 17. The same
+tables serve both directions: `drafts` takes by them, `records` puts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
+
+#: A session as ``goose session export`` writes it.
+SESSION: Fields = {
+    "working_dir": ("directory", clean_text),
+    "name": ("title", clean_text),
+    "provider_name": ("provider_id", clean_text),
+    "model_config": {"model_name": ("model_id", clean_text)},
+}
+#: The first line of a log.
+METADATA: Fields = {
+    "working_dir": ("directory", clean_text),
+    "description": ("title", clean_text),
+}
+#: Columns of the database that hold JSON, and their keys in an export.
+JSON_COLUMNS: Mapping[str, str] = {
+    "extension_data": "extension_data",
+    "recipe_json": "recipe",
+    "user_recipe_values_json": "user_recipe_values",
+    "model_config_json": "model_config",
+}
+TIME_COLUMNS = ("created_at", "updated_at", "archived_at")
+#: Columns that an export has under the same key, in its order.
+PLAIN_COLUMNS = (
+    "id", "working_dir", "session_type", "accumulated_cost", "schedule_id",
+    "provider_name", "goose_mode", "project_id", "parent_session_id",
+)  # fmt: skip
+#: Numbers of tokens: of the last request, and of all of them.
+TOKEN_COLUMNS = (
+    "total_tokens", "input_tokens", "output_tokens",
+    "cache_read_tokens", "cache_write_tokens",
+)  # fmt: skip
+ACCUMULATED = "accumulated_"
+#: The keys of a count in an export since schema 14, where counts are objects.
+NESTED: Mapping[str, str] = {
+    "input_tokens": "input_tokens",
+    "output_tokens": "output_tokens",
+    "total_tokens": "total_tokens",
+    "cache_read_tokens": "cache_read_input_tokens",
+    "cache_write_tokens": "cache_write_input_tokens",
+}
+
+CALL: Fields = {"id": ("call_id", clean_text)}
+RESULT: Fields = {"id": ("call_id", clean_text)}
+#: The call inside a request that could be understood.
+CALLED: Fields = {"name": ("tool", clean_name)}
+#: Calls of the first releases, whose blocks have no type.
+UNTYPED_CALL: Fields = {
+    "id": ("call_id", clean_text),
+    "tool_name": ("tool", clean_name),
+}
+#: Blocks whose text is under one key: type here and there, and the key.
+TEXTS: Mapping[str, tuple[str, Fields]] = {
+    "text": ("text", {"text": ("text", text)}),
+    "thinking": ("reasoning", {"thinking": ("text", text)}),
+    "systemNotification": ("systemNotification", {"msg": ("text", text)}),
+    "conversationCompacted": ("conversationCompacted", {"msg": ("text", text)}),
+    "contextLengthExceeded": ("contextLengthExceeded", {"msg": ("text", text)}),
+    "summarizationRequested": ("summarizationRequested", {"msg": ("text", text)}),
+}
+#: Blocks that the program shows and that no model is sent.
+SHOWN_ONLY = frozenset(
+    {
+        "systemNotification", "toolConfirmationRequest", "actionRequired",
+        "conversationCompacted", "contextLengthExceeded", "summarizationRequested",
+    }
+)  # fmt: skip
+#: What a message without flags has; also one whose flags cannot be read.
+VISIBLE = {"userVisible": True, "agentVisible": True}
+#: Times from here on are in milliseconds (``MILLISECOND_TIMESTAMP_THRESHOLD``).
+MILLISECONDS = 10_000_000_000

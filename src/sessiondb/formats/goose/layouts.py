@@ -1,0 +1,54 @@
+"""A session in any of the layouts of Goose, as `reader` needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from sessiondb.formats.goose.visibility import Entry
+from sessiondb.model import Problem
+
+Record = dict[str, Any]
+#: Reads the record of an entry, a new one each time; raises `OddRecordError`.
+Fetch = Callable[[Entry], Record]
+
+
+@dataclass(slots=True)
+class Contents:
+    """What a session holds, by a look that keeps no content in memory."""
+
+    entries: list[Entry] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    #: Its requests by what they cost, oldest first.
+    ledger: list[Record] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A session by its own record: as Goose exports it, or the first line of a log.
+
+    ``beside`` is what is known of it and not part of that record.
+    """
+
+    path: Path
+    source_id: str
+    digest: str
+    record: Mapping[str, Any]
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    is_log: bool = False
+
+
+class Layout(Protocol):
+    """One session; its messages are looked at once, and read one by one."""
+
+    def contents(self) -> Contents:
+        """Look at the messages; raises `OddRecordError` and OSError."""
+
+    def fetching(self) -> AbstractContextManager[Fetch]:
+        """Open the store to read messages; raises `OddRecordError` and OSError."""
+
+    def place_of(self, entry: Entry) -> int | None:
+        """Return the line of a message; None where there are no lines."""

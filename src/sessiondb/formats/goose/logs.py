@@ -1,0 +1,101 @@
+"""The logs that Goose wrote before its database (1.10): a file for each session.
+
+The first line describes the session, each further line is a message; in a file without
+the first line that is a message, too. The name of the file is the session's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.goose.drafts import time_of
+from sessiondb.formats.goose.layouts import Contents, Fetch, Head
+from sessiondb.formats.goose.visibility import Entry, visible_in
+from sessiondb.formats.kit.json import check_id, load_object, usable_id
+from sessiondb.formats.kit.lines import opened
+from sessiondb.formats.kit.logs import first_records, log_digest
+
+Record = dict[str, Any]
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file is a log of Goose, by its first line."""
+    try:
+        records = first_records(path)
+    except SourceError:
+        return False
+    return any(_is_metadata(record) or _is_message(record) for record in records)
+
+
+def _is_metadata(record: Record) -> bool:
+    is_counted = "message_count" in record or "total_tokens" in record
+    return "role" not in record and "description" in record and is_counted
+
+
+def _is_message(record: Record) -> bool:
+    is_dated = type(record.get("created")) is int and "type" not in record
+    is_said = record.get("role") in ("user", "assistant")
+    return is_said and is_dated and isinstance(record.get("content"), list)
+
+
+def log_at(path: Path) -> Log:
+    """Return the log at *path*; raises `OddRecordError`."""
+    check_id(path.stem)
+    records = first_records(path)
+    metadata = records[0] if records and _is_metadata(records[0]) else {}
+    return Log(Head(path, path.stem, log_digest(path), metadata, is_log=True))
+
+
+class Log:
+    """One log; see `layouts.Layout`."""
+
+    def __init__(self, head: Head) -> None:
+        self.head = head
+
+    def contents(self) -> Contents:
+        """Look at all lines."""
+        found = Contents()
+        names: set[str] = set()
+        number = 0
+        with opened(self.head.path) as lines:
+            for line, _, record in lines.records(load_object):
+                if line.number == 1 and _is_metadata(record):
+                    continue
+                # Damaged lines between messages do not change their names.
+                number += "role" in record
+                place = number if "role" in record else f"line_{line.number}"
+                name = f"msg_{self.head.source_id}_{place}"
+                found.entries.append(entry_of(record, name, line, names))
+            found.problems += lines.problems
+
+        return found
+
+    @contextlib.contextmanager
+    def fetching(self) -> Iterator[Fetch]:
+        """Read lines by their places."""
+        with opened(self.head.path) as lines:
+            yield lambda entry: load_object(lines.at(entry.key))
+
+    def place_of(self, entry: Entry) -> int | None:
+        """Return the number of a message's line."""
+        number: int = entry.key.number
+        return number
+
+
+def entry_of(record: Record, name: str, key: Any, names: set[str]) -> Entry:
+    """Return the entry of a message, under *name* if its own id is not one.
+
+    *names* are those given to messages before it.
+    """
+    own = record.get("id")
+    if usable_id(own) and own not in names:
+        name = str(own)
+    names.add(name)
+
+    shown, sent = visible_in(record.get("metadata"))
+    time = time_of(record.get("created")) or 0
+    return Entry(name, key, record.get("role"), time // 1000, shown, sent)

@@ -1,0 +1,242 @@
+"""The sessions of Goose, from its database, its logs and its exports.
+
+A session is yielded by its own record alone. Which messages the agent still sees, and
+what the session cost, is looked at by `complete`, for a session that changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import SourceError, abridged
+from sessiondb.formats.goose import fields
+from sessiondb.formats.goose.database import Database, is_store
+from sessiondb.formats.goose.drafts import message_draft
+from sessiondb.formats.goose.export_file import Export
+from sessiondb.formats.goose.layouts import Contents, Fetch, Head, Layout
+from sessiondb.formats.goose.logs import log_at
+from sessiondb.formats.goose.usage import usage_event
+from sessiondb.formats.goose.visibility import Entry, Place, end_of, placed
+from sessiondb.formats.kit.fields import as_text, check_storable, take
+from sessiondb.formats.kit.json import OddRecordError, usable_id
+from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.sqlite import Error
+from sessiondb.formats.kit.texts import text_of_time, time_of_text
+from sessiondb.model import Problem, SourceMessage, SourceSession
+
+SOURCE = "goose"
+#: The database that logs were taken over into, when a newer release began to use it.
+_DATABASE = "sessions.db"
+_UNREADABLE = (Error, OddRecordError)
+
+Record = dict[str, Any]
+
+
+# -- stores ------------------------------------------------------------------
+
+
+def read_log(path: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the session of a log, unless the database beside it has it."""
+    if _is_taken_over(path):
+        return
+    try:
+        log = log_at(path)
+        yield beginning(log.head, log)
+    except OddRecordError as error:
+        yield Problem(str(path), f"the log {error}")
+
+
+def _is_taken_over(log: Path) -> bool:
+    """Return whether the database beside a log has the same session."""
+    beside = log.with_name(_DATABASE)
+    if not is_store(beside):
+        return False
+
+    database = Database(beside)
+    # A database that cannot be read is reported when it is its turn.
+    with contextlib.suppress(SourceError, *_UNREADABLE), database.reading():
+        database.head(log.stem)
+        return True
+    return False
+
+
+def read_export(path: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the session of an export."""
+    try:
+        export = Export(path)
+        yield beginning(export.head, export)
+    except OddRecordError as error:
+        yield Problem(str(path), f"the file {error}")
+
+
+def read_database(path: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of a database, parents first."""
+    database = Database(path)
+    with database.reading():
+        try:
+            yield from _sessions(database)
+            yield from database.orphans()
+        except _UNREADABLE as error:
+            yield Problem(str(path), f"the rest cannot be read: {error}")
+
+
+def _sessions(database: Database) -> Iterator[SourceSession | Problem]:
+    parents: dict[str, str | None] = {}
+    try:
+        for item in database.names():
+            if isinstance(item, Problem):
+                yield item
+            else:
+                parents[item[0]] = item[1]
+    except Error as error:
+        why = f"its other sessions cannot be read: {error}"
+        yield Problem(str(database.path), why)
+
+    for name, cut in parents_first(parents, parents.__getitem__):
+        if cut:
+            why = f"session {abridged(name)} is its own ancestor"
+            yield Problem(str(database.path), why)
+        try:
+            session = Row(database, name)
+            yield beginning(session.head, session, is_cut=cut)
+        except _UNREADABLE as error:
+            why = f"session {abridged(name)} cannot be read: {error}"
+            yield Problem(str(database.path), why)
+
+
+class Row:
+    """One session of a database; see `layouts.Layout`."""
+
+    def __init__(self, database: Database, name: str) -> None:
+        self._database = database
+        self.head = database.head(name)
+
+    def contents(self) -> Contents:
+        """Look at its rows."""
+        name = self.head.source_id
+        try:
+            with self._database.reading():
+                found = self._database.entries(name)
+                return Contents(found, ledger=self._database.ledger(name))
+        except Error as error:
+            raise OddRecordError(f"cannot be read: {error}") from error
+
+    @contextlib.contextmanager
+    def fetching(self) -> Iterator[Fetch]:
+        """Read rows by their number."""
+        with self._database.reading():
+            yield self._database.record
+
+    def place_of(self, _: Entry) -> None:
+        """A row has no line."""
+        return
+
+
+# -- sessions ----------------------------------------------------------------
+
+
+def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSession:
+    """Return a session by its own record."""
+    record = dict(head.record)
+    if "model_config" in record and isinstance(record["model_config"], dict):
+        record["model_config"] = dict(record["model_config"])
+    known = take(record, fields.METADATA if head.is_log else fields.SESSION)
+
+    parent = record.get("parent_session_id")
+    has_parent = usable_id(parent) and not is_cut
+    data = {"metadata" if head.is_log else "session": record, **head.beside}
+    check_storable(data)
+    return SourceSession(
+        SOURCE,
+        head.source_id,
+        str(head.path),
+        head.digest,
+        parent_source_id=str(parent) if has_parent else None,
+        relation="subagent" if has_parent else None,
+        time_created=time_of_text(record.get("created_at")),
+        time_updated=time_of_text(record.get("updated_at")),
+        time_archived=time_of_text(record.get("archived_at")),
+        data=data,
+        complete=partial(complete, head, layout, is_cut=is_cut),
+        **known,
+    )
+
+
+def complete(head: Head, layout: Layout, *, is_cut: bool) -> SourceSession:
+    """Return a session with what its messages say of it; raises `OddRecordError`."""
+    contents = layout.contents()
+    session = beginning(head, layout, is_cut=is_cut)
+    times = [entry.time * 1000 for entry in contents.entries if entry.time]
+    first = session.time_created if times == [] else min(times)
+    last = session.time_updated if times == [] else max(times)
+
+    if "last_message_at" not in head.record and _is_recent(head.record):
+        record = session.data["session"]
+        shown = text_of_time(last or 0).replace(".000Z", "Z") if times else None
+        record |= {"last_message_at": shown, "last_message_snippet": None}
+    return replace(
+        session,
+        time_created=first if session.time_created is None else session.time_created,
+        time_updated=last if session.time_updated is None else session.time_updated,
+        leaf=end_of(contents.entries),
+        messages=Messages(session, contents, layout),
+    )
+
+
+def _is_recent(record: Any) -> bool:
+    """Return whether its release exports the time of the last message."""
+    return "parent_session_id" in record
+
+
+class Messages:
+    """The messages of a session and their problems; read again each time."""
+
+    def __init__(
+        self, session: SourceSession, contents: Contents, layout: Layout
+    ) -> None:
+        self._session = session
+        self._contents = contents
+        self._layout = layout
+
+    def __iter__(self) -> Iterator[SourceMessage | Problem]:
+        """Read one record at a time."""
+        yield from self._usage()
+        try:
+            with self._layout.fetching() as fetch:
+                for place in placed(self._contents.entries):
+                    yield self._message(place, fetch)
+        except Error as error:
+            why = f"its other messages cannot be read: {error}"
+            yield self._problem(why)
+        yield from self._contents.problems
+
+    def _usage(self) -> Iterator[SourceMessage]:
+        """Yield what the session cost, beside the path."""
+        session = self._session
+        record = session.data.get("session") or session.data.get("metadata") or {}
+        name = f"usage_{session.source_id}"
+        used = usage_event(name, record, self._contents.ledger, session.time_updated)
+        if used is not None and usable_id(name):
+            models = {row.get("model") for row in self._contents.ledger} - {None}
+            model = as_text(models.pop()) if len(models) == 1 else session.model_id
+            used = replace(used, provider_id=session.provider_id, model_id=model)
+            yield SourceMessage(used, parent=None)
+
+    def _message(self, place: Place, fetch: Fetch) -> SourceMessage | Problem:
+        entry = place.entry
+        try:
+            record = fetch(entry)
+            draft = message_draft(record, entry.name, is_summary=place.is_summary)
+        except OddRecordError as error:
+            line = self._layout.place_of(entry)
+            return self._problem(f"message {abridged(entry.name)} {error}", line)
+        return SourceMessage(draft, parent=place.parent)
+
+    def _problem(self, why: str, line: int | None = None) -> Problem:
+        name = abridged(self._session.source_id)
+        return Problem(self._session.path, f"session {name}: {why}", line)

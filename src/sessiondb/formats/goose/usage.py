@@ -1,0 +1,80 @@
+"""The sums of a session, as the one event that states them.
+
+No message of Goose says what it cost: the session has sums over its requests, and since
+schema 15 a ledger of them, of which the larger number counts (as in
+``get_session_usage_totals``). Counts of the last request alone are no sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sessiondb.formats.goose.fields import ACCUMULATED, NESTED, TOKEN_COLUMNS
+from sessiondb.formats.kit.fields import amount, as_object, cost, count, fitting
+from sessiondb.model import MessageDraft, Tokens
+
+Record = dict[str, Any]
+
+
+def accumulated(info: Mapping[str, Any]) -> Record:
+    """Return the sums of a session by column, from either form of its record."""
+    nested = as_object(info.get("accumulated_usage"))
+    found = {name: nested.get(key) for name, key in NESTED.items()}
+    for name in TOKEN_COLUMNS:
+        if found[name] is None:
+            found[name] = info.get(ACCUMULATED + name)
+    return found | {"cost": info.get("accumulated_cost")}
+
+
+def usage_event(
+    name: str, info: Mapping[str, Any], ledger: Iterable[Record], time: int | None
+) -> MessageDraft | None:
+    """Return the event of a session's sums; None if it has none."""
+    rows = list(ledger)
+    stated = accumulated(info)
+    sums = {key: _larger(stated[key], [row.get(key) for row in rows]) for key in stated}
+    if not any(sums.values()):
+        return None
+
+    data = {"accumulated": {k: v for k, v in stated.items() if v is not None}}
+    if rows:
+        data["ledger"] = rows  # type: ignore[assignment]
+    return MessageDraft(
+        "event",
+        id=name,
+        kind="usage",
+        tokens=_tokens(sums),
+        cost=fitting(sums["cost"], cost),
+        time_created=time,
+        data=data,
+    )
+
+
+def _larger(stated: Any, rows: list[Any]) -> Any:
+    numbers = [number for number in rows if amount(number)]
+    known = [stated] if amount(stated) else []
+    if numbers:
+        known.append(sum(numbers))
+    return max(known, default=None)
+
+
+def _tokens(sums: Record) -> Tokens | None:
+    """Return disjoint counts; None if they contradict each other.
+
+    Goose counts what came from a cache, or went into it, as input.
+    """
+    read, written = sums["cache_read_tokens"], sums["cache_write_tokens"]
+    fresh = sums["input_tokens"]
+    if fresh is not None:
+        fresh -= (read or 0) + (written or 0)
+
+    found = Tokens(
+        input=fresh,
+        output=sums["output_tokens"],
+        cache_read=read,
+        cache_write=written,
+    )
+    counts = [fresh, found.output, read, written]
+    known = [number for number in counts if number is not None]
+    return found if known and all(map(count, known)) else None

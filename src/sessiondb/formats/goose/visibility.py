@@ -1,0 +1,83 @@
+"""Which messages of a session the agent still sees, and what that makes of its tree.
+
+Goose never deletes what it compacts: it takes the old messages out of the agent's
+sight and adds a summary that only the agent sees. So the first message that the agent
+sees, if the user does not, is a compaction, and the messages before it stay on the
+path. Any other message that is out of the agent's sight is a branch beside the path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from sessiondb.formats.kit.fields import as_object
+
+
+class Entry(NamedTuple):
+    """A message by what is known without its content.
+
+    ``key`` is where its store keeps it, ``time`` in seconds. The user sees it if it is
+    ``shown``, the agent if it is ``sent``.
+    """
+
+    name: str
+    key: Any
+    role: Any
+    time: int
+    shown: bool
+    sent: bool
+
+
+class Place(NamedTuple):
+    """An entry below its ``parent``; one may be the summary of a compaction."""
+
+    entry: Entry
+    parent: str | None
+    is_summary: bool
+
+
+def is_shown(metadata: Any) -> bool:
+    """Return whether the user sees a message; a flag that is missing says yes."""
+    return as_object(metadata).get("userVisible") is not False
+
+
+def is_sent(metadata: Any) -> bool:
+    """Return whether the agent sees a message; a flag that is missing says yes."""
+    return as_object(metadata).get("agentVisible") is not False
+
+
+def placed(entries: Sequence[Entry]) -> Iterator[Place]:
+    """Yield the *entries* with their places, in the same order."""
+    summary = _summary(entries)
+    path: str | None = None
+    aside: str | None = None
+
+    for index, entry in enumerate(entries):
+        is_kept = summary is not None and index < summary and entry.shown
+        if entry.sent or is_kept:
+            yield Place(entry, path, index == summary)
+            path, aside = entry.name, None
+        else:
+            yield Place(entry, aside or path, is_summary=False)
+            aside = entry.name
+
+
+def end_of(entries: Sequence[Entry]) -> str | None:
+    """Return the last message that the agent sees; None if it sees none."""
+    return next((entry.name for entry in reversed(entries) if entry.sent), None)
+
+
+def _summary(entries: Sequence[Entry]) -> int | None:
+    """Return the index of the last compaction; None if there was none."""
+    first = next((i for i, entry in enumerate(entries) if entry.sent), None)
+    if first is None or entries[first].shown:
+        return None
+    # Notes to the user may precede what the agent is told first.
+    hidden = any(entry.role == "user" for entry in entries[:first])
+    return first if hidden else None
+
+
+def visible_in(metadata: Mapping[str, Any] | None) -> tuple[bool, bool]:
+    """Return whether the user and the agent see a message."""
+    return is_shown(metadata), is_sent(metadata)
