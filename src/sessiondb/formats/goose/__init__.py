@@ -16,12 +16,13 @@ from sessiondb.formats.goose.export_file import is_export
 from sessiondb.formats.goose.logs import is_log
 from sessiondb.formats.goose.reader import SOURCE, read_database, read_export, read_log
 from sessiondb.formats.kit.files import is_file
+from sessiondb.formats.kit.sqlite import SUFFIXES
 from sessiondb.formats.protocol import ForeignStore, Format
 
 __all__ = ["FORMAT"]
 
 _KINDS = {
-    ".db": (is_store, read_database),
+    **dict.fromkeys(SUFFIXES, (is_store, read_database)),
     ".jsonl": (is_log, read_log),
     ".json": (is_export, read_export),
 }

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,20 @@ from sessiondb.formats.goose.layouts import Head
 from sessiondb.formats.goose.visibility import Entry, visible_in
 from sessiondb.formats.kit.fields import is_object, without
 from sessiondb.formats.kit.json import OddRecordError, load, load_text, usable_id
-from sessiondb.formats.kit.sqlite import Cursor, Error, ForeignDatabase, columns
+from sessiondb.formats.kit.sqlite import (
+    Cursor,
+    Error,
+    ForeignDatabase,
+    columns,
+    records,
+)
 from sessiondb.model import Problem
 
 Record = dict[str, Any]
-_REQUIRED = {"sessions": {"id"}, "messages": {"session_id", "role", "content_json"}}
+_REQUIRED = {
+    "sessions": {"id"},
+    "messages": {"id", "session_id", "role", "content_json"},
+}
 #: The tables that a session's messages are in, the current one first.
 TABLES = ("messages", "thread_messages")
 _KNOWN_OF_MESSAGE = frozenset(
@@ -36,6 +46,8 @@ _KNOWN_OF_MESSAGE = frozenset(
         "created_timestamp", "metadata_json",
     }
 )  # fmt: skip
+#: The order of the program, but with times in milliseconds in their place.
+_TIME = attrgetter("time")
 _UTC = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)(?:Z|\+00:00| UTC)?")
 
 
@@ -70,9 +82,7 @@ class Database:
         return self._file.connection.execute(statement, values)
 
     def _records(self, statement: str, *values: Any) -> Iterator[Record]:
-        cursor = self._rows(statement, *values)
-        names = [column[0] for column in cursor.description]
-        return (dict(zip(names, row, strict=True)) for row in cursor)
+        return records(self._file.connection, statement, *values)
 
     def _columns_of(self, table: str) -> frozenset[str]:
         if table not in self._columns:
@@ -130,20 +140,20 @@ class Database:
             table: {
                 name: numbers
                 for name, *numbers in self._rows(
-                    f"SELECT session_id, count(*), max(rowid) FROM {table}"
+                    f"SELECT session_id, count(*), max(id) FROM {table}"
                     " GROUP BY session_id"
                 )
             }
             for table in tables
-            if self._has(table, "session_id")
+            if self._has(table, "id", "session_id")
         }
 
     def ledger(self, session: str) -> list[Record]:
         """Return the rows of what a session's requests cost."""
-        if not self._has("usage_ledger", "session_id"):
+        if not self._has("usage_ledger", "id", "session_id"):
             return []
         rows = self._records(
-            "SELECT * FROM usage_ledger WHERE session_id = ? ORDER BY rowid", session
+            "SELECT * FROM usage_ledger WHERE session_id = ? ORDER BY id", session
         )
         return [_without_null(without(("id", "session_id"), row)) for row in rows]
 
@@ -158,10 +168,10 @@ class Database:
 
     def _in_thread(self, thread: Record) -> Any:
         """Return what changes in the messages of a thread that name no session."""
-        if not thread or not self._has("thread_messages", "thread_id", "session_id"):
+        if not thread or not self._has("thread_messages", "id", "thread_id"):
             return None
         return self._rows(
-            "SELECT count(*), max(rowid) FROM thread_messages"
+            "SELECT count(*), max(id) FROM thread_messages"
             " WHERE thread_id = ? AND session_id IS NULL",
             thread["id"],
         ).fetchone()
@@ -175,14 +185,14 @@ class Database:
         again, unless the session has none of its own.
         """
         names: set[str] = set()
-        found = sorted(self._entries("messages", session, names), key=_by_time)
-        thread = sorted(self._entries("thread_messages", session, names), key=_by_time)
+        found = sorted(self._entries("messages", session, names), key=_TIME)
+        thread = sorted(self._entries("thread_messages", session, names), key=_TIME)
         if found:
             thread = [entry._replace(sent=False, shown=False) for entry in thread]
         return found + thread
 
     def _entries(self, table: str, session: str, names: set[str]) -> Iterator[Entry]:
-        if not self._has(table, "session_id", "role", "content_json"):
+        if not self._has(table, "id", "session_id", "role", "content_json"):
             return
         chosen = self._or_null(
             table, "message_id", "role", "created_timestamp", "metadata_json"
@@ -190,7 +200,7 @@ class Database:
         where, values = self._whose(table, session)
         repeated = names.copy()
         for row, name, role, created, metadata in self._rows(
-            f"SELECT rowid, {chosen} FROM {table} WHERE {where}", *values
+            f"SELECT id, {chosen} FROM {table} WHERE {where} ORDER BY id", *values
         ):
             if table == "thread_messages" and name in repeated:
                 continue
@@ -218,7 +228,7 @@ class Database:
     def record(self, entry: Entry) -> Record:
         """Return a message as Goose exports it; raises `OddRecordError`."""
         table, number = entry.key
-        rows = self._records(f"SELECT * FROM {table} WHERE rowid = ?", number)
+        rows = self._records(f"SELECT * FROM {table} WHERE id = ?", number)
         row = next(rows, None)
         if row is None:
             raise OddRecordError("is gone")
@@ -236,11 +246,6 @@ class Database:
                 f"{number} message(s) of session {abridged(name)}, which does not exist"
             )
             yield Problem(str(self.path), why)
-
-
-def _by_time(entry: Entry) -> tuple[int, Any]:
-    """Order messages as the program does, with times in milliseconds in their place."""
-    return entry.time, entry.key
 
 
 # -- rows as records -----------------------------------------------------------------

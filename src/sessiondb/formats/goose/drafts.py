@@ -36,7 +36,7 @@ _HERE = frozenset(
     }
 )  # fmt: skip
 #: Each load of a session puts one more of these before the text of an error.
-_PREFIXES = re.compile(r"(?:-32603: )+")
+_PREFIXES = re.compile(r"\A(?:-32603: )+")
 
 Record = dict[str, Any]
 Parts = list[PartDraft]
@@ -235,7 +235,7 @@ def _call(block: Record, kind: str) -> PartDraft:
 def _error_text(result: Record) -> str | None:
     """Return the error of a call or a result, without what loading it has added."""
     error = as_text(result.get("error"))
-    return None if error is None else _PREFIXES.sub("", error, count=1)
+    return None if error is None else _PREFIXES.sub("", error)
 
 
 def _ending(failed: bool) -> Record:

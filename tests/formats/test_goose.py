@@ -1,0 +1,643 @@
+"""The sessions of Goose: databases of all schemas, logs, exports, and what they mean."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples import read_into
+from samples_goose import (
+    GONE,
+    PNG,
+    T0,
+    TOLD,
+    UNSEEN,
+    Record,
+    answered,
+    asked,
+    bare,
+    call,
+    database,
+    everything,
+    exported,
+    failure,
+    insert,
+    log,
+    metadata,
+    result,
+    row_of,
+    said,
+    sessions,
+    words,
+)
+
+from sessiondb import ALL, Store
+from sessiondb.formats import default_locations, find
+from sessiondb.model import Imported, Message, Problem, Session, SourceSession, Tokens
+
+DB = Path("goose/sessions/all.db")
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store.open(":memory:") as opened:
+        yield opened
+
+
+def wrote(folder: Path, *given: Record, version: int = 17, more: str = "") -> None:
+    (folder / DB).unlink(missing_ok=True)
+    database(folder / DB, *given, version=version, more=more).close()
+
+
+def held(*messages: Record, **row: Any) -> Record:
+    return {"id": "20260202_1", "messages": [*messages], **row}
+
+
+def taken(store: Store, folder: Path) -> Session:
+    """Import the only session in a folder, without a problem."""
+    found, *more = read_into(store, folder)
+    assert isinstance(found, Imported), found
+    assert more == []
+    return store.session(found.id)
+
+
+def read(store: Store, folder: Path, *messages: Record, **row: Any) -> list[Message]:
+    wrote(folder, held(*messages, **row))
+    return list(store.messages(taken(store, folder), branches=True))
+
+
+def texts(messages: Any) -> list[str]:
+    return [message.text for message in messages]
+
+
+def by_id(store: Store) -> dict[str | None, Session]:
+    found = store.sessions(project=ALL, archived=True, subagents=True, empty=True)
+    return {session.source_id: session for session in found}
+
+
+# -- what the agent sees ----------------------------------------------------------------
+
+
+def test_a_compaction_cuts_the_context_and_keeps_the_conversation(
+    store: Store, tmp_path: Path
+) -> None:
+    wrote(tmp_path, held(*everything()))
+    session = taken(store, tmp_path)
+    context = store.context(session)
+    assert context.summary == "Summary: tea"
+    assert texts(context.messages)[:2] == [
+        "Go on as if nothing happened",
+        "And coffee?",
+    ]
+    assert texts(context.messages)[-1] == "Four minutes."
+    path = [message.id for message in store.messages(session)]
+    assert path == ["m1", "m2", "m3", "m4", "m5", "m6", "m8", "m9", "m11"]
+
+
+def test_what_neither_side_sees_is_beside_the_path(
+    store: Store, tmp_path: Path
+) -> None:
+    wrote(tmp_path, held(
+        asked("m1", "First", **UNSEEN), asked("m2", "Old summary", **GONE),
+        answered("m3", "Old note", **GONE), asked("m4", "Summary", **TOLD), asked("m5", "Next"),
+    ))  # fmt: skip
+    session = taken(store, tmp_path)
+    assert texts(store.messages(session)) == ["First", "Summary", "Next"]
+    everywhere = store.messages(session, branches=True)
+    assert [(m.id, m.role, m.parent_seq) for m in everywhere] == [
+        ("m1", "user", None), ("m2", "user", 1), ("m3", "assistant", 2),
+        ("m4", "event", 1), ("m5", "user", 4),
+    ]  # fmt: skip
+
+
+def test_a_hidden_answer_in_the_middle_is_not_sent(
+    store: Store, tmp_path: Path
+) -> None:
+    """Pairs of calls and results are summarised one by one."""
+    wrote(tmp_path, held(
+        asked("m1", "Go"), answered("m2", call("c1"), **UNSEEN),
+        said("m3", "user", result("c1", words("long")), **UNSEEN),
+        asked("m4", "It listed files", **TOLD), answered("m5", "Done"),
+    ))  # fmt: skip
+    session = taken(store, tmp_path)
+    context = store.context(session)
+    assert texts(context.messages) == ["Go", "It listed files", "Done"]
+    assert context.problems == ()
+    roles = [m.role for m in store.messages(session, branches=True)]
+    assert roles == ["user", "assistant", "tool", "event", "assistant"]
+
+
+def test_the_last_note_to_the_user_is_not_the_end_of_the_path(
+    store: Store, tmp_path: Path
+) -> None:
+    wrote(tmp_path, held(asked("m1", "Go"), answered("m2", "Out of credits", **UNSEEN)))
+    assert texts(store.context(taken(store, tmp_path)).messages) == ["Go"]
+
+
+def test_flags_that_are_missing_or_odd_hide_nothing(
+    store: Store, tmp_path: Path
+) -> None:
+    wrote(tmp_path, held(asked("m1", "1"), asked("m2", "2"), asked("m3", "3")))
+    with sqlite3.connect(tmp_path / DB) as db:
+        for number, flags in enumerate((None, "{}", "not json"), 1):
+            db.execute(
+                "UPDATE messages SET metadata_json = ? WHERE id = ?", (flags, number)
+            )
+    assert texts(store.context(taken(store, tmp_path)).messages) == ["1", "2", "3"]
+
+
+def test_a_compaction_after_the_first_import_moves_what_it_hides(
+    store: Store, tmp_path: Path
+) -> None:
+    first, answer = asked("m1", "First"), answered("m2", "Answer")
+    wrote(tmp_path, held(first, answer))
+    session = taken(store, tmp_path)
+
+    for message in (first, answer):
+        message["metadata"]["agentVisible"] = False
+    wrote(tmp_path, held(first, answer, asked("m3", "Summary", **TOLD), asked("m4", "Next"),
+                         updated_at="2026-02-02 03:00:00"))  # fmt: skip
+    (again,) = read_into(store, tmp_path)
+    assert isinstance(again, Imported)
+    assert again.outcome == "updated"
+    context = store.context(session.id)
+    assert (context.summary, texts(context.messages)) == ("Summary", ["Next"])
+
+
+# -- what records become ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_an_error_does_not_grow_with_each_load(
+    count: int, store: Store, tmp_path: Path
+) -> None:
+    error = "-32603: " * count + "no such file: -32603: "
+    _, answer, back = read(
+        store, tmp_path, asked("m1", "Go"), answered("m2", call("c1")),
+        said("m3", "user", failure("c1", error)),
+    )  # fmt: skip
+    (tool,) = answer.parts
+    assert (tool.text, tool.outcome, tool.status) == (
+        "no such file: -32603: ", "failed", "error"
+    )  # fmt: skip
+    assert (back.role, back.parts[0].type) == ("tool", "tool-result")
+    assert back.parts[0].data["toolResult"]["error"] == error
+
+
+def test_results_have_the_text_that_the_agent_gets(
+    store: Store, tmp_path: Path
+) -> None:
+    content = [
+        words("for you", annotations={"audience": ["user"]}),
+        words("for it", annotations={"audience": ["assistant"]}),
+        {"type": "image", "data": PNG, "mimeType": "image/png"}, words("more"),
+    ]  # fmt: skip
+    _, answer, back = read(
+        store, tmp_path, asked("m1", "Go"), answered("m2", call("c1"), call("c2")),
+        said("m3", "user", result("c1", *content), result("c2", words("no"), isError=True)),
+    )  # fmt: skip
+    assert [(part.text, part.outcome) for part in answer.parts] == [
+        ("for it", None), ("no", "failed"),
+    ]  # fmt: skip
+    kinds = [part.type for part in back.parts]
+    assert kinds == ["tool-result", "file", "text", "tool-result"]
+    assert back.parts[1].data["content"].startswith(b"\x89PNG")
+
+
+def test_a_result_of_older_releases_is_the_content_alone(
+    store: Store, tmp_path: Path
+) -> None:
+    old = {"type": "toolResponse", "id": "c1"}
+    old["toolResult"] = {"status": "success", "value": [words("a.py")]}  # type: ignore[assignment]
+    _, answer, _ = read(
+        store, tmp_path, asked("m1", "Go"), answered("m2", call("c1")), said("m3", "user", old)
+    )  # fmt: skip
+    assert (answer.parts[0].text, answer.parts[0].status) == ("a.py", "completed")
+
+
+def test_a_call_that_could_not_be_understood_has_no_name(
+    store: Store, tmp_path: Path
+) -> None:
+    failed = {"status": "error", "error": "-32602: no arguments"}
+    block = {"type": "toolRequest", "id": "c1", "toolCall": failed}
+    (message,) = read(store, tmp_path, answered("m1", block))
+    (part,) = message.parts
+    assert (part.type, part.text) == ("custom", "-32602: no arguments")
+    assert part.data == block
+
+
+def test_thinking_is_reasoning_and_what_is_only_shown_an_event(
+    store: Store, tmp_path: Path
+) -> None:
+    found = read(
+        store, tmp_path,
+        answered("m1", {"type": "thinking", "thinking": "Hm", "signature": "s"},
+                 {"type": "redactedThinking", "data": "x"}, {"type": "later", "a": 1}),
+        answered("m2", {"type": "toolConfirmationRequest", "id": "c1", "toolName": "rm",
+                        "arguments": {}, "prompt": None}),
+        said("m3", "user", {"type": "actionRequired", "data": {"actionType": "elicitation"}}),
+        said("m4", "narrator", words("Meanwhile")),
+    )  # fmt: skip
+    assert [(m.role, m.kind) for m in found] == [
+        ("assistant", None), ("event", "toolConfirmationRequest"),
+        ("event", "actionRequired"), ("event", "narrator"),
+    ]  # fmt: skip
+    first, second, third = found[0].parts
+    assert (first.type, first.text, first.data) == (
+        "reasoning",
+        "Hm",
+        {"signature": "s"},
+    )
+    assert (second.type, second.data) == ("reasoning", {"redacted": {"data": "x"}})
+    assert (third.type, third.data) == ("later", {"a": 1})
+
+
+def test_the_model_that_answered_is_that_of_the_message(
+    store: Store, tmp_path: Path
+) -> None:
+    inference = {"provider": "fake", "requestedModel": "large"}
+    first, second = read(
+        store, tmp_path, answered("m1", "1", inference=inference),
+        answered("m2", "2", inference={**inference, "resolvedModel": "larger"}),
+    )  # fmt: skip
+    assert (first.provider_id, first.model_id) == ("fake", "large")
+    assert (second.provider_id, second.model_id) == ("fake", "larger")
+
+
+def test_seconds_and_milliseconds_are_told_apart(store: Store, tmp_path: Path) -> None:
+    late, early = asked("m1", "late", 9), asked("m2", "early")
+    early["created"] = (T0 + 3) * 1000 + 250
+    found = read(store, tmp_path, late, early)
+    times = [(m.text, m.time_created) for m in store.messages(found[0].session_id)]
+    assert times == [("early", T0 * 1000 + 3250), ("late", T0 * 1000 + 9000)]
+
+
+def test_messages_of_one_second_keep_the_order_of_their_rows(
+    store: Store, tmp_path: Path
+) -> None:
+    found = read(store, tmp_path, *(asked(f"m{n}", str(n)) for n in (3, 1, 2)))
+    assert texts(found) == ["3", "1", "2"]
+
+
+def test_ids_that_are_missing_or_repeated_are_made(
+    store: Store, tmp_path: Path
+) -> None:
+    found = read(store, tmp_path, asked(None, "1"), asked("m", "2"), asked("m", "3"))
+    assert [m.id for m in found] == ["msg_20260202_1_1", "m", "msg_20260202_1_3"]
+
+
+# -- sessions -----------------------------------------------------------------------------
+
+
+def test_a_session_has_what_its_row_says(store: Store, tmp_path: Path) -> None:
+    wrote(tmp_path, *sessions())
+    assert all(isinstance(item, Imported) for item in read_into(store, tmp_path))
+    found = by_id(store)
+    tea, child, other = (found[f"20260202_{n}"] for n in (1, 2, 3))
+    assert (tea.title, tea.directory, tea.source) == ("Tea", "/home/ada/tea", "goose")
+    assert (tea.provider_id, tea.model_id) == ("fake", "large")
+    assert tea.time_created == 1_770_000_000_000
+    assert tea.time_archived == 1_770_000_120_000
+    assert tea.data["session"]["user_set_name"] is True
+    assert tea.data["session"]["recipe"] == {"title": "Tea"}
+    assert tea.data["session"]["extension_data"]["todo.v0"]["content"] == "- [ ] tea"
+    assert (child.parent_id, child.relation) == (tea.id, "subagent")
+    # The name was the description before schema 4.
+    assert (other.title, other.parent_id) == ("Another one", None)
+
+
+@pytest.mark.parametrize("version", range(1, 18))
+def test_every_schema_is_read_by_its_columns(
+    version: int, store: Store, tmp_path: Path
+) -> None:
+    wrote(tmp_path, *sessions(), version=version)
+    results = read_into(store, tmp_path)
+    assert [type(item) for item in results] == [Imported] * 3
+    assert [item.messages for item in results if isinstance(item, Imported)] == [
+        12,
+        2,
+        2,
+    ]
+
+
+def test_a_fork_of_the_program_has_other_columns(store: Store, tmp_path: Path) -> None:
+    wrote(tmp_path, version=17, more="""
+        ALTER TABLE sessions ADD COLUMN tenant_id TEXT;
+        ALTER TABLE messages ADD COLUMN user_id TEXT;
+        ALTER TABLE sessions DROP COLUMN goose_mode; DELETE FROM schema_version;""")  # fmt: skip
+    with sqlite3.connect(tmp_path / DB) as db:
+        row = {"id": "20260202_1", "working_dir": "/tea", "tenant_id": "t"}
+        insert(db, "sessions", row)
+        message = {**row_of(asked("m1", "Hi")), "session_id": "20260202_1"}
+        insert(db, "messages", {**message, "user_id": "u"})
+    session = taken(store, tmp_path)
+    (message,) = store.messages(session)
+    assert session.data["row"]["tenant_id"] == "t"
+    assert message.data["row"]["user_id"] == "u"  # type: ignore[attr-defined]
+
+
+def test_a_thread_holds_the_messages_of_a_session_that_has_none(
+    store: Store, tmp_path: Path
+) -> None:
+    wrote(tmp_path, held(thread_id="t1"), version=10)
+    with sqlite3.connect(tmp_path / DB) as db:
+        insert(db, "threads", {"id": "t1", "name": "Tea"})
+        for name, session in (("a", "20260202_1"), ("b", None)):
+            row = {
+                **row_of(asked(name, name)),
+                "thread_id": "t1",
+                "session_id": session,
+            }
+            insert(db, "thread_messages", row)
+    session = taken(store, tmp_path)
+    assert texts(store.messages(session)) == ["a", "b"]
+    assert session.data["thread"]["name"] == "Tea"
+
+
+def test_a_thread_repeats_nothing_and_what_it_alone_has_is_beside_the_path(
+    store: Store, tmp_path: Path
+) -> None:
+    wrote(tmp_path, held(asked("m1", "1"), thread_id="t1"), version=10)
+    with sqlite3.connect(tmp_path / DB) as db:
+        for name in ("m1", "m2"):
+            row = {**row_of(asked(name, name)), "thread_id": "t1"}
+            insert(db, "thread_messages", {**row, "session_id": "20260202_1"})
+    session = taken(store, tmp_path)
+    assert texts(store.messages(session)) == ["1"]
+    assert texts(store.messages(session, branches=True)) == ["1", "m2"]
+
+
+def test_a_session_that_is_its_own_ancestor_is_a_problem_and_read(
+    store: Store, tmp_path: Path
+) -> None:
+    rows = [
+        {"id": "a", "parent_session_id": "b", "messages": [asked("m1", "1")]},
+        {"id": "b", "parent_session_id": "a", "messages": [asked("m2", "2")]},
+    ]
+    wrote(tmp_path, *rows)
+    results = read_into(store, tmp_path)
+    assert [
+        "ancestor" in item.why for item in results if isinstance(item, Problem)
+    ] == [True]
+    assert sum(isinstance(item, Imported) for item in results) == 2
+
+
+def test_damage_costs_the_row_that_has_it(store: Store, tmp_path: Path) -> None:
+    wrote(tmp_path, held(asked("m1", "1"), asked("m2", "2"), asked("m3", "3")))
+    with sqlite3.connect(tmp_path / DB) as db:
+        db.execute("UPDATE messages SET content_json = '[{' WHERE id = 2")
+        db.execute("INSERT INTO messages (session_id, role, content_json, created_timestamp)"
+                   " VALUES ('gone', 'user', '[]', 1)")  # fmt: skip
+    results = read_into(store, tmp_path)
+    first, second = (item.why for item in results if isinstance(item, Problem))
+    assert "message 'm2' is not JSON" in first
+    assert "session 'gone', which does not exist" in second
+    assert texts(store.messages(by_id(store)["20260202_1"])) == ["1", "3"]
+
+
+def test_a_second_import_opens_no_message(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrote(tmp_path, *sessions())
+    read_into(store, tmp_path)
+    looks = "sessiondb.formats.goose.database.Database.entries"
+    monkeypatch.setattr(looks, lambda *_: pytest.fail("a message was looked at"))
+    outcomes = {
+        r.outcome for r in read_into(store, tmp_path) if isinstance(r, Imported)
+    }
+    assert outcomes == {"unchanged"}
+
+
+@pytest.mark.parametrize("change", [
+    "UPDATE sessions SET updated_at = '2026-02-03 00:00:00'",
+    "UPDATE sessions SET name = 'Other'",
+    "DELETE FROM messages WHERE message_id = 's2'",
+    "INSERT INTO usage_ledger (session_id, created_timestamp) VALUES ('20260202_2', 1)",
+])  # fmt: skip
+def test_the_digest_changes_with_anything_of_the_session(
+    change: str, tmp_path: Path
+) -> None:
+    def digest() -> str:
+        (found,) = find(tmp_path)
+        items = [item for item in found.read() if isinstance(item, SourceSession)]
+        return next(item.digest for item in items if item.source_id == "20260202_2")
+
+    wrote(tmp_path, *sessions())
+    before = digest()
+    with sqlite3.connect(tmp_path / DB) as db:
+        db.execute(change)
+    assert digest() != before
+
+
+# -- usage -----------------------------------------------------------------------------
+
+
+def used(store: Store, folder: Path, **row: Any) -> Message:
+    wrote(folder, held(asked("m1", "Go"), **row))
+    session = taken(store, folder)
+    (event,) = (m for m in store.messages(session, branches=True) if m.kind == "usage")
+    assert texts(store.messages(session)) == ["Go"]
+    assert (session.cost, session.tokens) == (event.cost, event.tokens or Tokens())
+    return event
+
+
+def test_sums_of_a_session_are_counted_once_and_disjoint(
+    store: Store, tmp_path: Path
+) -> None:
+    event = used(
+        store, tmp_path, input_tokens=20, output_tokens=10, accumulated_input_tokens=200,
+        accumulated_output_tokens=100, accumulated_cache_read_tokens=50,
+        accumulated_cache_write_tokens=10, accumulated_cost=0.25, provider_name="fake",
+        model_config_json={"model_name": "large"},
+    )  # fmt: skip
+    assert event.tokens == Tokens(140, 100, None, 50, 10)
+    assert (event.cost, event.provider_id, event.model_id) == (0.25, "fake", "large")
+
+
+def test_of_the_sums_and_the_ledger_the_larger_one_counts(
+    store: Store, tmp_path: Path
+) -> None:
+    ledger = [
+        {"input_tokens": 100, "output_tokens": 5, "cost": 0.5, "model": "large"},
+        {"input_tokens": 50, "output_tokens": 5, "cost": 0.25, "model": "large"},
+    ]
+    event = used(
+        store, tmp_path, accumulated_input_tokens=200, accumulated_output_tokens=1,
+        accumulated_cost=0.1, ledger=ledger,
+    )  # fmt: skip
+    assert event.tokens == Tokens(200, 10)
+    assert (event.cost, event.model_id) == (0.75, "large")
+    assert len(event.data["ledger"]) == 2
+
+
+def test_sums_that_contradict_each_other_are_kept_and_not_counted(
+    store: Store, tmp_path: Path
+) -> None:
+    event = used(
+        store, tmp_path, accumulated_input_tokens=10, accumulated_cache_read_tokens=50
+    )
+    assert event.tokens is None
+    assert event.data["accumulated"]["cache_read_tokens"] == 50
+
+
+def test_counts_of_the_last_request_are_no_sums(store: Store, tmp_path: Path) -> None:
+    found = read(store, tmp_path, asked("m1", "Go"), input_tokens=20, total_tokens=30)
+    assert [message.kind for message in found] == [None]
+
+
+def test_usage_of_a_later_import_replaces_the_one_before(
+    store: Store, tmp_path: Path
+) -> None:
+    for sum_ in (None, 100, 300):
+        wrote(tmp_path, held(asked("m1", "Go"), accumulated_input_tokens=sum_))
+        (found,) = read_into(store, tmp_path)
+        assert isinstance(found, Imported)
+    session = store.session(found.id)
+    assert session.tokens_input == 300
+    assert texts(store.messages(session)) == ["Go"]
+
+
+# -- logs and exports ---------------------------------------------------------------------
+
+
+def test_a_log_has_its_metadata_and_its_name(store: Store, tmp_path: Path) -> None:
+    log(tmp_path / "20250402_101112.jsonl", metadata(), *map(bare, (asked(None, "Hi"), answered(None, "Yes", at=5))))  # fmt: skip
+    session = taken(store, tmp_path)
+    assert (session.source_id, session.title) == ("20250402_101112", "Tea")
+    assert (session.directory, session.tokens_input) == ("/home/ada/tea", 200)
+    assert (session.time_created, session.time_updated) == (T0 * 1000, T0 * 1000 + 5000)
+    assert texts(store.messages(session)) == ["Hi", "Yes"]
+
+
+def test_a_log_without_metadata_begins_with_a_message(
+    store: Store, tmp_path: Path
+) -> None:
+    log(tmp_path / "tea.jsonl", bare(asked(None, "Hi")))
+    assert texts(store.messages(taken(store, tmp_path))) == ["Hi"]
+
+
+def test_blocks_of_the_first_releases_have_no_type(
+    store: Store, tmp_path: Path
+) -> None:
+    blocks = [{"text": "Hm"}, {"id": "c1", "tool_name": "shell", "arguments": {"a": 1}}]
+    back = {"id": "c1", "tool_result": [words("a.py")]}
+    log(tmp_path / "tea.jsonl", metadata(),
+        {"role": "assistant", "created": T0, "content": blocks},
+        {"role": "user", "created": T0, "content": [back]})  # fmt: skip
+    answer, given = store.messages(taken(store, tmp_path))
+    hm, tool = answer.parts
+    assert (hm.type, hm.text) == ("text", "Hm")
+    assert (tool.tool, tool.input, tool.text) == ("shell", {"a": 1}, "a.py")
+    assert given.role == "tool"
+
+
+def test_a_damaged_line_costs_itself_and_is_named(store: Store, tmp_path: Path) -> None:
+    path = log(tmp_path / "tea.jsonl", metadata(), *(bare(asked(None, str(n))) for n in range(3)))  # fmt: skip
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:2], '{"role"\n', "{}\n", *lines[2:]]) + '{"ro')
+    results = read_into(store, tmp_path)
+    problems = [item.line for item in results if isinstance(item, Problem)]
+    assert sorted(filter(None, problems)) == [3, 4, 7]
+    (session,) = by_id(store).values()
+    assert texts(store.messages(session)) == ["0", "1", "2"]
+
+
+def test_a_log_that_the_database_took_over_is_read_from_there(
+    store: Store, tmp_path: Path
+) -> None:
+    folder = tmp_path / "goose" / "sessions"
+    for name in ("20250402_101112", "20250402_101113"):
+        log(folder / f"{name}.jsonl", metadata(), bare(asked(None, f"log {name}")))
+    row = {"id": "20250402_101112", "messages": [asked("m1", "database")]}
+    database(folder / "sessions.db", row).close()
+    found = [s for item in find(tmp_path) for s in item.read()]
+    paths = {
+        s.source_id: Path(s.path).name for s in found if isinstance(s, SourceSession)
+    }
+    assert paths == {
+        "20250402_101112": "sessions.db", "20250402_101113": "20250402_101113.jsonl"
+    }  # fmt: skip
+
+
+def test_an_export_is_the_session_of_the_database(store: Store, tmp_path: Path) -> None:
+    rows = sessions()
+    wrote(tmp_path, *rows)
+    assert all(isinstance(item, Imported) for item in read_into(store, tmp_path))
+    shutil.rmtree(tmp_path / "goose")
+    for row in rows:
+        record = exported(row)
+        nested = {"input_tokens": 200, "output_tokens": 100}
+        if row["id"] == "20260202_1":
+            record["accumulated_usage"] = nested | {
+                "cache_read_input_tokens": 50, "cache_write_input_tokens": 10
+            }  # fmt: skip
+        (tmp_path / f"{row['id']}.json").write_text(json.dumps(record))
+
+    before = {name: s.tokens for name, s in by_id(store).items()}
+    results = read_into(store, tmp_path)
+    assert all(isinstance(item, Imported) for item in results)
+    assert {name: s.tokens for name, s in by_id(store).items()} == before
+
+
+def test_an_export_without_a_name_for_the_session_is_a_problem(
+    store: Store, tmp_path: Path
+) -> None:
+    record = exported(sessions()[0])
+    for number, name in enumerate((None, 7, "")):
+        path = tmp_path / f"{number}.json"
+        path.write_text(json.dumps({**record, "id": name}))
+    problems = read_into(store, tmp_path)
+    whys = {item.why for item in problems if isinstance(item, Problem)}
+    assert (whys, len(problems)) == ({"the file has no usable id"}, 3)
+
+
+def test_other_files_are_not_of_goose(tmp_path: Path) -> None:
+    log(tmp_path / "a.jsonl", {"type": "message", "role": "user", "content": []})
+    log(tmp_path / "b.jsonl", {"role": "user", "content": "x", "created": 1})
+    (tmp_path / "c.json").write_text('{"working_dir": "/", "other": 1}')
+    (tmp_path / "d.json").write_text('[{"working_dir": "/", "conversation": []}]')
+    sqlite3.connect(tmp_path / "e.db").execute("CREATE TABLE sessions (id)").close()
+    assert list(find(tmp_path, formats=["goose"])) == []
+
+
+def test_the_environment_says_where_the_sessions_are() -> None:
+    env = {
+        "GOOSE_PATH_ROOT": "/g",
+        "XDG_DATA_HOME": "/x",
+        "HOME": "/h",
+        "APPDATA": "/a",
+    }
+    found = default_locations(env, formats=["goose"])
+    assert [path.as_posix() for path in found] == [
+        "/g/data/sessions", "/x/goose/sessions", "/a/Block/goose/data/sessions",
+        "/h/.local/share/goose/sessions", "/h/.config/goose/sessions",
+    ]  # fmt: skip
+
+
+# -- the real program -----------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_sums_and_the_context_of_a_real_store(
+    real_store: Callable[[str], Path], store: Store
+) -> None:
+    for found in find(real_store("goose-1.34.0") / "data", formats=["goose"]):
+        assert all(isinstance(item, Imported) for item in store.ingest(found.read()))
+    found_by_id = by_id(store)
+    compact = found_by_id["20261120_6"]
+    assert (compact.title, compact.tokens_input, compact.tokens_output) == (
+        "compact", 214657, 1592
+    )  # fmt: skip
+    path = [m for m in store.messages(compact) if m.role == "user"]
+    assert texts(path) == [
+        "Describe a release plan with three steps.", "Carry on with step one of the plan."
+    ]  # fmt: skip
+    context = store.context(compact)
+    assert (context.summary or "").startswith("## Goal")
+    assert len(context.messages) == 5
+    assert found_by_id["20261120_7"].tokens_input is None
