@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from sessiondb.formats.content import embedded
@@ -47,6 +48,7 @@ def message_draft(record: Record, message_id: str) -> MessageDraft:
     if not usable_id(record.get("type")):
         raise OddRecordError("has no type")
     kind = record.pop("type")
+
     found = _message(record) if kind == "message" else _event(record, kind)
 
     # A record is written when it is over; a message also says when it began.
@@ -85,6 +87,7 @@ def _user(said: Record) -> Columns:
 def _system(said: Record) -> Columns:
     del said["role"]
     parts = list(_content(said))
+
     # The prompt of pi is in named sections, and its content empty.
     sections = as_object(said.get("sections"))
     parts += [
@@ -93,11 +96,13 @@ def _system(said: Record) -> Columns:
         if text(sections[name])
     ]
     _drop_empty(said, "sections")
+
     return {"role": "system", "parts": tuple(parts)}
 
 
 def _assistant(said: Record) -> Columns:
     del said["role"]
+
     tokens = take(said, fields.TOKENS)
     found = {
         "role": "assistant",
@@ -111,6 +116,7 @@ def _assistant(said: Record) -> Columns:
         found["finish"] = fields.FINISH[said.pop("stopReason")]
     elif reason is not None:
         found["finish"] = "other"
+
     if text(said.get("errorMessage")):
         found["error"] = {"message": said.pop("errorMessage")}
     return found
@@ -120,6 +126,7 @@ def _result(said: Record) -> Columns:
     """A result: its first text is that of the call, what else it has follows."""
     del said["role"]
     parts = list(_content(said))
+
     if not parts or parts[0].type != "text":
         parts.insert(0, PartDraft("text", data={"absent": True}))
 
@@ -138,6 +145,7 @@ def _execution(said: Record, how: tuple[str, str]) -> Columns:
     """A command that the user ran; a model is shown it unless it is excluded."""
     tool, key = how
     given = {key: said.pop(key)} if text(said.get(key)) else {}
+
     outcome = "interrupted" if said.get("cancelled") is True else None
     if outcome is None and said.get("exitCode") not in (None, 0):
         outcome = "failed"
@@ -150,6 +158,7 @@ def _execution(said: Record, how: tuple[str, str]) -> Columns:
         outcome=outcome,
         **take(said, fields.OUTPUT),
     )
+
     excluded = said.get("excludeFromContext") is True
     kind = "custom" if excluded else "custom_message"
     return {
@@ -169,6 +178,7 @@ def _mentioned(said: Record) -> Columns:
             file["filename"] = file.pop("path")
         parts.append(PartDraft("file", content, data=file))
 
+    # What is no object has no part, so the list stays as it is.
     if all(map(is_object, as_list(said.get("files")))):
         said.pop("files", None)
     return {
@@ -203,29 +213,28 @@ def _event(record: Record, type_: str) -> Columns:
     if kind != type_ or kind in ("custom", "custom_message"):
         # Messages of some roles are events of these kinds, too.
         record["type"] = type_
-    found: Columns = {"role": "event", "kind": kind}
 
     there, here = fields.RENAMED.get(type_, ("", ""))
     if there in record:
         record[here] = record.pop(there)
 
-    if type_ in fields.SUMMARIES:
-        found["parts"] = _text_under(record, "summary")
-        _keep_from(record)
-    elif type_ == "custom_message":
-        found["parts"] = _content(record)
-    elif type_ == "model_change":
-        found.update(_model(record))
-    elif type_ == "model_usage":
-        tokens = take(record, fields.TOKENS)
-        found.update(take(record, fields.USAGE), tokens=Tokens(**tokens))
-    return found
+    take_more = _EVENTS.get(type_, _nothing)
+    return {"role": "event", "kind": kind, **take_more(record)}
 
 
-def _keep_from(record: Record) -> None:
+def _nothing(_: Record) -> Columns:
+    return {}
+
+
+def _summary(record: Record) -> Columns:
     kept = record.get("firstKeptEntryId")
     if usable_id(kept) and not fields.is_replaced_remotely(record):
         record["first_kept_id"] = record.pop("firstKeptEntryId")
+    return {"parts": _text_under(record, "summary")}
+
+
+def _extension(record: Record) -> Columns:
+    return {"parts": _content(record)}
 
 
 def _model(record: Record) -> Columns:
@@ -233,11 +242,24 @@ def _model(record: Record) -> Columns:
     both = as_text(record.get("model"))
     if both is None:
         return take(record, fields.MODEL_CHANGE)
-    provider, slash, model = both.partition("/")
-    if not slash:
-        return {"model_id": both} if clean_name(both) else {}
+
+    # Without a provider, the text is the name of a model.
+    provider, model = ["", *both.split("/", 1)][-2:]
     known = {"provider_id": provider, "model_id": model}
-    return known if all(map(clean_name, known.values())) else {}
+    return {column: name for column, name in known.items() if clean_name(name)}
+
+
+def _usage(record: Record) -> Columns:
+    counts = take(record, fields.TOKENS)
+    return {**take(record, fields.USAGE), "tokens": Tokens(**counts)}
+
+
+_EVENTS: Mapping[str, Callable[[Record], Columns]] = {
+    **dict.fromkeys(fields.SUMMARIES, _summary),
+    "custom_message": _extension,
+    "model_change": _model,
+    "model_usage": _usage,
+}
 
 
 # -- content -----------------------------------------------------------------
@@ -253,6 +275,7 @@ def _text_under(record: Record, key: str) -> tuple[PartDraft, ...]:
 def _content(record: Record) -> tuple[PartDraft, ...]:
     """Take the content of a message, a text or a list of blocks."""
     content = record.get("content")
+
     if text(content):
         del record["content"]
         return (PartDraft("text", content, data={"plain": True}),)
@@ -269,18 +292,18 @@ def _is_block(value: Any) -> bool:
 
 def _part(block: Record) -> PartDraft:
     kind = block.pop("type")
-    if kind in fields.TEXTS:
-        kind, table = fields.TEXTS[kind]
-        return PartDraft(kind, **take(block, table), data=block)
-    if kind == "image":
-        return _image(block)
-    if kind == "redactedThinking":
-        return PartDraft("reasoning", data={"redacted": block})
-    is_nameless = kind == "toolCall" and not clean_name(block.get("name"))
-    if kind in _HERE or is_nameless:
-        return PartDraft("custom", data={"type": kind, **block})
-    if kind != "toolCall":
-        return PartDraft(kind, data=block)
+    return _BLOCKS.get(kind, partial(_other, kind))(block)
+
+
+def _text_block(kind: str, block: Record) -> PartDraft:
+    here, table = fields.TEXTS[kind]
+    return PartDraft(here, **take(block, table), data=block)
+
+
+def _call(block: Record) -> PartDraft:
+    # A call here has a tool: one without a name is kept apart.
+    if not clean_name(block.get("name")):
+        return PartDraft("custom", data={"type": "toolCall", **block})
 
     given = {"input": block.pop("arguments")} if "arguments" in block else {}
     found = take(block, fields.CALL)
@@ -289,12 +312,30 @@ def _part(block: Record) -> PartDraft:
 
 def _image(block: Record) -> PartDraft:
     data = as_text(block.get("data"))
+    mime = block.pop("mimeType", None)
     if data is None or data.startswith(BLOB):
-        return PartDraft("file", data={"mime": block.pop("mimeType", None), **block})
+        return PartDraft("file", data={"mime": mime, **block})
+
     del block["data"]
-    return PartDraft(
-        "file", data={**embedded(block.pop("mimeType", None), data), **block}
-    )
+    return PartDraft("file", data={**embedded(mime, data), **block})
+
+
+def _redacted(block: Record) -> PartDraft:
+    return PartDraft("reasoning", data={"redacted": block})
+
+
+def _other(kind: str, block: Record) -> PartDraft:
+    if kind in _HERE:
+        return PartDraft("custom", data={"type": kind, **block})
+    return PartDraft(kind, data=block)
+
+
+_BLOCKS: Mapping[str, Callable[[Record], PartDraft]] = {
+    **{kind: partial(_text_block, kind) for kind in fields.TEXTS},
+    "toolCall": _call,
+    "image": _image,
+    "redactedThinking": _redacted,
+}
 
 
 def _drop_empty(record: Record, key: str) -> None:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_text, within
+from sessiondb.formats.kit.fields import as_list, as_object, as_text, within
 from sessiondb.formats.kit.files import entries, is_folder, read_small
 from sessiondb.formats.kit.json import OddRecordError
 from sessiondb.formats.pi.drafts import BLOB
 from sessiondb.model import MessageDraft, PartDraft
 
-_HASH = re.compile(r"[0-9a-f]{64}")
+_REFERENCE = re.compile(rf"{BLOB}([0-9a-f]{{64}})")
 _NUMBER = re.compile(r"\d{1,9}")
 
 
@@ -49,42 +50,41 @@ def _sent_images(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
 
 
 def _image_urls(value: Any) -> Iterator[str]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _image_urls(item)
-    elif isinstance(value, dict):
-        url = value.get("image_url")
-        if isinstance(url, str) and url.startswith(BLOB):
-            yield url
-        for item in value.values():
-            yield from _image_urls(item)
+    """Yield the references under ``image_url``, at any depth."""
+    url = as_text(as_object(value).get("image_url")) or ""
+    if url.startswith(BLOB):
+        yield url
+
+    for item in (*as_list(value), *as_object(value).values()):
+        yield from _image_urls(item)
 
 
 def _outputs(data: Mapping[str, Any], log: Path) -> Iterator[PartDraft]:
     """Yield the complete output of a tool, which oh-my-pi keeps beside the log."""
-    truncation = within(data, "message", "details", "meta", "truncation")
-    number = as_text(within(truncation, "artifactId"))
-    if number is None or _NUMBER.fullmatch(number) is None:
+    path = ("message", "details", "meta", "truncation", "artifactId")
+    number = as_text(within(data, *path)) or ""
+    if _NUMBER.fullmatch(number) is None:
         return
-    try:
-        for entry in entries(log.with_suffix("")):
-            if entry.name.startswith(f"{number}."):
-                content = read_small(log.with_suffix("") / entry.name)
-                if content is not None:
-                    known = {"filename": entry.name, "content": content}
-                    yield PartDraft("file", data={**known, "added": number})
-    except OddRecordError:
-        return
+
+    artifacts = log.with_suffix("")
+    with suppress(OddRecordError):
+        names = [entry.name for entry in entries(artifacts)]
+        for name in filter(re.compile(rf"{number}\.").match, names):
+            known = {"filename": name, "added": number}
+            content = read_small(artifacts / name)
+            if content is not None:
+                yield PartDraft("file", data={**known, "content": content})
 
 
 def _blob(reference: str, log: Path) -> bytes | None:
     """Return what a reference stands for; None if that is not there."""
-    name = reference.removeprefix(BLOB)
-    if not reference.startswith(BLOB) or _HASH.fullmatch(name) is None:
+    named = _REFERENCE.fullmatch(reference)
+    if named is None:
         return None
+
     # The folder lies beside that of the sessions, in which logs are two levels deep.
     for folder in log.parents[:4]:
         blobs = folder / "blobs"
         if is_folder(blobs):
-            return read_small(blobs / name)
+            return read_small(blobs / named[1])
     return None

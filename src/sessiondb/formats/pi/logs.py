@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, NamedTuple
 
@@ -68,22 +69,36 @@ def logs_of(home: Path) -> Iterator[Path | Problem]:
 def look_at(path: Path) -> Log | None:
     """Return the log at *path*; None if it is none. Raises `SourceError`."""
     records = first_records(path, HEAD_LINES)
-    header = next((r for r in records if r.get("type") == "session"), {})
-    named = _NAME.fullmatch(path.name)
+    header = _header(records)
+    if not header:
+        return _without_header(path, records)
 
-    if not usable_id(header.get("id")):
-        # A log that lost its header, and that its program would overwrite.
-        is_theirs = named is not None and any(map(_is_entry, records))
-        if not is_theirs or named is None or not usable_id(named[1]):
-            return None
-        source = _program(path, {}, is_descendant=False)
-        return Log(path, source, named[1], None, None, {})
-
-    if "cwd" not in header and "timestamp" not in header:
-        return None
     is_descendant = any(record.get("type") == "title" for record in records)
     source = _program(path, header, is_descendant)
     return Log(path, source, header["id"], *_parent(path, header), header)
+
+
+def _header(records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the header among the first records; an empty one if there is none."""
+    for record in records:
+        is_header = record.get("type") == "session" and usable_id(record.get("id"))
+        if is_header and not record.keys().isdisjoint(("cwd", "timestamp")):
+            return record
+    return {}
+
+
+def _without_header(path: Path, records: list[dict[str, Any]]) -> Log | None:
+    """Return a log that lost its header, which its program would overwrite."""
+    named = _named(path)
+    if named is None or not any(map(_is_entry, records)):
+        return None
+    return Log(path, _program(path, {}, is_descendant=False), named, None, None, {})
+
+
+def _named(path: Path) -> str | None:
+    """Return the session that the name of a log names."""
+    found = _NAME.fullmatch(path.name)
+    return found[1] if found and usable_id(found[1]) else None
 
 
 def _is_entry(record: dict[str, Any]) -> bool:
@@ -123,13 +138,7 @@ def _parent(path: Path, header: dict[str, Any]) -> tuple[str | None, str | None]
 
 def _session_at(path: Path) -> str | None:
     """Return the session whose log is at *path*: by its header, else by its name."""
-    try:
-        records = first_records(path, HEAD_LINES)
-    except SourceError:
-        records = []
-    for record in records:
-        if record.get("type") == "session" and usable_id(record.get("id")):
-            return str(record["id"])
-
-    named = _NAME.fullmatch(path.name)
-    return named[1] if named and usable_id(named[1]) else None
+    header: dict[str, Any] = {}
+    with suppress(SourceError):
+        header = _header(first_records(path, HEAD_LINES))
+    return header.get("id") or _named(path)

@@ -6,7 +6,7 @@ later lines, so that `complete` reads all of them once, and the messages once mo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -123,39 +123,52 @@ class _Found:
     data: Record = field(default_factory=dict)
 
     def add(self, record: Record) -> None:
-        kind = record.get("type")
-        if kind in ("session", "title"):
-            self._head(record)
-        elif kind == "label":
-            self._label(record)
-        elif kind == "leaf":
-            self.leaf = as_text(record.get("targetId"))
-        elif kind in ("session_info", "title_change"):
-            # A name cannot be cleared: the last one that is not empty counts.
-            named = as_text(record.get("name")) or as_text(record.get("title"))
-            self.title = named or self.title
-        elif kind == "message":
-            self._said(record)
+        """Take what a record says of the session; most say nothing."""
+        take_it = _TAKEN.get(as_text(record.get("type")) or "")
+        if take_it is not None:
+            take_it(self, record)
 
-    def _head(self, record: Record) -> None:
+    def moved(self, record: Record) -> None:
+        """Take the place that the session was left at."""
+        self.leaf = as_text(record.get("targetId"))
+
+    def named(self, record: Record) -> None:
+        """Take a name."""
+        # A name cannot be cleared: the last one that is not empty counts.
+        names = (record.get("name"), record.get("title"), self.title)
+        self.title = next(filter(None, map(as_text, names)), None)
+
+    def head(self, record: Record) -> None:
+        """Take the header, or the title before it; the first ones count."""
         if record.get("type") == "title":
             self.title = as_text(record.get("title"))
             self.data.setdefault("title_record", record)
         elif "header" not in self.data:
             self.data["header"] = record
 
-    def _label(self, record: Record) -> None:
+    def label(self, record: Record) -> None:
+        """Take a label, or clear it."""
         target, name = as_text(record.get("targetId")), record.get("label")
         if target is not None:
             self.labels.pop(target, None)
         if target is not None and usable_id(name):
             self.labels[target] = str(name)
 
-    def _said(self, record: Record) -> None:
+    def said(self, record: Record) -> None:
+        """Take the time of a prompt or an answer."""
         said = within(record, "message", "role")
         when = time_of_text(record.get("timestamp"))
         if said in ("user", "assistant") and when is not None:
             self.last = max(self.last or 0, when)
+
+
+_TAKEN: Mapping[str, Callable[[_Found, Record], None]] = {
+    **dict.fromkeys(("session", "title"), _Found.head),
+    **dict.fromkeys(("session_info", "title_change"), _Found.named),
+    "label": _Found.label,
+    "leaf": _Found.moved,
+    "message": _Found.said,
+}
 
 
 class Messages:

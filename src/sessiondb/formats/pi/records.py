@@ -24,6 +24,7 @@ _OWN = ("plain", "absent", "section", "mime", "content", "url")
 def record_of(message: Message, above: str | None) -> Record:
     """Return the record of *message*, which continues the one with the id *above*."""
     rest = dict(message.data)
+
     kept = rest.pop("first_kept_id", None)
     record: Record = {"type": _type_of(message, rest)}
     if not message.id.startswith(MADE) and "id" not in rest:
@@ -36,11 +37,13 @@ def record_of(message: Message, above: str | None) -> Record:
     if here in rest:
         rest[there] = rest.pop(here)
 
-    if record["type"] == "message":
-        record["message"] = _message(message)
-    else:
-        _put_event(record, message)
+    make = _EVENTS.get(record["type"], _nothing)
+    record |= make(message)
     return overlay(record, rest)
+
+
+def _nothing(_: Message) -> Record:
+    return {}
 
 
 def _type_of(message: Message, rest: Record) -> str:
@@ -60,7 +63,7 @@ def _message(message: Message) -> Record:
     said = as_object(message.data.get("message"))
     role = said.get("role") if message.role == "event" else message.role
     make = _MESSAGES.get(role, _shown)
-    return make(message)
+    return {"message": make(message)}
 
 
 def _user(message: Message) -> Record:
@@ -84,6 +87,7 @@ def _assistant(message: Message) -> Record:
     record: Record = {"role": "assistant", "content": content_of(message.parts)}
     put(record, fields.ANSWER, message)
     put(record, fields.TOKENS, message.tokens or Tokens())
+
     if message.finish in _FINISH:
         record["stopReason"] = _FINISH[message.finish]
     if is_object(message.error) and "message" in message.error:
@@ -137,17 +141,36 @@ _MESSAGES: Mapping[Any, Callable[[Message], Record]] = {
 # -- events ------------------------------------------------------------------
 
 
-def _put_event(record: Record, message: Message) -> None:
-    kind = record["type"]
-    if kind in fields.SUMMARIES and message.parts:
-        record["summary"] = message.parts[0].text
-    elif kind == "custom_message":
-        record["content"] = content_of(message.parts)
-    elif kind == "model_change" and "model" not in message.data:
+def _summary(message: Message) -> Record:
+    return {"summary": message.parts[0].text} if message.parts else {}
+
+
+def _extension(message: Message) -> Record:
+    return {"content": content_of(message.parts)}
+
+
+def _model(message: Message) -> Record:
+    record: Record = {}
+    # A text with provider and model is in the data, as it was.
+    if "model" not in message.data:
         put(record, fields.MODEL_CHANGE, message)
-    elif kind == "model_usage":
-        put(record, fields.USAGE, message)
-        put(record, fields.TOKENS, message.tokens or Tokens())
+    return record
+
+
+def _usage(message: Message) -> Record:
+    record: Record = {}
+    put(record, fields.USAGE, message)
+    put(record, fields.TOKENS, message.tokens or Tokens())
+    return record
+
+
+_EVENTS: Mapping[str, Callable[[Message], Record]] = {
+    "message": _message,
+    **dict.fromkeys(fields.SUMMARIES, _summary),
+    "custom_message": _extension,
+    "model_change": _model,
+    "model_usage": _usage,
+}
 
 
 # -- content -----------------------------------------------------------------
@@ -188,6 +211,7 @@ def _with_text(part: Part, kind: str, key: str) -> Record:
 def _call(part: Part) -> Record:
     record: Record = {"type": "toolCall"}
     put(record, fields.CALL, part)
+
     if part.input_json is not None:
         record["arguments"] = part.input
     return overlay(record, part.data)
@@ -197,6 +221,7 @@ def _image(part: Part) -> Record:
     record: Record = {"type": "image"}
     if "data" not in part.data:
         record["data"] = file_of(part).data
+
     if part.data.get("mime") is not None:
         record["mimeType"] = part.data["mime"]
     return overlay(record, without(_OWN, part.data))

@@ -164,12 +164,13 @@ def _result(call: Part, part: Part) -> Record:
 
 def _usage(message: Message) -> Record:
     """Return the usage of an answer; what is not known is 0, as in answers of pi."""
-    tokens = message.tokens or Tokens()
+    columns = (message.tokens or Tokens()).columns()
+    fresh, output, reasoning, read, written = (count or 0 for count in columns)
     counts = {
-        "input": tokens.input or 0,
-        "output": (tokens.output or 0) + (tokens.reasoning or 0),
-        "cacheRead": tokens.cache_read or 0,
-        "cacheWrite": tokens.cache_write or 0,
+        "input": fresh,
+        "output": output + reasoning,
+        "cacheRead": read,
+        "cacheWrite": written,
     }
     cost = {**dict.fromkeys(_PRICES, 0), "total": message.cost or 0}
     return {**counts, "totalTokens": sum(counts.values()), "cost": cost}
