@@ -185,6 +185,11 @@ def imported_part_id(message_id: str, idx: int, time_created: int) -> str:
     return PART + encode(_hashed(time_created, message_id, str(idx)))
 
 
+def imported_prompt_id(source: str, usage_id: str, time_created: int) -> str:
+    """Return the id of an imported prompt: that of its copies in forks, too."""
+    return PART + encode(_hashed(time_created, "prompt", source, usage_id))
+
+
 def _hashed(time_created: int, *names: str) -> int:
     """Return the 128 bits of a ULID: the time, then a hash of *names*."""
     digest = hashlib.sha256("\0".join(names).encode("utf-8", "surrogatepass")).digest()

@@ -153,6 +153,9 @@ def test_what_is_added_there_is_appended_to_the_original(
     (again,) = read_into(store, tmp_path)
     assert isinstance(again, Imported)
     assert again.outcome == "unchanged"
+    prompts = [prompt.text for prompt in store.prompts(project=ALL)]
+    assert prompts.count("Really?") == prompts.count("And now?") == 1
+    assert len(set(prompts)) == len(prompts)
     assert [item.id for item in store.sessions(project=ALL).items] == [session.id]
 
 

@@ -142,7 +142,8 @@ def prompts_command(
 ) -> None:
     """Prompts typed here, newest first (-a: everywhere); QUERY: those with its words.
 
-    Written by agents that call add_prompt; an import does not fill this history.
+    Written by each import, and by agents that call add_prompt. A prompt that was typed
+    several times in a row is there once.
 
     In a pipe each line is, tab-separated: time, source, session id, directory, text.
     """
@@ -158,12 +159,12 @@ def prompts_command(
 
     if not page.items:
         say(f"no prompts{filters.wider}")
-        say(f"an import does not fill the prompt history: {_instead(words)}")
+        say(_instead(words))
     shared.say_further(page.next_cursor, as_json)
 
 
 def _instead(words: tuple[str, ...]) -> str:
-    """Return the search for *words* in sessions, where an import puts prompts."""
+    """Return the search for *words* in sessions, which finds more than prompts."""
     if words and len(" ".join(words)) <= MAX_TYPED:
         search = command("search", "-a", "--role", "user", "--", *words)
         return f"{search} finds it in sessions"

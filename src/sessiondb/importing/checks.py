@@ -37,6 +37,7 @@ from sessiondb.effects.imports.run import CheckedSession, Entry, ProjectFacts
 from sessiondb.errors import InvalidInputError, SessionDBError, abridged
 from sessiondb.importing import values
 from sessiondb.importing.out_of_bounds import keep_in_data
+from sessiondb.importing.prompts import typed_in
 from sessiondb.importing.values import Check, check_fields
 from sessiondb.model import (
     MessageDraft,
@@ -411,6 +412,7 @@ def check_message(
         found.alias,
         stored,
         size,
+        None if stored else typed_in(draft),
     )
 
 

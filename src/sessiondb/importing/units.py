@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from sessiondb.database.core import Core
 from sessiondb.effects.imports.family import LinkFamilies
 from sessiondb.effects.imports.messages import CountOnce, WriteBatch
+from sessiondb.effects.imports.prompts import FeedPrompts
+from sessiondb.effects.imports.returned import AppendReturned
 from sessiondb.effects.imports.run import Entry, Run
 from sessiondb.effects.imports.session import OpenImport
 from sessiondb.effects.project import Place
@@ -23,8 +24,9 @@ MAX_RECORDS = 500
 MAX_BYTES = 4 * 1024 * 1024
 
 Results = Iterator[Imported | Problem]
+Batch = WriteBatch | AppendReturned
 #: Makes the effect that writes some messages of a session.
-Write = Callable[[Run, tuple[Entry, ...]], Effect]
+Write = Callable[[Run, tuple[Entry, ...]], Batch]
 
 
 @dataclass(slots=True)
@@ -37,7 +39,7 @@ class _Gathered:
     closed: list[Run] = field(default_factory=list)
     #: The expected result of each of them.
     results: list[Imported] = field(default_factory=list)
-    batches: list[WriteBatch] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
     records: int = 0
     size: int = 0
 
@@ -93,7 +95,8 @@ class Units:
         unit.add(*now.effects)
         unit.add(LinkFamilies(tuple(now.opened)))
         # Last: who is counted depends on families and on every message written.
-        unit.add(CountOnce(tuple(now.batches), tuple(now.closed)))
+        unit.add(CountOnce(_foreign(now.batches), tuple(now.closed)))
+        unit.add(FeedPrompts(tuple(now.batches)))
         self.core.commit(unit)
 
         for run, done in zip(now.closed, now.results, strict=True):
@@ -106,10 +109,14 @@ class Units:
     def _add(self, run: Run, batch: list[Entry], by: Write) -> None:
         if not batch:
             return
-        effect: Any = by(run, tuple(batch))
+        effect = by(run, tuple(batch))
         self._next.effects.append(effect)
-        if isinstance(effect, WriteBatch):
-            self._next.batches.append(effect)
+        self._next.batches.append(effect)
+
+
+def _foreign(batches: Iterable[Batch]) -> tuple[WriteBatch, ...]:
+    """Return those that may hold copies: a session that came back has none."""
+    return tuple(batch for batch in batches if isinstance(batch, WriteBatch))
 
 
 def _result(run: Run, done: Imported) -> Results:

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import delete, func, select, text
 
 from sessiondb.effects import ownership
+from sessiondb.effects.imports.prompts import Typed
 from sessiondb.effects.imports.run import (
     Entry,
     Here,
@@ -86,7 +87,8 @@ class WriteBatch:
     """Write some messages of an import.
 
     ``copies`` are the written messages whose other copies must be settled, by usage
-    key, else by themselves; ``new`` those that may have copies, by usage key.
+    key, else by themselves; ``new`` those that may have copies, by usage key; ``typed``
+    are the prompts among them.
     """
 
     verb = "import"
@@ -94,13 +96,14 @@ class WriteBatch:
     entries: tuple[Entry, ...]
     copies: dict[Any, UsageClass] = field(default_factory=dict)
     new: dict[str, UsageClass] = field(default_factory=dict)
-    _begun: tuple[int, Position, int] | None = None
+    typed: Typed = field(init=False)
+    _begun: tuple[int, Position, int, str | None] | None = None
     _forked: bool = False
 
     def apply(self, tx: Transaction) -> None:
         """Write them; changed records are updated in place."""
         run = self.run
-        self.copies, self.new = {}, {}
+        self.copies, self.new, self.typed = {}, {}, Typed(run)
         if run.is_gone(tx):
             return
 
@@ -119,10 +122,10 @@ class WriteBatch:
         """Record where the run is; a batch that is retried begins there again."""
         run = self.run
         if self._begun is None:
-            self._begun = (run.messages, run.last, run.tail)
+            self._begun = (run.messages, run.last, run.tail, run.typed)
             return
 
-        run.messages, run.last, run.tail = self._begun
+        run.messages, run.last, run.tail, run.typed = self._begun
         # No message of an attempt that was rolled back has a place. One that found its
         # parent there, although that comes later, could become its own ancestor.
         for entry in self.entries:
@@ -142,6 +145,7 @@ class WriteBatch:
             self._label(tx, state.id, placed.seq, name)
         run.last = run.places[placed.row.id] = (placed.seq, placed.turn_id)
         run.messages += 1
+        self.typed.add(entry, placed.seq, placed.row.time_created or 0)
 
     def _insert(self, to: Writing, entry: Entry, placed: Placed) -> None:
         tx, _, state = to

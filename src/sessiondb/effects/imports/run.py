@@ -57,7 +57,8 @@ class CheckedSession:
 class Entry(NamedTuple):
     """One encoded message of a source, of ``size`` bytes.
 
-    ``alias`` is another id of the message, ``stored`` what a log says of its place.
+    ``alias`` is another id of the message, ``stored`` what a log says of its place,
+    ``prompt`` the text that the user typed, None for anything else.
     """
 
     row: MessageRow
@@ -69,6 +70,7 @@ class Entry(NamedTuple):
     alias: str | None
     stored: StoredMessage | None
     size: int
+    prompt: str | None = None
 
     @property
     def records(self) -> int:
@@ -162,8 +164,9 @@ class Run:
     have; ``fresh``: no record of it needs to be looked up.
     ``last`` is the place of the record written or found last, ``places`` those of all
     of this run, by id; that of None is before the first one. ``tail`` is the session's
-    last_seq as this run left it: another process may import the same. ``gone``: the
-    session was deleted since. ``problems`` are those of its family.
+    last_seq as this run left it: another process may import the same. ``typed`` is the
+    last prompt. ``gone``: the session was deleted since. ``problems`` are those of its
+    family.
     """
 
     session_id: str
@@ -177,6 +180,7 @@ class Run:
     last: Position = (None, None)
     places: dict[str | None, Position] = field(default_factory=_roots)
     tail: int = 0
+    typed: str | None = None
     gone: bool = False
     problems: list[str] = field(default_factory=list)
 

@@ -1,0 +1,122 @@
+"""The prompt history of an import: what the user typed, each prompt once.
+
+A prompt has an id made of what its copies in forks have in common, so the same prompt
+is the same line in every import and on every machine. It is written when the
+transaction knows which messages are copies: those are counted, and typed, elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple, Protocol
+
+from sqlalchemy import select, text
+
+from sessiondb import ids
+from sessiondb.effects.imports.run import Entry, Run
+from sessiondb.effects.transaction import Transaction
+from sessiondb.engine.sql import Statement, as_list, numbers, p, texts, upsert_text
+from sessiondb.schema import message, prompt
+from sessiondb.schema.rows import PROMPT
+
+_KNOWN = Statement(
+    lambda: select(prompt.c.id, prompt.c.text, prompt.c.session_id).where(
+        prompt.c.id.in_(texts("names"))
+    )
+)
+_COPIES = Statement(
+    lambda: select(message.c.seq).where(
+        message.c.session_id == p("sid"),
+        message.c.seq.in_(numbers("places")),
+        message.c.inherited == text("1"),
+    )
+)
+
+
+class TypedPrompt(NamedTuple):
+    """A prompt, and the place of its message; *time* is in Unix ms."""
+
+    id: str
+    seq: int
+    text: str
+    time: int
+
+
+class Typed:
+    """The prompts that a batch of a run wrote, without those typed twice in a row."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.prompts: list[TypedPrompt] = []
+
+    def add(self, entry: Entry, seq: int, time: int) -> None:
+        """Add the prompt of a message, if it is one."""
+        said = entry.prompt
+        if said is None:
+            return
+        if said != self.run.typed:
+            source = self.run.given.item.source
+            name = ids.imported_prompt_id(source, entry.usage_id, time)
+            self.prompts.append(TypedPrompt(name, seq, said, time))
+        self.run.typed = said
+
+
+class Wrote(Protocol):
+    """An effect that wrote messages."""
+
+    typed: Typed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FeedPrompts:
+    """Write the prompts of a transaction to the history; its last effect."""
+
+    verb = "import"
+    batches: tuple[Wrote, ...]
+
+    def apply(self, tx: Transaction) -> None:
+        """Write those that are new, or that are another session's or text now."""
+        written = (_rows(tx, batch.typed) for batch in self.batches)
+        found = {row[0]: row for row in chain.from_iterable(written)}
+        if not found:
+            return
+
+        for known in tx.run(_KNOWN, names=as_list(found)).fetchall():
+            name, *facts = known
+            # A session that was removed left its prompts in the history.
+            row = dict(zip(PROMPT, found[name], strict=True))
+            if [row["text"], row["session_id"]] == facts:
+                del found[name]
+        tx.connection.executemany(upsert_text(prompt, PROMPT), list(found.values()))
+
+
+def _rows(tx: Transaction, typed: Typed) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the prompts that were typed in a session itself."""
+    run = typed.run
+    # The prompts of a sub-agent are typed by the agent that started it.
+    if not typed.prompts or run.gone or run.given.item.relation == "subagent":
+        return
+
+    state = tx.peek(run.session_id)
+    copies = _copies(tx, run.session_id, (of.seq for of in typed.prompts))
+    for of in typed.prompts:
+        if of.seq in copies:
+            continue
+        values = {
+            "id": of.id,
+            "text": of.text,
+            "directory": state.directory,
+            "project_id": state.project_id,
+            "session_id": state.id,
+            "source": run.given.item.source,
+            "time_created": of.time,
+        }
+        yield tuple(map(values.__getitem__, PROMPT))
+
+
+def _copies(tx: Transaction, session_id: str, places: Iterable[int]) -> set[int]:
+    """Return which messages of a session are copies of another session's."""
+    found = tx.run(_COPIES, sid=session_id, places=as_list(places))
+    return {seq for (seq,) in found.fetchall()}
