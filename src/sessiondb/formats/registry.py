@@ -77,7 +77,7 @@ REGISTRY: dict[str, Entry] = {
         reads=f"{_HERE}.goose",
         resume="goose session --resume --session-id {}",
     ),
-    "aider": Entry("aider"),
+    "aider": Entry("aider", reads=f"{_HERE}.aider"),
     "gemini": Entry("Gemini CLI", resume="gemini --resume {}"),
     "qwen": Entry("Qwen Code", resume="qwen --resume {}"),
     "llm": Entry("llm"),

@@ -27,7 +27,6 @@ PATHS = {
     "claude": r"/\.claude(/|$)",
     "gemini": r"/\.gemini(/|$)|/chats/session-[^/]+\.jsonl?$",
     "qwen": r"/\.qwen(/|$)",
-    "aider": r"/\.aider\.[^/]+$",
     "cursor": r"/\.cursor(/|$)|/Cursor/User/globalStorage(/|$)",
     "llm": r"/io\.datasette\.llm(/|$)",
 }

@@ -1,0 +1,48 @@
+"""aider: one Markdown file with all runs of a project, and what was typed beside it.
+
+`conventions` has the shapes of lines in both directions, `scanner` cuts the file into
+blocks by them, `inputs` reads the input history, `reader` makes sessions of runs,
+`drafts` messages of blocks, and `records` makes blocks of messages again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.aider.conventions import CHAT, HEADER
+from sessiondb.formats.aider.reader import read
+from sessiondb.formats.kit.files import is_file
+from sessiondb.formats.kit.lines import glance
+from sessiondb.formats.protocol import ForeignStore, Format
+
+__all__ = ["FORMAT"]
+
+#: Bytes of a file of another name that are looked at for a header.
+_HEAD = 256
+
+
+def _at(path: Path) -> Iterator[ForeignStore]:
+    if path.suffix == ".md" and is_file(path) and _is_history(path):
+        yield ForeignStore("aider", path, read)
+
+
+def _is_history(path: Path) -> bool:
+    if path.name == CHAT:
+        return True
+    try:
+        head = glance(path, _HEAD)
+    except SourceError:
+        return False
+    first = head.strip().split(b"\n")[0]
+    return HEADER.fullmatch(first.strip()) is not None
+
+
+def _default_locations(env: Mapping[str, str]) -> list[Path]:
+    """Return the history that aider is configured to write; it has no other place."""
+    named = env.get("AIDER_CHAT_HISTORY_FILE")
+    return [Path(named).expanduser()] if named else []
+
+
+FORMAT = Format(frozenset({".md"}), _at, _default_locations)

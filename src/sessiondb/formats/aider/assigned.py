@@ -1,0 +1,75 @@
+"""Prompts of a run and what was typed for them, and headings that look like prompts.
+
+Only two spaces at its end and the empty line before it make a line a prompt, and a
+model may write both. So a prompt that follows an answer, with no output of aider's
+between them, is text of that answer if the input history does not have it, although it
+has others of the run. Without an input history it stays a prompt, and that is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from sessiondb.formats.aider.drafts import State, text_of
+from sessiondb.formats.aider.inputs import Entry, Typed
+from sessiondb.formats.aider.scanner import Block
+
+_HEADING = "a line of it is recorded like a prompt"
+_UNSURE = "a prompt that follows an answer at once may be a heading of that answer"
+#: What aider says before an answer that was interrupted, which no report follows.
+_INTERRUPTED = "^C"
+
+
+class Assignment(NamedTuple):
+    """A block, and what was typed for it if it is a prompt."""
+
+    block: Block
+    entry: Entry | None
+
+
+class Assigned:
+    """The blocks of a run with what was typed; problems are added to *state*."""
+
+    def __init__(self, blocks: Iterable[Block], typed: Typed, state: State) -> None:
+        self._blocks = blocks
+        self._typed = typed
+        self._state = state
+        self._held: Assignment | None = None
+        self._is_continued = self._is_interrupted = False
+
+    def __iter__(self) -> Iterator[Assignment]:
+        for block in self._blocks:
+            found = Assignment(block, self._entry(block))
+            if self._held is not None:
+                if self._held.block.kind == "answer" and self._continues(found):
+                    self._held.block.lines += block.lines
+                    continue
+                yield self._held
+
+            self._held, self._is_continued = found, False
+            if block.kind != "answer":
+                self._is_interrupted = _INTERRUPTED in text_of(block)
+        if self._held is not None:
+            yield self._held
+
+    def _entry(self, block: Block) -> Entry | None:
+        return self._typed.take(text_of(block)) if block.kind == "prompt" else None
+
+    def _continues(self, found: Assignment) -> bool:
+        """Return whether a block continues the answer that is held."""
+        block = found.block
+        if block.kind != "prompt" or found.entry is not None:
+            return self._is_continued and block.kind == "answer"
+
+        if self._typed.is_known:
+            assert self._held is not None
+            self._held.block.doubts.append(_HEADING)
+            self._is_continued = True
+            return True
+
+        # A report ends each answer that was not interrupted.
+        if self._state.reports and not self._is_interrupted:
+            block.doubts.append(_UNSURE)
+            self._state.problems.setdefault(_UNSURE, block.line.number)
+        return False

@@ -1,0 +1,146 @@
+"""The input history of aider: all that was typed, exactly, with its time.
+
+A file of prompt_toolkit: an entry is a line ``# TIME`` and its text, each line of it
+after a ``+``. It has answers to questions, too, and the single lines of a prompt that
+was typed between braces; so an entry belongs to a prompt only if it is recorded alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import suppress
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.aider.conventions import prompt, prompt_of, time_of
+from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.lines import Line, Lines, opened
+
+#: A header has no milliseconds: what was typed in its second may be before it.
+_SECOND = 1000
+
+
+class Entry(NamedTuple):
+    """An entry: its time in Unix ms and as it is written, and its text."""
+
+    time: int
+    stamp: str
+    text: str
+
+
+class _Place(NamedTuple):
+    """Where an entry is, and what its prompt is recorded as, in short."""
+
+    time: int
+    line: Line
+    key: bytes
+
+
+class Inputs:
+    """The entries of the file at *path*; memory holds where they are.
+
+    Raises `SourceError` for a file that cannot be read; one that is missing is empty,
+    and so is None.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        there = path is not None and stamp(path) is not None
+        found = _places(path) if path is not None and there else ()
+        self._places = sorted(found, key=attrgetter("time"))
+
+    def between(self, start: int | None, end: int | None) -> Typed:
+        """Return the entries of a run that begins at *start*, before another one."""
+        time = attrgetter("time")
+        first = bisect_left(self._places, start or 0, key=time)
+        last = len(self._places)
+        if end is not None:
+            last = bisect_left(self._places, end + _SECOND, key=time)
+        return Typed(self._path, self._places[first:last])
+
+
+class Typed:
+    """The entries of one run, each of which belongs to one prompt at most."""
+
+    def __init__(self, path: Path | None, places: list[_Place]) -> None:
+        self._path = path
+        self._places = places
+        self._next = 0
+        self._by_key: dict[bytes, list[int]] = {}
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything was typed that the history knows of."""
+        return bool(self._places)
+
+    @property
+    def digest(self) -> str:
+        """A digest that changes with any of the entries."""
+        found = hashlib.sha256()
+        for place in self._places:
+            found.update(b"%d %s" % (place.time, place.key))
+        return found.hexdigest()[:16]
+
+    def rewind(self) -> None:
+        """Begin again with the first entry."""
+        self._next = 0
+
+    def take(self, block: str) -> Entry | None:
+        """Return the entry of a recorded prompt, none of which is before the last one.
+
+        None if there is none; the block stays what it is then.
+        """
+        if not self._by_key:
+            for index, place in enumerate(self._places):
+                self._by_key.setdefault(place.key, []).append(index)
+
+        found = self._by_key.get(_key(prompt_of(block)), [])
+        at = bisect_left(found, self._next)
+        if at == len(found):
+            return None
+        self._next = found[at] + 1
+        return self._entry(self._places[found[at]])
+
+    def _entry(self, place: _Place) -> Entry | None:
+        assert self._path is not None
+        with suppress(SourceError), opened(self._path) as lines:
+            return next((entry for _, entry in _entries(lines, place.line)), None)
+        return None
+
+
+def _key(text: str) -> bytes:
+    # A recorded prompt has lost its last spaces.
+    return hashlib.sha256(text.rstrip().encode("utf-8", "replace")).digest()[:12]
+
+
+def _places(path: Path) -> Iterator[_Place]:
+    with opened(path) as lines:
+        for line, entry in _entries(lines, Line(1, 0)):
+            key = _key(prompt_of(prompt(entry.text)))
+            yield _Place(entry.time, line, key)
+
+
+def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, Entry]]:
+    """Yield the entries from *line* on, each with the line of its time.
+
+    Lines that are not of an entry with a time are passed over.
+    """
+    said: list[str] = []
+    head: tuple[Line, int, str] | None = None
+    while raw := lines.at(line):
+        text = raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
+        if text.startswith("+"):
+            said.append(text[1:])
+        else:
+            if head is not None and said:
+                yield head[0], Entry(head[1], head[2], "\n".join(said))
+            said, when = [], time_of(text[2:]) if text.startswith("# ") else None
+            head = None if when is None else (line, when, text[2:])
+        line = Line(line.number + 1, line.offset + len(raw))
+
+    if head is not None and said:
+        yield head[0], Entry(head[1], head[2], "\n".join(said))

@@ -1,0 +1,181 @@
+"""The runs of a chat history as sessions, read one block at a time.
+
+A run is found again by the time of its header and its place among those of that
+second, so that nothing which is added to the file changes its name. The file is read
+once for the digests of its runs, and the blocks of a run again that changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.aider import drafts
+from sessiondb.formats.aider.assigned import Assigned, Assignment
+from sessiondb.formats.aider.conventions import (
+    INPUTS,
+    header,
+    model_of,
+    time_of,
+    version_of,
+)
+from sessiondb.formats.aider.drafts import State
+from sessiondb.formats.aider.inputs import Inputs, Typed
+from sessiondb.formats.aider.scanner import Block, Scanner
+from sessiondb.formats.kit.lines import Line, Lines, opened
+from sessiondb.model import Problem, SourceMessage, SourceSession
+
+
+@dataclass(slots=True)
+class Run:
+    """A run: its place in the file, and what its blocks say of it.
+
+    ``head`` is what comes before its first message, ``opening`` its first line if it
+    has no header. ``torn`` is the beginning of a header that the file ends with.
+    """
+
+    line: Line
+    head: str = ""
+    started: str | None = None
+    opening: str | None = None
+    ordinal: int = 0
+    end: int = 0
+    version: str | None = None
+    model: str | None = None
+    torn: str = ""
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    @property
+    def name(self) -> str:
+        """The id of its session."""
+        facts = self.started or f"before the first: {self.opening}"
+        key = f"{facts}\n{self.ordinal}".encode("utf-8", "surrogatepass")
+        return hashlib.sha256(key).hexdigest()[:20]
+
+    @property
+    def time(self) -> int | None:
+        """When it began, in Unix ms."""
+        return None if self.started is None else time_of(self.started)
+
+    def add(self, block: Block) -> None:
+        """Take over what a block of it says."""
+        self.end = block.end
+        self.digest.update(block.raw)
+        if block.kind == "head":
+            self.head += drafts.text_of(block)
+            return
+
+        if self.opening is None:
+            self.opening = drafts.text_of(block).strip().partition("\n")[0]
+        if block.kind == "output":
+            for text, _ in drafts.outputs(block):
+                self.version = self.version or version_of(text)
+                self.model = model_of(text) or self.model
+
+
+def read(path: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of a chat history, in the order of the file."""
+    beside = path.with_name(INPUTS)
+    try:
+        inputs = Inputs(beside)
+    except SourceError as error:
+        yield Problem(str(beside), str(error))
+        inputs = Inputs(None)
+
+    with opened(path) as lines:
+        runs = list(_runs_in(lines))
+    for run, after in pairwise([*runs, Run(Line(1, 0))]):
+        typed = inputs.between(run.time, after.time)
+        yield _session(path, run, typed)
+    if runs and runs[-1].torn:
+        yield Problem(str(path), "the file ends inside of a header")
+
+
+def _runs_in(lines: Lines) -> Iterator[Run]:
+    """Yield the runs of a file; what comes before the first header is one, too."""
+    seen: Counter[str | None] = Counter()
+    scanner = Scanner(lines)
+    run = Run(Line(1, 0))
+    for block in scanner:
+        # Empty lines at the beginning of a file belong to the first header.
+        is_next = block.started is not None and (run.opening or run.started)
+        if is_next:
+            yield run
+            run = Run(block.line)
+        if block.started is not None:
+            run.started = block.started
+            run.ordinal = seen[block.started]
+            seen[block.started] += 1
+        run.add(block)
+
+    run.torn = scanner.torn.decode("utf-8", "replace")
+    if run.opening or run.started or run.torn:
+        yield run
+
+
+def _session(path: Path, run: Run, typed: Typed) -> SourceSession:
+    data = {"ordinal": run.ordinal, "started": run.started, "torn": run.torn}
+    if run.started is None or run.head != header(run.started):
+        data["head"] = run.head
+    return SourceSession(
+        "aider",
+        run.name,
+        str(path),
+        f"{run.digest.hexdigest()[:32]} {typed.digest} {run.torn}",
+        Messages(path, run, typed),
+        directory=str(path.absolute().parent),
+        version=run.version,
+        time_created=run.time,
+        data={key: value for key, value in data.items() if value not in ("", None)},
+        **drafts.model(run.model),
+    )
+
+
+class Messages:
+    """The messages of a run and their problems; read again each time."""
+
+    def __init__(self, path: Path, run: Run, typed: Typed) -> None:
+        self._path = path
+        self._run = run
+        self._typed = typed
+
+    def __iter__(self) -> Iterator[SourceMessage | Problem]:
+        """Read the run; memory holds two blocks."""
+        run, state = self._run, State(time=self._run.time)
+        self._typed.rewind()
+        with opened(self._path) as lines:
+            blocks = Scanner(lines, run.line, run.end)
+            said = (block for block in blocks if block.kind != "head")
+            yield from self._found(Assigned(said, self._typed, state), state)
+
+        for why, number in state.problems.items():
+            yield Problem(str(self._path), why, number)
+
+    def _found(
+        self, found: Iterable[Assignment], state: State
+    ) -> Iterator[SourceMessage | Problem]:
+        is_counted = False
+        for here, after in pairwise(chain(found, [None])):
+            assert here is not None
+            block, entry = here
+            name = f"{self._run.name}-{block.line.number - self._run.line.number + 1}"
+            if block.kind == "prompt":
+                draft = drafts.asked(block, entry, state, name)
+            elif block.kind == "answer":
+                report = drafts.report_in(after.block if after else None)
+                draft = drafts.answered(block, report, state, name)
+            else:
+                draft = drafts.shown(block, state, name, counts=not is_counted)
+
+            # Its report is at the beginning of the output that follows an answer.
+            is_counted = block.kind == "answer" and report is not None
+            if "bytes" in draft.data:
+                why = "text that is not UTF-8 is replaced"
+                yield Problem(str(self._path), why, block.line.number)
+            yield SourceMessage(draft)
