@@ -436,7 +436,7 @@ def agrees_with_its_ground_truth(folder: Path) -> None:
         by_id = {item.source_id: item for item in found}
         names = _names_in(folder / "data")
         for item in stated:
-            name = item["tool_session_id"].removeprefix(HOME)
+            name = item["tool_session_id"].removeprefix(HOME).removeprefix("data/")
             messages = store.messages(by_id[names[name]].id, branches=True)
             _compare(item, [m.role for m in messages], _parts_of(messages), name)
 

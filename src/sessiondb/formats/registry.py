@@ -60,10 +60,12 @@ REGISTRY: dict[str, Entry] = {
     ),
     "markdown": Entry("Markdown", writes=f"{_HERE}.markdown"),
     "html": Entry("HTML", writes=f"{_HERE}.html"),
+    "claude": Entry(
+        "Claude Code", reads=f"{_HERE}.claude", resume="claude --resume {}"
+    ),
+    "codex": Entry("Codex", reads=f"{_HERE}.codex", resume="codex resume {}"),
     # Recognised, not read yet: an import names them, and sessions that another
     # reader imported under these names can be continued.
-    "claude": Entry("Claude Code", resume="claude --resume {}"),
-    "codex": Entry("Codex", reads=f"{_HERE}.codex", resume="codex resume {}"),
     "pi": Entry(
         "pi",
         reads=f"{_HERE}.pi",

@@ -24,7 +24,6 @@ from sessiondb.formats.registry import REGISTRY
 
 #: Name → how the path of one of its files looks, seen from the root.
 PATHS = {
-    "claude": r"/\.claude(/|$)",
     "gemini": r"/\.gemini(/|$)|/chats/session-[^/]+\.jsonl?$",
     "qwen": r"/\.qwen(/|$)",
     "cursor": r"/\.cursor(/|$)|/Cursor/User/globalStorage(/|$)",
@@ -45,9 +44,8 @@ _LIKE_CLAUDE = frozenset({"sessionId", "parentUuid"})
 #: The first that fits a record says whose it is.
 SIGNS = (
     Sign("gemini", frozenset({"sessionId", "projectHash"})),
-    # Claude Code and Qwen Code write the same records; their messages differ.
+    # Claude Code writes the same records; its messages differ.
     Sign("qwen", _LIKE_CLAUDE, frozenset({"parts"})),
-    Sign("claude", _LIKE_CLAUDE, frozenset({"content"})),
 )
 #: Limits on the entries below a folder, and on the lines of a file.
 MAX_ENTRIES, MAX_DEPTH, MAX_LINES, MAX_BYTES = 2_000, 8, 16, 1 << 20

@@ -1,0 +1,135 @@
+"""Where the lines of Claude Code keep what has a column; see `kit.fields`.
+
+Read off transcripts of 2.1.329, ``claude-agent-sdk`` 0.2.186 and the JSON Schemas of
+``oneryalcin/agent-schemas`` for 2.1.97 to 2.1.144. The same tables serve both
+directions: `drafts` takes by them, `records` puts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sessiondb.formats.kit.fields import (
+    Fields,
+    as_text,
+    clean_name,
+    clean_text,
+    count,
+    is_object,
+    text,
+    within,
+)
+from sessiondb.model import Tokens
+
+#: The model of answers that the program itself made.
+SYNTHETIC = "<synthetic>"
+#: Lines with a ``uuid`` that are links of the chain.
+CHAIN = frozenset({"user", "assistant", "system", "attachment", "progress"})
+#: Lines beside the chain that no other program writes.
+BESIDE = frozenset(
+    "summary custom-title ai-title last-prompt queue-operation tag agent-name mode "
+    "permission-mode file-history-snapshot content-replacement".split()
+)
+
+
+def is_model(value: Any) -> bool:
+    """Return whether an answer names a model."""
+    return clean_name(value) and value != SYNTHETIC
+
+
+#: What the first line of a session says of it.
+HEAD: Fields = {"cwd": ("directory", clean_text), "version": ("version", clean_text)}
+#: What an answer has.
+ANSWER: Fields = {
+    "message": {
+        "id": ("response_id", clean_name),
+        "model": ("model_id", is_model),
+    }
+}
+CALL: Fields = {
+    "id": ("call_id", clean_text),
+    "name": ("tool", clean_name),
+    "input": ("input", lambda _: True),
+}
+RESULT: Fields = {"tool_use_id": ("call_id", clean_text)}
+#: Blocks whose text is under one key: type here and there, and the key.
+TEXTS: Mapping[str, tuple[str, Fields]] = {
+    "text": ("text", {"text": ("text", text)}),
+    "thinking": ("reasoning", {"thinking": ("text", text)}),
+}
+#: Blocks that are calls; the results of the last two are blocks of the same answer.
+CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+
+#: ``stop_reason`` of an answer to ``finish`` here.
+FINISH: Mapping[str, str] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool-calls",
+}
+#: Lines that are known here under another name; the others keep theirs.
+KINDS: Mapping[str, str] = {
+    "custom-title": "title_change",
+    "ai-title": "title_change",
+    "mode": "mode_change",
+}
+#: Names of events with a meaning, which no type of a line may have by chance.
+MEANINGS = frozenset(
+    "compaction branch_summary reset context session_init model_change rules label "
+    "thinking_level_change mode_change title_change archive cancelled failed usage "
+    "custom_message".split()
+)
+#: How a text begins that the program wrote in the name of the user.
+INJECTED = (
+    "<system-reminder>", "<command-name>", "<command-message>", "<local-command-",
+    "<task-notification>", "<bash-input>", "<bash-stdout>", "<user-memory-input>",
+    "<ide_",
+    "[Request interrupted by user", "Caveat: The messages below were generated",
+)  # fmt: skip
+#: How the result of a call begins that the user refused.
+DENIED = "The user doesn't want to"
+
+#: Counts are disjoint, but what was thought is counted as output.
+_COUNTS: Mapping[str, str] = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+}
+
+
+def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
+    """Return the counts of an answer; None if none is known."""
+    given = {name: usage.get(key) for name, key in _COUNTS.items()}
+    known = {name: value for name, value in given.items() if count(value)}
+
+    thought = within(usage, "output_tokens_details", "thinking_tokens")
+    if count(thought) and thought and "output" in known:
+        said = known.pop("output") - thought
+        if said >= 0:
+            known |= {"output": said, "reasoning": thought}
+    return Tokens(**known) if known else None
+
+
+def is_line(record: Mapping[str, Any]) -> bool:
+    """Return whether a record is a line of Claude Code.
+
+    Qwen Code writes similar lines, with ``parts`` in their messages.
+    """
+    kind = as_text(record.get("type"))
+    if kind not in CHAIN:
+        return kind in BESIDE and ("sessionId" in record or is_about(record))
+    if "parentUuid" not in record or "systemPayload" in record:
+        return False
+
+    said = record.get("message")
+    if kind in ("user", "assistant"):
+        return is_object(said) and "content" in said and "parts" not in said
+    return "sessionId" in record and "provenance" not in record
+
+
+def is_about(record: Mapping[str, Any]) -> bool:
+    """Return whether a line without a session names a message of one."""
+    return "leafUuid" in record or "messageId" in record

@@ -1,0 +1,323 @@
+"""The sessions of Claude Code, read from their transcripts one message at a time.
+
+A session is yielded after a look at the head of its transcript. Title, leaf and the
+lines of an answer that lie apart are known only after all lines, so that `complete`
+reads them once, and the messages once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import SourceError, abridged
+from sessiondb.formats.claude import fields
+from sessiondb.formats.claude.agents import call_of
+from sessiondb.formats.claude.drafts import Further, message_draft
+from sessiondb.formats.claude.files import with_files
+from sessiondb.formats.claude.forks import recognise, uuids_of
+from sessiondb.formats.claude.logs import (
+    Chains,
+    Log,
+    chains_in,
+    is_log,
+    logs_of_home,
+    logs_of_project,
+    look_at,
+    sidecar_of,
+)
+from sessiondb.formats.claude.tree import Leaf, Place, Tree
+from sessiondb.formats.kit.fields import as_text, take, within
+from sessiondb.formats.kit.files import may_read
+from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
+from sessiondb.formats.kit.lines import Line, Lines, opened
+from sessiondb.formats.kit.logs import log_digest
+from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.model import Problem, SourceMessage, SourceSession
+
+Record = dict[str, Any]
+Found = Iterator[SourceSession | Problem]
+
+
+def read_log(path: Path) -> Found:
+    """Yield the session of a transcript, and those of sub-agents in it."""
+    yield from _read(iter([path]))
+
+
+def read_project(folder: Path) -> Found:
+    """Yield the sessions of a project, parents first."""
+    yield from _read(logs_of_project(folder))
+
+
+def read_home(home: Path) -> Found:
+    """Yield the sessions of a home, parents first."""
+    yield from _read(logs_of_home(home))
+
+
+def _read(paths: Iterator[Path | Problem]) -> Found:
+    logs: dict[str, Log] = {}
+    for item in paths:
+        if isinstance(item, Problem):
+            yield item
+        elif is_log(item):
+            yield from _look(item, logs)
+
+    for name, original in recognise(logs.values()).items():
+        logs[name] = logs[name]._replace(parent=original, relation="fork")
+
+    for name, cut in parents_first(logs, lambda name: logs[name].parent):
+        log = logs[name]
+        if cut:
+            yield Problem(str(log.path), f"session {name} is its own ancestor")
+            log = log._replace(parent=None, relation=None)
+        yield _beginning(log, logs.get(log.parent or ""))
+
+
+def _look(path: Path, logs: dict[str, Log]) -> Iterator[Problem]:
+    """Add the sessions in a file to *logs*; of two of one name the longer counts."""
+    try:
+        log = look_at(path)
+    except SourceError as error:
+        yield Problem(str(path), str(error))
+        return
+    if log is None:
+        yield Problem(str(path), "no line at its beginning is one of Claude Code")
+        return
+
+    try:
+        sidecar_of(log)
+    except OddRecordError as error:
+        yield Problem(str(log.sidecar), f"the sidecar {error}")
+
+    for found in (log, *chains_in(log)):
+        other = logs.get(found.session)
+        if other is None:
+            logs[found.session] = found
+            continue
+        longer, shorter = sorted((other, found), key=_size, reverse=True)
+        logs[found.session] = longer
+        why = f"session {found.session} is also in {longer.path}, which is longer"
+        yield Problem(str(shorter.path), why)
+
+
+def _size(log: Log) -> int:
+    try:
+        return log.path.stat().st_size
+    except OSError:
+        return 0
+
+
+# -- sessions ------------------------------------------------------------------
+
+
+def _beginning(log: Log, parent: Log | None) -> SourceSession:
+    """Return what the head of a transcript says of its session."""
+    first = dict(log.first)
+    digest = log_digest(log.path)
+    if log.relation == "subagent":
+        # One that may be read again has the same size and time.
+        digest += f" {log_digest(log.sidecar)} {may_read(log.sidecar)}"
+    session = SourceSession(
+        "claude",
+        log.session,
+        str(log.path),
+        digest,
+        parent_source_id=log.parent,
+        relation=log.relation if log.parent else None,
+        time_created=time_of_text(first.get("timestamp")) or log.stray,
+        **take(first, fields.HEAD),
+    )
+    return replace(session, complete=partial(_complete, session, log, parent))
+
+
+def _complete(session: SourceSession, log: Log, parent: Log | None) -> SourceSession:
+    """Return a session with everything that its transcript says of it."""
+    index = Index()
+    with opened(log.path) as lines:
+        for line, record in _lines(lines, log):
+            index.add(line, record)
+
+    known: dict[str, Any] = {}
+    if log.relation == "subagent":
+        known = _as_agent(log, parent, index)
+    elif log.relation == "fork":
+        known["parent_message"] = index.copied or _last_common(index, parent)
+    return replace(
+        session,
+        title=index.title or known.pop("title", ""),
+        version=index.version or session.version,
+        directory=session.directory or index.directory,
+        leaf=index.tree.end_of(index.leaf.uuid),
+        time_updated=index.last,
+        metadata={"tag": index.tag} if index.tag else {},
+        messages=Messages(log, index),
+        **known,
+    )
+
+
+def _as_agent(log: Log, parent: Log | None, index: Index) -> dict[str, Any]:
+    """Return what is known of a sub-agent: by its sidecar, else by its parent's log."""
+    sidecar: Record = {}
+    with suppress(OddRecordError):
+        sidecar = sidecar_of(log)
+    known: dict[str, Any] = {"data": {"meta": sidecar} if sidecar else {}}
+    named = {"description": "title", "agentType": "agent", "toolUseId": "call_id"}
+    for there, here in named.items():
+        if as_text(sidecar.get(there)):
+            known[here] = sidecar[there]
+    if "call_id" not in known and parent is not None:
+        known["call_id"] = call_of(parent.path, log.agent, index.prompt)
+    return known
+
+
+def _last_common(index: Index, parent: Log | None) -> str | None:
+    """Return the last message of a fork that its original has, too."""
+    if parent is None:
+        return None
+    theirs = uuids_of(parent)
+    return next((name for name in reversed(index.names) if name in theirs), None)
+
+
+@dataclass(slots=True)
+class Index:
+    """What the lines of a transcript say of its session; later ones win.
+
+    ``further`` are the places of the other lines of each answer, by its first one,
+    with the number of records in between; ``end`` is the last line that was looked at.
+    """
+
+    tree: Tree = field(default_factory=Tree)
+    leaf: Leaf = field(default_factory=Leaf)
+    further: dict[int, list[tuple[int, Line]]] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    titles: dict[str, str] = field(default_factory=dict)
+    end: int = 0
+    version: str | None = None
+    directory: str = ""
+    tag: str = ""
+    last: int | None = None
+    copied: str | None = None
+    prompt: str | None = None
+    _count: int = 0
+    _places: dict[int, int] = field(default_factory=dict)
+    _leaves: dict[str, str] = field(default_factory=dict)
+
+    def add(self, line: Line, record: Record) -> None:
+        """Look at the next line."""
+        self.end = line.number
+        self._count += 1
+        place = self.tree.place(record, line.number)
+        if place.joins is None:
+            self.names.append(place.name)
+            if record.get("type") == "assistant":
+                self._places[line.number] = self._count
+        else:
+            between = self._count - self._places[place.joins]
+            self.further.setdefault(place.joins, []).append((between, line))
+
+        self.leaf.add(record)
+        self._note(record)
+
+    def _note(self, record: Record) -> None:
+        kind = as_text(record.get("type")) or ""
+        named = _TITLES.get(kind)
+        if named is not None:
+            self._name(kind, record, as_text(record.get(named)))
+        elif kind == "tag":
+            self.tag = as_text(record.get("tag")) or ""
+        elif kind in ("user", "assistant"):
+            self._said(record)
+        if usable_id(within(record, "forkedFrom", "messageUuid")):
+            self.copied = record["forkedFrom"]["messageUuid"]
+
+    def _said(self, record: Record) -> None:
+        self.version = as_text(record.get("version")) or self.version
+        self.directory = self.directory or as_text(record.get("cwd")) or ""
+        when = time_of_text(record.get("timestamp"))
+        if when is not None:
+            self.last = max(self.last or 0, when)
+        if self.prompt is None and record.get("type") == "user":
+            self.prompt = as_text(within(record, "message", "content"))
+
+    def _name(self, kind: str, record: Record, title: str | None) -> None:
+        if kind == "summary":
+            self._leaves[kind] = as_text(record.get("leafUuid")) or ""
+        if title:
+            self.titles[kind] = title
+
+    @property
+    def title(self) -> str:
+        """The title: as the user named it, else as the model did."""
+        titles = dict(self.titles)
+        # Summaries of other sessions are in the transcript that was open then.
+        about = self._leaves.get("summary")
+        if about and self.tree.end_of(about) is None:
+            titles.pop("summary", None)
+        return next((titles[kind] for kind in _TITLES if kind in titles), "")
+
+
+#: Lines with a title, the strongest first, and where it is.
+_TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
+
+
+# -- messages ------------------------------------------------------------------
+
+
+class Messages:
+    """The messages of a transcript and their problems; read again each time."""
+
+    def __init__(self, log: Log, index: Index) -> None:
+        self._log = log
+        self._further = index.further
+        self._end = index.end
+
+    def __iter__(self) -> Iterator[SourceMessage | Problem]:
+        """Read the lines that were there; memory holds one message, and the ids."""
+        tree = Tree()
+        with opened(self._log.path) as lines:
+            for line, record in _lines(lines, self._log):
+                if line.number > self._end:
+                    break
+                place = tree.place(record, line.number)
+                if place.joins is None:
+                    yield self._message(place, lines, line, record)
+            yield from lines.problems
+
+    def _message(
+        self, place: Place, lines: Lines, line: Line, record: Record
+    ) -> SourceMessage | Problem:
+        further = [
+            Further(between, load_object(lines.at(other)))
+            for between, other in self._further.get(line.number, ())
+        ]
+        said = within(record, "message", "id")
+        usage = said if record.get("type") == "assistant" else None
+        copied = within(record, "forkedFrom", "messageUuid")
+        usage = next(filter(usable_id, (usage, copied)), None)
+        try:
+            draft = message_draft(record, place.name, further)
+        except OddRecordError as error:
+            return lines.problem(f"record {abridged(place.name)} {error}", line)
+
+        draft = with_files(draft, self._log.path)
+        return SourceMessage(draft, parent=place.parent, usage_id=usage)
+
+
+def _lines(lines: Lines, log: Log) -> Iterator[tuple[Line, Record]]:
+    """Yield the records of a session in a transcript."""
+    chains = Chains()
+    for line, _, record in lines.records(_decoded):
+        if log.chain is None or chains.of(record) == log.chain:
+            yield line, record
+
+
+def _decoded(raw: bytes) -> Record:
+    record = load_object(raw.removeprefix(b"\xef\xbb\xbf"))
+    if not usable_id(record.get("type")):
+        raise OddRecordError("has no type")
+    return record

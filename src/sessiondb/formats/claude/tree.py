@@ -1,0 +1,232 @@
+"""The lines of a transcript as messages: which are one, and which one each follows.
+
+An answer has a line for each block, all with the same ``message.id``; other lines may
+be between them, since results come while it is still being written. Each result hangs
+off the line of its call, so that the chain of ``parentUuid`` alone goes past all of
+them but one: here they follow one another. A line whose parent is not in the file
+follows the one before it; what begins a chain, and what a compaction cut off, follows
+nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sessiondb.formats.claude import fields
+from sessiondb.formats.kit.fields import as_list, as_object, as_text, clean_name, within
+from sessiondb.formats.kit.json import usable_id
+
+Record = dict[str, Any]
+#: How an id begins that a line does not have itself.
+MADE = "~"
+#: The counts that are the same on each line of an answer.
+_SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+class Place(NamedTuple):
+    """The message that a line is, and its parent for `SourceMessage`.
+
+    ``joins`` is the number of the answer's first line if this one is a further one.
+    """
+
+    name: str
+    parent: Any
+    joins: int | None = None
+
+
+@dataclass(slots=True)
+class _Answer:
+    """An answer: its message, its first line, and the results that follow it."""
+
+    name: str
+    number: int
+    sent: tuple[Any, ...]
+    prompts: int
+    last_result: str | None = None
+    answered: set[str] = field(default_factory=set)
+
+
+class Tree:
+    """The messages of one transcript, line by line in their order."""
+
+    def __init__(self) -> None:
+        #: The messages by the uuids of their lines, and all ids that are taken.
+        self._ids: dict[str, str] = {}
+        self._taken: set[str] = set()
+        #: The answers by what is the same on their lines, and by their message.
+        self._open: dict[tuple[str, str | None], _Answer] = {}
+        self._answers: dict[str, _Answer] = {}
+        #: The answers by the calls in them, and by the messages with their results.
+        self._calls: dict[str, _Answer] = {}
+        self._result_of: dict[str, _Answer] = {}
+        self._prompts = 0
+
+    def place(self, record: Record, number: int) -> Place:
+        """Return the place of the next line."""
+        key = _key(record)
+        answer = self._open.get(key) if key else None
+        own = as_text(record.get("uuid"))
+        if answer and own not in self._ids and self._continues(answer, record):
+            if own is not None:
+                self._ids[own] = answer.name
+            self._called(answer, record)
+            return Place(answer.name, None, answer.number)
+
+        # Before it has a name: no line is its own parent.
+        parent, calls = self._parent(record), calls_answered(record)
+        name = self._name(record, own)
+        if key:
+            found = _Answer(name, number, _sent(record), self._prompts)
+            self._open[key] = self._answers[name] = found
+            self._called(found, record)
+        elif calls:
+            parent = self._after_results(name, parent, calls)
+        elif record.get("type") == "user" and record.get("isMeta") is not True:
+            self._prompts += 1
+        return Place(name, parent)
+
+    def end_of(self, uuid: str | None) -> str | None:
+        """Return the message of a line, or the last result of its answer."""
+        name = self._ids.get(uuid) if uuid else None
+        return None if name is None else self._last(name)
+
+    def _called(self, answer: _Answer, record: Record) -> None:
+        for block in as_list(within(record, "message", "content")):
+            name = within(block, "id")
+            if isinstance(name, str):
+                self._calls[name] = answer
+
+    def _continues(self, answer: _Answer, record: Record) -> bool:
+        """Return whether a line is one more of an answer with the same id.
+
+        Some gateways give all answers one id: without a request, the line must follow
+        one of the answer, or be sent the same and nothing asked since.
+        """
+        if _request(record) is not None:
+            return True
+        above = as_text(record.get("parentUuid"))
+        if above is not None and self._ids.get(above) == answer.name:
+            return True
+        return answer.sent == _sent(record) and answer.prompts == self._prompts
+
+    def _name(self, record: Record, own: str | None) -> str:
+        if own is None or not usable_id(own) or own in self._taken:
+            name = self._made(record)
+        else:
+            name = own
+        self._taken.add(name)
+        if own is not None:
+            self._ids.setdefault(own, name)
+        return name
+
+    def _made(self, record: Record) -> str:
+        content = json.dumps(record, sort_keys=True)
+        name = digest = f"{MADE}{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+        number = 1
+        while name in self._taken:
+            number += 1
+            name = f"{digest}-{number}"
+        return name
+
+    def _parent(self, record: Record) -> Any:
+        """Return the parent of a line: of one beside the chain, the one before it."""
+        if "parentUuid" not in record:
+            return ...
+        above = record["parentUuid"]
+        if above is None:
+            return None
+        known = self._ids.get(above) if isinstance(above, str) else None
+        if known is None:
+            return ...
+        return self._last(known) if known in self._result_of else known
+
+    def _last(self, name: str) -> str:
+        answer = self._answers.get(name) or self._result_of.get(name)
+        return name if answer is None else answer.last_result or name
+
+    def _after_results(self, name: str, parent: Any, calls: set[str]) -> Any:
+        """Return the parent of a result: the one before it to the same answer."""
+        answer = next(filter(None, map(self._calls.get, calls)), None)
+        # A second result of one call is on a branch of its own.
+        if answer is None or calls & answer.answered:
+            return parent
+
+        after = answer.last_result or parent
+        answer.answered |= calls
+        answer.last_result = name
+        self._result_of[name] = answer
+        return after
+
+
+def calls_answered(record: Record) -> set[str]:
+    """Return the ids of the calls whose results a line has."""
+    if record.get("type") != "user":
+        return set()
+    blocks = map(as_object, as_list(within(record, "message", "content")))
+    named = (b.get("tool_use_id") for b in blocks if b.get("type") == "tool_result")
+    return {name if isinstance(name, str) else "" for name in named}
+
+
+def is_result(record: Record) -> bool:
+    """Return whether a line has the result of a call."""
+    return bool(calls_answered(record))
+
+
+def _key(record: Record) -> tuple[str, str | None] | None:
+    """Return what is the same on each line of an answer; None for any other line."""
+    if record.get("type") != "assistant" or "other_lines" in record:
+        return None
+    name = within(record, "message", "id")
+    return (name, _request(record)) if clean_name(name) else None
+
+
+def _request(record: Record) -> str | None:
+    named = as_text(record.get("requestId")) or as_text(record.get("requestRef"))
+    return named or None
+
+
+def _sent(record: Record) -> tuple[Any, ...]:
+    usage = within(record, "message", "usage")
+    return tuple(repr(within(usage, name)) for name in _SENT)
+
+
+@dataclass(slots=True)
+class Leaf:
+    """Where the session continues, as the program finds it.
+
+    A line that no other one follows is walked back to what somebody said; of those,
+    the latest counts that is not beside the conversation.
+    """
+
+    _near: dict[str, str] = field(default_factory=dict)
+    _order: dict[str, int] = field(default_factory=dict)
+    _hidden: set[str] = field(default_factory=set)
+    _followed: set[str] = field(default_factory=set)
+
+    def add(self, record: Record) -> None:
+        """Look at the next line."""
+        kind, own = as_text(record.get("type")), as_text(record.get("uuid"))
+        if own is None or kind not in fields.CHAIN or own in self._order:
+            return
+
+        above = as_text(record.get("parentUuid")) or ""
+        self._order[own] = len(self._order)
+        self._followed.add(above)
+        said = kind in ("user", "assistant")
+        near = own if said else self._near.get(above)
+        if near is not None:
+            self._near[own] = near
+        hides = ("isSidechain", "teamName")
+        if any(record.get(name) for name in hides):
+            self._hidden.add(own)
+
+    @property
+    def uuid(self) -> str | None:
+        """The uuid of that line; None if nobody said anything."""
+        ends = (own for own in self._order if own not in self._followed)
+        leaves = [self._near[own] for own in ends if own in self._near]
+        shown = [own for own in leaves if own not in self._hidden]
+        return max(shown or leaves, key=self._order.__getitem__, default=None)

@@ -1,0 +1,562 @@
+"""The transcripts of Claude Code: answers in pieces, the live path, forks, sub-agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples import read_into
+from samples_claude import (
+    PNG,
+    PROJECT,
+    Record,
+    answered,
+    aside,
+    asked,
+    beside,
+    call,
+    line,
+    moment,
+    result,
+    session,
+    uuid,
+    words,
+    write,
+)
+
+from sessiondb import ALL, Store
+from sessiondb.formats import default_locations, find
+from sessiondb.model import Imported, Message, Problem, Session
+
+U1 = asked(1, "1", None)
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with Store.open(":memory:") as opened:
+        yield opened
+
+
+def taken(store: Store, folder: Path, *records: Record) -> Session:
+    """Import the only session in a folder, without a problem."""
+    if records:
+        write(folder / PROJECT, session(1), *records)
+    found, *more = read_into(store, folder)
+    assert isinstance(found, Imported), found
+    assert more == []
+    return store.session(found.id)
+
+
+def everything(store: Store, folder: Path, *records: Record) -> list[Message]:
+    return list(store.messages(taken(store, folder, *records), branches=True))
+
+
+def path_of(store: Store, folder: Path, *records: Record) -> list[str]:
+    """Return the texts on the live path; of an answer that only calls, its role."""
+    return texts(store.messages(taken(store, folder, *records)))
+
+
+def texts(messages: Iterable[Message]) -> list[str]:
+    return [
+        (m.parts[0].text or "") if m.role == "tool" else m.text or m.role
+        for m in messages
+    ]
+
+
+def by_source(store: Store) -> dict[str | None, Session]:
+    found = store.sessions(project=ALL, subagents=True, empty=True)
+    return {item.source_id: item for item in found}
+
+
+# -- an answer has a line for each block --------------------------------------------
+
+
+def test_an_answer_is_one_message_whose_usage_is_that_of_its_last_line(
+    store: Store, tmp_path: Path
+) -> None:
+    thinking = {"type": "thinking", "thinking": "Hm", "signature": "s"}
+    _, answer = everything(
+        store, tmp_path, U1, answered(2, thinking, stop=None, output=1),
+        answered(3, words("Yes"), stop=None, output=1), answered(4, call("c1"), stop="tool_use", output=9),
+    )  # fmt: skip
+    assert [part.type for part in answer.parts] == ["reasoning", "text", "tool"]
+    assert (answer.tokens_input, answer.tokens_output) == (10, 9)
+    assert (answer.tokens_cache_read, answer.tokens_cache_write) == (2, 1)
+    assert (answer.id, answer.response_id) == (uuid(2), "msg_1")
+    assert (answer.finish, answer.model_id) == ("tool-calls", "large")
+    assert answer.time_completed == answer.time_created + 2000
+    times = [part.time_created - answer.time_created for part in answer.parts]
+    assert times == [0, 1000, 2000]
+
+
+def test_lines_of_an_answer_may_lie_apart_and_all_results_are_on_the_path(
+    store: Store, tmp_path: Path
+) -> None:
+    path = path_of(
+        store, tmp_path, U1, answered(2, call("c1")), result(5, "c1", "one", 2),
+        answered(3, call("c2"), 2), result(6, "c2", "two", 3),
+        answered(4, call("c3"), 3), result(7, "c3", "three", 4), answered(8, words("All"), 7, name="msg_2"),
+    )  # fmt: skip
+    (only,) = by_source(store).values()
+    _, answer, *results, _ = store.messages(only)
+    assert path == ["1", "assistant", "one", "two", "three", "All"]
+    assert [part.text for part in answer.parts] == ["one", "two", "three"]
+    assert [message.role for message in results] == ["tool"] * 3
+
+
+@pytest.mark.parametrize("followed", [5, 6])
+def test_whichever_result_is_continued_no_other_is_lost(
+    store: Store, tmp_path: Path, followed: int
+) -> None:
+    path = path_of(
+        store, tmp_path, U1, answered(2, call("c1")), answered(3, call("c2"), 2),
+        line(4, "progress", 3, data={}), result(6, "c2", "two", 4), result(5, "c1", "one", 2),
+        answered(8, words("Both"), followed, name="msg_2"),
+    )  # fmt: skip
+    assert {"one", "two"} < set(path)
+    assert path[-1] == "Both"
+
+
+def test_results_without_an_answer_yet_are_on_the_path(
+    store: Store, tmp_path: Path
+) -> None:
+    calls = (
+        answered(2, call("c1")),
+        result(4, "c1", "one", 2),
+        answered(3, call("c2"), 2),
+    )
+    assert path_of(store, tmp_path, U1, *calls) == ["1", "assistant", "one"]
+
+
+def test_a_gateway_with_one_id_for_all_answers_does_not_make_them_one(
+    store: Store, tmp_path: Path
+) -> None:
+    second = answered(4, words("Two"), name="msg_1")
+    second["message"]["usage"]["input_tokens"] = 40
+    third = answered(6, words("Three"), name="msg_1")
+    messages = everything(
+        store, tmp_path, U1, answered(2, call("c1")), result(3, "c1", "one"), second, asked(5, "And?"), third,
+    )  # fmt: skip
+    said = [m.text or "call" for m in messages if m.role == "assistant"]
+    assert said == ["call", "Two", "Three"]
+    assert sum(m.tokens_input or 0 for m in messages) == 60
+
+
+def test_answers_to_two_requests_are_two(store: Store, tmp_path: Path) -> None:
+    one, two = (answered(n, words(str(n)), requestId=f"req_{n}") for n in (2, 3))
+    assert path_of(store, tmp_path, U1, one, two) == ["1", "2", "3"]
+
+
+def test_an_answer_of_the_program_itself_has_no_usage(
+    store: Store, tmp_path: Path
+) -> None:
+    failed = answered(2, words("API Error: 400"), model="<synthetic>", isApiErrorMessage=True)  # fmt: skip
+    _, answer = everything(store, tmp_path, U1, failed)
+    assert (answer.tokens, answer.model_id, answer.finish) == (None, None, "error")
+    assert answer.error == {"message": "API Error: 400"}
+
+
+def test_what_was_thought_is_no_output(store: Store, tmp_path: Path) -> None:
+    thought = answered(2, words("Yes"), output=9)
+    thought["message"]["usage"]["output_tokens_details"] = {"thinking_tokens": 7}
+    odd = answered(3, words("No"), output=1, name="msg_2")
+    odd["message"]["usage"]["output_tokens_details"] = {"thinking_tokens": 7}
+    _, first, second = everything(store, tmp_path, U1, thought, odd)
+    assert (first.tokens_output, first.tokens_reasoning) == (2, 7)
+    assert (second.tokens_output, second.tokens_reasoning) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [
+        ("max_tokens", "length"),
+        ("end_turn", "stop"),
+        ("refusal", "other"),
+        (None, None),
+    ],
+)
+def test_the_reason_of_the_last_line_is_how_an_answer_ended(
+    store: Store, tmp_path: Path, reason: str | None, finish: str | None
+) -> None:
+    answer = answered(2, words("Yes"), stop=reason)
+    assert everything(store, tmp_path, U1, answer)[1].finish == finish
+
+
+def test_an_older_program_stated_the_cost(store: Store, tmp_path: Path) -> None:
+    lines = answered(2, words("a"), costUSD=0.25), answered(3, words("b"), costUSD=0.25)
+    assert everything(store, tmp_path, U1, *lines)[1].cost == 0.25
+
+
+# -- the live path ---------------------------------------------------------------------
+
+
+def test_a_branch_that_was_left_is_kept_beside_the_path(
+    store: Store, tmp_path: Path
+) -> None:
+    again = asked(4, "other", None), answered(5, words("5"), name="msg_2")
+    records = U1, answered(2, words("2")), asked(3, "3"), *again
+    assert path_of(store, tmp_path, *records) == ["other", "5"]
+    assert len(list(store.messages(*by_source(store).values(), branches=True))) == 5
+
+
+def test_the_leaf_is_the_latest_line_that_somebody_said(
+    store: Store, tmp_path: Path
+) -> None:
+    # A hook that ended late, beside the path; and lines that follow nothing.
+    late = line(6, "progress", 2, data={})
+    records = U1, answered(2, words("2")), asked(3, "3"), line(4, "system", 3, subtype="turn_duration")  # fmt: skip
+    ended = beside("last-prompt", leafUuid=uuid(2))
+    assert path_of(store, tmp_path, *records, late, ended) == ["1", "2", "3"]
+
+
+def test_a_compaction_cuts_the_path_and_what_was_before_stays(
+    store: Store, tmp_path: Path
+) -> None:
+    boundary = line(3, "system", None, subtype="compact_boundary", logicalParentUuid=uuid(2))  # fmt: skip
+    summary = asked(4, "All about tea", isCompactSummary=True)
+    found = taken(store, tmp_path, U1, answered(2, words("2")), boundary, summary, asked(5, "5"))  # fmt: skip
+    context = store.context(found)
+    assert (context.summary, [m.text for m in context.messages]) == (
+        "All about tea",
+        ["5"],
+    )
+    assert len(list(store.messages(found, branches=True))) == 5
+
+
+def test_a_line_whose_parent_is_missing_follows_the_one_before_it(
+    store: Store, tmp_path: Path
+) -> None:
+    lost = asked(3, "3", uuid(99))
+    records = asked(1, "1", uuid(98)), answered(2, words("2")), lost, asked(4, "4")
+    assert path_of(store, tmp_path, *records) == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(("above", "path"), [(3, "1234"), (4, "12")])
+def test_a_circle_of_parents_is_no_circle_here(
+    store: Store, tmp_path: Path, above: int, path: str
+) -> None:
+    records = U1, asked(2, "2"), asked(3, "3", above), asked(4, "4", 3)
+    assert path_of(store, tmp_path, *records) == list(path)
+    (found,) = by_source(store).values()
+    assert len(list(store.messages(found, branches=True))) == 4
+
+
+def test_a_line_that_is_there_twice_costs_nothing(store: Store, tmp_path: Path) -> None:
+    answer = answered(2, words("2"))
+    messages = everything(store, tmp_path, U1, answer, answer, asked(3, "3", 2))
+    assert len(messages) == 4
+    (found,) = by_source(store).values()
+    assert found.tokens_input == 10
+    assert [m.text for m in store.messages(found)] == ["1", "2", "3"]
+
+
+# -- what lines become -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "outcome"),
+    [
+        ("ok", {}, None),
+        ("Exit code 3", {"is_error": True}, "failed"),
+        ("The user doesn't want to proceed", {"is_error": True}, "denied"),
+        ("", {"toolUseResult": {"interrupted": True}}, "interrupted"),
+    ],
+)
+def test_a_result_says_how_its_call_ended(
+    store: Store, tmp_path: Path, content: str, fields: Record, outcome: str | None
+) -> None:
+    records = U1, answered(2, call("c1", x=1)), result(3, "c1", content, **fields)
+    _, answer, message = everything(store, tmp_path, *records)
+    (part,) = answer.parts
+    assert (part.tool, part.input, part.text or "") == ("Bash", {"x": 1}, content)
+    assert (part.outcome, message.role) == (outcome, "tool")
+
+
+def test_images_are_files_in_prompts_and_in_results(
+    store: Store, tmp_path: Path
+) -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": PNG}
+    image = {"type": "image", "source": source}
+    prompt = asked(1, [words("Look"), image], None)
+    shown = result(3, "c1", [words("Seen"), image])
+    first, answer, second = everything(store, tmp_path, prompt, answered(2, call("c1")), shown)  # fmt: skip
+    assert first.parts[1].data["content"].startswith(b"\x89PNG")
+    assert second.parts[1].data["content"] == first.parts[1].data["content"]
+    assert answer.parts[0].text == "Seen"
+    assert PNG not in repr((first, second))
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        asked(1, "A reminder", None, isMeta=True),
+        asked(1, "<local-command-stdout>x</local-command-stdout>", None),
+        asked(1, [words("<system-reminder>x</system-reminder>")], None),
+        asked(1, [words("[Request interrupted by user]")], None),
+    ],
+)
+def test_what_the_program_added_was_not_typed(
+    store: Store, tmp_path: Path, record: Record
+) -> None:
+    (message,) = everything(store, tmp_path, record)
+    assert (message.role, message.parts[0].data["synthetic"]) == ("user", True)
+
+
+def test_a_prompt_that_was_typed_while_the_model_worked_is_a_prompt(
+    store: Store, tmp_path: Path
+) -> None:
+    held = {"type": "queued_command", "prompt": "Also milk", "commandMode": "prompt"}
+    note = {**held, "prompt": "<x>", "commandMode": "task-notification"}
+    _, typed, added = everything(
+        store, tmp_path, U1, line(2, "attachment", attachment=held), line(3, "attachment", attachment=note),
+    )  # fmt: skip
+    assert (typed.role, typed.text, typed.parts[0].data) == ("user", "Also milk", {})
+    assert added.parts[0].data == {"synthetic": True}
+
+
+def test_what_a_model_is_shown_beside_prompts_is_in_the_context(
+    store: Store, tmp_path: Path
+) -> None:
+    shown = [{"content": "It is Monday"}]
+    date = line(2, "attachment", attachment={"type": "date"}, rendered=shown)
+    found = taken(store, tmp_path, U1, date, line(3, "attachment", attachment={}))
+    assert [m.text for m in store.context(found, at=uuid(2)).messages] == [
+        "1",
+        "It is Monday",
+    ]
+    kinds = [m.kind for m in store.messages(found, branches=True)]
+    assert kinds == [None, "custom_message", "attachment"]
+
+
+def test_lines_of_every_type_are_kept(store: Store, tmp_path: Path) -> None:
+    later = beside("never-seen", a={"b": 1})
+    named = beside("usage", totalCostUSD=3)
+    _, *events = everything(store, tmp_path, U1, later, named, beside("mode", mode="plan"))  # fmt: skip
+    assert [event.kind for event in events] == ["never-seen", "custom", "mode_change"]
+    assert events[0].data["a"] == {"b": 1}
+    assert events[1].data["type"] == "usage"
+    assert all(event.cost is None for event in events)
+
+
+@pytest.mark.parametrize(
+    ("records", "title"),
+    [
+        ([beside("custom-title", customTitle="Mine"), beside("ai-title", aiTitle="Its")], "Mine"),
+        ([beside("ai-title", aiTitle="First"), beside("ai-title", aiTitle="Last")], "Last"),
+        ([{"type": "summary", "summary": "Tea", "leafUuid": uuid(1)}], "Tea"),
+        ([{"type": "summary", "summary": "Of another", "leafUuid": uuid(77)}], ""),
+        ([beside("custom-title", customTitle="Mine"), beside("custom-title", customTitle="")], "Mine"),
+    ],
+)  # fmt: skip
+def test_a_title_is_the_last_one_of_the_strongest_kind(
+    store: Store, tmp_path: Path, records: list[Record], title: str
+) -> None:
+    found = taken(store, tmp_path, U1, *records)
+    assert (found.title, found.version) == (title, "2.1.329")
+    assert found.directory == "/home/ada/tea"
+
+
+def test_a_tag_is_the_last_one_unless_it_was_cleared(
+    store: Store, tmp_path: Path
+) -> None:
+    found = taken(store, tmp_path, U1, beside("tag", tag="a"), beside("tag", tag="b"))
+    assert found.metadata["tag"] == "b"
+
+
+# -- forks --------------------------------------------------------------------------------
+
+
+def family(store: Store, folder: Path) -> tuple[Session, Session]:
+    read_into(store, folder)
+    found = by_source(store)
+    return found[session(1)], found[session(2)]
+
+
+@pytest.mark.parametrize("names", [(1, 2), (2, 1)])
+def test_a_fork_is_known_by_the_lines_that_it_has_in_common(
+    store: Store, tmp_path: Path, names: tuple[int, int]
+) -> None:
+    original, fork = names
+    common = U1, answered(2, words("2")), asked(3, "3")
+    write(tmp_path / PROJECT, session(original), beside("queue-operation", timestamp=moment(0)), *common, asked(8, "8", 3))  # fmt: skip
+    began = beside("queue-operation", timestamp=moment(9))
+    write(tmp_path / PROJECT, session(fork), began, *common[:2], asked(9, "9", 2))
+    read_into(store, tmp_path)
+    found = by_source(store)
+    of, by = found[session(original)], found[session(fork)]
+    assert (of.relation, by.relation, by.parent_id) == (None, "fork", of.id)
+    # After the common answer: there is a line before the first prompt.
+    assert by.parent_seq == 3
+    assert (of.tokens_input, by.tokens_input) == (10, None)
+
+
+def test_without_other_times_the_one_with_earlier_lines_of_its_own_is_the_original(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / PROJECT, session(2), U1, asked(2, "2"), asked(3, "3"))
+    write(tmp_path / PROJECT, session(1), U1, asked(9, "9", 1))
+    fork, original = family(store, tmp_path)
+    assert (fork.relation, fork.parent_id) == ("fork", original.id)
+
+
+def test_a_fork_that_names_its_original_has_other_uuids(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / PROJECT, session(1), U1, answered(2, words("2")), asked(3, "3"))
+    of = [{"sessionId": session(1), "messageUuid": uuid(n)} for n in (1, 2)]
+    copy = asked(11, "1", None, forkedFrom=of[0]), answered(12, words("2"), forkedFrom=of[1])  # fmt: skip
+    for record, number in zip(copy, (1, 2), strict=True):
+        record["timestamp"] = moment(number)
+    write(tmp_path / PROJECT, session(2), *copy, asked(13, "other"))
+    original, fork = family(store, tmp_path)
+    assert (fork.relation, fork.parent_id) == ("fork", original.id)
+    assert fork.parent_seq == 2
+    assert (original.tokens_input, fork.tokens_input) == (10, None)
+
+
+# -- sub-agents ----------------------------------------------------------------------------
+
+LOOK = asked(4, "Look"), answered(5, words("Found"), name="msg_2")
+STARTS = answered(2, call("c1", "Task", prompt="Look"), stop="tool_use")
+
+
+def children(store: Store, folder: Path) -> tuple[Session, Session]:
+    assert not [r for r in read_into(store, folder) if isinstance(r, Problem)]
+    parent, child = sorted(by_source(store).values(), key=lambda s: s.relation or "")
+    assert (child.relation, child.parent_id) == ("subagent", parent.id)
+    assert [m.text for m in store.messages(child)] == ["Look", "Found"]
+    return parent, child
+
+
+@pytest.mark.parametrize("below", ["subagents", "subagents/workflows/wf_1"])
+def test_a_sidecar_says_what_a_sub_agent_is_for(
+    store: Store, tmp_path: Path, below: str
+) -> None:
+    write(tmp_path / PROJECT, session(1), U1, STARTS)
+    folder = tmp_path / PROJECT / session(1) / below
+    write(folder, "agent-a1", *aside(4, "a1", *LOOK))
+    sidecar = folder / "agent-a1.meta.json"
+    sidecar.write_text('{"agentType":"Explore","description":"Tea","toolUseId":"c1"}')
+    _, child = children(store, tmp_path)
+    assert (child.title, child.agent, child.call_id) == ("Tea", "Explore", "c1")
+
+
+def test_without_a_sidecar_the_result_of_the_call_names_the_sub_agent(
+    store: Store, tmp_path: Path
+) -> None:
+    other = answered(2, call("c0", "Task", prompt="Look"))
+    named = result(7, "c1", "Found", 3, toolUseResult={"agentId": "a1"})
+    write(tmp_path / PROJECT, session(1), U1, other, answered(3, call("c1", "Task")), named)  # fmt: skip
+    write(tmp_path / PROJECT, "agent-a1", *aside(4, "a1", *LOOK))
+    assert children(store, tmp_path)[1].call_id == "c1"
+
+
+@pytest.mark.parametrize("agent", [None, "a1"])
+def test_lines_of_a_sub_agent_in_the_transcript_are_a_session_of_their_own(
+    store: Store, tmp_path: Path, agent: str | None
+) -> None:
+    ended = result(6, "c1", "Found", 2)
+    write(tmp_path / PROJECT, session(1), U1, STARTS, *aside(4, agent, *LOOK), ended)
+    parent, child = children(store, tmp_path)
+    assert child.call_id == "c1"
+    said = texts(store.messages(parent, branches=True))
+    assert said == ["1", "assistant", "Found"]
+
+
+# -- where transcripts are ---------------------------------------------------------------
+
+
+def test_a_transcript_a_project_and_a_home_are_stores(tmp_path: Path) -> None:
+    log = write(tmp_path / ".claude" / PROJECT, session(1), U1)
+    for place in (log, log.parent, tmp_path / ".claude", tmp_path):
+        (found,) = find(place)
+        assert found.source == "claude"
+        assert len(list(found.read())) == 1
+
+
+def test_a_renamed_transcript_is_the_session_that_its_lines_name(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path, "renamed", U1)
+    assert taken(store, tmp_path).source_id == session(1)
+
+
+def test_other_logs_in_a_folder_are_not_hidden(tmp_path: Path) -> None:
+    write(tmp_path, session(1), U1)
+    write(tmp_path, "other", {"type": "session", "version": 3, "id": "x", "cwd": "/"})
+    assert sorted(found.source for found in find(tmp_path)) == ["claude", "pi"]
+
+
+def test_a_transcript_of_qwen_code_is_none_of_claude_code(tmp_path: Path) -> None:
+    said = line(1, "user", None, message={"role": "user", "parts": [{"text": "1"}]})
+    event = line(2, "system", systemPayload={}, provenance="system")
+    write(tmp_path / "chats", session(1), said, event)
+    assert not [found for found in find(tmp_path) if found.source == "claude"]
+
+
+def test_default_locations_are_the_home_and_where_it_was_moved_to() -> None:
+    env = {"HOME": "/home/ada", "CLAUDE_CONFIG_DIR": "/srv/claude"}
+    found = default_locations(env, formats=["claude"])
+    assert found[:2] == [Path("/srv/claude"), Path("/home/ada/.claude")]
+
+
+# -- files ---------------------------------------------------------------------------------
+
+
+def outputs(store: Store, folder: Path, named: str) -> list[Any]:
+    saved = f"<persisted-output>\nFull output saved to: {named}\n\nPreview"
+    records = U1, answered(2, call("c1")), result(3, "c1", saved)
+    *_, message = everything(store, folder, *records)
+    return [part.data["content"] for part in message.parts if part.type == "file"]
+
+
+def test_the_complete_output_of_a_call_comes_along(
+    store: Store, tmp_path: Path
+) -> None:
+    folder = tmp_path / PROJECT / session(1) / "tool-results"
+    folder.mkdir(parents=True)
+    (folder / "x.txt").write_bytes(b"all of it")
+    named = f"/elsewhere/{session(1)}/tool-results/x.txt"
+    assert outputs(store, tmp_path, named) == [b"all of it"]
+
+
+@pytest.mark.parametrize(
+    "named", ["/s/tool-results/..", "/etc/passwd", "/s/tool-results/link", "../tool-results/x"]
+)  # fmt: skip
+def test_no_file_outside_of_the_store_is_read(
+    store: Store, tmp_path: Path, named: str
+) -> None:
+    folder = tmp_path / PROJECT / session(1) / "tool-results"
+    folder.mkdir(parents=True)
+    (folder / "link").symlink_to("/etc/passwd")
+    assert outputs(store, tmp_path, named) == []
+
+
+# -- damage ----------------------------------------------------------------------------------
+
+
+def test_a_damaged_line_costs_itself_alone(store: Store, tmp_path: Path) -> None:
+    log = write(tmp_path / PROJECT, session(1), U1, answered(2, words("2")), asked(3, "3"))  # fmt: skip
+    lines = log.read_text().splitlines(keepends=True)
+    lines[1] = lines[1][:40] + "\n"
+    log.write_text("".join(lines) + '{"type":"us')
+    found = read_into(store, tmp_path)
+    assert [item.line for item in found if isinstance(item, Problem)] == [2, 4]
+    (only,) = by_source(store).values()
+    assert [m.text for m in store.messages(only)] == ["1", "3"]
+
+
+def test_values_of_other_types_are_survived(store: Store, tmp_path: Path) -> None:
+    odd: list[Any] = [None, 7, [], {}, [[1]], {"a": 1}, "x\0y", "\ud800"]
+    records = [U1]
+    for number, value in enumerate(odd, start=10):
+        records += [
+            {**asked(number, value), "parentUuid": value},
+            {**answered(number + 20, words("a")), "uuid": value, "message": value},
+            {**result(number + 40, "c1", value), "timestamp": value},
+            {**answered(number + 60, {"type": "tool_use", "id": value, "name": value}), "requestId": value},
+        ]  # fmt: skip
+    messages = everything(store, tmp_path, *records)
+    assert len(messages) > 3 * len(odd)
