@@ -466,11 +466,14 @@ def _compare(
     for prompt in stated["user_prompts"]:
         assert any(_unquoted(prompt["text"]) in text for text in said), (name, prompt)
 
-    answered = [(part.text or "").rstrip() for _, part in parts if part.type == "text"]
+    answered = [_visible(part.text) for _, part in parts if part.type == "text"]
     if stated["final_text"] and "interrupted" not in stated:
-        assert stated["final_text"].rstrip() in answered, name
+        assert _visible(stated["final_text"]) in answered, name
 
-    calls = {part.call_id: part.tool for _, part in parts if part.type == "tool"}
+    # Gemini CLI puts the name of the tool before the id of the provider.
+    tools = [part for _, part in parts if part.type == "tool"]
+    calls = {(p.call_id or "").rpartition("__")[2]: p.tool for p in tools}
+    calls |= {p.call_id or "": p.tool for p in tools}
     for call in stated["tool_calls"]:
         if call["id"] not in stated["tool_call_ids_not_in_store"]:
             assert calls.get(call["id"]) == call["name"], (name, call)
@@ -478,6 +481,13 @@ def _compare(
 
 def _unquoted(text: str | None) -> str:
     return (text or "").replace('\\"', '"')
+
+
+def _visible(text: str | None) -> str:
+    # Gemini CLI drops the characters that join others, or have no width.
+    return (
+        (text or "").rstrip().translate(dict.fromkeys(map(ord, "\u200b\u200d\ufeff")))
+    )
 
 
 CHECKS: list[Check] = [

@@ -80,7 +80,7 @@ REGISTRY: dict[str, Entry] = {
         resume="goose session --resume --session-id {}",
     ),
     "aider": Entry("aider", reads=f"{_HERE}.aider"),
-    "gemini": Entry("Gemini CLI", resume="gemini --resume {}"),
+    "gemini": Entry("Gemini CLI", reads=f"{_HERE}.gemini", resume="gemini --resume {}"),
     "qwen": Entry("Qwen Code", resume="qwen --resume {}"),
     "llm": Entry("llm"),
     "openai-agents": Entry("OpenAI Agents SDK", reads=f"{_HERE}.openai_agents"),

@@ -24,7 +24,6 @@ from sessiondb.formats.registry import REGISTRY
 
 #: Name → how the path of one of its files looks, seen from the root.
 PATHS = {
-    "gemini": r"/\.gemini(/|$)|/chats/session-[^/]+\.jsonl?$",
     "qwen": r"/\.qwen(/|$)",
     "cursor": r"/\.cursor(/|$)|/Cursor/User/globalStorage(/|$)",
     "llm": r"/io\.datasette\.llm(/|$)",
@@ -43,7 +42,6 @@ class Sign(NamedTuple):
 _LIKE_CLAUDE = frozenset({"sessionId", "parentUuid"})
 #: The first that fits a record says whose it is.
 SIGNS = (
-    Sign("gemini", frozenset({"sessionId", "projectHash"})),
     # Claude Code writes the same records; its messages differ.
     Sign("qwen", _LIKE_CLAUDE, frozenset({"parts"})),
 )

@@ -1,0 +1,47 @@
+"""Gemini CLI: a log of messages that are written again whenever something is added.
+
+`logs` finds the logs, their sessions and projects, `journal` applies the records of a
+log in order, `places` reads them again, `drafts` makes messages of them by the tables
+of `fields`, and `files` adds the outputs that they name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.gemini.logs import chats_of, is_migrated, look_at
+from sessiondb.formats.gemini.reader import read_home, read_log
+from sessiondb.formats.kit.files import is_file, is_folder
+from sessiondb.formats.protocol import ForeignStore, Format
+
+__all__ = ["FORMAT"]
+
+_SUFFIXES = frozenset({".jsonl", ".json"})
+
+
+def _at(path: Path) -> Iterator[ForeignStore]:
+    if is_folder(path):
+        if chats_of(path):
+            yield ForeignStore("gemini", path, read_home)
+    elif path.suffix in _SUFFIXES and is_file(path) and _is_readable(path):
+        yield ForeignStore("gemini", path, read_log)
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        return look_at(path) is not None and not is_migrated(path)
+    except SourceError:
+        return False
+
+
+def _default_locations(env: Mapping[str, str]) -> list[Path]:
+    """Return where the program keeps its sessions; in a sandbox of macOS elsewhere."""
+    homes = [env[name] for name in ("GEMINI_CLI_HOME", "HOME") if env.get(name)]
+    return [Path(homes[0], *below) for below in _FOLDERS] if homes else []
+
+
+_FOLDERS = ((".gemini",), (".cache", ".gemini"))
+
+FORMAT = Format(_SUFFIXES, _at, _default_locations)

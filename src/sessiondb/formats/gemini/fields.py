@@ -1,0 +1,37 @@
+"""Where the records of Gemini CLI keep what has a column; see `kit.fields`.
+
+Read off Gemini CLI 0.61 (``chatRecordingTypes.ts``, ``chatRecordingService.ts``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, count
+
+SESSION: Fields = {"summary": ("title", clean_text)}
+MESSAGE: Fields = {"model": ("model_id", clean_name)}
+#: ``input`` includes what came from the cache; thoughts are apart from the output.
+TOKENS: Fields = {
+    "input": ("input", count),
+    "output": ("output", count),
+    "cached": ("cache_read", count),
+    "thoughts": ("reasoning", count),
+}
+CALL: Fields = {
+    "id": ("call_id", clean_text),
+    "name": ("tool", clean_name),
+}
+#: The state of a call (``CoreToolCallStatus``): status and outcome here.
+STATUS: Mapping[str, tuple[str, str | None]] = {
+    "success": ("completed", None),
+    "error": ("error", "failed"),
+    "cancelled": ("error", "interrupted"),
+    "executing": ("running", None),
+}
+#: How a text begins that the program puts into the conversation itself.
+INJECTED = ("<session_context>", "<hook_context>")
+#: How the summary begins that replaces a compressed history.
+SUMMARY = "<state_snapshot>"
+#: Types of messages that a model said; descendants use their own name.
+ANSWERS = frozenset({"gemini", "qwen", "model", "assistant"})

@@ -1,0 +1,264 @@
+"""The records of a log, applied in order, as Gemini CLI does when it resumes a session.
+
+A message is written again in full whenever something is added to it, and keeps the
+place it had. ``$set.messages`` replaces all messages, ``$rewindTo`` drops one and what
+follows. So each message is known by the places of its versions, and what was dropped
+stays a branch beside the live path (``loadConversationRecord``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from sessiondb.formats.kit.fields import as_list, as_text, is_object, text
+from sessiondb.formats.kit.genai import texts_of
+from sessiondb.formats.kit.json import OddRecordError, usable_id
+from sessiondb.formats.kit.lines import Line
+
+Record = dict[str, Any]
+#: What a version says, as hashes: texts, results of calls, values of other keys.
+Facts = frozenset[int]
+_PLACE = frozenset({"id", "type", "timestamp", "content", "toolCalls"})
+_CONTEXT = "<session_context>"
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+
+
+class Version(NamedTuple):
+    """One version of a message: a record, or the item at *place* of its messages."""
+
+    line: Line
+    place: int | None
+    facts: Facts
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A message: its versions, oldest first, and the message that it followed."""
+
+    name: str
+    above: Entry | None
+    first: str | None = None
+    versions: list[Version] = field(default_factory=list)
+    rewound: bool = False
+
+    def add(self, version: Version, record: Record) -> None:
+        """Add a version, and forget those that say nothing more than later ones."""
+        if not self.versions:
+            self.first = as_text(record.get("timestamp"))
+        elif self.versions[-1].facts == version.facts:
+            # Also the last version of a record that was written again unchanged.
+            self.versions.pop()
+
+        kept = [version]
+        said = version.facts
+        for older in reversed(self.versions):
+            if not older.facts <= said:
+                kept.append(older)
+                said |= older.facts
+        self.versions = kept[::-1]
+
+
+def facts_of(record: Record) -> Facts:
+    """Return what a version of a message says."""
+    content = record.get("content")
+    found = [_fact("text", said) for said in texts_of(content)]
+    values = content if type(content) is list else [content]
+    objects = [item for item in values if is_object(item) and "text" not in item]
+    found += [_fact("part", item) for item in objects]
+    calls = record.get("toolCalls")
+    found += [_fact("call", c.get("id")) for c in filter(is_object, as_list(calls))]
+    found += [_fact("result", result) for result in _results(calls)]
+
+    rest = {k: v for k, v in record.items() if k not in _PLACE and v not in _EMPTY}
+    return frozenset([*found, *(_fact(key, value) for key, value in rest.items())])
+
+
+def _fact(kind: str, value: Any) -> int:
+    return hash((kind, json.dumps(value, sort_keys=True)))
+
+
+class Journal:
+    """The state of a session after the records of its log; `apply` adds one more."""
+
+    def __init__(self) -> None:
+        self.metadata: Record = {}
+        #: The text with which the program begins a session; it names the directory.
+        self.context = ""
+        self._live: dict[str, Entry] = {}
+        self._dropped: dict[str, Entry] = {}
+
+    def apply(self, line: Line, record: Record) -> None:
+        """Apply a record; raises `OddRecordError` for one that is none of the known."""
+        target = record.get("$rewindTo")
+        update = record.get("$set")
+        if text(target):
+            self._rewind(target)
+        elif text(record.get("id")):
+            self._put(record["id"], Version(line, None, facts_of(record)), record)
+        elif type(update) is dict:
+            if type(update.get("messages")) is list:
+                self._replace(line, update["messages"])
+            self.metadata |= {k: v for k, v in update.items() if k != "messages"}
+        elif is_header(record):
+            for index, item in _messages(record):
+                self._put(item["id"], Version(line, index, facts_of(item)), item)
+            self.metadata |= {k: v for k, v in record.items() if k != "messages"}
+        else:
+            self._note(line, record)
+
+    def _rewind(self, target: str) -> None:
+        names = list(self._live)
+        start = names.index(target) if target in self._live else 0
+        for name in names[start:]:
+            entry = self._live.pop(name)
+            entry.rewound = True
+            self._dropped[name] = entry
+
+    def _put(self, name: str, version: Version, record: Record) -> None:
+        entry = self._live.get(name)
+        if entry is None:
+            above = next(reversed(self._live.values()), None)
+            entry = self._live[name] = self._entry(name, above, is_restored=False)
+        self._add(entry, version, record)
+
+    def _add(self, entry: Entry, version: Version, record: Record) -> None:
+        entry.add(version, record)
+        if not self.context:
+            said = texts_of(record.get("content"))
+            self.context = next((s for s in said if s.startswith(_CONTEXT)), "")
+
+    def _replace(self, line: Line, messages: list[Any]) -> None:
+        """Replace all messages; one that is among the new ones is the same message."""
+        self._dropped |= self._live
+        self._live = {}
+        above = None
+        for index, item in _messages({"messages": messages}):
+            name = item["id"]
+            if name not in self._live:
+                self._live[name] = self._entry(name, above, is_restored=True)
+            above = self._live[name]
+            self._add(above, Version(line, index, facts_of(item)), item)
+
+    def _entry(self, name: str, above: Entry | None, *, is_restored: bool) -> Entry:
+        """Return the entry of a message that is live from now on."""
+        entry = self._dropped.pop(name, None)
+        if entry is not None and entry.rewound and not is_restored:
+            # Another message with the id of one that was dropped, which stays.
+            entry.name = self._free(name)
+            self._dropped[entry.name] = entry
+            entry = None
+
+        if entry is None:
+            return Entry(name, above)
+        entry.above, entry.rewound = above, False
+        return entry
+
+    def _free(self, name: str) -> str:
+        number = 2
+        while f"{name}~{number}" in self._dropped or f"{name}~{number}" in self._live:
+            number += 1
+        return f"{name}~{number}"
+
+    def _note(self, line: Line, record: Record) -> None:
+        """Add a record that is none of the known ones: an event of its type."""
+        kind = kind_of(record)
+        if kind is None:
+            raise OddRecordError("is not a record of a session")
+        self._put(self._free(f"~{kind}"), Version(line, None, facts_of(record)), record)
+
+    @property
+    def leaf(self) -> str | None:
+        """The last message of the live path; None without any."""
+        return next(reversed(self._live), None)
+
+    def entries(self) -> Iterator[tuple[Entry, str | None]]:
+        """Yield each message and the id of that before it, which comes first.
+
+        What was dropped follows the message that it was dropped after.
+        """
+        dropped: dict[Entry | None, list[Entry]] = {}
+        for entry in self._dropped.values():
+            dropped.setdefault(entry.above, []).append(entry)
+
+        yield from _branches(dropped, None)
+        above = None
+        for entry in self._live.values():
+            yield entry, above
+            above = entry.name
+            yield from _branches(dropped, entry)
+
+
+def _branches(
+    dropped: dict[Entry | None, list[Entry]], start: Entry | None
+) -> Iterator[tuple[Entry, str | None]]:
+    pending = dropped.get(start, [])[::-1]
+    while pending:
+        entry = pending.pop()
+        yield entry, None if entry.above is None else entry.above.name
+        pending += dropped.get(entry, [])[::-1]
+
+
+def _messages(record: Record) -> Iterator[tuple[int, Record]]:
+    for index, item in enumerate(as_list(record.get("messages"))):
+        if is_object(item) and text(item.get("id")):
+            yield index, item
+
+
+def is_header(record: Record) -> bool:
+    """Return whether a record describes the session."""
+    return text(record.get("sessionId")) and text(record.get("projectHash"))
+
+
+def kind_of(record: Record) -> str | None:
+    """Return the type of a record that is no message: its type, or its operator."""
+    named = (key for key in record if key.startswith("$"))
+    kind = record.get("type") or next(named, None)
+    return str(kind) if usable_id(kind) else None
+
+
+# -- messages again --------------------------------------------------------------
+
+
+def merged(entry: Entry, record_of: Callable[[Version], Record]) -> Record:
+    """Return a message: what its last version says, and what only earlier ones have.
+
+    A resumed session writes its messages again with their content alone: tokens, model
+    and calls are in the version before. A text or result that was replaced (masked
+    output of tools) is kept under ``earlier``.
+    """
+    found: Record = {}
+    earlier: list[Record] = []
+    for version in entry.versions:
+        record = record_of(version)
+        changed = _replaced(found, record)
+        if changed:
+            earlier.append(changed)
+        found |= record
+
+    if entry.first is not None:
+        found["timestamp"] = entry.first
+    if earlier:
+        found["earlier"] = earlier
+    return found
+
+
+def _replaced(before: Record, after: Record) -> Record:
+    """Return what *after* has another value for than *before*."""
+    both = {k: v for k, v in before.items() if k in after and v not in _EMPTY}
+    changed = {k: v for k, v in both.items() if k not in _PLACE and v != after[k]}
+
+    said = texts_of(after.get("content"))
+    if not set(texts_of(both.get("content"))) <= set(said):
+        changed["content"] = both["content"]
+
+    results = _results(after.get("toolCalls"))
+    lost = [item for item in _results(both.get("toolCalls")) if item not in results]
+    return {**changed, "results": lost} if lost else changed
+
+
+def _results(calls: Any) -> list[Any]:
+    found = [call.get("result") for call in filter(is_object, as_list(calls))]
+    return [result for result in found if result not in _EMPTY]

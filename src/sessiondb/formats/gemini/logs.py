@@ -1,0 +1,182 @@
+"""The logs of Gemini CLI: where they are, which session each has, and its project.
+
+``~/.gemini/tmp/PROJECT/chats`` has the logs; those of sub-agents are in a folder that
+is named by their parent. Until 2026 a log was one JSON document, which is migrated
+to a log with the same name when its session is resumed: both are there then.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.gemini.journal import is_header
+from sessiondb.formats.kit.fields import as_object, as_text
+from sessiondb.formats.kit.files import entries, is_folder, read_file
+from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
+from sessiondb.formats.kit.lines import glance
+from sessiondb.formats.kit.logs import first_records, logs_below
+from sessiondb.model import Problem
+
+CHATS, ROOT, PROJECTS = "chats", ".project_root", "projects.json"
+#: How the beginning of a session names the directories of its workspace.
+_DIRECTORY = re.compile(r"^\s*- (/[^\n]+|[A-Za-z]:\\[^\n]+)", re.MULTILINE)
+#: Lines of a log that are looked at for its header, and bytes of a document.
+HEAD_LINES, HEAD_BYTES = 4, 64 << 10
+_FIELD = re.compile(r'"(sessionId|projectHash|kind)"\s*:\s*("(?:[^"\\]|\\.)*")')
+_NAME = re.compile(r"session-.+\.jsonl?")
+
+
+class Log(NamedTuple):
+    """A log: its session, and the parent of a sub-agent."""
+
+    path: Path
+    session: str
+    parent: str | None
+    project_hash: str
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file may be a log, by its name and the folder that it is in."""
+    if path.suffix == ".jsonl":
+        return True
+    return path.suffix == ".json" and _NAME.fullmatch(path.name) is not None
+
+
+def is_document(path: Path) -> bool:
+    """Return whether a log is one JSON document."""
+    return path.suffix == ".json"
+
+
+def is_migrated(path: Path) -> bool:
+    """Return whether the log that continues a document is beside it."""
+    if not is_document(path):
+        return False
+    with suppress(SourceError):
+        return look_at(path.with_suffix(".jsonl")) is not None
+    return False
+
+
+# -- folders -------------------------------------------------------------------
+
+
+def chats_of(folder: Path) -> list[Path]:
+    """Return the folders of logs that a program keeps in a folder; usually none.
+
+    It may be ``~/.gemini``, the folder of one project in it, or ``chats`` itself.
+    """
+    if folder.name == CHATS:
+        found = [folder]
+    else:
+        found = [folder / CHATS, *_chats_below(folder / "tmp")]
+    return [chats for chats in found if _has_logs(chats)]
+
+
+def _chats_below(tmp: Path) -> Iterator[Path]:
+    with suppress(OddRecordError):
+        for entry in entries(tmp):
+            if entry.is_dir(follow_symlinks=False):
+                yield tmp / entry.name / CHATS
+
+
+def _has_logs(chats: Path) -> bool:
+    with suppress(OddRecordError):
+        return any(_NAME.fullmatch(entry.name) for entry in entries(chats))
+    # It cannot be read: whoever reads it reports that.
+    return is_folder(chats) and chats.parent.parent.name == "tmp"
+
+
+def logs_of(folder: Path) -> Iterator[Path | Problem]:
+    """Yield the logs of a program; those that were migrated are left out."""
+    for chats in chats_of(folder):
+        for item in logs_below(chats, is_log):
+            if isinstance(item, Problem) or not is_migrated(item):
+                yield item
+
+
+# -- logs ----------------------------------------------------------------------
+
+
+def look_at(path: Path) -> Log | None:
+    """Return the log at *path*; None if it is none. Raises `SourceError`."""
+    head = _head_of_document(path) if is_document(path) else _head(path)
+    if not usable_id(head.get("sessionId")):
+        return None
+
+    # A sub-agent has its log in a folder below, with the name of its parent.
+    above = path.parent
+    is_below = above.name != CHATS and above.parent.name == CHATS
+    parent = above.name if is_below and above.name != head["sessionId"] else None
+    return Log(path, head["sessionId"], parent, head["projectHash"])
+
+
+def _head(path: Path) -> dict[str, Any]:
+    records = first_records(path, HEAD_LINES)
+    return next(filter(is_header, records), {})
+
+
+def _head_of_document(path: Path) -> dict[str, Any]:
+    """Return what a document says before its messages; all of it if they are first."""
+    start = glance(path, HEAD_BYTES).decode("utf-8", "replace")
+    start = start.partition('"messages"')[0]
+    found: dict[str, Any] = {}
+    for key, value in _FIELD.findall(start):
+        with suppress(ValueError):
+            found[key] = json.loads(value)
+    return found if is_header(found) else {}
+
+
+# -- projects ------------------------------------------------------------------
+
+
+def directory_of(log: Log) -> str:
+    """Return the directory of a session's project; empty if it cannot be known."""
+    chats = next((p for p in log.path.parents if p.name == CHATS), None)
+    if chats is None:
+        return ""
+
+    with suppress(OddRecordError):
+        root = read_file(chats.parent / ROOT)
+        if root is not None:
+            return root.decode("utf-8", "replace").strip()
+
+    known = _projects(chats.parent.parent.parent)
+    wanted = {log.project_hash, chats.parent.name}
+    return next((p for p, name in known if name in wanted or _hash(p) in wanted), "")
+
+
+def unreadable_projects(folder: Path) -> Iterator[Problem]:
+    """Yield a problem for each file about projects that cannot be read."""
+    roots = [chats.parent / ROOT for chats in chats_of(folder)]
+    for path in (*roots, folder / PROJECTS):
+        try:
+            read_file(path)
+        except OddRecordError as error:
+            yield Problem(
+                str(path), f"the directory of a project is unknown: it {error}"
+            )
+
+
+def _projects(home: Path) -> list[tuple[str, str | None]]:
+    """Return the directories that the program knows, and their names."""
+    with suppress(OddRecordError):
+        listed = load_object(read_file(home / PROJECTS))
+        found = as_object(listed.get("projects"))
+        return [(path, as_text(name)) for path, name in found.items()]
+    return []
+
+
+def _hash(directory: str) -> str:
+    return hashlib.sha256(directory.encode("utf-8", "replace")).hexdigest()
+
+
+def stated_directory(said: str, project_hash: str) -> str:
+    """Return the directory that the first message names, if it is the project's."""
+    named = _DIRECTORY.findall(said)
+    return next((p for p in map(str.strip, named) if _hash(p) == project_hash), "")

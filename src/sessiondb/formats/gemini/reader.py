@@ -1,0 +1,189 @@
+"""The sessions of Gemini CLI, read from their logs.
+
+A session is yielded after a look at the head of its log. The log is then read once for
+the places of its messages (`journal`), and each message again from there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import SourceError, abridged
+from sessiondb.formats.gemini import fields
+from sessiondb.formats.gemini.drafts import message_draft
+from sessiondb.formats.gemini.files import with_outputs
+from sessiondb.formats.gemini.journal import Entry, Journal, kind_of, merged
+from sessiondb.formats.gemini.logs import (
+    Log,
+    directory_of,
+    logs_of,
+    look_at,
+    stated_directory,
+    unreadable_projects,
+)
+from sessiondb.formats.gemini.places import Records, records_of
+from sessiondb.formats.kit.fields import as_list, as_text, is_object, take
+from sessiondb.formats.kit.json import check_id, load_object, usable_id
+from sessiondb.formats.kit.lines import opened
+from sessiondb.formats.kit.logs import log_digest
+from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.model import Problem, SourceMessage, SourceSession
+
+Record = dict[str, Any]
+
+
+def read_log(path: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the session of a log."""
+    log = look_at(path)
+    if log is not None:
+        yield beginning(log)
+
+
+def read_home(home: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of a program, or of one of its projects, parents first."""
+    yield from unreadable_projects(home)
+    logs: dict[str, Log] = {}
+    for item in logs_of(home):
+        if isinstance(item, Problem):
+            yield item
+        else:
+            yield from _look(item, logs)
+
+    for name, cut in parents_first(logs, lambda name: logs[name].parent):
+        log = logs[name]
+        if cut:
+            yield Problem(str(log.path), f"session {name} is its own ancestor")
+            log = log._replace(parent=None)
+        above = logs.get(log.parent) if log.parent else None
+        yield beginning(log, None if above is None else above.path)
+
+
+def _look(path: Path, logs: dict[str, Log]) -> Iterator[Problem]:
+    """Add the log at *path* to *logs*; of two of one session the longer one counts."""
+    try:
+        log = look_at(path)
+    except SourceError as error:
+        yield Problem(str(path), str(error))
+        return
+    if log is None:
+        yield Problem(str(path), "the log has no header")
+        return
+
+    other = logs.get(log.session)
+    if other is not None:
+        longer, shorter = sorted(
+            (other, log), key=lambda item: item.path.stat().st_size, reverse=True
+        )
+        log = longer
+        why = f"session {log.session} is also in {longer.path}, which is longer"
+        yield Problem(str(shorter.path), why)
+    logs[log.session] = log
+
+
+def beginning(log: Log, above: Path | None = None) -> SourceSession:
+    """Return what the head of a log says; *above* is the log of the parent."""
+    return SourceSession(
+        source_of(log.path),
+        log.session,
+        str(log.path),
+        log_digest(log.path),
+        directory=directory_of(log),
+        parent_source_id=log.parent,
+        relation="subagent" if log.parent else None,
+        complete=partial(complete, log, above),
+    )
+
+
+def source_of(path: Path) -> str:
+    """Return the program that wrote a log: Qwen Code had the same ones until 2025."""
+    return "qwen" if ".qwen" in path.parts else "gemini"
+
+
+def complete(log: Log, above: Path | None = None) -> SourceSession:
+    """Return a session with everything that its log says of it."""
+    journal = Journal()
+    with records_of(log.path) as records:
+        problems = [*_applied(journal, records)]
+
+    session = beginning(log)
+    stated = dict(journal.metadata)
+    known = take(stated, fields.SESSION)
+    directories = filter(None, map(as_text, as_list(stated.get("directories"))))
+    return replace(
+        session,
+        **known,
+        directory=session.directory
+        or stated_directory(journal.context, log.project_hash)
+        or next(directories, ""),
+        leaf=journal.leaf,
+        call_id=None if above is None else _call_of(log.session, above),
+        time_created=time_of_text(stated.get("startTime")),
+        time_updated=time_of_text(stated.get("lastUpdated")),
+        data=stated,
+        messages=Messages(log, journal, problems),
+    )
+
+
+def _applied(journal: Journal, records: Records) -> Iterator[Problem]:
+    for line, record in records:
+        try:
+            journal.apply(line, record)
+        except ValueError as error:
+            yield records.problem(f"record skipped: it {error}", line)
+    yield from records.problems
+
+
+def _call_of(session: str, above: Path) -> str | None:
+    """Return the call that started a sub-agent: the one with its id."""
+    wanted = json.dumps(session).encode()
+    try:
+        with opened(above) as lines:
+            for _, raw in lines:
+                if b'"agentId"' in raw and wanted in raw:
+                    calls = as_list(load_object(raw).get("toolCalls"))
+                    for call in filter(is_object, calls):
+                        if call.get("agentId") == session:
+                            return as_text(call.get("id"))
+    except (SourceError, ValueError):
+        pass
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """The messages of a log and their problems; read again each time."""
+
+    log: Log
+    journal: Journal
+    problems: list[Problem]
+
+    def __iter__(self) -> Iterator[SourceMessage | Problem]:
+        """Read the messages by their places; memory holds one, and the ids of all."""
+        seen: set[str] = set()
+        with records_of(self.log.path) as records:
+            for entry, parent in self.journal.entries():
+                yield self._message(records, entry, parent, seen)
+        yield from self.problems
+
+    def _message(
+        self, records: Records, entry: Entry, parent: str | None, seen: set[str]
+    ) -> SourceMessage | Problem:
+        try:
+            check_id(entry.name)
+            record = merged(entry, records.version)
+            record.setdefault("type", kind_of(record))
+            draft = message_draft(record, entry.name)
+        except ValueError as error:
+            why = f"message {abridged(entry.name)} {error}"
+            return records.problem(why, entry.versions[-1].line)
+        draft = with_outputs(draft, self.log.path, seen)
+        # Nothing is ever copied; ids of messages are those of one session.
+        usage = f"{self.log.session}/{entry.name}" if draft.tokens else None
+        usage = usage if usable_id(usage) else None
+        return SourceMessage(draft, parent=parent, usage_id=usage)
