@@ -29,7 +29,7 @@ LIBRARIES = {
     "alembic": {"engine"},
     "click": {"cli"},
     "markdown_it": {"formats"},
-    "msgpack": {"codec"},
+    "msgpack": {"codec", "formats"},
     "pygments": {"formats"},
     "rich": {"cli"},
     "sqlalchemy": {

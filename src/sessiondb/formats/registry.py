@@ -84,6 +84,7 @@ REGISTRY: dict[str, Entry] = {
     "qwen": Entry("Qwen Code", resume="qwen --resume {}"),
     "llm": Entry("llm"),
     "openai-agents": Entry("OpenAI Agents SDK", reads=f"{_HERE}.openai_agents"),
+    "openoxide": Entry("OpenOxide", reads=f"{_HERE}.openoxide"),
     "cursor": Entry("Cursor"),
 }
 

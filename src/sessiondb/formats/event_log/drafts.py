@@ -12,7 +12,6 @@ from typing import Any
 
 from sessiondb.formats.content import embedded
 from sessiondb.formats.event_log import fields
-from sessiondb.formats.event_log.usage import take_usage
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -21,7 +20,9 @@ from sessiondb.formats.kit.fields import (
     text,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
+from sessiondb.formats.kit.spelled import first_of, take
 from sessiondb.formats.kit.texts import compact, take_json
+from sessiondb.formats.kit.usage import take_usage
 from sessiondb.model import MessageDraft, PartDraft
 from sessiondb.model.draft import NO_INPUT
 
@@ -133,7 +134,7 @@ def _step(
         return [_call(record, time)], {}, ["call"]
     if kind == fields.STARTED:
         # The end may name another model, so that the record keeps its own.
-        return [], fields.take(dict(record), fields.ANSWER), ["started"]
+        return [], take(dict(record), fields.ANSWER), ["started"]
 
     before = frozenset(record)
     parts, columns = _finished(record)
@@ -158,10 +159,10 @@ def own_id(record: Record) -> Any:
 
 def _finished(record: Record) -> tuple[Parts, dict[str, Any]]:
     parts = said(record, fields.REASONING, "reasoning") + said(record, fields.TEXT)
-    columns = fields.take(record, fields.ANSWER)
+    columns = take(record, fields.ANSWER)
     if "cost" not in columns:
         usage = dict(as_object(record.get("usage")))
-        columns |= fields.take(usage, {"cost": fields.ANSWER["cost"]})
+        columns |= take(usage, {"cost": fields.ANSWER["cost"]})
 
     columns["tokens"] = take_usage(record)
     columns["finish"] = _finish(record)
@@ -173,7 +174,7 @@ def _finished(record: Record) -> tuple[Parts, dict[str, Any]]:
 
 
 def _finish(record: Record) -> str | None:
-    found: str | None = fields.first_of(record, fields.FINISH_KEYS, fields.FINISH)
+    found: str | None = first_of(record, fields.FINISH_KEYS, fields.FINISH)
     if found is None and any(text(record.get(key)) for key in fields.FINISH_KEYS):
         return "other"
     if found is not None and record.get(fields.FINISH_KEYS[0]) == found:
@@ -185,11 +186,11 @@ def _finish(record: Record) -> str | None:
 
 
 def _call(record: Record, time: int | None) -> PartDraft:
-    named = fields.take(dict(record), fields.CALL)
+    named = take(dict(record), fields.CALL)
     if "tool" not in named:
         return PartDraft("custom", data={"call": record}, time_started=time)
 
-    known = fields.take(record, fields.CALL)
+    known = take(record, fields.CALL)
     return PartDraft(
         "tool",
         **known,
@@ -212,8 +213,8 @@ def _input(record: Record) -> Any:
 
 def _result(record: Record) -> PartDraft:
     """Return the result of a call, which its text or its error is."""
-    known = fields.take(record, fields.RESULT)
-    outcome = fields.first_of(record, fields.OUTCOME_KEYS, fields.OUTCOME)
+    known = take(record, fields.RESULT)
+    outcome = first_of(record, fields.OUTCOME_KEYS, fields.OUTCOME)
     error = record.get("error")
     is_bad = error not in (None, "", False) or record.get("is_error") is True
     if outcome is None and (is_bad or record.get("success") is False):

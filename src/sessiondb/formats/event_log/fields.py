@@ -1,40 +1,23 @@
 """Where the records of a plain log keep what has a column, in each known spelling.
 
-A column has several keys here: the first one is how we write it, and its value leaves
-the record. Under any other key the value stays in the record as well, so that the same
-record can be written again. `take` and `put` are the two directions.
+The first key of a column is how we write it; see `kit.spelled`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from sessiondb.formats.kit.fields import (
-    Fits,
     clean_name,
     clean_text,
     cost,
 )
+from sessiondb.formats.kit.spelled import Table, spelled
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import bounds
 
 Record = dict[str, Any]
-
-
-class Spelled(NamedTuple):
-    """What fits a column, and the keys of its value, the preferred one first."""
-
-    fits: Fits
-    keys: tuple[str, ...]
-
-
-Table = Mapping[str, Spelled]
-
-
-def spelled(fits: Fits, *keys: str) -> Spelled:
-    """Return what fits a column, and the keys of its value."""
-    return Spelled(fits, keys)
 
 
 #: When a record was written, in Unix ms or in RFC 3339.
@@ -129,27 +112,6 @@ KINDS: Mapping[str, str] = {RENAMED: "title_change"}
 TYPES = frozenset({USER, RETURNED, *OF_ANSWER})
 
 
-def take(record: Record, table: Table) -> dict[str, Any]:
-    """Return what *table* names by column; the preferred keys leave the record."""
-    taken = {}
-    for column, (fits, keys) in table.items():
-        key = next((key for key in keys if fits(record.get(key))), None)
-        if key is not None:
-            taken[column] = record[key]
-            # Two of them could not be told apart when they are written.
-            if [name for name in keys if name in record] == [keys[0]]:
-                del record[key]
-    return taken
-
-
-def put(record: Record, table: Table, holder: Any) -> None:
-    """Write the columns of *holder*; a value that is in the record already stays."""
-    for column, (_, keys) in table.items():
-        value = getattr(holder, column)
-        if value is not None and not any(key in record for key in keys):
-            record[keys[0]] = value
-
-
 def take_time(record: Record) -> int | None:
     """Return when a record was written; one in Unix ms leaves it."""
     key = next((key for key in TIME if record.get(key) is not None), None)
@@ -172,9 +134,3 @@ def put_time(record: Record, ms: int | None) -> None:
     """Write the time of a record that has none of its own."""
     if not record.pop(TIMELESS, False) and not any(key in record for key in TIME):
         record[TIME[0]] = ms
-
-
-def first_of(record: Record, keys: tuple[str, ...], table: Mapping[str, str]) -> Any:
-    """Return what *table* has for the first of *keys* with a text; None without."""
-    said = next((record[key] for key in keys if type(record.get(key)) is str), "")
-    return table.get(said)

@@ -24,6 +24,7 @@ from sessiondb.formats.event_log.logs import HEAD_LINES, META
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import first_records, log_digest
+from sessiondb.formats.kit.spelled import take
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
 SOURCE = "event-log"
@@ -58,12 +59,12 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
 def _is_meta(record: Record) -> bool:
     if record.get("type") != META:
         return False
-    return usable_id(fields.take(dict(record), fields.HEADER).get("source_id"))
+    return usable_id(take(dict(record), fields.HEADER).get("source_id"))
 
 
 def _header(meta: Record) -> Record:
     copy = dict(meta)
-    known = {"time_created": fields.take_time(copy), **fields.take(copy, fields.HEADER)}
+    known = {"time_created": fields.take_time(copy), **take(copy, fields.HEADER)}
     if usable_id(known.get("parent_source_id")):
         said = meta.get("relation")
         known["relation"] = said if said in fields.RELATIONS else "fork"
@@ -78,7 +79,7 @@ def _complete(session: SourceSession) -> SourceSession:
     with opened(Path(session.path)) as lines:
         for _, _, record in lines.records(load_object):
             if record.get("type") == fields.RENAMED:
-                title = fields.take(record, fields.TITLE).get("title", title)
+                title = take(record, fields.TITLE).get("title", title)
     return replace(session, title=title, complete=None)
 
 

@@ -11,8 +11,9 @@ from typing import Any
 from sessiondb.formats.content import file_of
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.event_log.drafts import TEXTS
-from sessiondb.formats.event_log.usage import put_usage
 from sessiondb.formats.kit.fields import as_list, as_object
+from sessiondb.formats.kit.spelled import put
+from sessiondb.formats.kit.usage import put_usage
 from sessiondb.model import Message, Part
 
 Record = dict[str, Any]
@@ -67,7 +68,7 @@ def _put_end(record: Record, message: Message, left: list[str]) -> None:
     fields.put_time(record, message.time_completed)
     record |= _said(message.parts)
     table = {name: of for name, of in fields.ANSWER.items() if name in left}
-    fields.put(record, table, message)
+    put(record, table, message)
     if "finish" in left:
         record[fields.FINISH_KEYS[0]] = message.finish
     if "error" in left:
@@ -84,7 +85,7 @@ def _call(part: Part) -> Record:
         record = _copy(as_object(part.data.get("call")))
     else:
         record = _copy(part.data)
-        fields.put(record, fields.CALL, part)
+        put(record, fields.CALL, part)
     fields.put_time(record, part.time_started)
     if part.input_json is not None and not any(key in record for key in fields.INPUT):
         record[fields.INPUT[0]] = part.input
@@ -92,7 +93,7 @@ def _call(part: Part) -> Record:
 
 
 def _put_result(record: Record, part: Part) -> None:
-    fields.put(record, fields.RESULT, part)
+    put(record, fields.RESULT, part)
     if "field" in part.data:
         record[part.data["field"]] = part.text
 

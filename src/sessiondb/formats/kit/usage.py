@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sessiondb.formats.event_log.fields import Record, Table, put, spelled, take
 from sessiondb.formats.kit.fields import as_object, count, filled, is_object, within
+from sessiondb.formats.kit.spelled import Record, Table, put, spelled, take
 from sessiondb.model import Tokens
 
 _KEY, _OTHER = "usage", "tokens"

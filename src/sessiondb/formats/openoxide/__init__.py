@@ -1,0 +1,37 @@
+"""OpenOxide: tables ``session`` and ``message`` in SQLite, with MessagePack inside.
+
+Our own tables descend from these. `tables` recognises a file by its columns, `reader`
+reads its sessions, `content` decodes MessagePack, and `drafts` makes messages. No
+public program writes the layout, so columns that are missing are no reason to refuse a
+file, and content may be a text, a list of parts, or a map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.kit.files import is_file
+from sessiondb.formats.kit.sqlite import SUFFIXES, Error, ForeignDatabase
+from sessiondb.formats.openoxide.reader import SOURCE, read
+from sessiondb.formats.openoxide.tables import is_openoxide
+from sessiondb.formats.protocol import ForeignStore, Format
+
+__all__ = ["FORMAT"]
+
+
+def _at(path: Path) -> Iterator[ForeignStore]:
+    if path.suffix in SUFFIXES and is_file(path) and _is_store(path):
+        yield ForeignStore(SOURCE, path, read)
+
+
+def _is_store(path: Path) -> bool:
+    try:
+        with ForeignDatabase(path, glance=True).reading() as connection:
+            return is_openoxide(connection)
+    except (SourceError, Error):
+        return False
+
+
+FORMAT = Format(SUFFIXES, _at)

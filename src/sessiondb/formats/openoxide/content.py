@@ -1,0 +1,119 @@
+"""MessagePack of other programs, decoded to plain data and nothing else.
+
+The library reserves memory for as many items as a value says it has, at each level, so
+that `_check` looks at all lengths before it. Anything that JSON has no form for is a
+map with ``$`` here: ``$ext``, the type of an extension beside its ``data``, or
+``$map``, the pairs of a map with keys that are not all texts, or not all different.
+
+The encoding: https://github.com/msgpack/msgpack/blob/master/spec.md
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+
+from sessiondb.formats.kit.json import MAX_DEPTH, OddRecordError
+
+#: The type of extension that MessagePack itself has: a time.
+_TIME = -1
+_NEVER = 0xC1
+#: First bytes of values whose length or count follows, and the bytes of that.
+_SIZED = {
+    0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4,
+    0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4,
+}  # fmt: skip
+#: First bytes of values of a fixed size, and the bytes after the first.
+_FIXED = {
+    0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4,
+    0xD3: 8, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17,
+}  # fmt: skip
+_EXTENSIONS = range(0xC7, 0xCA)
+#: How many items an array or map has for each that it counts.
+_ITEMS = {0xDC: 1, 0xDD: 1, 0xDE: 2, 0xDF: 2}
+
+
+def decode(raw: bytes) -> Any:
+    """Return the value that *raw* holds, which is all of it; raises `OddRecordError`.
+
+    Memory is bounded by the size of *raw*.
+    """
+    _check(raw)
+    try:
+        value = msgpack.unpackb(
+            raw,
+            strict_map_key=False,
+            object_pairs_hook=_map,
+            ext_hook=_extension,
+        )
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise _odd(str(error)) from None
+    return _plain(value)
+
+
+def _odd(why: str) -> OddRecordError:
+    return OddRecordError(f"is not MessagePack ({why})")
+
+
+def _check(raw: bytes) -> None:
+    """Raise `OddRecordError` unless all lengths in *raw* add up."""
+    place, open_, owed = 0, [1], 1
+    while open_:
+        if owed > len(raw) - place:
+            raise _odd("it ends early")
+        place, items = _next(raw, place)
+        owed += items - 1
+
+        open_[-1] -= 1
+        if items:
+            open_.append(items)
+        while open_ and not open_[-1]:
+            open_.pop()
+        if len(open_) > MAX_DEPTH:
+            raise OddRecordError(f"is nested deeper than {MAX_DEPTH}")
+
+    if place != len(raw):
+        raise _odd("something follows it" if place < len(raw) else "it ends early")
+
+
+def _next(raw: bytes, place: int) -> tuple[int, int]:
+    """Return where the value at *place* ends, or its items begin, and their number."""
+    head = raw[place]
+    if head == _NEVER:
+        raise _odd("it has a byte that is never used")
+    if head in _SIZED:
+        begin = place + 1 + _SIZED[head]
+        size = int.from_bytes(raw[place + 1 : begin])
+        if head in _ITEMS:
+            return begin, size * _ITEMS[head]
+        return begin + size + (head in _EXTENSIONS), 0
+
+    if 0x80 <= head < 0xA0:
+        return place + 1, (head & 15) * (2 if head < 0x90 else 1)
+    if 0xA0 <= head < 0xC0:
+        return place + 1 + (head & 31), 0
+    return place + 1 + _FIXED.get(head, 0), 0
+
+
+def _map(pairs: list[tuple[Any, Any]]) -> dict[str, Any]:
+    if all(type(key) is str for key, _ in pairs):
+        found = dict(pairs)
+        if len(found) == len(pairs):
+            return found
+    return {"$map": [list(pair) for pair in pairs]}
+
+
+def _extension(code: int, data: bytes) -> dict[str, Any]:
+    return {"$ext": code, "data": data}
+
+
+def _plain(value: Any) -> Any:
+    """Return *value* with its times as extensions, too."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return list(map(_plain, value))
+    if isinstance(value, msgpack.Timestamp):
+        return _extension(_TIME, value.to_bytes())
+    return value

@@ -1,0 +1,174 @@
+"""The sessions of one file, parents first; messages are read one at a time.
+
+A fork begins with copies of the messages of its parent, as far as role, time and
+content agree: they are counted once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import abridged
+from sessiondb.formats.kit.fields import clean_name, clean_text
+from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.json import OddRecordError, usable_id
+from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.spelled import Table, spelled, take
+from sessiondb.formats.kit.sqlite import Error, ForeignDatabase
+from sessiondb.formats.openoxide import tables
+from sessiondb.formats.openoxide.drafts import message_draft, time_of
+from sessiondb.model import Problem, SourceMessage, SourceSession
+
+SOURCE = "openoxide"
+Row = dict[str, Any]
+#: How many ancestors of a fork are compared with it.
+_ANCESTORS = 50
+_SESSION: Table = {
+    "title": spelled(clean_text, "title"),
+    "directory": spelled(clean_text, "directory"),
+    "model_id": spelled(clean_name, "model_id"),
+    "provider_id": spelled(clean_name, "provider_id"),
+    "agent": spelled(clean_name, "agent"),
+    "version": spelled(clean_name, "version"),
+}
+
+
+def read(path: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of a file; raises `SourceError` if it cannot be opened."""
+    file = ForeignDatabase(path)
+    with file.reading():
+        try:
+            yield from _File(file).sessions()
+        except Error as error:
+            yield Problem(str(path), f"the rest cannot be read: {error}")
+
+
+class _File:
+    """The sessions of a file: their rows, by id."""
+
+    def __init__(self, file: ForeignDatabase) -> None:
+        self.file = file
+        self._rows: dict[str, Row] = {}
+
+    def parent(self, name: str) -> str | None:
+        """Return the parent of a session; None without one."""
+        above = _name_of(self._rows[name].get("parent_id")) if name else None
+        return above if usable_id(above) else None
+
+    def sessions(self) -> Iterator[SourceSession | Problem]:
+        """Yield the sessions, parents first."""
+        for row in tables.sessions(self.file.connection):
+            name = _name_of(row["id"])
+            if usable_id(name):
+                self._rows[str(name)] = row
+            else:
+                yield self.problem(f"session {abridged(name)} has no usable id")
+
+        stamps = tables.stamps(self.file.connection)
+        for name, cut in parents_first(self._rows, self.parent):
+            row = self._rows[name]
+            if cut:
+                yield self.problem(f"session {abridged(name)} is its own ancestor")
+                row["parent_id"] = None
+            yield self._session(name, dict(row), stamps.get(row["id"], ()))
+
+    def problem(self, why: str) -> Problem:
+        """Return a problem of this file."""
+        return Problem(str(self.file.path), why)
+
+    def _session(self, name: str, row: Row, facts: tuple[Any, ...]) -> SourceSession:
+        digest = hashlib.sha256(
+            repr((sorted(row.items()), facts)).encode("utf-8", "surrogatepass")
+        )
+        size, changed = stamp(self.file.path) or (None, None)
+        parent = self.parent(name)
+        known = take(row, _SESSION)
+        oid = row.pop("revert_oid", None)
+        session = SourceSession(
+            SOURCE,
+            name,
+            str(self.file.path),
+            digest.hexdigest(),
+            Messages(self, name),
+            parent_source_id=parent,
+            relation=None if parent is None else "fork",
+            revert=None if oid is None else {"snapshot": oid},
+            time_created=time_of(row, "time_created"),
+            time_updated=time_of(row, "time_updated"),
+            size=size,
+            mtime_ns=changed,
+            **known,
+        )
+        del row["id"]
+        row.pop("parent_id", None)
+        return replace(session, data={k: v for k, v in row.items() if v is not None})
+
+    # -- messages --------------------------------------------------------------
+
+    def rows(self, name: str) -> Iterator[Row]:
+        """Yield the rows of the messages of a session."""
+        key = self._rows[name]["id"]
+        return tables.messages(self.file.connection, key)
+
+    def copies(self, name: str, depth: int = _ANCESTORS) -> Iterator[tuple[Row, Any]]:
+        """Yield the rows of a session, each with the id of the one it is a copy of."""
+        parent = self.parent(name)
+        is_here = parent in self._rows and depth > 0
+        above = self.copies(str(parent), depth - 1) if is_here else iter(())
+        is_copy = is_here
+        for row in self.rows(name):
+            other, original = next(above, ({}, None)) if is_copy else ({}, None)
+            is_copy = is_copy and _said(other) == _said(row)
+            yield row, original if is_copy else row.get("id")
+
+
+def _said(row: Row) -> tuple[Any, ...]:
+    return tuple(map(row.get, ("role", "time_created", "content")))
+
+
+def _name_of(value: Any) -> Any:
+    """Return the name of a session or message, whose id may be a number or a UUID."""
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if type(value) is int else value
+
+
+class Messages:
+    """The messages of a session and their problems; read again each time."""
+
+    def __init__(self, file: _File, session: str) -> None:
+        self._file = file
+        self._session = session
+
+    def __iter__(self) -> Iterator[SourceMessage | Problem]:
+        """Read the session; memory holds one message."""
+        with self._file.file.reading():
+            try:
+                yield from self._read()
+            except Error as error:
+                yield self._problem(f"its other messages cannot be read: {error}")
+
+    def _read(self) -> Iterator[SourceMessage | Problem]:
+        for number, (row, original) in enumerate(self._file.copies(self._session), 1):
+            name = _name_of(row.get("id"))
+            if not usable_id(name):
+                name = f"{self._session[:60]}:{number}"
+            first = _name_of(original)
+            rest = {k: v for k, v in row.items() if v is not None}
+            for known in ("id", "session_id"):
+                rest.pop(known, None)
+            rest.setdefault("content", None)
+            try:
+                draft = message_draft(rest, name)
+            except OddRecordError as error:
+                yield self._problem(f"message {abridged(name)} {error}")
+                continue
+            usage = first if usable_id(first) else None
+            yield SourceMessage(draft, usage_id=usage)
+
+    def _problem(self, why: str) -> Problem:
+        return self._file.problem(f"session {abridged(self._session)}: {why}")
