@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opencode_store import everything, tree_store
 from samples import read_into
 from samples_codex import (
     DAY,
@@ -43,8 +45,11 @@ from samples_codex import (
 )
 
 from sessiondb import ALL, Store
-from sessiondb.formats import default_locations, find
-from sessiondb.model import Imported, Message, Problem, Session
+from sessiondb.errors import InvalidInputError
+from sessiondb.formats import default_locations, exporter, find
+from sessiondb.formats.protocol import Written
+from sessiondb.model import Document, Imported, Message, Problem, Session
+from sessiondb.model.draft import assistant, text, tool, user
 
 HOME = Path(".codex")
 
@@ -506,3 +511,137 @@ def test_hostile_names_of_sessions_and_kinds_are_kept_apart(
     kinds = [m.kind for m in found]
     assert kinds == ["codex_compaction", "codex_reset", "codex_context", "x"]
     assert json.loads(json.dumps(found[3].data)) == odd[3]
+
+
+# -- back -----------------------------------------------------------------------------
+
+
+def back(store: Store, session: Session) -> dict[str, list[Record]]:
+    """Return the records of each rollout that a session is written as, by its name."""
+    to = exporter("codex")
+    found = to.write([store.export(session, **to.read)], detail="full")
+    return {
+        document.name: [
+            json.loads(row) for row in "".join(document.chunks).split("\n")[:-1]
+        ]
+        for document in found
+        if isinstance(document, Document)
+    }
+
+
+def records_in(path: Path) -> list[Record]:
+    text = path.read_text(encoding="utf-8")
+    return [json.loads(row) for row in text.split("\n") if row]
+
+
+@pytest.mark.parametrize("write_home", [home_of_2026, home_of_2025, oldest_home])
+def test_rollouts_are_written_as_they_were(
+    write_home: Callable[[Path], None], store: Store, tmp_path: Path
+) -> None:
+    home = tmp_path / HOME
+    write_home(home)
+    for session in sessions(store, tmp_path).values():
+        for name, records in back(store, session).items():
+            assert records == records_in(home / name)
+
+
+def test_each_segment_is_a_rollout_again(store: Store, tmp_path: Path) -> None:
+    home = tmp_path / HOME
+    write(home, 1, *numbered([meta(), asked(1, "1"), asked(2, "2")]))
+    head = meta(1, at=10, history_base=base(1, 2))
+    write(home, 1, *numbered([head, asked(11, "3")], 2), segment="b")
+    (session,) = sessions(store, tmp_path).values()
+    found = back(store, session)
+    assert found == {str(DAY / name): records_in(home / DAY / name) for name in (name_of(1), name_of(1, "b"))}  # fmt: skip
+
+
+def test_records_that_do_not_fit_are_written_as_they_were(
+    store: Store, tmp_path: Path
+) -> None:
+    image = {"type": "input_image", "image_url": "data:image/png;base64,!!", "detail": "high"}  # fmt: skip
+    records = [
+        item(1, "function_call", name=7, arguments="{}", call_id="c1"),
+        item(2, "function_call", name="x", arguments='{ "a" : 1 }', call_id="c2"),
+        item(3, "function_call", name="x", arguments="not json", call_id=[1]),
+        item(4, "function_call_output", call_id="c2", output={"content": "x"}),
+        item(5, "function_call_output", call_id="c3", output=[{"type": "input_text", "text": "a\n", "more": 1}, {"type": "input_text", "text": ""}, image]),
+        item(6, "message", role="user", content=[7]), item(7, "message", role="tool", content=[{"type": "odd", "text": "x"}]),
+        item(8, "message", role="user", content="plain"), item(9, "message", role="assistant", content=[image]),
+        item(10, "reasoning", summary=[], content=[{"type": "text", "text": ""}]), item(11, "reasoning", summary=[7]),
+        item(12, "image_generation_call", id="ig", status="completed", revised_prompt="a cup", result=PNG),
+        item(13, "tool_search_output", call_id="c4", status="completed", tools=[{"name": "a"}]),
+        line(14, "compacted", message=""), line(15, "turn_context", model=[], effort="low"), turn(16, effort="high", level="x"),
+        {"timestamp": "yesterday", "type": "event_msg", "payload": "text"}, event(18, "token_count", info={"total_token_usage": 1}),
+        item(19, "agent_message", author="a", recipient="b", content=[{"type": "input_text", "text": "Hi"}]),
+        item(20, "web_search_call", status="failed", action=None), item(21, "local_shell_call", action="x", status="completed"),
+    ]  # fmt: skip
+    records = json.loads(json.dumps(records))
+    messages(store, tmp_path, *records)
+    (session,) = store.sessions(project=ALL)
+    ((_, *written),) = back(store, session).values()
+    assert written == records
+
+
+def test_what_was_said_here_follows_with_ordinals(store: Store, tmp_path: Path) -> None:
+    write(tmp_path / HOME, 1, *numbered([meta(), asked(1, "1")]))
+    (session,) = sessions(store, tmp_path).values()
+    with store.effects() as unit:
+        unit.append(session.id, user("More"))
+        unit.append(
+            session.id, assistant(text("Yes"), tool("ls", {"a": 1}, output="x"))
+        )
+    (records,) = back(store, store.session(session.id)).values()
+    assert [record["ordinal"] for record in records] == list(range(len(records)))
+    kinds = [record["payload"]["type"] for record in records[2:]]
+    assert kinds == [
+        "task_started", "message", "user_message", "message", "agent_message",
+        "function_call", "function_call_output", "task_complete",
+    ]  # fmt: skip
+
+
+def test_a_session_of_another_program_is_a_rollout_that_is_read_as_it_was_said(
+    store: Store, tmp_path: Path
+) -> None:
+    opencode = tmp_path / "opencode"
+    tree_store(opencode, everything())
+    (found,) = read_into(store, opencode)
+    assert isinstance(found, Imported)
+    ((name, records),) = back(store, store.session(found.id)).items()
+    path = tmp_path / HOME / name
+    path.parent.mkdir(parents=True)
+    path.write_text(log(records))
+
+    with Store.open(":memory:") as other:
+        (session,) = sessions(other, tmp_path / HOME).values()
+        for role in ("user", "assistant"):
+            said = [t for t in spoken(store, store.session(found.id), role) if t]
+            again = "\n".join(spoken(other, session, role))
+            assert all(line in again for text in said for line in text.splitlines())
+        calls = [p for m in all_of(other, session) for p in m.parts if p.type == "tool"]
+        assert {part.status for part in calls} <= {"completed", "error", "pending"}
+    assert set(records[0]["payload"]) >= {"id", "timestamp", "cwd", "originator", "cli_version", "source"}  # fmt: skip
+    assert uuid.UUID(records[0]["payload"]["id"])
+
+
+def test_codex_continues_a_rollout_that_lies_in_its_home() -> None:
+    to = exporter("codex")
+    assert to.take_in is not None
+    written = Written("sessions/2026/02/02/r.jsonl", log([meta()]), "/home/ada")
+    found = to.take_in(written, {"CODEX_HOME": "/srv/codex"})
+    assert found.place == Path("/srv/codex/sessions/2026/02/02/r.jsonl")
+    assert found.resume == ["codex", "resume", thread(1)]
+    with pytest.raises(InvalidInputError, match="another rollout"):
+        to.take_in(Written("r", log([forked(2, 1, 3)]), "/"), {})
+
+
+@pytest.mark.slow
+def test_rollouts_of_the_real_program_are_written_as_they_were(
+    real_store: Callable[[str], Path], store: Store
+) -> None:
+    home = real_store("codex-0.169.0") / "data/.codex"
+    count = 0
+    for session in sessions(store, home).values():
+        for name, records in back(store, session).items():
+            assert records == records_in(home / name)
+            count += len(records)
+    assert count == 315

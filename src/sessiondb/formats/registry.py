@@ -63,7 +63,12 @@ REGISTRY: dict[str, Entry] = {
     "claude": Entry(
         "Claude Code", reads=f"{_HERE}.claude", resume="claude --resume {}"
     ),
-    "codex": Entry("Codex", reads=f"{_HERE}.codex", resume="codex resume {}"),
+    "codex": Entry(
+        "Codex",
+        reads=f"{_HERE}.codex",
+        writes=f"{_HERE}.codex.exporter",
+        resume="codex resume {}",
+    ),
     # Recognised, not read yet: an import names them, and sessions that another
     # reader imported under these names can be continued.
     "pi": Entry(

@@ -43,7 +43,7 @@ from sessiondb.formats.kit.fields import (
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, decode, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
-from sessiondb.formats.kit.logs import log_digest, logs_below
+from sessiondb.formats.kit.logs import log_digest, logs_below, unpacked_name
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceMessage, SourceSession
@@ -200,7 +200,10 @@ def complete(thread: Thread) -> SourceSession:
             found.add(lines)
 
     session = beginning(thread)
-    data = {"header": thread.logs[0].header} if thread.logs[0].header else {}
+    first = thread.logs[0]
+    data: Record = {"rollout": unpacked_name(first.path).name}
+    if first.header:
+        data["header"] = first.header
     return replace(
         session,
         title=session.title or found.title,
@@ -345,7 +348,7 @@ class _Reading:
                     skipped = False
                     continue
                 if record == header:
-                    record["segment"] = log.rollout
+                    record["segment"] = unpacked_name(log.path).name
 
                 found = self._message(lines, line, record | marks, log.rollout)
                 if isinstance(found, SourceMessage):

@@ -1,0 +1,189 @@
+"""Sessions as rollouts of Codex, each where its home has it.
+
+A rollout of theirs is written as it was: what it continues is in another one. A session
+of another program becomes a complete rollout as of 2025, which each release continues;
+Codex makes the rest of its home anew from that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import InvalidInputError
+from sessiondb.formats.codex.logs import FOLDERS
+from sessiondb.formats.codex.records import record_of
+from sessiondb.formats.codex.writer import Writer, title_of
+from sessiondb.formats.kit.conversion import Names, is_from, is_native
+from sessiondb.formats.kit.fields import as_text, integer, within
+from sessiondb.formats.kit.naming import file_name
+from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.formats.protocol import Exporter, Handover, Written
+from sessiondb.model import Document, Export, Loss, Message, Session
+
+Record = dict[str, Any]
+_DATED = re.compile(r"rollout-(\d{4})-(\d\d)-(\d\d)T")
+
+
+def write(
+    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
+) -> Iterator[Document | Loss]:
+    """Yield the rollouts of each session, and what they do not hold."""
+    del detail, together  # a session is a file, and nothing can be left out of it
+    for export in sessions:
+        losses: list[Loss] = []
+        make = _theirs if is_from(export.session, "codex") else _ours
+        yield from make(export, losses)
+        yield from losses
+
+
+# -- their own -------------------------------------------------------------------
+
+
+def _theirs(export: Export, losses: list[Loss]) -> Iterator[Document]:
+    """Yield the rollouts of a session that Codex wrote, one more for each revert."""
+    session = export.session
+    name = as_text(session.data.get("rollout")) or _name(session, session.source_id)
+    if session.title and session.title_source != "derived":
+        losses.append(Loss(session.id, "its name: Codex keeps it beside the rollout"))
+
+    parts = _Parts(export, losses, name)
+    for file, records in groupby(parts.records(), lambda found: found[0]):
+        yield Document(_place(session, file), (_text(record) for _, record in records))
+
+
+class _Parts:
+    """The records of one session of theirs, each with the rollout that it is in."""
+
+    def __init__(self, export: Export, losses: list[Loss], name: str) -> None:
+        self._export = export
+        self._name = name
+        session = export.session
+        names = Names(session.source_id or session.id)
+        #: For what was said here, after the last record of theirs.
+        self._ours = Writer(export, [], losses, names)
+
+    def records(self) -> Iterator[tuple[str, Record]]:
+        header = self._export.session.data.get("header")
+        ordinal = -1
+        if header is not None:
+            ordinal = _ordinal(header, ordinal)
+            yield self._name, dict(header)
+
+        file, is_numbered = self._name, ordinal >= 0
+        for message in self._export.messages:
+            if "copied_from" in message.data:
+                continue
+            file = as_text(message.data.get("segment")) or file
+            if not is_native(message.id):
+                record = record_of(message)
+                ordinal = _ordinal(record, ordinal)
+                yield file, record
+                continue
+
+            for record in self._ours.add(message):
+                ordinal += 1
+                yield file, {**record, "ordinal": ordinal} if is_numbered else record
+
+        for record in self._ours.end():
+            ordinal += 1
+            yield file, {**record, "ordinal": ordinal} if is_numbered else record
+
+
+def _ordinal(record: Mapping[str, Any], last: int) -> int:
+    found = record.get("ordinal")
+    return found if integer(found) else last
+
+
+# -- of other programs -------------------------------------------------------------
+
+
+def _ours(export: Export, losses: list[Loss]) -> Iterator[Document]:
+    session = export.session
+    # Codex finds a session by a UUID alone; it is the same one each time.
+    thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"sessiondb:{session.id}"))
+    messages = list(_live(export, losses))
+    writer = Writer(export, messages, losses, Names(thread))
+    file = _place(session, _name(session, thread))
+    yield Document(file, map(_text, _records(session, thread, writer)))
+
+
+def _live(export: Export, losses: list[Loss]) -> Iterator[Message]:
+    """Yield the messages of the live path; the others are lost."""
+    found = {message.seq: message for message in export.messages}
+    seq, path = export.session.leaf_seq, []
+    while seq is not None and seq in found:
+        path.append(found.pop(seq))
+        seq = path[-1].parent_seq
+    if found:
+        why = f"{len(found)} messages that are not on the live path"
+        losses.append(Loss(export.session.id, why))
+    yield from reversed(path)
+
+
+def _records(session: Session, thread: str, writer: Writer) -> Iterator[Record]:
+    began = session.time_created
+    yield {
+        "timestamp": text_of_time(began),
+        "type": "session_meta",
+        "payload": {
+            "id": thread,
+            "timestamp": text_of_time(began),
+            "cwd": session.directory,
+            "originator": "sessiondb",
+            "cli_version": "0.0.0",
+            "source": "cli",
+            "model_provider": "openai",
+        },
+    }
+    if session.title and session.title_source != "derived":
+        yield title_of(thread, began, session.title)
+    yield from writer.records()
+
+
+# -- files -----------------------------------------------------------------------
+
+
+def _name(session: Session, thread: str | None) -> str:
+    began = text_of_time(session.time_created)[:19].replace(":", "-")
+    return f"rollout-{began}-{thread or session.id}.jsonl"
+
+
+def _place(session: Session, name: str) -> str:
+    """Return where a home has a rollout; Codex dates the folders by its name."""
+    safe = file_name(name)
+    if session.time_archived is not None:
+        return f"{FOLDERS[1]}/{safe}"
+    dated = _DATED.match(name)
+    date = (
+        dated.groups() if dated else text_of_time(session.time_created)[:10].split("-")
+    )
+    return "/".join([FOLDERS[0], *date, safe])
+
+
+def _text(record: Record) -> str:
+    return f"{json.dumps(record, ensure_ascii=False, separators=(',', ':'))}\n"
+
+
+def take_in(written: Written, env: Mapping[str, str]) -> Handover:
+    """Return the place of a rollout in the home of Codex.
+
+    Raises `InvalidInputError` for one that continues another rollout.
+    """
+    header = json.loads(written.text.partition("\n")[0])
+    if within(header, "payload", "history_base") is not None:
+        raise InvalidInputError(
+            "its beginning is in another rollout, so Codex refuses it"
+        )
+
+    thread = str(within(header, "payload", "id"))
+    home = Path(env.get("CODEX_HOME") or "~/.codex").expanduser()
+    return Handover([], ["codex", "resume", thread], home / written.name)
+
+
+EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in)
