@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sessiondb.cli import output
 from sessiondb.cli.text import count, one_line
+from sessiondb.formats.registry import agent
 from sessiondb.model import Imported, Problem
 
 OUTCOMES = ("imported", "updated", "unchanged", "deleted", "diverged")
+#: The columns of the table of agents; one that is always 0 is left out of the last two.
+_SHOWN = {"imported": "NEW", "updated": "UPDATED", "unchanged": "UNCHANGED"}
+_RARE = {"deleted": "DELETED", "diverged": "DIVERGED"}
 
 
 @dataclass(slots=True)
 class Report:
-    """The result of an import."""
+    """The result of an import; *owner* names the program of a problem's source."""
 
+    owner: Callable[[str], str | None] = lambda _: None
     outcomes: Counter[str] = field(default_factory=Counter)
     sessions: list[dict[str, Any]] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -40,19 +46,59 @@ class Report:
         """The number of sessions that were imported, completely or in part."""
         return self.outcomes["imported"] + self.outcomes["updated"]
 
+    @property
+    def agents(self) -> dict[str, Counter[str]]:
+        """The number of each outcome, and of problems, by the name of the program."""
+        found: dict[str, Counter[str]] = {}
+        for session in self.sessions:
+            found.setdefault(session["source"], Counter())[session["outcome"]] += 1
+        for problem in self.problems:
+            owner = self.owner(problem.source)
+            if owner is not None:
+                found.setdefault(owner, Counter())["problems"] += 1
+        return found
+
+    def table(self) -> Iterator[str]:
+        """Yield the lines of a table of agents and what became of their sessions."""
+        agents = self.agents
+        rare = {
+            name: head
+            for name, head in _RARE.items()
+            if any(counts[name] for counts in agents.values())
+        }
+        columns = {**_SHOWN, **rare, "problems": "PROBLEMS"}
+        rows = [
+            [agent(source), *(f"{counts[name]:,}" for name in columns)]
+            for source, counts in agents.items()
+        ]
+        heads = list(columns.values())
+        return output.table(["AGENT", *heads], rows, right=" ".join(heads))
+
     def as_json(self) -> dict[str, Any]:
         """Return the complete report."""
         found = [
             {"source": p.source, "line": p.line, "why": p.why} for p in self.problems
         ]
         counts = {name: self.outcomes[name] for name in OUTCOMES}
-        return {**counts, "sessions": self.sessions, "problems": found}
+        names = {**_SHOWN, **_RARE, "problems": ""}
+        agents = [
+            {"agent": agent(source), "source": source}
+            | {_key(name): counts[name] for name in names}
+            for source, counts in self.agents.items()
+        ]
+        lists = {"sessions": self.sessions, "problems": found}
+        return {**counts, "agents": agents, **lists}
 
     def as_text(self, stores: int, *, dry_run: bool) -> str:
         """Return one line that counts the sessions of *stores* by their outcome."""
         found = ", ".join(counted(self.outcomes)) or "no sessions"
         would = "would be " if dry_run and self.outcomes else ""
         return f"{would}{found} · {count(stores, 'store')}"
+
+
+def _key(outcome: str) -> str:
+    """Return how a table of agents calls an outcome."""
+    return "new" if outcome == "imported" else outcome
 
 
 def counted(outcomes: Mapping[str, int]) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +18,8 @@ from sessiondb.cli.protocol import exit_code
 from sessiondb.cli.sources import STDIN, Sources, refuse_itself, sources_at
 from sessiondb.cli.text import count
 from sessiondb.cli.usage import exclusive
-from sessiondb.formats.registry import readable
+from sessiondb.formats.registry import agent, readable
+from sessiondb.formats.unsupported import agents_of
 from sessiondb.hints import command
 from sessiondb.location import project_at
 from sessiondb.model import Imported, Problem
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Problems that are shown as text; JSON has them all.
 SHOWN_PROBLEMS = 20
+#: Stores that are announced as text.
+SHOWN_STORES = 20
 #: Advice about an outcome; the number of sessions is written before it.
 _ADVICE = {
     "deleted": "were removed here before; --restore restores them",
@@ -66,7 +71,8 @@ def import_command(
     """Import the sessions of other agents; doing it again imports what is new.
 
     PATH is a file, a store, or any folder above stores; without one the places
-    where agents keep their sessions. Nothing there is changed. A database of
+    where agents keep their sessions, and the projects below the current directory.
+    Stores that are found are reported. Nothing there is changed. A database of
     sessiondb (a backup, another machine's) is imported if it is named itself, and
     - is a log on stdin. A database of one project takes that project's sessions only.
 
@@ -88,12 +94,15 @@ def import_command(
             # Before anything is read: a file written during the import is a change.
             changes = Changes(sources.places, sources.formats)
 
-        report = Report()
+        announced: dict[str, Any] = {}
+        if not sources.named:
+            announced = _announce(sources, as_json)
+        report = Report(sources.owner)
         results = take(sources, undelete=restore, dry_run=dry_run)
         for result in counted(results, "import", quiet=as_json, kind=Imported):
             report.add(result)
 
-        _show(report, sources.stores, dry_run=dry_run, as_json=as_json)
+        _show(report, sources, announced, dry_run=dry_run, as_json=as_json)
         # An empty report of a store that is not empty would look like a failure.
         if _passed_over(store, root, sources, report):
             say("none of the sessions there belongs to this project")
@@ -114,9 +123,40 @@ def _passed_over(
     return of_one_project and sources.stores > 0 and report.is_empty
 
 
-def _show(report: Report, stores: int, *, dry_run: bool, as_json: bool) -> None:
-    text = report.as_text(stores, dry_run=dry_run)
-    output.write_result(report.as_json(), text, as_json=as_json)
+def _announce(sources: Sources, as_json: bool) -> dict[str, Any]:
+    """Report the stores that were found, and those of agents that cannot be read."""
+    found = [(agent(store.source), store.path) for store in sources.look()]
+    # An import of one format is not about other agents.
+    others = [] if sources.formats else agents_of(os.environ)
+    if not as_json:
+        for name, path in found[:SHOWN_STORES]:
+            say(f"found {name}: {path}")
+        if len(found) > SHOWN_STORES:
+            say(f"  … {len(found) - SHOWN_STORES} more")
+        for name, path in others:
+            say(f"{name}: not supported yet ({path})")
+
+    stores, unsupported = (
+        [{"agent": name, "path": str(path)} for name, path in items]
+        for items in (found, others)
+    )
+    return {"stores": stores, "unsupported": unsupported}
+
+
+def _show(
+    report: Report,
+    sources: Sources,
+    announced: Mapping[str, Any],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    text = report.as_text(sources.stores, dry_run=dry_run)
+    # Of a store that was named one line says it all.
+    programs = {session["source"] for session in report.sessions}
+    if report.agents and (not sources.named or len(programs) > 1):
+        text = "\n".join((*report.table(), text))
+    output.write_result({**report.as_json(), **announced}, text, as_json=as_json)
 
     # Advice goes to stderr: what a program reads on stdout stays a report.
     for outcome, advice in _ADVICE.items():

@@ -11,11 +11,15 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sessiondb.cli.opening import say
 from sessiondb.errors import InvalidInputError, NotFoundError, SourceError, abridged
+from sessiondb.formats.registry import REGISTRY
 from sessiondb.hints import command
 from sessiondb.location import load_config
 from sessiondb.model import Problem
@@ -35,7 +39,8 @@ class Sources:
 
     *formats* are names, None for all; *wanted* chooses stores by their path. If the
     places are *named*, one where nothing is found is a problem. ``stores`` counts
-    what was read, ``unread`` are the stores that could not be opened.
+    what was read, ``unread`` are the stores that could not be opened, ``owners`` the
+    programs of the stores by their paths.
     """
 
     places: list[Path]
@@ -44,6 +49,8 @@ class Sources:
     wanted: Callable[[Path], bool] = lambda _: True
     stores: int = 0
     unread: list[Path] = field(default_factory=list)
+    owners: dict[Path, str] = field(default_factory=dict)
+    _found: dict[Path, list[ForeignStore]] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[SourceSession | Problem]:
         for place in self.places:
@@ -51,6 +58,22 @@ class Sources:
                 yield from self._at(place)
             except (SourceError, OSError) as error:
                 yield _unread(place, error)
+
+    def look(self) -> list[ForeignStore]:
+        """Return the stores that an import is going to read, to announce them."""
+        from sessiondb.formats import find
+
+        for place in filter(is_there, self.places):
+            # The import itself reports a place that cannot be read.
+            with suppress(SourceError, OSError):
+                self._found[place] = list(find(place, formats=self.formats))
+        found = chain.from_iterable(self._found.values())
+        return [store for store in found if store.source in REGISTRY]
+
+    def owner(self, path: str) -> str | None:
+        """Return the program of the store that *path* is part of, None if unknown."""
+        places = (Path(path), *Path(path).parents)
+        return next(filter(None, map(self.owners.get, places)), None)
 
     def _at(self, place: Path) -> Iterator[SourceSession | Problem]:
         from sessiondb.formats import find
@@ -64,7 +87,8 @@ class Sources:
             return
 
         before = self.stores
-        for found in find(place, formats=self.formats):
+        looked = self._found.pop(place, None)
+        for found in looked or find(place, formats=self.formats):
             if self.wanted(found.path):
                 yield from self._read(found)
         if self.named and self.stores == before:
@@ -72,6 +96,7 @@ class Sources:
 
     def _read(self, found: ForeignStore) -> Iterator[SourceSession | Problem]:
         self.stores += 1
+        self.owners[found.path] = found.source
         try:
             yield from found.read()
         except (SourceError, OSError) as error:
@@ -123,7 +148,8 @@ def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
             hint="`--from jsonl` reads it, or no --from",
         )
     if not paths:
-        return Sources([*usual, *load_config().import_paths], chosen)
+        places = [*usual, *load_config().import_paths, *_in_projects(chosen)]
+        return Sources(list(dict.fromkeys(places)), chosen)
 
     places = [Path(path) for path in dict.fromkeys(paths)]
     if not any(map(is_there, places)):
@@ -133,6 +159,18 @@ def sources_at(paths: tuple[str, ...], formats: tuple[str, ...]) -> Sources:
             f"there is nothing at {missing}", hint=f"check the path; {looks}"
         )
     return Sources(places, chosen, named=True)
+
+
+def _in_projects(formats: tuple[str, ...] | None) -> list[Path]:
+    """Return the stores in projects at or below the current directory."""
+    from sessiondb.formats import in_projects
+
+    here = Path.cwd()
+    found, is_all = in_projects(here, formats=formats)
+    if not is_all:
+        say(f"{here} is large: not all of it was searched for stores of projects")
+        say(f"  {command('import', 'DIR')} searches one of its folders")
+    return found
 
 
 def is_there(place: Path) -> bool:

@@ -5,7 +5,7 @@ our database. `protocol` defines the contracts of a format, `registry` has one l
 each, and `kit` the tools that every reader is built from. `find` looks for stores.
 """
 
-from sessiondb.formats.discovery import default_locations, find, stamps
+from sessiondb.formats.discovery import default_locations, find, in_projects, stamps
 from sessiondb.formats.protocol import Exporter, ForeignStore, Format
 from sessiondb.formats.registry import exporter, readable, writable
 
@@ -16,6 +16,7 @@ __all__ = [
     "default_locations",
     "exporter",
     "find",
+    "in_projects",
     "readable",
     "stamps",
     "writable",

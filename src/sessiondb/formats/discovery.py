@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
 from stat import S_ISDIR
 
@@ -28,6 +30,8 @@ from sessiondb.formats.protocol import ForeignStore, Format, unreadable
 
 #: How deep below a folder stores are searched.
 MAX_DEPTH = 24
+#: Limits on a search for the files of projects.
+MAX_ENTRIES, MAX_PROJECT_DEPTH = 20_000, 6
 _SIDE_FILES = ("-wal", "-journal")
 #: The entries of a bare git repository, in which snapshots of projects are kept.
 _BARE = {"HEAD", "objects", "refs"}
@@ -123,6 +127,42 @@ def default_locations(
 ) -> list[Path]:
     """Return where programs keep their stores in *env*, whether or not they exist."""
     return [path for form in _formats(formats) for path in form.default_locations(env)]
+
+
+def in_projects(
+    top: Path, *, formats: Iterable[str] | None = None
+) -> tuple[list[Path], bool]:
+    """Return the files below *top* that programs keep in projects, and if that is all.
+
+    Folders near *top* come first, and hidden ones are not searched. The search ends
+    after `MAX_ENTRIES` entries or `MAX_PROJECT_DEPTH` folders.
+    """
+    names = frozenset[str]().union(*(of.in_projects for of in _formats(formats)))
+    found: list[Path] = []
+    pending = deque([(top, 0)] if names else [])
+    left = MAX_ENTRIES
+    while pending and left > 0:
+        folder, depth = pending.popleft()
+        inside = _entries(folder)[:left]
+        left -= len(inside)
+
+        found += (folder / of.name for of in inside if of.name in names)
+        if depth < MAX_PROJECT_DEPTH:
+            pending += ((folder / of.name, depth + 1) for of in inside if _is_open(of))
+    return found, left > 0
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return what is in a folder, by name; nothing of one that cannot be read."""
+    with contextlib.suppress(OddRecordError):
+        return sorted(entries(folder), key=attrgetter("name"))
+    return []
+
+
+def _is_open(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder that may be, or hold, a project."""
+    is_hidden = entry.name.startswith(".") or entry.name in NEVER
+    return not is_hidden and entry.is_dir(follow_symlinks=False)
 
 
 def _formats(names: Iterable[str] | None) -> list[Format]:

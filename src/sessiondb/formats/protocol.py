@@ -66,12 +66,14 @@ class Format:
     them; without any, a file is looked at only if it is named. ``at(path)`` yields
     the stores that are exactly at a path, a file or a folder, and raises nothing for
     a path that is not one. ``default_locations(env)`` is where the program keeps its
-    own, whether or not anything is there.
+    own, whether or not anything is there; ``in_projects`` are the names of files that
+    it keeps in the folders of projects instead.
     """
 
     suffixes: frozenset[str]
     at: Callable[[Path], Iterator[ForeignStore]]
     default_locations: Callable[[Mapping[str, str]], list[Path]] = nowhere
+    in_projects: frozenset[str] = frozenset()
 
 
 class Write(Protocol):

@@ -115,6 +115,11 @@ def family(name: str) -> str:
     return entry.family or name
 
 
+def agent(name: str) -> str:
+    """Return how people write the name of a program; *name* for one not known."""
+    return REGISTRY[name].agent if name in REGISTRY else name
+
+
 def targets() -> list[str]:
     """Return the formats whose program continues a session that we wrote for it.
 

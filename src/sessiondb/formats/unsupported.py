@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -30,6 +30,16 @@ PATHS = {
 }
 
 
+#: Name → the folders in which it keeps its sessions, below the home directory.
+HOMES = {
+    "cursor": (
+        ".cursor",
+        ".config/Cursor/User/globalStorage",
+        "Library/Application Support/Cursor/User/globalStorage",
+    ),
+}
+
+
 class Sign(NamedTuple):
     """A record that a program alone writes: keys of it and of its ``message``."""
 
@@ -47,6 +57,17 @@ SIGNS = (
 )
 #: Limits on the entries below a folder, and on the lines of a file.
 MAX_ENTRIES, MAX_DEPTH, MAX_LINES, MAX_BYTES = 2_000, 8, 16, 1 << 20
+
+
+def agents_of(env: Mapping[str, str]) -> list[tuple[str, Path]]:
+    """Return the agents of the user that cannot be read, each with a folder of it."""
+    found: dict[str, Path] = {}
+    for name, folders in HOMES.items():
+        for folder in folders if env.get("HOME") else ():
+            path = Path(env["HOME"], folder)
+            if is_folder(path):
+                found.setdefault(REGISTRY[name].agent, path)
+    return list(found.items())
 
 
 def agents_at(path: str | os.PathLike[str]) -> list[str]:

@@ -45,4 +45,4 @@ def _default_locations(env: Mapping[str, str]) -> list[Path]:
     return [Path(named).expanduser()] if named else []
 
 
-FORMAT = Format(frozenset({".md"}), _at, _default_locations)
+FORMAT = Format(frozenset({".md"}), _at, _default_locations, frozenset({CHAT}))

@@ -106,11 +106,17 @@ def _is_entry(record: dict[str, Any]) -> bool:
     return is_linked or record.get("type") == "message"
 
 
+def program_of(path: Path, default: str = "pi") -> str:
+    """Return the program in whose folder *path* is."""
+    named = filter(None, map(_PROGRAMS.get, reversed(path.parts)))
+    return next(named, default)
+
+
 def _program(path: Path, header: dict[str, Any], is_descendant: bool) -> str:
     """Return which program wrote a log: by its folder, else by what only some do."""
-    for name in reversed(path.parts):
-        if name in _PROGRAMS:
-            return _PROGRAMS[name]
+    named = program_of(path, "")
+    if named:
+        return named
     is_snowflake = _SNOWFLAKE.fullmatch(header.get("id", "")) is not None
     theirs = is_descendant or is_snowflake or "title" in header
     return "oh-my-pi" if theirs else "pi"

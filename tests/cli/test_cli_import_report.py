@@ -1,0 +1,165 @@
+"""The report of an import: the stores that it finds, and what became of each agent's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import SAMPLE, Run
+
+from sessiondb.formats import discovery, in_projects
+
+AIDER = (
+    "\n# aider chat started at 2026-01-02 03:04:05\n\n#### Boil the water\n\nDone.\n"
+)
+
+
+def pi_log(home: Path, name: str, text: str = "Hello", folder: str = ".pi") -> Path:
+    logs = home / folder / "agent" / "sessions" / "--tea--"
+    logs.mkdir(parents=True, exist_ok=True)
+    log = logs / f"2026-01-02T03-04-05-000Z_{name}.jsonl"
+    when = "2026-01-02T03:04:05.000Z"
+    records: list[Any] = [
+        {"type": "session", "version": 3, "id": name, "timestamp": when, "cwd": "/tea"},
+        {
+            "type": "message", "id": "0a0a0a0a", "parentId": None, "timestamp": when,
+            "message": {"role": "user", "content": text, "timestamp": 1},
+        },
+    ]  # fmt: skip
+    log.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return log
+
+
+def opencode(home: Path) -> Path:
+    return shutil.copytree(SAMPLE, home / ".local" / "share" / "opencode")
+
+
+@pytest.fixture(autouse=True)
+def no_other_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_DATA_HOME", "PI_CODING_AGENT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_without_a_path_each_store_is_announced_and_each_agent_has_a_row(
+    sessiondb: Run, home: Path
+) -> None:
+    store = opencode(home)
+    pi_log(home, "p1")
+    pi_log(home, "p2")
+    ran = sessiondb("import")
+    assert ran.code == 0
+    assert f"found OpenCode: {store}" in ran.err
+    assert f"found pi: {home / '.pi' / 'agent'}" in ran.err
+    head, first, second, total = ran.out.splitlines()
+    assert head.split() == ["AGENT", "NEW", "UPDATED", "UNCHANGED", "PROBLEMS"]
+    assert first.split() == ["OpenCode", "4", "0", "0", "0"]
+    assert second.split() == ["pi", "2", "0", "0", "0"]
+    assert total == "6 imported · 2 stores"
+
+
+def test_the_same_is_in_json(sessiondb: Run, home: Path) -> None:
+    log = pi_log(home, "p1")
+    pi_log(home, "p2")
+    pi_log(home, "o1", folder=".omp")
+    sessiondb("import")
+    pi_log(home, "p3")
+    with log.open("a") as file:
+        file.write(log.read_text().splitlines()[1].replace("0a0a0a0a", "0b0b0b0b"))
+        file.write("\n{garbage\n")
+    ran = sessiondb("import", "--json")
+    assert ran.json["stores"] == [
+        {"agent": "pi", "path": str(home / ".pi" / "agent")},
+        {"agent": "oh-my-pi", "path": str(home / ".omp" / "agent")},
+    ]
+    none = {"deleted": 0, "diverged": 0}
+    assert ran.json["agents"] == [
+        {"agent": "pi", "source": "pi", "new": 1, "updated": 1, "unchanged": 1,
+         **none, "problems": 1},
+        {"agent": "oh-my-pi", "source": "oh-my-pi", "new": 0, "updated": 0,
+         "unchanged": 1, **none, "problems": 0},
+    ]  # fmt: skip
+    assert "found" not in ran.err
+
+
+def test_a_row_for_what_is_rare_only_if_there_is_any(
+    sessiondb: Run, home: Path
+) -> None:
+    pi_log(home, "p1")
+    sessiondb("import")
+    assert "DELETED" not in sessiondb("import").out
+    sessiondb("rm", "p1", "--yes")
+    head, row, _ = sessiondb("import").out.splitlines()
+    assert dict(zip(head.split(), row.split(), strict=True))["DELETED"] == "1"
+
+
+def test_one_agent_that_was_named_is_one_line(
+    sessiondb: Run, home: Path, tmp_path: Path
+) -> None:
+    pi_log(home, "p1")
+    ran = sessiondb("import", str(home))
+    assert (ran.out, ran.err) == ("1 imported · 1 store\n", "")
+    opencode(home)
+    assert sessiondb("import", str(home)).out.startswith("AGENT")
+
+
+def test_an_agent_that_cannot_be_read_is_named(sessiondb: Run, home: Path) -> None:
+    (home / ".cursor" / "chats").mkdir(parents=True)
+    ran = sessiondb("import")
+    assert ran.code == 0
+    assert f"Cursor: not supported yet ({home / '.cursor'})" in ran.err
+    found = sessiondb("import", "--json").json["unsupported"]
+    assert found == [{"agent": "Cursor", "path": str(home / ".cursor")}]
+    assert sessiondb("import", "--from", "pi", "--json").json["unsupported"] == []
+
+
+# -- stores that live in projects --------------------------------------------------------
+
+
+def history(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / ".aider.chat.history.md"
+    file.write_text(AIDER)
+    return file
+
+
+def test_projects_below_the_current_folder_are_searched(
+    sessiondb: Run, project: Path
+) -> None:
+    histories = [history(project), history(project / "a" / "b")]
+    history(project / ".venv")
+    history(project / "node_modules" / "x")
+    history(project.parent / "beside")
+    ran = sessiondb("import", "--json")
+    assert [store["path"] for store in ran.json["stores"]] == list(map(str, histories))
+    assert ran.json["agents"][0]["agent"] == "aider"
+    assert ran.json["agents"][0]["new"] == len(ran.json["sessions"]) > 0
+    again = sessiondb("import", "--json").json
+    assert (again["imported"], again["updated"]) == (0, 0)
+    assert sessiondb("import", "--from", "pi", "--json").json["stores"] == []
+
+
+def test_the_search_is_bounded_and_says_so(
+    sessiondb: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    near = history(project / "near")
+    far = history(project / "a" / "b" / "c" / "d")
+    monkeypatch.setattr(discovery, "MAX_ENTRIES", 4)
+    ran = sessiondb("import", "--json")
+    assert [store["path"] for store in ran.json["stores"]] == [str(near)]
+    assert "not all of it was searched" in ran.err
+
+    monkeypatch.setattr(discovery, "MAX_ENTRIES", 1000)
+    assert in_projects(project) == ([near, far], True)
+    monkeypatch.setattr(discovery, "MAX_PROJECT_DEPTH", 3)
+    assert in_projects(project) == ([near], True)
+
+
+def test_links_and_unreadable_folders_are_passed_over(project: Path) -> None:
+    found = history(project / "real")
+    (project / "link").symlink_to(project / "real")
+    (project / "loop").symlink_to(project)
+    assert in_projects(project) == ([found], True)
+    assert in_projects(project / "missing") == ([], True)
