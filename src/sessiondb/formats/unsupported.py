@@ -26,7 +26,6 @@ from sessiondb.formats.registry import REGISTRY
 PATHS = {
     "qwen": r"/\.qwen(/|$)",
     "cursor": r"/\.cursor(/|$)|/Cursor/User/globalStorage(/|$)",
-    "llm": r"/io\.datasette\.llm(/|$)",
 }
 
 

@@ -148,6 +148,16 @@ class ForeignDatabase:
         (number,) = self.connection.execute("PRAGMA application_id").fetchone()
         return int(number)
 
+    @property
+    def torn(self) -> int:
+        """Return how much of the last page is there, 0 for all; only during a read.
+
+        SQLite reads zeros for the rest of it, so that rows are missing from indexes
+        whose stamps are as before: a digest of stamps has this number, too.
+        """
+        (size,) = self.connection.execute("PRAGMA page_size").fetchone()
+        return _stamp(self._file)[0] % int(size)
+
     def copy_to(self, path: Path) -> None:
         """Write the snapshot of this read to the new file *path*; raises `Error`."""
         with contextlib.closing(sqlite3.connect(path)) as copy:

@@ -143,7 +143,7 @@ def _call(item: Record, kind: str) -> Columns:
     has_result = "call_id" in item
     found = take(item, fields.CALL if has_result else fields.SERVED)
     # Tools of the provider have no name but the type of their calls.
-    found.setdefault("tool", kind.removesuffix(fields.CALLS))
+    found["tool"] = found.get("tool") or kind.removesuffix(fields.CALLS) or kind
     found.update(_arguments(item))
 
     if has_result:

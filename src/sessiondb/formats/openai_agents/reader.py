@@ -91,7 +91,7 @@ class _Pair:
     def _session(
         self, name: str, full: str, row: Row, stamps: list[Any]
     ) -> SourceSession:
-        facts = json.dumps([row, stamps], default=repr).encode()
+        facts = json.dumps([row, stamps, self._file.torn], default=repr).encode()
         size, time = self._stamp
         session = SourceSession(
             SOURCE,

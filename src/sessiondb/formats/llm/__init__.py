@@ -1,0 +1,62 @@
+"""llm, Simon Willison's CLI: ``logs.db`` of both generations, often in one file.
+
+Until 0.27 (and a few releases later) a conversation has rows of ``responses``, each a
+prompt, the results of tools and an answer; `responses` makes messages of them. Since
+0.32 a thread points at a tree of messages whose names are hashes of what they say and
+of all before them, and a turn says what a call of a model added; `threads` walks it.
+`database` has the statements, `drafts` turns rows into drafts by the tables of
+`fields`, and `reader` yields each session once, whichever generation has it.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.kit.files import is_file
+from sessiondb.formats.kit.sqlite import Error
+from sessiondb.formats.llm.database import Logs
+from sessiondb.formats.llm.reader import SOURCE, read
+from sessiondb.formats.protocol import ForeignStore, Format
+
+__all__ = ["FORMAT"]
+_FOLDER, _FILE = "io.datasette.llm", "logs.db"
+
+
+def _at(path: Path) -> Iterator[ForeignStore]:
+    if path.suffix == ".db" and is_file(path) and _is_store(path):
+        yield ForeignStore(SOURCE, path, read)
+
+
+def _is_store(path: Path) -> bool:
+    """Return whether a database has the tables of either generation.
+
+    A file that has the name of one and cannot be read counts, so that reading it
+    reports why.
+    """
+    logs = Logs(path, glance=True)
+    try:
+        with logs.reading():
+            return logs.has_responses or logs.has_threads
+    except (SourceError, Error):
+        return path.name == _FILE
+
+
+def _default_locations(env: Mapping[str, str]) -> list[Path]:
+    """Return where llm keeps its log: ``LLM_USER_PATH``, else click's folder for it.
+
+    That is below the configuration on Linux, and below the application data elsewhere.
+    """
+    if env.get("LLM_USER_PATH"):
+        return [Path(env["LLM_USER_PATH"], _FILE)]
+
+    told = filter(None, map(env.get, ("APPDATA", "XDG_CONFIG_HOME")))
+    folders = [*map(Path, told)]
+    if env.get("HOME"):
+        home = Path(env["HOME"])
+        folders.append(home / "Library" / "Application Support")
+        if not env.get("XDG_CONFIG_HOME"):
+            folders.append(home / ".config")
+    return [folder / _FOLDER / _FILE for folder in folders]
+
+
+FORMAT = Format(frozenset({".db"}), _at, _default_locations)

@@ -1,0 +1,61 @@
+"""Where the rows of llm keep what has a column here; see `kit.fields`.
+
+Read off llm 0.27.1 and 0.36 (``migrations.py``, ``models.py``, ``logs.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
+
+#: A row of ``conversations`` or ``threads``.
+SESSION: Fields = {"name": ("title", clean_text), "model": ("model_id", clean_name)}
+#: A row of ``responses`` or ``turns``: an answer of a model.
+ANSWER: Fields = {"model": ("model_id", clean_name)}
+#: A row of ``tool_calls``, or the payload of a part of type ``tool_call``.
+CALL: Fields = {"name": ("tool", clean_name), "tool_call_id": ("call_id", clean_text)}
+RESULT: Fields = {
+    "output": ("text", text),
+    "tool_call_id": ("call_id", clean_text),
+}
+#: A row of ``attachments``.
+ATTACHMENT: Fields = {"type": ("mime", text), "url": ("url", text)}
+#: Roles of messages; anything else is an event of that kind.
+ROLES = frozenset({"system", "user", "assistant", "tool"})
+#: A row of ``parts``.
+PART: Fields = {"text": ("text", text)}
+TOOLS = frozenset({"tool_call", "tool_result"})
+#: Types of parts here that a row must not have by chance.
+HERE = frozenset({"tool", "tool-result", "file", "custom"})
+
+#: Details of tokens, as providers name them, and what they are part of: ``input`` and
+#: ``output`` contain the count, ``beside`` is not in either.
+DETAILS: Mapping[tuple[str, ...], tuple[str, str]] = {
+    # OpenAI, chat completions and responses.
+    ("prompt_tokens_details", "cached_tokens"): ("cache_read", "input"),
+    ("completion_tokens_details", "reasoning_tokens"): ("reasoning", "output"),
+    ("input_tokens_details", "cached_tokens"): ("cache_read", "input"),
+    ("output_tokens_details", "reasoning_tokens"): ("reasoning", "output"),
+    # llm-gemini, which adds thoughts to the output itself.
+    ("cachedContentTokenCount",): ("cache_read", "input"),
+    ("thoughtsTokenCount",): ("reasoning", "output"),
+    # llm-anthropic.
+    ("cache_read_input_tokens",): ("cache_read", "beside"),
+    ("cache_creation_input_tokens",): ("cache_write", "beside"),
+}
+#: Why an answer ended, as providers name it; another word is ``other``.
+FINISH: Mapping[str, str] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool-calls",
+    "function_call": "tool-calls",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "tool_use": "tool-calls",
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+}
+#: Where a provider says so in ``response_json``.
+FINISHED = ("finish_reason", "stop_reason", "finishReason")
