@@ -500,6 +500,7 @@ def test_records_that_do_not_fit_are_written_as_they_were(
         said(8, "assistant", content=[{"type": "toolCall", "id": 7, "name": "", "arguments": None}]),
         compaction(9, 1, summary="", extra=1), entry(10, "model_change", model="alone"),
         entry(11, "model_usage", purpose="title", provider="p", model="m", usage={"input": 1}),
+        said(12, "user", content=[{"type": "image", "data": "not base64!", "mimeType": "image/png"}]),
     ]  # fmt: skip
     write(tmp_path / HOME, *records)
     taken(store, tmp_path)

@@ -53,6 +53,18 @@ def embedded(mime: Any, encoded: str) -> dict[str, Any]:
     return known | {"url": f"data:{known.get('mime', '')};base64,{encoded}"}
 
 
+def embedded_text(part: Part) -> str | None:
+    """Return the characters that `embedded` was given; None if there are none.
+
+    They need not be base64, unlike those of `file_of`.
+    """
+    url = as_text(part.data.get("url")) or ""
+    head, comma, body = url.partition(",")
+    if comma and head.startswith("data:") and head.endswith(";base64"):
+        return body
+    return file_of(part).data
+
+
 def inline(url: str) -> str | None:
     """Return the content of a ``data:`` URL in base64; None for anything else."""
     head, comma, body = url.partition(",")

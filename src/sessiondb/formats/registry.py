@@ -82,6 +82,7 @@ REGISTRY: dict[str, Entry] = {
     "goose": Entry(
         "Goose",
         reads=f"{_HERE}.goose",
+        writes=f"{_HERE}.goose.exporter",
         resume="goose session --resume --session-id {}",
     ),
     "aider": Entry("aider", reads=f"{_HERE}.aider"),

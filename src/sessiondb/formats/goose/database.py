@@ -232,7 +232,11 @@ class Database:
         row = next(rows, None)
         if row is None:
             raise OddRecordError("is gone")
-        return record_of(row)
+
+        record = record_of(row)
+        if record["id"] is None:
+            record["id"] = entry.name
+        return record
 
     def orphans(self) -> Iterator[Problem]:
         """Yield a problem for messages of sessions that do not exist."""

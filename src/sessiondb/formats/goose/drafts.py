@@ -53,6 +53,8 @@ def message_draft(
     if not usable_id(said):
         raise OddRecordError("has no role")
 
+    # A record is written back with the keys that it had.
+    absent = [key for key in fields.KEYS if key not in record]
     kinds = _kinds(record)
     role, kind = _role(record, str(said), kinds)
     if is_summary:
@@ -65,6 +67,8 @@ def message_draft(
     parts = _content(record)
     found = _model(record) if role == "assistant" else {}
     time = _time(record)
+    if absent:
+        record["absent"] = absent
     check_storable(record)
     return MessageDraft(
         role, parts, message_id, kind, time_created=time, data=record, **found
@@ -174,6 +178,9 @@ def _parts(block: Record) -> Parts:
 def _other(block: Record, kind: str) -> PartDraft:
     if kind == "redactedThinking":
         return PartDraft("reasoning", data={"redacted": block})
+    if kind == "reasoning":
+        known = take(block, fields.TEXTS["text"][1])
+        return PartDraft("reasoning", **known, data={"type": kind, **block})
     if kind in _HERE:
         return PartDraft("custom", data={"type": kind, **block})
     return PartDraft(kind, data=block)

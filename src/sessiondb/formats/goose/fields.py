@@ -50,6 +50,18 @@ NESTED: Mapping[str, str] = {
     "cache_write_tokens": "cache_write_input_tokens",
 }
 
+#: The keys of a message; logs had neither ids nor flags.
+KEYS = ("id", "role", "created", "content", "metadata")
+#: The keys of an export, in its order.
+EXPORT_KEYS = (
+    "id", "working_dir", "name", "user_set_name", "session_type", "created_at",
+    "updated_at", "extension_data", *TOKEN_COLUMNS[:3], "usage",
+    *(ACCUMULATED + name for name in TOKEN_COLUMNS[:3]), "accumulated_usage",
+    "accumulated_cost", "schedule_id", "recipe", "user_recipe_values", "conversation",
+    "message_count", "last_message_at", "provider_name", "model_config", "goose_mode",
+    "archived_at", "project_id", "parent_session_id", "last_message_snippet",
+)  # fmt: skip
+
 CALL: Fields = {"id": ("call_id", clean_text)}
 RESULT: Fields = {"id": ("call_id", clean_text)}
 #: The call inside a request that could be understood.

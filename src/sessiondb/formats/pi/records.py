@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from sessiondb.formats.content import file_of
+from sessiondb.formats.content import embedded_text
 from sessiondb.formats.kit.fields import as_object, is_object, overlay, put, without
 from sessiondb.formats.pi import fields
 from sessiondb.formats.pi.tree import MADE
@@ -220,7 +220,7 @@ def _call(part: Part) -> Record:
 def _image(part: Part) -> Record:
     record: Record = {"type": "image"}
     if "data" not in part.data:
-        record["data"] = file_of(part).data
+        record["data"] = embedded_text(part)
 
     if part.data.get("mime") is not None:
         record["mimeType"] = part.data["mime"]

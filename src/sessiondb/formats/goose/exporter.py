@@ -1,0 +1,198 @@
+"""Sessions as ``goose session export`` writes them, and ``goose session import`` reads.
+
+A session of Goose is written as it was; of another program the path that is continued.
+Counts are flat, as before schema 14: newer releases read both forms.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from sessiondb.formats.goose import fields
+from sessiondb.formats.goose.reader import SOURCE
+from sessiondb.formats.goose.records import record_of
+from sessiondb.formats.goose.visibility import is_shown
+from sessiondb.formats.goose.writer import Writer, flat_tokens
+from sessiondb.formats.kit.conversion import as_json, is_from, is_json, is_native
+from sessiondb.formats.kit.conversion import json_text as text_of
+from sessiondb.formats.kit.fields import (
+    as_object,
+    is_object,
+    overlay,
+    put,
+    without_none,
+)
+from sessiondb.formats.kit.naming import file_name
+from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.formats.protocol import FILE, Exporter, Handover, Written
+from sessiondb.model import Document, Export, Loss, Message, Session
+
+Record = dict[str, Any]
+
+
+def write(
+    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
+) -> Iterator[Document | Loss]:
+    """Yield a file for each session, and what it does not hold."""
+    del detail, together  # a session is a file, and nothing can be left out of it
+    for export in sessions:
+        losses: list[Loss] = []
+        record = document(export, losses)
+        if not is_json(record):
+            why = "values that JSON cannot express: they are written as null"
+            losses.append(Loss(export.session.id, why))
+            record = as_json(record)
+        yield Document(f"{file_name(record['id'])}.json", (text_of(record),))
+        yield from losses
+
+
+def document(export: Export, losses: list[Loss]) -> Record:
+    """Return a session as Goose exports it; *losses* grow."""
+    session = export.session
+    messages = list(export.messages)
+    theirs = is_from(session, SOURCE)
+    if theirs:
+        record = _own(session)
+        conversation = list(_own_records(export, messages, losses))
+    else:
+        record = _foreign(export)
+        path = _path(session, messages)
+        conversation = list(_records(export, path, losses))
+        _lose_branches(export, messages, path, losses)
+
+    is_export = theirs and "session" in session.data
+    is_longer = any(is_native(message.id) for message in messages)
+    if "message_count" not in record or is_longer or not is_export:
+        record["message_count"] = _counted(record, conversation)
+    record["conversation"] = conversation
+    order = {key: record.pop(key) for key in fields.EXPORT_KEYS if key in record}
+    return order | record
+
+
+def _counted(record: Record, conversation: list[Record]) -> int:
+    """Return how many messages there are: since schema 14 those that a user sees."""
+    if "accumulated_usage" not in record:
+        return len(conversation)
+    return sum(is_shown(message.get("metadata")) for message in conversation)
+
+
+# -- sessions of Goose ---------------------------------------------------------
+
+
+def _own(session: Session) -> Record:
+    if "session" not in session.data:
+        return _of_log(session)
+
+    record: Record = {"id": session.source_id}
+    put(record, fields.SESSION, session)
+    if session.title_source == "derived":
+        record["name"] = ""
+    return overlay(record, dict(as_object(session.data["session"])))
+
+
+def _of_log(session: Session) -> Record:
+    """Return the record of a session from a log, with what an import needs."""
+    record = _required(session, session.source_id or session.id)
+    return overlay(record, dict(as_object(session.data.get("metadata"))))
+
+
+def _own_records(
+    export: Export, messages: list[Message], losses: list[Loss]
+) -> Iterator[Record]:
+    """Yield the records of Goose as they were, and messages from here as such."""
+    is_log = "session" not in export.session.data
+    writer = Writer(export, losses, messages)
+    for message in messages:
+        if is_native(message.id):
+            yield from writer.records(message)
+        elif not _is_sum(message):
+            yield record_of(message, is_bare=is_log)
+
+
+def _is_sum(message: Message) -> bool:
+    """Return whether a message states what the session's own record does."""
+    return message.kind == "usage" and is_object(message.data.get("accumulated"))
+
+
+# -- sessions of other programs --------------------------------------------------
+
+
+def _foreign(export: Export) -> Record:
+    session = export.session
+    model = without_none({"model_name": session.model_id})
+    known = {
+        "user_set_name": session.title_source == "user",
+        "session_type": "user",
+        "schedule_id": None,
+        "recipe": None,
+        "user_recipe_values": None,
+        "provider_name": session.provider_id,
+        "model_config": model or None,
+        "goose_mode": "auto",
+        "archived_at": None,
+        "project_id": None,
+    }
+    return _required(session, session.id) | known | flat_tokens(export)
+
+
+def _required(session: Session, name: str) -> Record:
+    """Return what an import requires."""
+    return {
+        "id": name,
+        "working_dir": session.directory,
+        "name": session.title or name,
+        "created_at": text_of_time(session.time_created),
+        "updated_at": text_of_time(session.time_updated),
+        "extension_data": {},
+        "accumulated_cost": None,
+    }
+
+
+def _records(
+    export: Export, path: list[Message], losses: list[Loss]
+) -> Iterator[Record]:
+    writer = Writer(export, losses, path)
+    for message in path:
+        yield from writer.records(message)
+    writer.lose_lists()
+
+
+def _path(session: Session, messages: list[Message]) -> list[Message]:
+    """Return the messages that lead to the one that is continued, oldest first."""
+    by_seq = {message.seq: message for message in messages}
+    found = []
+    seq = session.leaf_seq
+    # A parent is older than its child, so this ends.
+    while seq is not None and (message := by_seq.pop(seq, None)) is not None:
+        found.append(message)
+        seq = message.parent_seq
+
+    return found[::-1]
+
+
+def _lose_branches(
+    export: Export, messages: list[Message], path: list[Message], losses: list[Loss]
+) -> None:
+    beside = len(messages) - len(path)
+    if beside:
+        why = f"{beside} message(s) of branches that are not continued"
+        losses.append(Loss(export.session.id, why))
+
+
+# -- taking it there -------------------------------------------------------------
+
+
+def take_in(written: Written, env: Mapping[str, str]) -> Handover:
+    """Return how Goose imports a session, and continues it by its name.
+
+    An import gives it a new id, which is not known before.
+    """
+    del env
+    name = json.loads(written.text)["name"]
+    how = ["goose", "session", "import", FILE]
+    return Handover(how, ["goose", "session", "--resume", f"--name={name}"])
+
+
+EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in)

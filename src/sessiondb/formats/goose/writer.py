@@ -1,0 +1,206 @@
+"""Messages of any session as records of Goose.
+
+A result is a message of the user that follows its call, and what only the agent is told
+a message that the user does not see. Messages that a compaction replaced are out of the
+agent's sight, as Goose leaves them itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sessiondb.formats.content import file_of
+from sessiondb.formats.goose import fields
+from sessiondb.formats.kit.conversion import SAID_FOR_USER, SILENT, as_json, call_of
+from sessiondb.model import Export, Loss, Message, Part
+
+Record = dict[str, Any]
+#: Events that drop what was said before them.
+_CUTS = frozenset({"compaction", "reset"})
+
+
+class Writer:
+    """The records of one session, whose *messages* are known; ``losses`` grow."""
+
+    def __init__(
+        self, export: Export, losses: list[Loss], messages: Sequence[Message]
+    ) -> None:
+        self._export = export
+        self._losses = losses
+        self._time = 0
+        self._unsent = _dropped(messages)
+        parts = (part for message in messages for part in message.parts)
+        self._answered = {p.call_id for p in parts if p.type == "tool-result"}
+
+    def lose_lists(self) -> None:
+        """Note what lies beside a session, for which there is no place."""
+        export = self._export
+        lists = {
+            "its todo list": export.todos,
+            "the diffs of its files": export.diffs,
+        }
+        for why, found in lists.items():
+            if found:
+                self.lose(why)
+        for label in export.labels:
+            self.lose(f"label {label.label}")
+
+    def lose(self, why: str, message: Message | None = None) -> None:
+        """Note a loss of *message*, or of the session itself."""
+        name = message.id if message else None
+        self._losses.append(Loss(self._export.session.id, why, name))
+
+    # -- one message -----------------------------------------------------------
+
+    def records(self, message: Message) -> Iterator[Record]:
+        """Yield the records of *message*: itself, and results that only calls have."""
+        content = list(self._content(message))
+        if content:
+            role = "assistant" if message.role == "assistant" else "user"
+            yield self._record(message, message.id, role, content)
+        if message.role != "assistant":
+            return
+
+        results = [_response(part) for part in message.parts if self._is_settled(part)]
+        if results:
+            yield self._record(message, f"{message.id}-results", "user", results)
+
+    def _record(
+        self, message: Message, name: str, role: str, content: list[Record]
+    ) -> Record:
+        is_told = message.role in ("event", "system")
+        # Goose orders messages by their times.
+        self._time = max(self._time, message.time_created // 1000)
+        metadata = {
+            "userVisible": not is_told,
+            "agentVisible": message.seq not in self._unsent,
+        }
+        model = message.model_id
+        if message.role == "assistant" and model and message.provider_id:
+            metadata["inference"] = {  # type: ignore[assignment]
+                "provider": message.provider_id,
+                "requestedModel": model,
+            }
+        return {
+            "id": name,
+            "role": role,
+            "created": self._time,
+            "content": content,
+            "metadata": metadata,
+        }
+
+    def _content(self, message: Message) -> Iterator[Record]:
+        if message.role == "event":
+            yield from self._told(message)
+            return
+        if message.role == "system":
+            self.lose("that it is a system message", message)
+
+        for part in message.parts:
+            block = self._block(message, part)
+            if block is not None:
+                yield block
+
+    def _told(self, message: Message) -> Iterator[Record]:
+        """Yield the text of an event that a model is shown."""
+        is_shown = message.kind in SAID_FOR_USER or message.kind == "compaction"
+        text = message.text or message.data.get("summary")
+        if is_shown and isinstance(text, str) and text:
+            yield _words(text)
+        elif message.kind not in SILENT:
+            self.lose(f"event {message.kind}", message)
+
+    def _block(self, message: Message, part: Part) -> Record | None:
+        """Return the block of a part; None for one that says nothing, or is lost."""
+        if part.type in ("text", "reasoning") and not part.text:
+            return None
+
+        make = _BLOCKS.get((part.type, message.role)) or _BLOCKS.get((part.type, ""))
+        block = make(part) if make else None
+        if block is None:
+            self.lose(f"part {part.type}", message)
+        return block
+
+    def _is_settled(self, part: Part) -> bool:
+        """Return whether a part is a call whose result has no message of its own."""
+        if part.type != "tool" or part.call_id in self._answered:
+            return False
+        return part.status in ("completed", "error")
+
+
+def _dropped(messages: Sequence[Message]) -> set[int]:
+    """Return the seqs of the messages that the last compaction replaced."""
+    cut = next((m for m in reversed(messages) if _is_cut(m)), None)
+    if cut is None:
+        return set()
+
+    kept = cut.data.get("first_kept_id")
+    first = next((m.seq for m in messages if m.id == kept), cut.seq)
+    return {m.seq for m in messages if m.seq < first}
+
+
+def _is_cut(message: Message) -> bool:
+    is_event = message.role == "event" and message.kind in _CUTS
+    return is_event and message.error is None
+
+
+# -- blocks --------------------------------------------------------------------
+
+
+def _words(text: str) -> Record:
+    return {"type": "text", "text": text}
+
+
+def _request(part: Part) -> Record:
+    call = call_of(part)
+    value = {"name": call.tool, "arguments": as_json(call.arguments)}
+    success = {"status": "success", "value": value}
+    return {"type": "toolRequest", "id": call.id, "toolCall": success}
+
+
+def _response(part: Part) -> Record:
+    call = call_of(part)
+    failed = part.status == "error" or part.outcome is not None
+    text = call.failure if failed and not part.text else part.text or ""
+    value = {"content": [_words(text)], "isError": failed}
+    success = {"status": "success", "value": value}
+    return {"type": "toolResponse", "id": call.id, "toolResult": success}
+
+
+def _thinking(part: Part) -> Record:
+    return {"type": "thinking", "thinking": part.text, "signature": ""}
+
+
+def _image(part: Part) -> Record | None:
+    file = file_of(part)
+    if not file.data or not file.mime.startswith("image/"):
+        return None
+    return {"type": "image", "data": file.data, "mimeType": file.mime}
+
+
+#: The block of a part, by its type and the role of the message, "" for any.
+_BLOCKS: Mapping[tuple[str, str], Callable[[Part], Record | None]] = {
+    ("text", ""): lambda part: _words(part.text or ""),
+    ("reasoning", ""): _thinking,
+    ("file", ""): _image,
+    ("tool", "assistant"): _request,
+    ("tool-result", "tool"): _response,
+}
+
+
+def flat_tokens(export: Export) -> Record:
+    """Return the sums of a session, which Goose counts with what caches took."""
+    tokens = export.session.tokens
+    counts = (tokens.input, tokens.cache_read, tokens.cache_write)
+    given = sum(filter(None, counts)) if any(n is not None for n in counts) else None
+    said = (tokens.output, tokens.reasoning)
+    made = sum(filter(None, said)) if any(n is not None for n in said) else None
+    total = None if given is made is None else (given or 0) + (made or 0)
+    return {
+        **dict.fromkeys(fields.TOKEN_COLUMNS[:3]),
+        "accumulated_total_tokens": total,
+        "accumulated_input_tokens": given,
+        "accumulated_output_tokens": made,
+        "accumulated_cost": export.session.cost,
+    }
