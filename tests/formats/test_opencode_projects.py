@@ -276,6 +276,41 @@ def test_sessions_that_lie_flat_are_found(store: Store, tree: Path) -> None:
     assert (project.worktree, project.name) == (WORKTREE, "The Shop")
 
 
+def test_a_flat_session_that_names_no_project_has_that_of_its_directory(
+    store: Store, tree: Path
+) -> None:
+    info = talk()["info"]
+    del info["projectID"]
+    info["directory"] = f"{WORKTREE}/src/app"
+    change(tree, "ses_0001").unlink()
+    put(tree / "session" / "ses_0001.json", info)
+    put(tree / "project" / "global.json", {**RECORD, "id": "global", "worktree": "/"})
+    put(tree / "project" / "odd.json", [1])
+    import_store(store, tree)
+    (project,) = store.projects()
+    assert (project.worktree, project.name) == (WORKTREE, "The Shop")
+    assert project.permission == APPROVED
+
+
+@pytest.mark.parametrize("folder", ["share", "session_share"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_database_has_the_secrets_that_its_migration_left_behind(
+    store: Store, tmp_path: Path, folder: str, shared: bool
+) -> None:
+    path = sqlite_store(tmp_path / "opencode.db", talk())
+    url = SHARE["url"] if shared else None
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE session SET share_url = ?", (url,))
+    before = read(path)[0]["ses_0001"].digest
+    put(tmp_path / "storage" / folder / "ses_0001.json", SHARE)
+    assert read(path)[0]["ses_0001"].digest != before
+    import_store(store, path)
+    (found,) = store.sessions(project=ALL)
+    # A file of a session that is no longer shared is out of date.
+    expected = {"share": SHARE} if shared else {}
+    assert (found.share_url, found.metadata) == (url, expected)
+
+
 def test_a_project_id_that_is_a_path_leads_nowhere(
     store: Store, tmp_path: Path
 ) -> None:

@@ -32,6 +32,22 @@ def read_json(path: Path, kind: type, problems: list[Problem]) -> Any:
         return None
 
 
+def read_share(
+    root: Path, folders: tuple[str, ...], session: str, problems: list[Problem]
+) -> tuple[Any, str | None]:
+    """Return the share of a session and the folder of it, of those that may have one.
+
+    The first folder with a file counts; (None, None) without one.
+    """
+    # The name alone: an id in a database may be a path to somewhere else.
+    name = Path(f"{session}.json").name
+    for folder in folders:
+        found = read_json(root / folder / name, dict, problems)
+        if found is not None:
+            return found, folder
+    return None, None
+
+
 def _read_json(path: Path, kind: type) -> Any:
     size, _ = stamp(path) or (0, 0)
     if size > MAX_FILE:

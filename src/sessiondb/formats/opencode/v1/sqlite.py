@@ -23,7 +23,7 @@ from sessiondb.formats.opencode.database import TOKENS, Database
 from sessiondb.formats.opencode.ids import unwrapped
 from sessiondb.formats.opencode.keys import ROW_REST
 from sessiondb.formats.opencode.raw import Head, RawPart, SessionRecord
-from sessiondb.formats.opencode.sidefiles import read_json
+from sessiondb.formats.opencode.sidefiles import SHARES, read_json, read_share
 from sessiondb.model import Problem
 
 #: Where the record of a session has the columns of its row; see `_info_of`.
@@ -84,8 +84,10 @@ class SQLiteV1(Database):
         """Read one session; raises `OddRecordError`."""
         row = self.row(head.id)
         # The name alone: an id in a hostile database may be a path to somewhere else.
-        diff = self.home / "storage" / "session_diff" / Path(f"{head.id}.json").name
-        record = self.record(row, stamp(diff))
+        storage = self.home / "storage"
+        diff = storage / "session_diff" / Path(f"{head.id}.json").name
+        shares = [storage / folder / diff.name for folder in SHARES]
+        record = self.record(row, *map(stamp, (diff, *shares)))
 
         self.decode(row, _JSON, record.problems)
         record.info = _info_of(row)
@@ -95,6 +97,11 @@ class SQLiteV1(Database):
 
         record.todo = self._todo(head.id)
         record.share = self._share(head.id)
+        if record.share is None and row.get("share_url"):
+            # The migration of 1.2 takes the files of one of the two folders alone.
+            record.share, record.share_folder = read_share(
+                storage, SHARES, head.id, record.problems
+            )
         record.facts.append(record.share)
         record.diff = read_json(diff, list, record.problems)
         return record

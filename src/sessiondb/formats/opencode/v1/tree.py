@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager
 from functools import cached_property
 from itertools import chain
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple, TypeVar
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import within, without_none
+from sessiondb.formats.kit.fields import as_text, within, without, without_none
 from sessiondb.formats.kit.files import entries, is_folder, read_file, stamp, unreadable
 from sessiondb.formats.kit.json import OddRecordError, check_id, load_object, usable_id
 from sessiondb.formats.opencode.ids import unwrapped
@@ -27,7 +27,7 @@ from sessiondb.formats.opencode.raw import (
     SessionRecord,
     missing,
 )
-from sessiondb.formats.opencode.sidefiles import SHARES, read_json
+from sessiondb.formats.opencode.sidefiles import SHARES, read_json, read_share
 from sessiondb.model import Problem
 
 _T = TypeVar("_T")
@@ -172,10 +172,9 @@ class Tree:
         record.todo = read_json(beside["todo"], list, record.problems)
         record.diff = read_json(beside["session_diff"], list, record.problems)
 
-        for folder in self._layout.shares:
-            if record.share is None:
-                record.share = read_json(beside[folder], dict, record.problems)
-                record.share_folder = folder
+        record.share, record.share_folder = read_share(
+            self.path, self._layout.shares, head.id, record.problems
+        )
 
         if self._layout.has_projects:
             self._put_project(record, file.path.parent)
@@ -185,11 +184,11 @@ class Tree:
         # Versions before 0.6 did not record it, nor did the migrations after them.
         if folder != self.path / self._layout.sessions:
             record.info.setdefault("projectID", folder.name)
-            name = folder.name
+            name: str | None = folder.name
         else:
-            name = record.info.get("projectID", "")
+            name = record.info.get("projectID") or self._project_of(record.info)
 
-        if not usable_id(name):
+        if name is None or not usable_id(name):
             return
 
         if name not in self._projects:
@@ -203,6 +202,26 @@ class Tree:
         record.worktree, record.vcs = map(record.project.get, ("worktree", "vcs"))
         record.root_commit = name
         record.facts.append([facts_of(record.project), record.approved])
+
+    def _project_of(self, info: dict[str, Any]) -> str | None:
+        """Return the project whose worktree a session is in, the innermost one."""
+        where = as_text(info.get("directory"))
+        if where is None:
+            return None
+        above = [where, *map(str, PurePath(where).parents)]
+        found = (self._worktrees[path] for path in above if path in self._worktrees)
+        return next(found, None)
+
+    @cached_property
+    def _worktrees(self) -> dict[str, str]:
+        """The projects by their worktrees; "/" is that of no project."""
+        files = self._listed(_files, self.path / "project")
+        found = {}
+        for name, file in files.items():
+            # One that cannot be read is reported with a session that names it.
+            record = read_json(file.path, dict, []) or {}
+            found[as_text(record.get("worktree")) or "/"] = name
+        return without(["/"], found)
 
     def _contents(self, session: str) -> Any:
         """Return what changes when anything in the files of a session does."""
