@@ -10,7 +10,7 @@ import pytest
 from sessiondb.errors import InvalidInputError, UnsupportedError
 from sessiondb.formats import Format, registry
 from sessiondb.formats.registry import REGISTRY
-from sessiondb.formats.unsupported import PATHS, SIGNS, agents_at
+from sessiondb.formats.unsupported import PATHS, agents_at
 
 PLANNED = {name for name, entry in REGISTRY.items() if entry.is_planned}
 #: Its database may be anywhere, and recognising one would mean opening it.
@@ -19,7 +19,6 @@ WITHOUT_A_SIGN = {"openai-agents"}
 
 def test_every_planned_program_is_recognised_and_no_other() -> None:
     assert set(PATHS) == PLANNED - WITHOUT_A_SIGN
-    assert {sign.name for sign in SIGNS} <= PLANNED
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -39,14 +38,6 @@ def test_what_is_not_a_name_is_refused_both_ways(name: object) -> None:
         registry.reader(name)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="known are"):
         registry.exporter(name)  # type: ignore[arg-type]
-
-
-def test_a_record_is_a_sign_on_one_of_the_first_lines_only(tmp_path: Path) -> None:
-    sign = b'{"sessionId":"a","parentUuid":null,"message":{"parts":[]}}\n'
-    for before, named in ((15, ["Qwen Code"]), (16, [])):
-        file = tmp_path / f"{before}.jsonl"
-        file.write_bytes(b"[1]\n" * before + sign)
-        assert agents_at(file) == named
 
 
 def test_a_folder_that_cannot_be_read_and_links_name_no_agent(tmp_path: Path) -> None:

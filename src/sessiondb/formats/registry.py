@@ -87,7 +87,7 @@ REGISTRY: dict[str, Entry] = {
     ),
     "aider": Entry("aider", reads=f"{_HERE}.aider"),
     "gemini": Entry("Gemini CLI", reads=f"{_HERE}.gemini", resume="gemini --resume {}"),
-    "qwen": Entry("Qwen Code", resume="qwen --resume {}"),
+    "qwen": Entry("Qwen Code", reads=f"{_HERE}.qwen", resume="qwen --resume {}"),
     "llm": Entry("llm", reads=f"{_HERE}.llm", resume="llm chat --cid {}"),
     "openai-agents": Entry("OpenAI Agents SDK", reads=f"{_HERE}.openai_agents"),
     "openoxide": Entry("OpenOxide", reads=f"{_HERE}.openoxide"),

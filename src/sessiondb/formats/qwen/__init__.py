@@ -1,0 +1,44 @@
+"""Qwen Code: a log of linked records for each session and each of its sub-agents.
+
+`logs` finds the logs and their sessions, `reader` reads them, `tree` decides what each
+record is linked to, `drafts` makes messages of records by the tables of `fields`, and
+`files` adds the outputs that they name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.kit.files import is_file, is_folder
+from sessiondb.formats.protocol import ForeignStore, Format
+from sessiondb.formats.qwen.logs import folders_of, is_log, look_at
+from sessiondb.formats.qwen.reader import read_home, read_log
+
+__all__ = ["FORMAT"]
+
+
+def _at(path: Path) -> Iterator[ForeignStore]:
+    if is_folder(path):
+        if folders_of(path):
+            yield ForeignStore("qwen", path, read_home)
+    elif is_log(path) and is_file(path) and _is_readable(path):
+        yield ForeignStore("qwen", path, read_log)
+
+
+def _is_readable(path: Path) -> bool:
+    try:
+        return look_at(path) is not None
+    except SourceError:
+        return False
+
+
+def _default_locations(env: Mapping[str, str]) -> list[Path]:
+    """Return where the program keeps its sessions, and where it is told to."""
+    told = [env[name] for name in ("QWEN_RUNTIME_DIR", "QWEN_HOME") if env.get(name)]
+    homes = [Path(place).expanduser() for place in told]
+    return [*homes, Path(env["HOME"], ".qwen")] if env.get("HOME") else homes
+
+
+FORMAT = Format(frozenset({".jsonl"}), _at, _default_locations)

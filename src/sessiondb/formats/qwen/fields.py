@@ -1,0 +1,58 @@
+"""Where the records of Qwen Code keep what has a column; see `kit.fields`.
+
+Read off Qwen Code 0.24 (``chatRecordingService.ts``, ``transcript-records.ts``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, count
+
+RECORD: Fields = {"model": ("model_id", clean_name), "agentName": ("agent", clean_name)}
+#: What the first record of a session says of it.
+HEAD: Fields = {
+    "cwd": ("directory", clean_text),
+    "version": ("version", clean_name),
+    "agentName": ("agent", clean_name),
+}
+#: What is known of a sub-agent beside its log.
+META: Fields = {
+    "agentType": ("agent", clean_name),
+    "description": ("title", clean_text),
+    "model": ("model_id", clean_name),
+    "toolUseId": ("call_id", clean_text),
+}
+#: ``promptTokenCount`` includes what came from the cache.
+TOKENS: Fields = {
+    "promptTokenCount": ("input", count),
+    "candidatesTokenCount": ("output", count),
+    "cachedContentTokenCount": ("cache_read", count),
+    "thoughtsTokenCount": ("reasoning", count),
+}
+#: Records of the system that are known here under another name; others keep theirs.
+KINDS: Mapping[str, str] = {
+    "chat_compression": "compaction",
+    "custom_title": "title_change",
+    "session_model": "model_change",
+    "session_approval_mode": "mode_change",
+}
+#: Subtypes of the records of a user that somebody typed.
+TYPED = frozenset({None, "mid_turn_user_message", "agent_launch_prompt"})
+#: Subtypes of records that are no part of the conversation, and never its end.
+ASIDE = frozenset(
+    {
+        "session_artifact_event",
+        "session_artifact_snapshot",
+        "session_sources_snapshot",
+        "managed_session_header_v1",
+        "managed_session_event_v1",
+        "managed_session_commit_v1",
+    }
+)
+#: The state of a call in ``toolCallResult``: status and outcome here.
+STATUS: Mapping[str, tuple[str, str | None]] = {
+    "success": ("completed", None),
+    "error": ("error", "failed"),
+    "cancelled": ("error", "interrupted"),
+}

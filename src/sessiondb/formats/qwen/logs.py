@@ -1,0 +1,163 @@
+"""The logs of Qwen Code: which session each has, and where it comes from.
+
+``projects/DIRECTORY/chats/SESSION.jsonl`` is the log of a session, below ``archive``
+that of an archived one. A sub-agent has its log in ``subagents/SESSION``, with what is
+known of it in a file beside; its records have the id of the session that started it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sessiondb.errors import SourceError
+from sessiondb.formats.kit.fields import as_object, as_text, text, within
+from sessiondb.formats.kit.files import entries, read_file
+from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
+from sessiondb.formats.kit.logs import first_records, logs_below
+from sessiondb.model import Problem
+
+#: Lines of a log that are looked at for its session.
+HEAD_LINES = 8
+_TYPES = frozenset({"user", "assistant", "tool_result", "system"})
+_AGENT = re.compile(r"agent-(.+)\.jsonl")
+
+
+class Log(NamedTuple):
+    """A log, the session it has, and the one that this was forked or started from.
+
+    ``head`` is its first record, ``meta`` what is known of a sub-agent beside its log,
+    ``odd`` the problem of that file.
+    """
+
+    path: Path
+    session: str
+    parent: str | None
+    relation: str | None
+    head: dict[str, Any]
+    meta: dict[str, Any]
+    odd: Problem | None = None
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a file with this name may be a log."""
+    return path.suffix == ".jsonl"
+
+
+def meta_of(path: Path) -> Path:
+    """Return the file beside the log of a sub-agent."""
+    return path.with_suffix(".meta.json")
+
+
+def is_archived(path: Path) -> bool:
+    """Return whether the program moved a log to its archive."""
+    return path.parent.name == "archive" and path.parent.parent.name == "chats"
+
+
+# -- folders -------------------------------------------------------------------
+
+
+def folders_of(folder: Path) -> list[Path]:
+    """Return the folders of logs that a program keeps in a folder; usually none.
+
+    It may be ``~/.qwen``, its ``projects``, or the folder of one project.
+    """
+    if folder.name == "projects":
+        projects = _inside(folder)
+    else:
+        projects = [*_inside(folder / "projects"), folder]
+    found = [project / name for project in projects for name in ("chats", "subagents")]
+    return [inner for inner in found if _has_logs(inner)]
+
+
+def _inside(folder: Path) -> list[Path]:
+    with suppress(OddRecordError):
+        found = [e for e in entries(folder) if e.is_dir(follow_symlinks=False)]
+        return [folder / entry.name for entry in found]
+    return []
+
+
+def _has_logs(folder: Path) -> bool:
+    # Gemini CLI has a folder of that name, too; the records of its logs are others.
+    is_in_place = folder.parent.parent.name == "projects"
+    return any(_is_theirs(item, is_in_place) for item in logs_below(folder, is_log))
+
+
+def _is_theirs(item: Path | Problem, otherwise: bool) -> bool:
+    """Return whether a log is one of theirs; *otherwise* if it cannot be read."""
+    if isinstance(item, Problem):
+        return otherwise
+    try:
+        return look_at(item) is not None
+    except SourceError:
+        return otherwise
+
+
+def logs_of(folder: Path) -> Iterator[Path | Problem]:
+    """Yield the logs of a program."""
+    for inner in folders_of(folder):
+        yield from logs_below(inner, is_log)
+
+
+# -- logs ----------------------------------------------------------------------
+
+
+def look_at(path: Path) -> Log | None:
+    """Return the log at *path*; None if it is none. Raises `SourceError`."""
+    records = [r for r in first_records(path, HEAD_LINES) if is_record(r)]
+    head = records[0] if records else {}
+    if not usable_id(head.get("sessionId")):
+        return None
+
+    agent = next((r["agentId"] for r in records if text(r.get("agentId"))), None)
+    if agent is not None and head.get("isSidechain") is True:
+        return _agent_log(path, head, agent)
+    return Log(path, head["sessionId"], *_parent(records), head, {})
+
+
+def is_record(record: dict[str, Any]) -> bool:
+    """Return whether a record is one of theirs; those of Claude Code have no parts."""
+    linked = "parentUuid" in record and text(record.get("uuid"))
+    is_theirs = "systemPayload" in record or "parts" in as_object(record.get("message"))
+    return linked and is_theirs and as_text(record.get("type")) in _TYPES
+
+
+def _agent_log(path: Path, head: dict[str, Any], agent: str) -> Log | None:
+    """Return the log of a sub-agent, whose name is unique within its session alone."""
+    meta, odd = _meta(meta_of(path))
+    session = head["sessionId"]
+    above = as_text(meta.get("parentAgentId"))
+    name = f"{session}/{agent}"
+    parent = f"{session}/{above}" if above else session
+    if not usable_id(name) or not usable_id(parent):
+        return None
+    return Log(path, name, parent, "subagent", head, meta, odd)
+
+
+def _meta(path: Path) -> tuple[dict[str, Any], Problem | None]:
+    try:
+        raw = read_file(path)
+        return ({} if raw is None else load_object(raw)), None
+    except OddRecordError as error:
+        return {}, Problem(str(path), f"the description of a sub-agent {error}")
+
+
+def _parent(records: list[dict[str, Any]]) -> tuple[str | None, str | None]:
+    """Return the parent and the relation to it.
+
+    A session that another one started names it in a record; a fork in each of those
+    that it copied. The same session is no parent.
+    """
+    own = records[0]["sessionId"]
+    for record in records:
+        forked = within(record, "forkedFrom", "sessionId")
+        started = within(record, "systemPayload", "parentSessionId")
+        if usable_id(forked) and forked != own:
+            return forked, "fork"
+        is_start = record.get("subtype") == "parent_session"
+        if is_start and usable_id(started) and started != own:
+            return started, "subagent"
+    return None, None

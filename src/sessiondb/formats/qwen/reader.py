@@ -1,0 +1,213 @@
+"""The sessions of Qwen Code, read from their logs one record at a time.
+
+A session is yielded after a look at the head of its log. Title and leaf are on later
+lines, so that `complete` reads all of them once, and the messages once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sessiondb.errors import SourceError, abridged
+from sessiondb.formats.kit.fields import as_text, clean_text, take, within
+from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.json import OddRecordError, load_object, load_text, piece
+from sessiondb.formats.kit.lines import Line, Lines, opened
+from sessiondb.formats.kit.logs import log_digest
+from sessiondb.formats.kit.order import parents_first
+from sessiondb.formats.kit.texts import time_of_text
+from sessiondb.formats.qwen import fields
+from sessiondb.formats.qwen.drafts import message_draft
+from sessiondb.formats.qwen.files import with_outputs
+from sessiondb.formats.qwen.logs import Log, is_archived, logs_of, look_at, meta_of
+from sessiondb.formats.qwen.tree import Tree
+from sessiondb.model import Problem, SourceMessage, SourceSession
+
+Record = dict[str, Any]
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_log(path: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the session of a log."""
+    log = look_at(path)
+    if log is not None:
+        yield from _session(log)
+
+
+def read_home(home: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of a program, or of one of its projects, parents first."""
+    logs: dict[str, Log] = {}
+    for item in logs_of(home):
+        if isinstance(item, Problem):
+            yield item
+        else:
+            yield from _look(item, logs)
+
+    for name, cut in parents_first(logs, lambda name: logs[name].parent):
+        log = logs[name]
+        if cut:
+            yield Problem(str(log.path), f"session {name} is its own ancestor")
+            log = log._replace(parent=None, relation=None)
+        yield from _session(log)
+
+
+def _session(log: Log) -> Iterator[SourceSession | Problem]:
+    if log.odd is not None:
+        yield log.odd
+    yield beginning(log)
+
+
+def _look(path: Path, logs: dict[str, Log]) -> Iterator[Problem]:
+    """Add the log at *path* to *logs*; of two of one session the longer one counts."""
+    try:
+        log = look_at(path)
+    except SourceError as error:
+        yield Problem(str(path), str(error))
+        return
+    if log is None:
+        yield Problem(str(path), "the log has no record of a session at its beginning")
+        return
+
+    other = logs.get(log.session)
+    if other is not None:
+        longer, shorter = sorted(
+            (other, log), key=lambda item: item.path.stat().st_size, reverse=True
+        )
+        log = longer
+        why = f"session {log.session} is also in {longer.path}, which is longer"
+        yield Problem(str(shorter.path), why)
+    logs[log.session] = log
+
+
+def beginning(log: Log) -> SourceSession:
+    """Return what the head of a log says of its session."""
+    rest = dict(log.meta)
+    is_agent = log.relation == "subagent" and "/" in log.session
+    beside = [meta_of(log.path)] if is_agent else []
+    known = take(dict(log.head), fields.HEAD) | take(rest, fields.META)
+    return SourceSession(
+        "qwen",
+        log.session,
+        str(log.path),
+        # What cannot be read now is looked at again.
+        log_digest(log.path, *beside) + ("" if log.odd is None else " odd"),
+        parent_source_id=log.parent,
+        relation=log.relation,
+        time_created=time_of_text(log.head.get("timestamp")),
+        time_archived=_archived(log.path),
+        complete=partial(complete, log),
+        data=rest,
+        **known,
+    )
+
+
+def _archived(path: Path) -> int | None:
+    """Return when an archived log was written last: when it was archived is lost."""
+    found = stamp(path) if is_archived(path) else None
+    return None if found is None else found[1] // 1_000_000
+
+
+def complete(log: Log) -> SourceSession:
+    """Return a session with everything that its log says of it."""
+    tree = Tree()
+    title = last = None
+    with opened(log.path) as lines:
+        for _, record in _records(lines):
+            when = time_of_text(record.get("timestamp"))
+            last = when if when is not None else last
+            title = _title(record) or title
+            tree.place(record)
+
+    session = beginning(log)
+    return replace(
+        session,
+        title=title or session.title,
+        leaf=tree.leaf,
+        time_updated=last,
+        messages=Messages(log),
+    )
+
+
+def _title(record: Record) -> str | None:
+    if record.get("subtype") != "custom_title":
+        return None
+    title = as_text(within(record, "systemPayload", "customTitle"))
+    return title if clean_text(title) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Messages:
+    """The messages of a log and their problems; read again each time."""
+
+    log: Log
+
+    def __iter__(self) -> Iterator[SourceMessage | Problem]:
+        """Read the log; memory holds one record, and the ids of all."""
+        tree = Tree()
+        with opened(self.log.path) as lines:
+            for line, record in _records(lines):
+                if lines.problems:
+                    tree.damaged()
+                yield self._message(tree, lines, line, record)
+            yield from lines.problems
+
+    def _message(
+        self, tree: Tree, lines: Lines, line: Line, record: Record
+    ) -> SourceMessage | Problem:
+        uuid = as_text(record.get("uuid"))
+        response = tree.response(record)
+        name, parent = tree.place(record)
+        tree.kept(record)
+        tree.said(record, name)
+        try:
+            draft = message_draft(record, name)
+        except ValueError as error:
+            return lines.problem(f"record {abridged(name)} {error}", line)
+
+        draft = replace(draft, response_id=response)
+        draft = with_outputs(draft, self.log.path)
+        # A fork copies records with their uuid.
+        usage = (response or uuid) if draft.tokens else None
+        return SourceMessage(draft, parent=parent, usage_id=usage)
+
+
+# -- records -------------------------------------------------------------------
+
+
+def _records(lines: Lines) -> Iterator[tuple[Line, Record]]:
+    """Yield the objects of a log; two writers may have put several on one line."""
+    for line, _, (records, why) in lines.records(_decoded):
+        yield from ((line, record) for record in records)
+        if why is not None:
+            lines.problems.append(
+                lines.problem(f"rest of the line skipped: {why}", line)
+            )
+
+
+def _decoded(raw: bytes) -> tuple[list[Record], str | None]:
+    """Return the objects of a line, and what is wrong with the rest of it."""
+    raw = raw.removeprefix(_BOM)
+    try:
+        return [load_object(raw)], None
+    except OddRecordError as error:
+        found, rest = _glued(raw.decode("utf-8", "replace").strip())
+        if not found:
+            raise
+        return found, f"it {error}" if rest else None
+
+
+def _glued(line: str) -> tuple[list[Record], str]:
+    """Return the objects that follow each other at the beginning of a line."""
+    found: list[Record] = []
+    while line.startswith("{"):
+        try:
+            _, end = piece(line, 0)
+            found.append(load_text(line[:end]))
+        except (ValueError, RecursionError):
+            break
+        line = line[end:].lstrip()
+    return found, line

@@ -1,0 +1,127 @@
+"""The tree of a log: the id of each record, and the record that it continues.
+
+As the program walks it (``transcript-records.ts``): from the last record of the
+conversation up to a root, or to a parent that is missing. Records with the same uuid
+are pieces of one message, one after the other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from sessiondb.formats.kit.fields import as_list, as_text, is_object, within
+from sessiondb.formats.kit.genai import texts_of
+from sessiondb.formats.kit.json import usable_id
+from sessiondb.formats.qwen.fields import ASIDE
+
+Record = dict[str, Any]
+#: How an id begins that a record does not have itself.
+MADE = "~"
+
+
+def is_aside(record: Record) -> bool:
+    """Return whether a record is no part of the conversation, and never its end."""
+    return record.get("type") == "system" and as_text(record.get("subtype")) in ASIDE
+
+
+class Tree:
+    """The links of one log, record by record in the order of its lines."""
+
+    def __init__(self) -> None:
+        #: The ids that records refer to, and the ids that messages have here.
+        self._ids: dict[str, str] = {}
+        self._damaged = False
+        #: What was said, as a hash, and the message it was said in.
+        self._said: dict[int, str] = {}
+        #: The last request: the uuid of its record, and the provider's id of it.
+        self._request: tuple[str, str] | None = None
+        self.leaf: str | None = None
+
+    def damaged(self) -> None:
+        """Note that a line of the log could not be read."""
+        self._damaged = True
+
+    def place(self, record: Record) -> tuple[str, Any]:
+        """Return the id of a record here, and its parent for `SourceMessage`."""
+        own = as_text(record.get("uuid"))
+        before = self._ids.get(own) if own is not None else None
+        parent = self._parent(record) if before is None else before
+        is_new = own is not None and before is None and usable_id(own)
+        name = own if own is not None and is_new else self._made(record)
+        if own is not None:
+            self._ids[own] = name
+        if is_new:
+            del record["uuid"]
+
+        if not is_aside(record):
+            self.leaf = name
+        return name, parent
+
+    def _made(self, record: Record) -> str:
+        # Whatever the order of its keys is: a program may write the log again.
+        content = json.dumps(record, sort_keys=True)
+        digest = f"{MADE}{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+        name, number = digest, 1
+        while name in self._ids:
+            number += 1
+            name = f"{digest}-{number}"
+        self._ids[name] = name
+        return name
+
+    def _parent(self, record: Record) -> Any:
+        if "parentUuid" not in record:
+            return ...
+
+        above = record["parentUuid"]
+        if above is None:
+            del record["parentUuid"]
+            return None
+
+        known = self._ids.get(above) if isinstance(above, str) else None
+        if known is None:
+            return ... if self._damaged else None
+        if known == above:
+            del record["parentUuid"]
+        return known
+
+    # -- what a record refers to ----------------------------------------------
+
+    def response(self, record: Record) -> str | None:
+        """Return the provider's id of an answer: its request is the record before."""
+        event = within(record, "systemPayload", "uiEvent")
+        uuid, found = as_text(record.get("uuid")), within(event, "response_id")
+        if uuid is not None and usable_id(found):
+            self._request = uuid, str(found)
+
+        is_answer = record.get("type") == "assistant" and self._request is not None
+        if not is_answer or self._request is None:
+            return None
+        return (
+            self._request[1] if record.get("parentUuid") == self._request[0] else None
+        )
+
+    def said(self, record: Record, name: str) -> None:
+        """Note what a message says, for a compression that keeps it."""
+        said = _said(record.get("message"))
+        if said is not None:
+            self._said[said] = name
+
+    def kept(self, record: Record) -> None:
+        """Find the first message that a compression keeps, and what it sums up."""
+        history = as_list(within(record, "systemPayload", "compressedHistory"))
+        for index, content in enumerate(history):
+            name = self._said.get(_said(content) or 0)
+            if name is not None:
+                record["first_kept_id"], record["summarised"] = name, index
+                return
+
+
+def _said(content: Any) -> int | None:
+    """Return a hash of the texts of a content; None without any."""
+    if not is_object(content):
+        return None
+    texts = texts_of(content.get("parts"))
+    role = as_text(content.get("role"))
+    return hash((role, *texts)) if texts else None
