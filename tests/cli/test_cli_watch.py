@@ -28,11 +28,11 @@ Watch = Callable[..., "Watcher"]
 class Watcher:
     """An `import --watch` that runs in a process of its own."""
 
-    def __init__(self, *args: str) -> None:
+    def __init__(self, *args: str, begun: str = "Ctrl-C") -> None:
         command = [sys.executable, "-m", "sessiondb", "import", "--watch", *args]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
-        self.says("watching")
+        self.says(begun)
 
     def says(self, word: str) -> str:
         """Wait for the line of stderr with *word*."""
@@ -62,8 +62,8 @@ class Watcher:
 def watch(project: Path) -> Iterator[Watch]:
     running: list[Watcher] = []
 
-    def start(*args: str) -> Watcher:
-        running.append(Watcher(*args))
+    def start(*args: str, **how: str) -> Watcher:
+        running.append(Watcher(*args, **how))
         return running[-1]
 
     yield start
@@ -100,9 +100,46 @@ def test_new_messages_of_an_agent_are_imported_soon(
     assert len(sessiondb("list", "-a", "--json").json["sessions"]) == 2
 
 
-def test_any_number_may_watch_for_one_database(
+def test_a_second_watcher_of_the_same_stores_waits_and_takes_over(
     watch: Watch, sessiondb: Run, tmp_path: Path
 ) -> None:
+    path = opencode.sqlite_store(tmp_path / "agent" / "opencode.db", held(1))
+    first = watch(str(path))
+    second = watch(str(path), begun="is waiting for it to end")
+    with closing(sqlite3.connect(path)) as agent:
+        write(agent, held(2))
+    assert "imported" in first.says("imported")
+    first.end()
+    second.says("Ctrl-C")
+    with closing(sqlite3.connect(path)) as agent:
+        write(agent, held(3))
+    second.says("imported")
+    assert second.interrupt()[0] == 130
+    assert len(sessiondb("list", "-a", "--json").json["sessions"]) == 3
+
+
+def test_a_watcher_that_waits_can_be_interrupted(watch: Watch, tmp_path: Path) -> None:
+    path = opencode.sqlite_store(tmp_path / "agent" / "opencode.db", held(1))
+    watch(str(path))
+    second = watch(str(path), begun="is waiting for it to end")
+    assert second.interrupt()[0] == 130
+
+
+def test_watchers_of_other_stores_or_databases_work_at_once(
+    watch: Watch, sessiondb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = opencode.sqlite_store(tmp_path / "agent" / "opencode.db", held(1))
+    watch(str(path))
+    watch(str(path.parent), begun="at other places").says("Ctrl-C")
+    monkeypatch.setenv("SESSIONDB_PATH", str(tmp_path / "other.db"))
+    watch(str(path))
+
+
+def test_watchers_that_cannot_lock_a_file_all_work(
+    watch: Watch, sessiondb: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = opencode.sqlite_store(tmp_path / "agent" / "opencode.db", held(1))
     watchers = [watch(str(path)), watch(str(path))]
     with closing(sqlite3.connect(path)) as agent:

@@ -20,6 +20,7 @@ from sessiondb.cli.import_report import Report, problem_line
 from sessiondb.cli.opening import say
 from sessiondb.cli.sources import Sources
 from sessiondb.cli.text import clock, count, one_line, short_id
+from sessiondb.cli.watchers import Watchers
 from sessiondb.clock import now_ms
 from sessiondb.errors import NotFoundError, SessionDBError
 from sessiondb.model import Imported, Problem
@@ -36,17 +37,17 @@ Take = Callable[["Iterable[SourceSession | Problem]"], "Iterator[Imported | Prob
 
 
 class Changes:
-    """Which stores at *places* changed since the last look."""
+    """Which stores at ``places`` changed since the last look."""
 
     def __init__(self, places: list[Path], formats: tuple[str, ...] | None) -> None:
-        self._places, self._formats = places, formats
+        self.places, self._formats = places, formats
         self._seen = self._look()
 
     def _look(self) -> dict[Path, tuple[int, ...]]:
         from sessiondb.formats import stamps
 
         found: dict[Path, tuple[int, ...]] = {}
-        for place in self._places:
+        for place in self.places:
             found |= stamps(place, formats=self._formats)
         return found
 
@@ -60,7 +61,7 @@ class Changes:
             return None
 
         touched = {path for file in changed for path in _stores(file)}
-        return Sources(self._places, self._formats, wanted=touched.__contains__)
+        return Sources(self.places, self._formats, wanted=touched.__contains__)
 
     def forget(self, stores: Iterable[Path]) -> None:
         """Let the next look find these stores changed, if they are there."""
@@ -85,6 +86,8 @@ def follow(
 ) -> None:
     """Import what changes after the *first* import and report it, until interrupted."""
     reporter = _Reporter(store, first, as_json)
+    if store.path is not None:
+        Watchers(store.path, changes.places).join()
     say("watching; Ctrl-C ends it")
     while True:
         sys.stdout.flush()

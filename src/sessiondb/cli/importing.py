@@ -77,8 +77,8 @@ def import_command(
     - is a log on stdin. A database of one project takes that project's sessions only.
 
     --watch reports each session on stderr, or with --json each import that
-    found something new, a report a line. Any number may watch at once; --restore
-    is about the first import alone.
+    found something new, a report a line. A second watcher of the same stores waits
+    for the first one to end. --restore is about the first import alone.
     """
     exclusive({"--watch": watch, "--dry-run": dry_run})
     # The log on stdin ends: there is nothing to wait for.

@@ -1,0 +1,103 @@
+"""One watcher for a database: a second one waits, or says that it is not alone.
+
+A watcher holds a lock on a file in the user's state directory, which the system frees
+when its process ends. The file says who holds it, and which places are watched.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sessiondb.cli.opening import say
+from sessiondb.errors import NotFoundError
+from sessiondb.location.directories import state_directory
+
+#: Seconds between two attempts of a watcher that waits.
+PAUSE = 0.5
+
+
+@dataclass(slots=True)
+class Watchers:
+    """The watchers of one database; this one imports what is at *places*."""
+
+    database: Path
+    places: Iterable[Path]
+    _file: int | None = field(default=None, init=False)
+
+    def join(self) -> None:
+        """Become the watcher of the database; wait if another one does the same work.
+
+        Where no file can be locked, every watcher works.
+        """
+        mine = sorted(str(place.absolute()) for place in self.places)
+        if self._try(mine):
+            return
+
+        other = self._other()
+        who = f"process {other.get('pid', '?')} watches for this database already"
+        if other.get("places", mine) != mine:
+            say(f"{who}, at other places; both are watching now")
+            return
+        say(f"{who}; this one is waiting for it to end, and watching then")
+        while not self._try(mine):
+            time.sleep(PAUSE)
+
+    def _try(self, places: list[str]) -> bool:
+        """Return False if another process holds the lock."""
+        with suppress(OSError, NotFoundError):
+            self._file = self._opened()
+            if not _lock(self._file):
+                return False
+            note = json.dumps({"pid": os.getpid(), "places": places}).encode()
+            os.ftruncate(self._file, 0)
+            os.lseek(self._file, 0, os.SEEK_SET)
+            os.write(self._file, note)
+        return True
+
+    def _opened(self) -> int:
+        """Return the descriptor of the file, which stays open until the end."""
+        if self._file is not None:
+            return self._file
+        # By its identity: a database has many paths.
+        of = self.database.stat()
+        name = hashlib.sha256(f"{of.st_dev}:{of.st_ino}".encode()).hexdigest()[:16]
+        folder = state_directory()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+        return os.open(folder / f"watch-{name}.lock", flags, 0o600)
+
+    def _other(self) -> dict[str, Any]:
+        """Return what the other watcher says of itself; it may just have begun."""
+        with suppress(OSError, ValueError):
+            os.lseek(self._opened(), 0, os.SEEK_SET)
+            found = json.loads(os.read(self._opened(), 1 << 20))
+            if isinstance(found, dict):
+                return found
+        return {}
+
+
+if sys.platform == "win32":
+
+    def _lock(descriptor: int) -> bool:
+        del descriptor  # there the locked bytes could not be read by others
+        return True
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> bool:
+        """Return whether this process has the lock, without waiting."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
