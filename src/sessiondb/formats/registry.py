@@ -85,7 +85,7 @@ REGISTRY: dict[str, Entry] = {
         writes=f"{_HERE}.goose.exporter",
         resume="goose session --resume --session-id {}",
     ),
-    "aider": Entry("aider", reads=f"{_HERE}.aider"),
+    "aider": Entry("aider", reads=f"{_HERE}.aider", writes=f"{_HERE}.aider.exporter"),
     "gemini": Entry("Gemini CLI", reads=f"{_HERE}.gemini", resume="gemini --resume {}"),
     "qwen": Entry("Qwen Code", reads=f"{_HERE}.qwen", resume="qwen --resume {}"),
     "llm": Entry("llm", reads=f"{_HERE}.llm", resume="llm chat --cid {}"),

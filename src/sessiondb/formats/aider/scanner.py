@@ -24,6 +24,8 @@ from sessiondb.formats.kit.lines import Line, Lines
 #: Bytes that are read ahead to judge an open fence, or an output of several lines.
 _AHEAD = 1 << 20
 _ENDS = b"\r\n"
+#: How a line begins that may be more than text.
+_MEANT = frozenset(b"#>`~ \t\r\n")
 #: The first line of a file.
 TOP = Line(1, 0)
 _BOM = b"\xef\xbb\xbf"
@@ -83,6 +85,11 @@ class Scanner:
 
     def __iter__(self) -> Iterator[Block]:
         for line, raw in self._read(self._start):
+            if raw[0] not in _MEANT and self._block.kind == "answer":
+                # Most lines of most files: text of an answer, whatever is open.
+                self._keep_empty()
+                self._block.lines.append(raw)
+                continue
             if not raw.rstrip(_ENDS):
                 self._keep_empty()
                 self._empty = line, raw

@@ -1,0 +1,112 @@
+"""Sessions as a chat history of aider, with the input history beside it.
+
+Runs of one folder are one file, in the order of their times. A run of aider's is
+written to the byte as it was; a session of another program becomes a run that aider
+restores. The input history has what was typed for the prompts that are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from sessiondb.formats.aider.conventions import (
+    CHAT,
+    INPUTS,
+    header,
+    started,
+)
+from sessiondb.formats.aider.records import head_of, raw_of
+from sessiondb.formats.aider.writer import Writer
+from sessiondb.formats.kit.conversion import is_from, is_native
+from sessiondb.formats.kit.naming import file_name
+from sessiondb.formats.protocol import Exporter
+from sessiondb.model import Document, Export, Loss, Message
+
+
+def write(
+    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
+) -> Iterator[Document | Loss]:
+    """Yield the histories of each folder, or the chat history of all *together*."""
+    del detail  # nothing can be left out
+    folders: dict[str, list[Export]] = {}
+    for export in sessions:
+        folders.setdefault("" if together else export.session.directory, []).append(
+            export
+        )
+
+    names: set[str] = set()
+    for directory, exports in folders.items():
+        place = _place(directory, names) if len(folders) > 1 else ""
+        losses: list[Loss] = []
+        entries: list[str] | None = None if together else []
+        runs = sorted(exports, key=_order)
+        yield Document(f"{place}{CHAT}", _blocks(runs, losses, entries))
+        if entries:
+            yield Document(f"{place}{INPUTS}", entries)
+        yield from losses
+
+
+def _place(directory: str, names: set[str]) -> str:
+    """Return a folder of its own for the histories of *directory*."""
+    last = file_name(Path(directory).name or "root")
+    name, number = last, 1
+    while name in names:
+        number += 1
+        name = f"{last}-{number}"
+    names.add(name)
+    return f"{name}/"
+
+
+def _order(export: Export) -> tuple[bool, str, int]:
+    """Return the place of a run in its file; one without a header is the first."""
+    session = export.session
+    if not is_from(session, "aider"):
+        return True, started(session.time_created), 0
+    start, ordinal = session.data.get("started"), session.data.get("ordinal")
+    return start is not None, str(start), ordinal if isinstance(ordinal, int) else 0
+
+
+def _blocks(
+    exports: Iterable[Export], losses: list[Loss], entries: list[str] | None
+) -> Iterator[str]:
+    for export in exports:
+        session = export.session
+        writer = Writer(export, losses, entries)
+        if is_from(session, "aider"):
+            yield head_of(session.data)
+        else:
+            yield header(started(session.time_created))
+            _lose_lists(export, writer)
+
+        for message in export.messages:
+            if is_from(session, "aider") and not is_native(message.id):
+                yield _own(message, writer)
+            else:
+                yield from writer.blocks(message)
+        yield str(session.data.get("torn", "")) if is_from(session, "aider") else ""
+
+
+def _own(message: Message, writer: Writer) -> str:
+    """Return the block of a message that aider wrote, and note what was typed."""
+    stamp = message.data.get("typed")
+    if isinstance(stamp, str) and message.parts:
+        writer.typed(message, stamp, message.text)
+    if "bytes" in message.data:
+        writer.lose("bytes that are not UTF-8", message)
+    return raw_of(message)
+
+
+def _lose_lists(export: Export, writer: Writer) -> None:
+    session = export.session
+    lists = {
+        "its title": session.title_source != "derived" and session.title,
+        "its todo list": export.todos,
+        "the diffs of its files": export.diffs,
+        "its labels": export.labels,
+    }
+    for why in filter(lists.get, lists):
+        writer.lose(why)
+
+
+EXPORTER = Exporter(write, together=True)

@@ -1,0 +1,171 @@
+"""Messages of any session as blocks of a chat history, which aider restores.
+
+aider splits its history by the beginnings of lines alone, also inside of fences: it
+drops those with ``# ``, and takes those with ``#### `` and ``> `` out of an answer. So
+such lines of an answer are moved by a space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from sessiondb.formats.aider.conventions import (
+    answer,
+    output,
+    pieces_joined,
+    prompt,
+    prompt_of,
+    typed,
+    typed_entry,
+)
+from sessiondb.formats.kit.conversion import SILENT, as_json, text_of
+from sessiondb.formats.kit.texts import compact
+from sessiondb.model import Export, Loss, Message, Part, Tokens
+
+#: The tag that aider keeps reasoning in (``aider/reasoning_tags.py``).
+_TAG = "thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b"
+_SPLITTING = ("# ", "#### ", "> ")
+_SAID = frozenset({"text", "reasoning"})
+
+
+class Writer:
+    """The blocks of one session; ``losses`` and ``entries`` grow with each.
+
+    ``entries`` are those of the input history, None if none is written.
+    """
+
+    def __init__(
+        self, export: Export, losses: list[Loss], entries: list[str] | None
+    ) -> None:
+        self._session = export.session
+        self._losses = losses
+        self._entries = entries
+        self._model = ""
+        self._cost = Decimal(0)
+
+    def lose(self, why: str, message: Message | None = None) -> None:
+        """Note something that the history does not hold."""
+        name = message.id if message else None
+        self._losses.append(Loss(self._session.id, why, name))
+
+    def blocks(self, message: Message) -> Iterator[str]:
+        """Yield the blocks of *message*."""
+        roles = {"user": self._asked, "assistant": self._answered, "event": self._event}
+        yield from roles.get(message.role, self._nothing)(message)
+
+    def typed(self, message: Message, stamp: str, text: str) -> None:
+        """Note a prompt that was typed: its exact text, which Markdown may not keep."""
+        if self._entries is not None:
+            self._entries.append(typed_entry(stamp, text))
+        elif prompt_of(prompt(text)) != text:
+            self.lose("line separators, and spaces at the end of its text", message)
+
+    def _nothing(self, message: Message) -> Iterator[str]:
+        if message.kind not in SILENT:
+            self.lose(f"a message of {message.kind or message.role}", message)
+        yield from ()
+
+    # -- prompts -------------------------------------------------------------------
+
+    def _asked(self, message: Message) -> Iterator[str]:
+        said = self._encodable(text_of(message), message)
+        for part in message.parts:
+            if part.type != "text" or part.data.get("synthetic"):
+                self.lose(f"part {part.type}", message)
+        if said:
+            self.typed(message, typed(message.time_created), said)
+            yield prompt(said)
+
+    # -- answers -------------------------------------------------------------------
+
+    def _answered(self, message: Message) -> Iterator[str]:
+        yield from self._named(message)
+        said = pieces_joined(self._pieces(message)).strip()
+        if said:
+            yield answer(said)
+        for part in message.parts:
+            if part.type == "tool":
+                self.lose(f"the result of call {part.call_id}", message)
+                yield output(_call(part))
+            elif part.type not in _SAID:
+                self.lose(f"part {part.type}", message)
+        # An answer ends with output, or the next one would be part of it.
+        yield output(self._usage(message))
+
+    def _pieces(self, message: Message) -> Iterator[tuple[str, str, str]]:
+        for part in message.parts:
+            if part.type in _SAID and part.text:
+                text = self._guarded(part.text, message)
+                yield part.type, _TAG if part.type == "reasoning" else "", text
+
+    def _guarded(self, text: str, message: Message) -> str:
+        lines = self._encodable(text, message).strip().splitlines(keepends=True)
+        guarded = [
+            f" {line}" if line.startswith(_SPLITTING) else line for line in lines
+        ]
+        if guarded != lines:
+            self.lose(
+                "the beginnings of lines that aider would take for its own", message
+            )
+        return "".join(guarded)
+
+    def _encodable(self, text: str, message: Message) -> str:
+        clean = text.encode("utf-8", "ignore").decode()
+        if clean != text:
+            self.lose("lone surrogates", message)
+        return clean
+
+    def _named(self, message: Message) -> Iterator[str]:
+        """Announce the model of *message* if it is another one."""
+        names = (message.provider_id, message.model_id)
+        model = "/".join(name for name in names if name)
+        if (
+            message.model_id
+            and model != self._model
+            and not any(map(str.isspace, model))
+        ):
+            self._model = model
+            yield output(f"Model: {model}")
+
+    def _usage(self, message: Message) -> str:
+        """Return the report of an answer, with all digits; empty without one."""
+        report = _counts(message.tokens or Tokens())
+        if message.cost is None or not report:
+            if message.cost is not None or (message.tokens and not report):
+                self.lose("its usage", message)
+            return report
+
+        cost = Decimal(repr(message.cost))
+        self._cost += cost
+        return f"{report} Cost: ${cost:f} message, ${self._cost:f} session."
+
+    # -- events --------------------------------------------------------------------
+
+    def _event(self, message: Message) -> Iterator[str]:
+        if message.kind == "model_change":
+            yield from self._named(message)
+        else:
+            yield from self._nothing(message)
+
+
+def _counts(tokens: Tokens) -> str:
+    """Return the counts of a report; empty unless input and output are known."""
+    if tokens.input is None or tokens.output is None:
+        return ""
+
+    read, write = tokens.cache_read or 0, tokens.cache_write or 0
+    counts = {
+        "sent": tokens.input + read + write,
+        "cache write": write,
+        "cache hit": read,
+        "received": tokens.output + (tokens.reasoning or 0),
+    }
+    shown = (f"{n:,} {name}" for name, n in counts.items() if n or " " not in name)
+    return f"Tokens: {', '.join(shown)}."
+
+
+def _call(part: Part) -> str:
+    """Return the call of a tool in one line."""
+    given = "" if part.input_json is None else compact(as_json(part.input))
+    return " ".join(f"{part.tool} {given}".splitlines())

@@ -1,0 +1,252 @@
+"""Chat histories that are written: aider's own to the byte, others so that aider restores them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from samples_aider import (
+    BANNER,
+    CHAT,
+    INPUTS,
+    answered,
+    asked,
+    moment,
+    project,
+    run,
+    told,
+    typed,
+    usage,
+    write,
+)
+
+from sessiondb import Store, assistant, event, file, reasoning, text, tool, user
+from sessiondb.formats import exporter, find
+from sessiondb.model import Document, Imported, Loss, MessageDraft, Session
+from sessiondb.repository.sessions import ALL
+
+TO = exporter("aider")
+
+
+def imported(store: Store, folder: Path) -> list[Session]:
+    results = list(store.ingest(x for found in find(folder) for x in found.read()))
+    assert all(isinstance(r, Imported) for r in results), results
+    return store.sessions(project=ALL, limit=1000)
+
+
+def exported(
+    store: Store, *sessions: Session, together: bool = False
+) -> tuple[dict[str, bytes], list[str]]:
+    exports = [store.export(item.id, **TO.read) for item in sessions]
+    files, losses = {}, []
+    for item in TO.write(exports, detail="full", together=together):
+        if isinstance(item, Document):
+            files[item.name] = "".join(item.chunks).encode()
+        else:
+            assert isinstance(item, Loss)
+            losses.append(item.why)
+    return files, losses
+
+
+def restored(history: str) -> list[tuple[str, str]]:
+    """Return the conversation as aider's ``split_chat_history_markdown`` restores it."""
+    found: list[tuple[str, str]] = []
+    group: list[str] = []
+    last = ""
+
+    def flush() -> None:
+        if "".join(group).strip() and last in ("user", "assistant"):
+            found.append((last, "".join(group)))
+        group.clear()
+
+    for line in history.splitlines(keepends=True):
+        if line.startswith("# "):
+            continue
+        role = {"> ": "tool", "#### ": "user"}.get(
+            line[:2] if line.startswith("> ") else line[:5], "assistant"
+        )
+        if role != last:
+            flush()
+            last = role
+        group.append(line[5:] if role == "user" else line)
+    flush()
+    return [(role, said.strip()) for role, said in found]
+
+
+def test_the_restorer_of_this_test_does_what_aider_does() -> None:
+    text = asked("One\ntwo") + answered("Yes\n# dropped\n#### You?\n> tool") + told("x")
+    assert restored(text) == [
+        ("user", "One  \ntwo"),
+        ("assistant", "Yes"),
+        ("user", "You?"),
+    ]
+
+
+def test_every_history_is_written_again_to_the_byte(
+    tmp_path: Path, real_store: Callable[[str], Path]
+) -> None:
+    project(tmp_path)
+    for folder in (tmp_path, real_store("aider-0.86.2") / "data"):
+        (path,) = folder.rglob(CHAT)
+        with Store.open(":memory:") as store:
+            sessions = imported(store, folder)
+            files, losses = exported(store, *sessions)
+            assert files[CHAT] == path.read_bytes()
+            assert files[INPUTS] == path.with_name(INPUTS).read_bytes()
+            assert losses == []
+            assert list(exported(store, *sessions, together=True)[0]) == [CHAT]
+
+
+def test_odd_histories_are_written_again_to_the_byte(tmp_path: Path) -> None:
+    path = write(
+        tmp_path, asked("Before"), answered("  x  \n"), run(1, asked("A  "), "\n\n\n"),
+        run(1, "> a\nb\n\nc  \n", "\n\nno spaces\n"), run(1, asked("/x"), told("", "y")), run(2)[:-9],
+    )  # fmt: skip
+    path.write_bytes(
+        path.read_bytes().replace(b"no spaces\n", b"no\r\n\0\x1b\r \xe2\x80\xa8\n")
+    )
+    with Store.open(":memory:") as store:
+        results = list(
+            store.ingest(x for found in find(tmp_path) for x in found.read())
+        )
+        assert len(results) == 5  # four runs, and the torn header
+        sessions = store.sessions(project=ALL, empty=True, limit=1000)
+        assert exported(store, *sessions)[0][CHAT] == path.read_bytes()
+
+
+def test_runs_of_two_folders_are_two_files(tmp_path: Path) -> None:
+    for name in ("a/tea", "b/tea"):
+        write(
+            tmp_path / name,
+            run(1 if name == "a/tea" else 2, asked("A")),
+            inputs=typed((moment(3), "A")),
+        )
+    with Store.open(":memory:") as store:
+        files, _ = exported(store, *imported(store, tmp_path))
+    assert sorted(files) == [
+        f"{place}/{name}" for place in ("tea-2", "tea") for name in (CHAT, INPUTS)
+    ]
+
+
+def test_text_that_markdown_cannot_hold_is_lost_only_without_input_history(
+    tmp_path: Path,
+) -> None:
+    exact = "a\fb\n\n"
+    write(tmp_path, run(1, asked(exact)), inputs=typed((moment(1), exact)))
+    with Store.open(":memory:") as store:
+        sessions = imported(store, tmp_path)
+        assert exported(store, *sessions)[1] == []
+        _, (loss,) = exported(store, *sessions, together=True)
+    assert "spaces" in loss
+
+
+def other(store: Store, *drafts: MessageDraft, **session: str) -> Session:
+    session_id = store.create_session(**session).id
+    for draft in drafts:
+        store.append(session_id, draft)
+    return store.session(session_id)
+
+
+def test_another_session_is_restored_by_aider_and_read_again(tmp_path: Path) -> None:
+    said = ["Fix it\n\n    please  \f\n", "# a\n#### b\n> c", "Third"]
+    replies = ["Done.\n\n```python\nx = 1\n```", "Two", "Three"]
+    with Store.open(":memory:") as store:
+        turns = [
+            m
+            for pair in zip(map(user, said), map(assistant, replies), strict=True)
+            for m in pair
+        ]
+        session = other(store, *turns)
+        files, losses = exported(store, session)
+    assert losses == []
+    found = restored(files[CHAT].decode())
+    assert [text for role, text in found if role == "assistant"] == replies
+    prompts = [text for role, text in found if role == "user"]
+    assert [p.split() for p in prompts] == [s.split() for s in said]
+
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    with Store.open(":memory:") as store:
+        (again,) = imported(store, tmp_path)
+        messages = store.messages(again.id)
+    assert [m.text for m in messages if m.role == "user"] == said
+    assert [m.text for m in messages if m.role == "assistant"] == replies
+
+
+def test_lines_that_aider_would_take_for_its_own_are_moved_by_a_space() -> None:
+    reply = "See:\n```\n# comment\n```\n#### H\n> q\u2028# z\nEnd"
+    with Store.open(":memory:") as store:
+        files, losses = exported(store, other(store, user("A"), assistant(reply)))
+    assert len(losses) == 1
+    found = restored(files[CHAT].decode())
+    assert [role for role, _ in found] == ["user", "assistant"]
+    assert (
+        found[1][1].replace(" #", "#").replace(" >", ">").replace("\u2028 ", "\u2028")
+        == reply
+    )
+
+
+def test_answers_in_a_row_stay_apart_and_calls_are_named(tmp_path: Path) -> None:
+    with Store.open(":memory:") as store:
+        session = other(
+            store, user(text("A"), file("https://x.example/a.png")), assistant(text("One"), tool("bash", {"command": "ls\n"}, call_id="c1", output="a.py")),
+            assistant(reasoning("Hm"), text("Two")), event("compaction", text("Sum")), title="Tea",
+        )  # fmt: skip
+        files, losses = exported(store, session)
+    assert losses == [
+        "its title", "part file", "the result of call c1", "a message of compaction",
+    ]  # fmt: skip
+    (tmp_path / CHAT).write_bytes(files[CHAT])
+    assert b'> bash {"command":"ls\\n"}  \n' in files[CHAT]
+    with Store.open(":memory:") as store:
+        (again,) = imported(store, tmp_path)
+        answers = [m for m in store.messages(again.id) if m.role == "assistant"]
+    assert [m.text for m in answers] == ["One", "Two"]
+    assert [p.text for p in answers[1].parts] == ["Hm", "Two"]
+
+
+def test_model_cost_and_counts_are_read_again(tmp_path: Path) -> None:
+    counts = {
+        "input": 12345,
+        "output": 7,
+        "reasoning": 3,
+        "cache_read": 1000,
+        "cache_write": 20,
+    }
+    with Store.open(":memory:") as store:
+        session = store.create_session()
+        for cost in (0.0123, 1e-07):
+            store.append(session, user("A"))
+            store.append(
+                session,
+                assistant("B"),
+                model="large",
+                provider="fake",
+                cost=cost,
+                tokens=counts,
+            )
+        files, _ = exported(store, store.session(session.id))
+    (tmp_path / CHAT).write_bytes(files[CHAT])
+    with Store.open(":memory:") as store:
+        (again,) = imported(store, tmp_path)
+        answers = [m for m in store.messages(again.id) if m.role == "assistant"]
+    assert [m.cost for m in answers] == [0.0123, 1e-07]
+    assert {(m.provider_id, m.model_id) for m in answers} == {("fake", "large")}
+    tokens = answers[0].tokens
+    assert tokens is not None
+    assert (tokens.input, tokens.output) == (12345, 10)
+    assert (tokens.cache_read, tokens.cache_write) == (1000, 20)
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_a_run_that_was_continued_here_is_continued_in_the_file(
+    tmp_path: Path, more: bool
+) -> None:
+    path = write(tmp_path, run(1, BANNER, asked("A"), answered("1"), usage()))
+    with Store.open(":memory:") as store:
+        (session,) = imported(store, tmp_path)
+        if more:
+            store.append(session.id, user("B"))
+        files, _ = exported(store, session)
+    assert files[CHAT] == path.read_bytes() + (asked("B").encode() if more else b"")
