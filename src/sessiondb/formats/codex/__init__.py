@@ -37,16 +37,19 @@ def _is_readable(path: Path) -> bool:
         return False
     if plain != path and not is_rollout(plain):
         return False
+
     try:
         return look_at(path) is not None
     except SourceError:
-        return False
+        # Its reader says why: what packed it may not be installed.
+        return plain != path
 
 
 def _default_locations(env: Mapping[str, str]) -> list[Path]:
     """Return the home of Codex: where it is told to be, else in the user's own."""
     if env.get("CODEX_HOME"):
         return [Path(env["CODEX_HOME"]).expanduser()]
+
     return [Path(env["HOME"], ".codex")] if env.get("HOME") else []
 
 

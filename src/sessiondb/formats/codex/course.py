@@ -80,6 +80,7 @@ class Course:
         if event.get("type") == "thread_settings_applied":
             named = within(event, "thread_settings", "model_provider_id")
             self.provider = fitting(named, clean_name, self.provider)
+
         call, ending = _ending(event)
         if call is not None and ending is not None:
             self._endings[call] = ending
@@ -91,6 +92,7 @@ class Course:
             return str(response)
         if "ordinal" in record:
             return None
+
         return f"{self._root[:100]}:{self._digest.hexdigest()}"
 
     def ending(self, call: Any, said: str) -> Ending:
@@ -102,6 +104,7 @@ class Course:
         """Return whether a person said a text, where its record does not tell."""
         if self.prompts is not None:
             return hash(said) in self.prompts
+
         return not said.lstrip().startswith(INJECTED)
 
 
@@ -125,6 +128,7 @@ class Usage:
 
         before = self._total or (0,) * len(COUNTS)
         self._total = total or _added(before, usage)
+
         return usage
 
     def of_total(self, info: Record) -> Counts | None:
@@ -139,6 +143,7 @@ class Usage:
         added = _added(total, before, -1) if before else last or total
         if min(added) < 0:
             added = last or total
+
         return added if any(added) else None
 
 
@@ -146,6 +151,7 @@ def counts_of(value: Any) -> Counts | None:
     """Return the five counts of a usage; None if one of them cannot be summed."""
     if not is_object(value):
         return None
+
     found = tuple(value.get(key) or 0 for key in COUNTS)
     return found if all(map(count, found)) else None
 
@@ -154,10 +160,12 @@ def tokens_of(counts: Counts | None) -> Tokens | None:
     """Return counts as disjoint ones; None if they contradict each other."""
     if counts is None:
         return None
+
     all_in, cached, cache_write, all_out, reasoning = counts
     fresh, spoken = all_in - cached - cache_write, all_out - reasoning
     if fresh < 0 or spoken < 0:
         return None
+
     return Tokens(fresh, spoken, reasoning, cached, cache_write)
 
 
@@ -188,15 +196,18 @@ class Turns:
             self._before.append(self._begun)
         elif not self._has_tasks:
             self._before.append(above)
+
         self._is_open = False
 
     def rolled_back(self, number: Any) -> Any:
         """Return what is continued when the last turns are taken back."""
         if type(number) is not int or number <= 0 or not self._before:
             return ...
+
         kept = max(0, len(self._before) - number)
         above = self._before[kept]
         del self._before[kept:]
+
         return above
 
 
@@ -214,6 +225,7 @@ def _item(event: Record) -> tuple[str | None, Ending | None]:
     status = as_text(item.get("status"))
     if status is None:
         return None, None
+
     outcome = _ENDED.get(status.lower()) or _failed(item.get("exit_code"))
     started = known_time(event.get("started_at_ms"))
     ended = known_time(event.get("completed_at_ms"))
@@ -261,6 +273,7 @@ def started_by(payload: Record, thread: str) -> str | None:
         said = load_text(as_text(payload.get("output")) or "")
         if within(said, "agent_id") == thread:
             return as_text(payload.get("call_id"))
+
     return None
 
 
@@ -275,9 +288,11 @@ def _outcome_of(said: str) -> str | None:
         return "interrupted"
     if "rejected by user" in start:
         return "denied"
+
     if start.startswith('{"output"'):
         with suppress(ValueError):
             found = load_object(said.encode("utf-8", "surrogatepass"))
             return _failed(within(found, "metadata", "exit_code"))
+
     match = _EXIT.search(start.partition("\nOutput:\n")[0])
     return None if match is None else _failed(int(match[1]))

@@ -48,6 +48,7 @@ def message_draft(record: Record, message_id: str, course: Course) -> MessageDra
     kind = as_text(record.get("type")) or as_text(record.get("record_type"))
     if not usable_id(kind):
         raise OddRecordError("has no type")
+
     assert kind is not None
     check_storable(record)
 
@@ -56,6 +57,7 @@ def message_draft(record: Record, message_id: str, course: Course) -> MessageDra
     found = _event(record, kind, course) if item is None else _item(item, course)
     if found["role"] == "assistant":
         found |= {"time_completed": when, **_model(course)}
+
     return MessageDraft(id=message_id, data=record, time_created=when, **found)
 
 
@@ -64,6 +66,7 @@ def item_of(record: Record) -> Record | None:
     kind, payload = record.get("type"), record.get("payload")
     if kind == "response_item" and is_object(payload):
         return payload
+
     is_bare = "payload" not in record and as_text(kind) in fields.ITEMS
     return record if is_bare else None
 
@@ -79,9 +82,11 @@ def _item(item: Record, course: Course) -> Columns:
     kind = as_text(item.get("type")) or ""
     if kind in fields.CALLS:
         return _call(item, fields.CALLS[kind])
+
     make = _ITEMS.get(kind)
     if make is not None:
         return make(item, course)
+
     return {"role": "event", "kind": _kind(kind or "response_item")}
 
 
@@ -120,6 +125,7 @@ def _typed(item: Record, course: Course) -> list[bool]:
     is_typed = course.is_typed
     if course.prompts and is_typed("".join(filter(None, texts))):
         return [True] * len(blocks)
+
     typed = [is_typed(said) for said in texts if said is not None]
     pictures = any(typed) or not typed
     return [pictures if said is None else is_typed(said) for said in texts]
@@ -136,6 +142,7 @@ def _is_by_user(kind: Any, source: Any) -> bool:
     by = within(source, "provenance", "type")
     if text(by):
         return by == "user"
+
     named = as_text(kind) or "unknown"
     return named == "unknown" or named.startswith("user.")
 
@@ -150,11 +157,13 @@ def _reasoning(item: Record, course: Course) -> Columns:
     """A summary and, rarely, the content; both are lists of texts, or null."""
     del course
     parts: list[PartDraft] = []
+
     for key in ("summary", "content"):
         blocks = as_list(item.get(key))
         if blocks and all(map(_is_text, blocks)):
             del item[key]
             parts += (_text(block, "reasoning", of=key) for block in blocks)
+
     return {"role": "assistant", "parts": tuple(parts)}
 
 
@@ -167,14 +176,18 @@ def _call(item: Record, shape: fields.CallShape) -> Columns:
         return {"role": "assistant", "parts": (PartDraft("custom"),)}
 
     known["status"] = "pending"
+
     if shape.is_hosted:
         failed = item.get("status") == "failed"
         known["status"] = "error" if failed else "completed"
         known["outcome"] = "failed" if failed else None
+
     parts = [PartDraft("tool", **known, **_input(item, shape))]
+
     if shape.tool == "image_generation" and text(item.get("result")):
         image = embedded("image/png", item.pop("result"))
         parts.append(PartDraft("file", data={**image, "of": "result"}))
+
     return {"role": "assistant", "parts": tuple(parts)}
 
 
@@ -186,6 +199,7 @@ def _input(item: Record, shape: fields.CallShape) -> Columns:
         if not text(given) and not structure(given):
             return {}
         del item[shape.input]
+
     return {} if given is None else {"input": given}
 
 
@@ -198,6 +212,7 @@ def _result(item: Record, course: Course) -> Columns:
     output = item.get("output")
     said, more = "", []
     data: Record = {}
+
     if text(output):
         said = item.pop("output")
     elif isinstance(output, list) and output and all(map(_is_block, output)):
@@ -251,6 +266,7 @@ def _content(item: Record, typed: list[bool] | None = None) -> Parts:
         return (PartDraft("text", content, data={"plain": True}),)
     if not isinstance(content, list) or not content or not all(map(_is_block, content)):
         return ()
+
     del item["content"]
     known = typed or [True] * len(content)
     return tuple(map(_part, content, known))
@@ -275,6 +291,7 @@ def _part(block: Record, typed: bool) -> PartDraft:
         return _text(block, "text", is_added=not typed)
     if block["type"] == "input_image" and text(block.get("image_url")):
         return _image(block, is_added=not typed)
+
     return PartDraft("custom", data=_data(block, not typed))
 
 
@@ -292,6 +309,7 @@ def _image(block: Record, *, is_added: bool) -> PartDraft:
     else:
         del block["image_url"]
         file = embedded(match[1], match[2])
+
     return PartDraft("file", data={**file, **_data(block, is_added)})
 
 
@@ -307,13 +325,16 @@ def _event(record: Record, kind: str, course: Course) -> Columns:
     payload = record.get("payload")
     if kind == "event_msg":
         kind = as_text(within(payload, "type")) or kind
+
     found: Columns = {"role": "event", "kind": _kind(kind)}
     make = _EVENTS.get(kind)
     if make is None or not is_object(payload):
         return found
+
     found |= make(payload, course)
     if found["kind"] == "thinking_level_change":
         record.setdefault("level", payload["effort"])
+
     return found
 
 
@@ -322,6 +343,7 @@ def _kind(name: str) -> str:
         return fields.KINDS[name]
     if not usable_id(name):
         return "custom"
+
     return f"codex_{name}" if name in fields.TAKEN else name
 
 
@@ -346,9 +368,11 @@ def _turn(payload: Record, course: Course) -> Columns:
     found = _model(course)
     effort, before = payload.get("effort"), course.turn_model
     course.turn_model = course.model
+
     if clean_name(effort) and effort != course.effort:
         course.effort = effort
         return found | {"kind": "thinking_level_change"}
+
     changed = course.model != before
     return found | ({"kind": "model_change"} if changed else {})
 
@@ -367,6 +391,7 @@ def _counted(course: Course, counts: tuple[int, ...] | None) -> Columns:
     tokens = tokens_of(counts)
     if tokens is None:
         return {}
+
     return {"kind": "usage", "tokens": tokens, **_model(course)}
 
 

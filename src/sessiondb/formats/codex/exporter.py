@@ -71,15 +71,19 @@ class _Parts:
     def records(self) -> Iterator[tuple[str, Record]]:
         header = self._export.session.data.get("header")
         ordinal = -1
+
         if header is not None:
             ordinal = _ordinal(header, ordinal)
             yield self._name, dict(header)
 
         file, is_numbered = self._name, ordinal >= 0
+
         for message in self._export.messages:
             if "copied_from" in message.data:
                 continue
+
             file = as_text(message.data.get("segment")) or file
+
             if not is_native(message.id):
                 record = record_of(message)
                 ordinal = _ordinal(record, ordinal)
@@ -117,12 +121,14 @@ def _live(export: Export, losses: list[Loss]) -> Iterator[Message]:
     """Yield the messages of the live path; the others are lost."""
     found = {message.seq: message for message in export.messages}
     seq, path = export.session.leaf_seq, []
+
     while seq is not None and seq in found:
         path.append(found.pop(seq))
         seq = path[-1].parent_seq
     if found:
         why = f"{len(found)} messages that are not on the live path"
         losses.append(Loss(export.session.id, why))
+
     yield from reversed(path)
 
 
@@ -143,6 +149,7 @@ def _records(session: Session, thread: str, writer: Writer) -> Iterator[Record]:
     }
     if session.title and session.title_source != "derived":
         yield title_of(thread, began, session.title)
+
     yield from writer.records()
 
 
@@ -159,6 +166,7 @@ def _place(session: Session, name: str) -> str:
     safe = file_name(name)
     if session.time_archived is not None:
         return f"{FOLDERS[1]}/{safe}"
+
     dated = _DATED.match(name)
     date = (
         dated.groups() if dated else text_of_time(session.time_created)[:10].split("-")

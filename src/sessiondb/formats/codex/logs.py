@@ -90,6 +90,7 @@ def ids_in(path: Path) -> tuple[str, str] | None:
     named = _NAME.fullmatch(unpacked_name(path).name)
     if named is None or not all(map(usable_id, named.groups(default=named[1]))):
         return None
+
     return named[1], named[2] or named[1]
 
 
@@ -134,6 +135,7 @@ def is_header(record: Record) -> bool:
     """Return whether a record describes a session; in 2025 it had no type."""
     if record.get("type") == "session_meta":
         return is_object(record.get("payload"))
+
     is_bare = "type" not in record and "record_type" not in record
     return is_bare and usable_id(record.get("id")) and "timestamp" in record
 
@@ -165,6 +167,7 @@ def _parent(
     for name, relation in known:
         if usable_id(name) and name != thread:
             return name, relation
+
     return None, None
 
 
@@ -180,6 +183,7 @@ class Rollouts:
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._logs: dict[Path, Log | None] = {}
+        self._errors: dict[Path, str] = {}
         self._rollouts: dict[str, Path] = {}
         self._threads: dict[str, list[Path]] = {}
         for path in paths:
@@ -198,15 +202,22 @@ class Rollouts:
         if path not in self._logs:
             try:
                 self._logs[path] = look_at(path)
-            except SourceError:
+            except SourceError as error:
                 self._logs[path] = None
+                self._errors[path] = str(error)
+
         return self._logs[path]
+
+    def why(self, path: Path) -> str:
+        """Return why there is no rollout at *path*."""
+        return self._errors.get(path, "the rollout has no header")
 
     def of_thread(self, thread: str) -> tuple[list[Log], list[Problem]]:
         """Return the rollouts of a session in order, and those that are copies."""
         logs = filter(None, map(self.log, self._threads.get(thread, ())))
         found: dict[str, Log] = {}
         problems = []
+
         for log in logs:
             if log.thread != thread:
                 continue
@@ -228,6 +239,7 @@ class Rollouts:
         pieces: list[Piece] = []
         seen = {log.rollout}
         least = log.cut
+
         while log.base is not None and least is not None:
             above = self._by_rollout(log.base)
             if above is None or above.rollout in seen:
@@ -237,6 +249,7 @@ class Rollouts:
             pieces.append(Piece(above, least))
             log = above
             least = least if log.cut is None else min(least, log.cut)
+
         return pieces[::-1], None
 
     def _by_rollout(self, name: str) -> Log | None:

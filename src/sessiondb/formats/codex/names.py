@@ -14,7 +14,7 @@ from typing import Any
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.fields import clean_name, integer, readable, text
-from sessiondb.formats.kit.files import entries, is_file
+from sessiondb.formats.kit.files import entries, is_file, may_read
 from sessiondb.formats.kit.json import OddRecordError, known_time, load_object
 from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.sqlite import Error, ForeignDatabase, columns
@@ -41,6 +41,7 @@ def names_in(home: Path | None) -> Names:
         state = _state_of(home)
         rows = [] if state is None else _rows(state, names.problems)
         _add(names, indexed, rows)
+
     return names
 
 
@@ -48,6 +49,7 @@ def _indexed(path: Path, problems: list[Problem]) -> dict[str, str]:
     found: dict[str, str] = {}
     if not is_file(path):
         return found
+
     try:
         with opened(path) as lines:
             for line, _, row in lines.records(load_object):
@@ -58,6 +60,7 @@ def _indexed(path: Path, problems: list[Problem]) -> dict[str, str]:
             problems += lines.problems
     except SourceError as error:
         problems.append(Problem(str(path), str(error)))
+
     return found
 
 
@@ -67,11 +70,16 @@ def _state_of(home: Path) -> Path | None:
         named = {entry.name: _STATE.fullmatch(entry.name) for entry in entries(home)}
     except OddRecordError:
         return None
+
     numbers = {int(match[1]): name for name, match in named.items() if match}
     return home / numbers[max(numbers)] if numbers else None
 
 
 def _rows(path: Path, problems: list[Problem]) -> list[dict[str, Any]]:
+    if not may_read(path):
+        problems.append(Problem(str(path), "it cannot be read (Permission denied)"))
+        return []
+
     database = ForeignDatabase(path)
     try:
         with database.reading() as connection:
@@ -84,6 +92,7 @@ def _rows(path: Path, problems: list[Problem]) -> list[dict[str, Any]]:
         problems.append(Problem(str(path), str(error)))
     except Error as error:
         problems.append(Problem(str(path), f"its sessions cannot be read: {error}"))
+
     return []
 
 
@@ -103,5 +112,6 @@ def _title_of(row: dict[str, Any]) -> str | None:
     title, first = row.get("title"), row.get("first_user_message")
     if not (text(row["id"]) and text(title)):
         return None
+
     is_seed = text(first) and first.strip().startswith(title.strip())
     return None if is_seed else readable(title)

@@ -27,6 +27,7 @@ from sessiondb.formats.codex.logs import (
     home_of,
     is_header,
     is_rollout,
+    look_at,
     rollouts_of,
 )
 from sessiondb.formats.codex.names import Names, names_in
@@ -79,9 +80,10 @@ def read_rollout(path: Path) -> Iterator[SourceSession | Problem]:
     home = home_of(path)
     beside = logs_below(path.parent, is_rollout) if home is None else rollouts_of(home)
     rollouts = Rollouts(item for item in beside if isinstance(item, Path))
-    log = rollouts.log(path)
+    log = look_at(path)
     if log is None:
         return
+
     rollouts.add(path, (log.thread, log.rollout))
     names = names_in(home)
     yield from names.problems
@@ -94,20 +96,24 @@ def read_home(folder: Path) -> Iterator[SourceSession | Problem]:
     home = folder.parent if is_inside else folder
     rollouts = Rollouts(())
     threads: dict[str, Log] = {}
+
     for item in rollouts_of(home):
         if isinstance(item, Problem):
             yield item
             continue
+
         log = rollouts.log(item)
         if log is None:
-            yield Problem(str(item), "the rollout has no header")
+            yield Problem(str(item), rollouts.why(item))
             continue
+
         rollouts.add(item, (log.thread, log.rollout))
         if not is_inside or folder in item.parents:
             threads.setdefault(log.thread, log)
 
     names = names_in(home)
     yield from names.problems
+
     for name, cut in parents_first(threads, lambda name: threads[name].parent):
         if cut:
             why = f"session {name} is its own ancestor"
@@ -126,10 +132,13 @@ def _session(
     first = logs[0]
     if is_cut:
         logs[0] = first = first._replace(parent=None, relation=None)
+
     before, missing = rollouts.before(first)
+
     if first.base == name:
         # The rollout that was reverted is gone; another session cannot be meant.
         missing = name
+
     is_agent = first.relation == "subagent" and first.parent is not None
     above, _ = rollouts.of_thread(first.parent or "") if is_agent else ([], [])
     thread = Thread(
@@ -149,6 +158,7 @@ def _archived(head: Log, names: Names) -> int | None:
     """Return when a session was archived: its rollout was moved, and not changed."""
     if not head.is_archived:
         return None
+
     _, changed = stamp(head.path) or (0, 0)
     return names.archived.get(head.thread, changed // 1_000_000)
 
@@ -158,11 +168,13 @@ def _root_of(log: Log, rollouts: Rollouts) -> str:
     seen = {log.thread}
     name = log.thread
     above = log.parent if log.relation == "fork" else None
+
     while above is not None and above not in seen:
         seen.add(name := above)
         logs, _ = rollouts.of_thread(name)
         is_fork = bool(logs) and logs[0].relation == "fork"
         above = logs[0].parent if is_fork else None
+
     return name
 
 
@@ -204,6 +216,7 @@ def complete(thread: Thread) -> SourceSession:
     data: Record = {"rollout": unpacked_name(first.path).name}
     if first.header:
         data["header"] = first.header
+
     return replace(
         session,
         title=session.title or found.title,
@@ -223,6 +236,7 @@ def _call_of(thread: Thread) -> str | None:
                 call = started_by(as_object(within(named, "payload")), thread.id)
                 if call is not None:
                     return call
+
     return None
 
 
@@ -241,6 +255,7 @@ class Scanned:
             last = raw
             if _EVENT in raw[:_ENVELOPE]:
                 self._event(as_object(within(_decoded(raw), "payload")))
+
         self.last = time_of_text(within(_decoded(last), "timestamp")) or self.last
 
     def _event(self, event: Record) -> None:
@@ -278,6 +293,7 @@ class Messages:
             yield Problem(
                 path, f"its beginning is in {thread.missing}, which is missing"
             )
+
         yield from _Reading(thread).messages()
 
 
@@ -286,6 +302,7 @@ def _prompts_in(lines: Lines) -> set[int] | None:
     found = Scanned()
     found.add(lines)
     lines.problems.clear()
+
     return found.prompts or None
 
 
@@ -320,8 +337,10 @@ class _Reading:
     def messages(self) -> Iterator[SourceMessage | Problem]:
         for piece in self._thread.before:
             yield from self._piece(piece, {"copied_from": piece.log.rollout})
+
         first, *further = self._thread.logs
         yield from self._piece(Piece(first), {})
+
         for log in further:
             # The header of a further rollout is a record like others.
             above = self._cuts.get((log.base or "", log.cut or 0), ...)
@@ -340,9 +359,11 @@ class _Reading:
         """
         log = piece.log
         self._number = 1
+
         with opened(log.path) as lines:
             self._course.prompts = _prompts_in(lines)
             skipped = bool(log.header) and header is None
+
             for line, record, place in _records(lines, piece):
                 if skipped and is_header(record):
                     skipped = False
@@ -355,7 +376,9 @@ class _Reading:
                     parent = found.parent if above is ... else above
                     found, above = replace(found, parent=parent), ...
                     self._note(log.rollout, place)
+
                 yield found
+
             if not marks:
                 yield from lines.problems
 
@@ -372,6 +395,7 @@ class _Reading:
         parent = self._parent(record)
         course.pass_by(record)
         usage = course.usage_id(record)
+
         try:
             draft = message_draft(record, name, course)
         except OddRecordError as error:
@@ -379,6 +403,7 @@ class _Reading:
 
         if draft.role == "user":
             course.turns.prompted(self._last)
+
         self._ids.add(name)
         self._number += 1
         self._last = name
@@ -400,6 +425,7 @@ class _Reading:
         made = f"{rollout[:200]}.{place}" if integer(place) else None
         if made is None or made in self._ids:
             made = f"{rollout[:200]}-{self._number}"
+
         return made
 
     def _parent(self, record: Record) -> Any:
@@ -411,4 +437,5 @@ class _Reading:
         if kind == "thread_rolled_back":
             number = within(record, "payload", "num_turns")
             return self._course.turns.rolled_back(number)
+
         return ...

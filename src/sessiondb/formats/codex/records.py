@@ -38,6 +38,7 @@ def record_of(message: Message) -> Record:
     made = _event(message) if item is None else _item(message, item)
     if "payload" not in rest:
         return overlay(made, rest)
+
     return overlay({"payload": made}, rest)
 
 
@@ -52,6 +53,7 @@ def _item(message: Message, item: Record) -> Record:
     kind = as_text(item.get("type")) or ""
     if kind in fields.CALLS:
         return _call(message, fields.CALLS[kind])
+
     make = _ITEMS.get(kind)
     return {} if make is None else make(message)
 
@@ -59,9 +61,11 @@ def _item(message: Message, item: Record) -> Record:
 def _content(message: Message) -> Record:
     if not message.parts:
         return {}
+
     first = message.parts[0]
     if first.data.get("plain"):
         return {"content": first.text or ""}
+
     return {"content": [_block(part) for part in message.parts]}
 
 
@@ -69,6 +73,7 @@ def _reasoning(message: Message) -> Record:
     record: Record = {}
     for part in message.parts:
         record.setdefault(part.data["of"], []).append(_block(part))
+
     return record
 
 
@@ -81,12 +86,15 @@ def _call(message: Message, shape: fields.CallShape) -> Record:
     put(record, fields.CALL, part)
     if shape.tool is not None:
         del record["name"]
+
     if part.input_json is not None:
         given = part.input
         as_string = shape.is_json and structure(given)
         record[shape.input] = compact(given) if as_string else given
+
     for file in message.parts[1:]:
         record[file.data["of"]] = file_of(file).data
+
     return record
 
 
@@ -94,10 +102,12 @@ def _result(message: Message) -> Record:
     result, *more = message.parts
     record: Record = {}
     put(record, fields.RESULT, result)
+
     if "shape" in result.data:
         record["output"] = list(_pieces(result, iter(more)))
     elif not result.data.get("absent"):
         record["output"] = result.text or ""
+
     return record
 
 
@@ -127,10 +137,12 @@ def _block(part: Part) -> Record:
         record["text"] = part.text or ""
     elif part.type == "file":
         record["image_url"] = _url(part)
+
     return overlay(record, within(part.data, "block") or {})
 
 
 def _url(part: Part) -> str | None:
     if "url" in part.data:
         return as_text(part.data["url"])
+
     return f"data:{part.data.get('mime', '')};base64,{file_of(part).data}"

@@ -44,6 +44,7 @@ class Writer(Conversion):
         """Yield the records of all messages; ``losses`` grow meanwhile."""
         for index, message in enumerate(self.messages):
             yield from self.of(message, index)
+
         yield from self.end()
         self._lose_rest()
 
@@ -84,6 +85,7 @@ class Writer(Conversion):
         if self._turn is not None:
             done = {"turn_id": self._turn, "last_agent_message": self._answer}
             yield "event_msg", {"type": "task_complete", **done}
+
         self._turn = self._answer = None
 
     def _asked(self, message: Message, index: int) -> Iterator[tuple[str, Record]]:
@@ -96,8 +98,12 @@ class Writer(Conversion):
             yield "turn_context", self._context(message, model.id)
 
         typed = text_of(message)
-        yield "response_item", _said("user", self._blocks(message, typed))
-        yield "event_msg", {"type": "user_message", "message": typed, "kind": "plain"}
+        blocks = self._blocks(message, typed)
+        if blocks:
+            yield "response_item", _said("user", blocks)
+        if typed:
+            said = {"type": "user_message", "message": typed, "kind": "plain"}
+            yield "event_msg", said
 
     def _context(self, message: Message, model: str) -> Record:
         return {
@@ -114,16 +120,19 @@ class Writer(Conversion):
         added = text_of(message, synthetic=True)
         texts = [text for text in (typed, added) if text]
         blocks = [{"type": "input_text", "text": text} for text in texts]
+
         for part in message.parts:
             if part.type != "text":
                 blocks += self._picture(message, part)
-        return blocks or [{"type": "input_text", "text": ""}]
+
+        return blocks
 
     def _picture(self, message: Message, part: Part) -> list[Record]:
         file = file_of(part) if part.type == "file" else None
         if file is None or file.data is None or not file.mime.startswith("image/"):
             self.lose(f"part {part.type}", message)
             return []
+
         url = f"data:{file.mime};base64,{file.data}"
         return [{"type": "input_image", "image_url": url}]
 
@@ -156,11 +165,13 @@ class Writer(Conversion):
         name = _ODD.sub("_", call.tool)[:64]
         if name != call.tool:
             self.lose(f"the name of tool {call.tool}: it is {name}", message)
+
         given = compact(as_json(call.arguments))
         known = {"name": name, "arguments": given, "call_id": call.id}
         yield "response_item", {"type": "function_call", **known}
 
         self.called(part.call_id, part.text)
+
         if part.status in ("completed", "error"):
             failed = part.status == "error"
             output = call.failure if failed else call.result
@@ -199,6 +210,7 @@ class Writer(Conversion):
         if kind == "compaction":
             if "first_kept_id" in message.data:
                 self.lose("what a compaction kept", message)
+
             said = message.text or message.data.get("summary") or ""
             yield "compacted", {"message": said}
         elif kind in _SHOWN and message.text:
