@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -374,3 +375,12 @@ def test_what_was_added_here_follows(store: Store, tmp_path: Path) -> None:
     assert [record["seq"] for record in added] == [17, 18]
     assert added[0]["text"] == "Once more"
     assert (added[1]["type"], added[1]["title"]) == ("session_renamed", "Mine")
+
+
+def test_the_log_of_the_documentation_is_one(store: Store, tmp_path: Path) -> None:
+    page = Path(__file__).parents[2] / "docs" / "FORMATS.md"
+    (example,) = re.findall(r"```jsonl\n(\{.*?)```", page.read_text("utf-8"), re.DOTALL)
+    records = [json.loads(text) for text in example.splitlines()]
+    session = taken(store, tmp_path, *records)
+    assert (session.title, session.cost) == ("Tea", 0.25)
+    assert written(store, session) == records
