@@ -8,33 +8,24 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from verifying.differences import KNOWN, differences
 from verifying.provider import ANSWER, Provider
-from verifying.sessions import talk
+from verifying.stores import fill, sessions_of, stores
 from verifying.tool import Tool
 
-from sessiondb import ALL, Session, Store
-from sessiondb.formats import find
+from sessiondb import Store
 from sessiondb.formats.opencode.v1.writer import WriterV1
 from sessiondb.formats.opencode.v2.writer import WriterV2
-from sessiondb.maintenance.bundle import parents_first
-from sessiondb.model import Loss, Problem
+from sessiondb.model import Loss
 
-ROOT = Path(__file__).resolve().parent.parent
-FIXTURES = Path(
-    os.environ.get("SESSIONDB_FIXTURES", ROOT.parent / "shared" / "fixtures")
-)
-SAMPLE = ROOT / "examples" / "sample-opencode"
-MADE_HERE = Path("made here")
 WRITE: dict[str, Callable[..., WriterV1 | WriterV2]] = {
     "1.x": WriterV1,
     "2.x": WriterV2,
@@ -136,32 +127,6 @@ def last_prompt(messages: list[dict[str, Any]]) -> str:
     return ""
 
 
-def sessions_of(store: Store) -> list[Session]:
-    """Return every session, parents first."""
-    every = store.sessions(
-        project=ALL, archived=True, subagents=True, empty=True, limit=1000
-    )
-    return parents_first(store, list(every)[::-1])
-
-
-def fill(store: Store, path: Path) -> None:
-    """Import the sessions of a store of OpenCode, or make some."""
-    if path is MADE_HERE:
-        talk(store)
-        return
-    for found in find(path):
-        for item in store.ingest(found.read()):
-            if isinstance(item, Problem):
-                print(f"{path}: {item.why}", file=sys.stderr)
-
-
-def stores(asked: list[Path]) -> Iterator[tuple[str, Path]]:
-    """Yield a name and the path of each store."""
-    real = sorted(FIXTURES.glob("opencode-*/data*")) if FIXTURES.is_dir() else []
-    for path in asked or [MADE_HERE, SAMPLE, *real]:
-        yield (path.parent.name if path.name == "data" else path.name), path
-
-
 def report(rows: list[Seen]) -> None:
     """Print the changes that the tool itself makes, and the totals of each store."""
     for generation, reasons in KNOWN.items():
@@ -197,7 +162,7 @@ def main() -> int:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="verify-"))
         stack.enter_context(provider.serving())
         temporary = Path(folder)
-        for number, (name, path) in enumerate(stores(asked.stores)):
+        for number, (name, path) in enumerate(stores(asked.stores, "opencode-*")):
             for generation, write in WRITE.items():
                 store = stack.enter_context(
                     Store.open(temporary / f"{number}-{generation}.db")

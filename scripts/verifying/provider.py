@@ -41,11 +41,15 @@ class Provider:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 
+    @property
+    def address(self) -> str:
+        """The base URL of its interface."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+
     def config(self) -> dict[str, Any]:
         """Return a configuration of OpenCode that knows this model and no other."""
-        address = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
         models = {"echo": {"name": "Echo", "tool_call": True}}
-        options = {"baseURL": address, "apiKey": "none"}
+        options = {"baseURL": self.address, "apiKey": "none"}
         local = {
             "npm": "@ai-sdk/openai-compatible",
             "options": options,
