@@ -374,9 +374,10 @@ def _writer_of(path: Path, writers: contextlib.ExitStack) -> Callable[[], None]:
 
 
 def writes_back_what_it_read(sample: Sample, folder: Path) -> None:
-    if REGISTRY[sample.format].writes is None:
+    form = sample.writes or sample.format
+    if REGISTRY[form].writes is None:
         return
-    to = exporter(sample.format)
+    to = exporter(form)
     with Store.open(":memory:") as store:
         before = imported(store, written(sample, folder))
         everything = store.sessions(

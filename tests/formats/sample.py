@@ -19,11 +19,13 @@ class Sample:
 
     *write* makes a store of three sessions in a folder; *large*, of at least one
     layout of each format, makes one session of more than `LARGE` bytes in many messages.
+    *writes* is the format that it is written back in, its own unless stated.
     """
 
     format: str
     write: Callable[[Path], Any]
     large: Callable[[Path], Any] | None = None
+    writes: str = ""
 
 
 #: Bytes of a large store, and of each of its messages.

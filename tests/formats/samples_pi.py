@@ -185,7 +185,7 @@ def large(folder: Path) -> None:
 
 SAMPLES = {
     "pi 3, a home": Sample("pi", pi_home, large=large),
-    "oh-my-pi, a home": Sample("pi", oh_my_pi_home),
+    "oh-my-pi, a home": Sample("pi", oh_my_pi_home, writes="oh-my-pi"),
     "pi 1, logs": Sample("pi", first_version),
 }
 REAL = {"pi-0.87.1": "pi", "oh-my-pi-18.2.3": "pi"}

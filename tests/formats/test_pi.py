@@ -25,7 +25,7 @@ from samples_pi import (
     write,
 )
 
-from sessiondb import ALL, Store
+from sessiondb import ALL, Store, assistant, text, tool, user
 from sessiondb.formats import exporter, find
 from sessiondb.model import (
     Context,
@@ -480,8 +480,8 @@ def written(store: Store) -> list[Record]:
     return back(store, session)
 
 
-def back(store: Store, session: Session) -> list[Record]:
-    to = exporter("pi")
+def back(store: Store, session: Session, form: str = "oh-my-pi") -> list[Record]:
+    to = exporter(form)
     (document,) = to.write([store.export(session, **to.read)], detail="full")
     assert isinstance(document, Document)
     return [json.loads(line) for line in "".join(document.chunks).split("\n") if line]
@@ -505,6 +505,43 @@ def test_records_that_do_not_fit_are_written_as_they_were(
     write(tmp_path / HOME, *records)
     taken(store, tmp_path)
     assert written(store) == records
+
+
+def test_a_log_for_pi_begins_with_its_header_and_names_the_session_at_its_end(
+    store: Store, tmp_path: Path
+) -> None:
+    slot = {"type": "title", "v": 1, "title": "Tea", "updatedAt": moment(1), "pad": ""}
+    write(tmp_path / HOME, slot, header(1), U1, A2)
+    session = taken(store, tmp_path)
+    head, *_, answer, last = back(store, session, "pi")
+    assert head == header(1)
+    assert (last["type"], last["name"], last["parentId"]) == (
+        "session_info",
+        "Tea",
+        answer["id"],
+    )
+    assert back(store, session) == [slot, header(1), U1, A2]
+
+
+def test_a_session_of_another_program_continues_from_its_leaf_in_pi(
+    store: Store, tmp_path: Path
+) -> None:
+    session = store.create_session(directory="/home/ada/tea")
+    first = store.append(session, user("1"))
+    calls = assistant(text("2"), tool("ls", {"path": "."}, call_id="c", output="a.py"))
+    answer = store.append(session, calls, cost=0.5)
+    store.set_leaf(session, first)
+    store.append(session, assistant("a dead end"))
+    store.set_leaf(session, answer)
+    written = back(store, store.session(session.id), "pi")
+
+    write(tmp_path / HOME, *written)
+    with Store.open(":memory:") as other:
+        came = taken(other, tmp_path)
+        shown = [(m.role, m.text) for m in other.messages(came) if m.role != "event"]
+        (call,) = (p for m in other.messages(came) for p in m.parts if p.type == "tool")
+    assert shown == [("user", "1"), ("assistant", "2"), ("tool", "")]
+    assert (call.tool, call.input, call.text) == ("ls", {"path": "."}, "a.py")
 
 
 @pytest.mark.slow

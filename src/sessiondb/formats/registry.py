@@ -21,7 +21,8 @@ class Entry:
     ``agent`` is how people write the program's name. ``reads`` is the module with
     its `Format`, ``writes`` that with its `Exporter`, None without one. ``resume`` is
     the command that continues a session, ``{}`` its id; empty if there is none.
-    ``family`` is the name of the format whose modules know its sessions, too.
+    ``family`` is the name of the format whose modules know its sessions, too, unless
+    it has modules of its own.
     """
 
     agent: str
@@ -77,7 +78,12 @@ REGISTRY: dict[str, Entry] = {
         writes=f"{_HERE}.pi.exporter",
         resume="pi --session {}",
     ),
-    "oh-my-pi": Entry("oh-my-pi", resume="omp --resume {}", family="pi"),
+    "oh-my-pi": Entry(
+        "oh-my-pi",
+        writes=f"{_HERE}.pi.descendants",
+        resume="omp --resume {}",
+        family="pi",
+    ),
     "xcsh": Entry("xcsh", resume="xcsh --resume {}", family="pi"),
     "goose": Entry(
         "Goose",
@@ -136,6 +142,7 @@ def reader(name: str) -> Format:
     this release cannot import it yet.
     """
     entry = _entry(name)
+    entry = REGISTRY.get(entry.family, entry)
     if entry.reads:
         format_: Format = import_module(entry.reads).FORMAT
         return format_
@@ -149,6 +156,8 @@ def reader(name: str) -> Format:
 def exporter(name: str) -> Exporter:
     """Return the exporter *name*; raises `InvalidInputError` if there is none."""
     entry = _entry(name)
+    if entry.writes is None:
+        entry = REGISTRY.get(entry.family, entry)
     if not entry.writes:
         known = ", ".join(writable())
         raise InvalidInputError(f"cannot write {abridged(name)}; known are {known}")
@@ -159,5 +168,4 @@ def exporter(name: str) -> Exporter:
 
 def _entry(name: Any) -> Entry:
     # A caller of the library may pass anything; a list has no hash.
-    entry = REGISTRY.get(name, _UNKNOWN) if isinstance(name, str) else _UNKNOWN
-    return REGISTRY.get(entry.family, entry)
+    return REGISTRY.get(name, _UNKNOWN) if isinstance(name, str) else _UNKNOWN

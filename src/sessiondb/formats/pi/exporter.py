@@ -33,12 +33,20 @@ def write(
 ) -> Iterator[Document | Loss]:
     """Yield a log for each session, and what it does not hold."""
     del detail, together  # a session is a file, and nothing can be left out of it
+    return documents(sessions, titled=False)
+
+
+def documents(sessions: Iterable[Export], *, titled: bool) -> Iterator[Document | Loss]:
+    """Yield a log for each session; a *titled* one may begin with its title.
+
+    pi opens no log that does not begin with its header.
+    """
     for export in sessions:
         losses: list[Loss] = []
         session = export.session
         began = text_of_time(session.time_created).replace(":", "-").replace(".", "-")
         name = f"{began}_{file_name(_name(session))}.jsonl"
-        lines = (f"{_line(record)}\n" for record in records(export, losses))
+        lines = (f"{_line(record)}\n" for record in records(export, losses, titled))
         yield Document(name, lines)
         yield from losses
 
@@ -53,11 +61,11 @@ def _name(session: Session) -> str:
     return own or uuid_of(session.id)
 
 
-def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
+def records(export: Export, losses: list[Loss], titled: bool) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read."""
     session = export.session
     theirs = _is_theirs(session)
-    yield from _heads(session, theirs)
+    yield from _heads(session, theirs, titled)
 
     # Whether a call has a result of its own is known once all messages are.
     messages = export.messages if theirs else list(export.messages)
@@ -71,14 +79,20 @@ def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
             yield from writer.records(message, above)
     if not theirs:
         writer.lose_lists()
+    if not _has_title(session, theirs, titled):
+        yield from writer.end(session.title)
 
 
-def _heads(session: Session, theirs: bool) -> Iterator[Record]:
-    if theirs and "title_record" in session.data:
-        yield dict(session.data["title_record"])
-    if theirs and "header" in session.data:
-        yield dict(session.data["header"])
+def _has_title(session: Session, theirs: bool, titled: bool) -> bool:
+    """Return whether the records of a session name it: those of pi do."""
+    slot = theirs and "title_record" in session.data
+    return titled if slot else theirs
+
+
+def _heads(session: Session, theirs: bool, titled: bool) -> Iterator[Record]:
     if theirs:
+        slot = session.data.get("title_record") if titled else None
+        yield from (dict(head) for head in (slot, session.data.get("header")) if head)
         return
 
     yield {

@@ -42,6 +42,7 @@ class Writer:
         self._answered = {p.call_id for p in parts if p.type == "tool-result"}
         #: The record that a message is continued from, by its seq.
         self._last: dict[int, str] = {}
+        self._newest: str | None = None
 
     def above(self, message: Message) -> str | None:
         """Return the id of the record that *message* continues; None for a root."""
@@ -52,6 +53,27 @@ class Writer:
     def wrote(self, message: Message, name: str) -> None:
         """Note the last record of *message*, which the next ones continue."""
         self._last[message.seq] = name
+        self._newest = name
+
+    def end(self, title: str) -> Iterator[Record]:
+        """Yield a record that names the session, and continues its leaf.
+
+        The last record of a log is its leaf; without a title one is needed only for a
+        session that continues from another one.
+        """
+        leaf = self._last.get(self._export.session.leaf_seq or 0)
+        if title or leaf != self._newest:
+            yield self._named(title, leaf)
+
+    def _named(self, title: str, leaf: str | None) -> Record:
+        session = self._export.session
+        return {
+            "type": "session_info",
+            "id": f"{session.id}-title",
+            "parentId": leaf,
+            "timestamp": text_of_time(session.time_updated),
+            "name": title,
+        }
 
     def lose_lists(self) -> None:
         """Note what lies beside a session, for which there is no place."""
