@@ -62,7 +62,10 @@ REGISTRY: dict[str, Entry] = {
     "markdown": Entry("Markdown", writes=f"{_HERE}.markdown"),
     "html": Entry("HTML", writes=f"{_HERE}.html"),
     "claude": Entry(
-        "Claude Code", reads=f"{_HERE}.claude", resume="claude --resume {}"
+        "Claude Code",
+        reads=f"{_HERE}.claude",
+        writes=f"{_HERE}.claude.exporter",
+        resume="claude --resume {}",
     ),
     "codex": Entry(
         "Codex",

@@ -60,7 +60,7 @@ def message_draft(
     Raises `OddRecordError` for one that cannot be stored.
     """
     kind = record["type"]
-    said = is_object(record.get("message"))
+    said = is_object(record.get("message")) and "other_lines" not in record
     make = _MAKERS.get(kind, _event) if said or kind not in _SAID else _event
     found = make(record, further)
 

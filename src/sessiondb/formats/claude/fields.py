@@ -24,6 +24,8 @@ from sessiondb.model import Tokens
 
 #: The model of answers that the program itself made.
 SYNTHETIC = "<synthetic>"
+#: The version whose lines are written, and the program that says it wrote them.
+VERSION, WRITER = "2.1.329", "sessiondb"
 #: Lines with a ``uuid`` that are links of the chain.
 CHAIN = frozenset({"user", "assistant", "system", "attachment", "progress"})
 #: Lines beside the chain that no other program writes.
@@ -47,11 +49,8 @@ ANSWER: Fields = {
         "model": ("model_id", is_model),
     }
 }
-CALL: Fields = {
-    "id": ("call_id", clean_text),
-    "name": ("tool", clean_name),
-    "input": ("input", lambda _: True),
-}
+CALL_NAMES: Fields = {"id": ("call_id", clean_text), "name": ("tool", clean_name)}
+CALL: Fields = {**CALL_NAMES, "input": ("input", lambda _: True)}
 RESULT: Fields = {"tool_use_id": ("call_id", clean_text)}
 #: Blocks whose text is under one key: type here and there, and the key.
 TEXTS: Mapping[str, tuple[str, Fields]] = {
@@ -92,7 +91,7 @@ INJECTED = (
 DENIED = "The user doesn't want to"
 
 #: Counts are disjoint, but what was thought is counted as output.
-_COUNTS: Mapping[str, str] = {
+COUNTS: Mapping[str, str] = {
     "input": "input_tokens",
     "output": "output_tokens",
     "cache_read": "cache_read_input_tokens",
@@ -102,7 +101,7 @@ _COUNTS: Mapping[str, str] = {
 
 def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
     """Return the counts of an answer; None if none is known."""
-    given = {name: usage.get(key) for name, key in _COUNTS.items()}
+    given = {name: usage.get(key) for name, key in COUNTS.items()}
     known = {name: value for name, value in given.items() if count(value)}
 
     thought = within(usage, "output_tokens_details", "thinking_tokens")

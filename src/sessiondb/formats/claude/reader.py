@@ -305,7 +305,10 @@ class Messages:
             return lines.problem(f"record {abridged(place.name)} {error}", line)
 
         draft = with_files(draft, self._log.path)
-        return SourceMessage(draft, parent=place.parent, usage_id=usage)
+        # A result that only its call had, before it was written for the program.
+        is_ours = record.get("entrypoint") == fields.WRITER
+        alias = place.answer if is_ours else None
+        return SourceMessage(draft, place.parent, usage, alias=alias)
 
 
 def _lines(lines: Lines, log: Log) -> Iterator[tuple[Line, Record]]:

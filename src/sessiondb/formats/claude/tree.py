@@ -29,12 +29,14 @@ _SENT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens
 class Place(NamedTuple):
     """The message that a line is, and its parent for `SourceMessage`.
 
-    ``joins`` is the number of the answer's first line if this one is a further one.
+    ``joins`` is the number of the answer's first line if this one is a further one,
+    ``answer`` the answer that a result is to.
     """
 
     name: str
     parent: Any
     joins: int | None = None
+    answer: str | None = None
 
 
 @dataclass(slots=True)
@@ -86,7 +88,8 @@ class Tree:
             parent = self._after_results(name, parent, calls)
         elif record.get("type") == "user" and record.get("isMeta") is not True:
             self._prompts += 1
-        return Place(name, parent)
+        to = next(filter(None, map(self._calls.get, calls)), None)
+        return Place(name, parent, answer=to.name if to else None)
 
     def end_of(self, uuid: str | None) -> str | None:
         """Return the message of a line, or the last result of its answer."""

@@ -1,0 +1,192 @@
+"""Sessions as transcripts of Claude Code, which it resumes.
+
+A transcript of its own is written line for line as it was. A session of another
+program becomes its live path, with everything that the program checks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heappop, heappush
+from pathlib import Path
+from typing import Any
+
+from sessiondb.formats.claude.records import last_uuid, lines_of
+from sessiondb.formats.claude.writer import Writer
+from sessiondb.formats.kit.conversion import as_json, is_from, is_native
+from sessiondb.formats.kit.fields import is_object
+from sessiondb.formats.kit.naming import file_name, uuid_of
+from sessiondb.formats.protocol import Exporter, Handover, Written
+from sessiondb.model import Document, Export, Loss, Message, Session
+
+Record = dict[str, Any]
+#: The characters of a directory that its folder has; others are dashes there.
+_FOREIGN = re.compile(r"[^A-Za-z0-9]")
+#: Characters of the name of a folder that are not shortened to a hash.
+_LONGEST, _UNSIGNED = 200, 0xFFFFFFFF
+
+
+def write(
+    sessions: Iterable[Export], *, detail: str = "full", together: bool = False
+) -> Iterator[Document | Loss]:
+    """Yield a transcript for each session, and what it does not hold."""
+    del detail, together  # a session is a file, and nothing can be left out of it
+    for export in sessions:
+        losses: list[Loss] = []
+        name = _place(export.session)
+        lines = (f"{_line(record)}\n" for record in records(export, losses))
+        yield Document(f"{name}.jsonl", lines)
+        sidecar = export.session.data.get("meta")
+        if is_from(export.session, "claude") and is_object(sidecar):
+            yield Document(f"{name}.meta.json", [_line(sidecar)])
+        yield from losses
+
+
+def _place(session: Session) -> str:
+    """Return the path of a transcript without its ending, as in a project's folder."""
+    parent, slash, agent = _name(session).rpartition("/")
+    if not slash:
+        return file_name(agent)
+    return f"{file_name(parent)}/subagents/{file_name(agent)}"
+
+
+def _name(session: Session) -> str:
+    """Return the id of a session there; one from elsewhere is found by it again."""
+    own = session.source_id if is_from(session, "claude") else None
+    return own or uuid_of(session.id)
+
+
+def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
+    """Yield the lines of a session; *losses* grow while they are read."""
+    if is_from(export.session, "claude"):
+        yield from _own(export, losses)
+        return
+
+    path = _path(export)
+    writer = Writer(export, _name(export.session), losses, path)
+    yield from writer.title()
+    for message in _in_order(path):
+        yield from writer.lines(message)
+    yield from writer.unanswered()
+    _lose_lists(export, writer)
+
+
+# -- sessions of Claude Code -------------------------------------------------------
+
+
+def _own(export: Export, losses: list[Loss]) -> Iterator[Record]:
+    """Yield the lines as they were, and then those of messages that were added here."""
+    writer = Writer(export, _name(export.session), losses, ())
+    waiting: list[tuple[int, int, Record]] = []
+    numbers = itertools.count()
+    last: dict[int | None, str | None] = {}
+    count = 0
+
+    for message in export.messages:
+        if is_native(message.id):
+            while waiting:
+                yield heappop(waiting)[2]
+            writer.last = last.get(message.parent_seq)
+            yield from writer.lines(message)
+            last[message.seq] = writer.last
+            continue
+
+        lines = list(lines_of(message))
+        own = last_uuid(record for _, record in lines)
+        last[message.seq] = own or last.get(message.parent_seq)
+        while waiting and waiting[0][0] <= count:
+            yield heappop(waiting)[2]
+            count += 1
+        for after, record in lines:
+            heappush(waiting, (count + after, next(numbers), record))
+        yield heappop(waiting)[2]
+        count += 1
+    while waiting:
+        yield heappop(waiting)[2]
+
+
+# -- sessions of other programs ----------------------------------------------------
+
+
+def _path(export: Export) -> list[Message]:
+    """Return the messages of the live path."""
+    by_seq = {message.seq: message for message in export.messages}
+    at = export.session.leaf_seq
+    found = []
+    while at is not None and at in by_seq:
+        message = by_seq.pop(at)
+        found.append(message)
+        at = message.parent_seq
+    return found[::-1]
+
+
+def _in_order(path: list[Message]) -> list[Message]:
+    """Return the path with each compaction before the messages that it keeps."""
+    order: list[Message] = []
+    for message in path:
+        kept = message.data.get("first_kept_id") if _is_cut(message) else None
+        names = [earlier.id for earlier in order] if kept else []
+        place = names.index(str(kept)) if kept in names else len(order)
+        order.insert(place, message)
+    return order
+
+
+def _is_cut(message: Message) -> bool:
+    return message.role == "event" and message.kind == "compaction"
+
+
+def _lose_lists(export: Export, writer: Writer) -> None:
+    lists = {
+        "its todo list": export.todos,
+        "the diffs of its files": export.diffs,
+        **{f"label {label.label}": True for label in export.labels},
+    }
+    for why, found in lists.items():
+        if found:
+            writer.lose(why)
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(record, ensure_ascii=False, separators=(",", ":"))
+    except TypeError:
+        return json.dumps(as_json(record), ensure_ascii=False, separators=(",", ":"))
+
+
+# -- the store of Claude Code ------------------------------------------------------
+
+
+def take_in(written: Written, env: Mapping[str, str]) -> Handover:
+    """Return the place of a transcript in the store of Claude Code."""
+    home = Path(env.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser()
+    place = home / "projects" / folder_of(written.directory) / written.name
+    name = written.name.removesuffix(".jsonl")
+    return Handover([], ["claude", "--resume", name], place)
+
+
+def folder_of(directory: str) -> str:
+    """Return the name of the folder for *directory*, as ``claude-agent-sdk`` has it."""
+    name = _FOREIGN.sub("-", directory)
+    if len(name) <= _LONGEST:
+        return name
+    # Of a 32-bit hash with a sign, over the units that JavaScript has of a text.
+    number = 0
+    units = memoryview(directory.encode("utf-16-le", "surrogatepass")).cast("H")
+    for unit in units:
+        number = (number * 31 + unit) & _UNSIGNED
+    return f"{name[:_LONGEST]}-{_base36(min(number, _UNSIGNED + 1 - number))}"
+
+
+def _base36(number: int) -> str:
+    digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+    found = ""
+    while number or not found:
+        number, digit = divmod(number, 36)
+        found = digits[digit] + found
+    return found
+
+
+EXPORTER = Exporter(write, read={"branches": True}, take_in=take_in)

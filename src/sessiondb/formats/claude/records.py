@@ -1,0 +1,205 @@
+"""Messages that were lines of Claude Code, as the same lines again; by `fields`, too.
+
+What is left of a line in ``data`` is laid over what its columns and parts say, so a
+value that no column could hold is written as it was.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sessiondb.formats.claude import fields
+from sessiondb.formats.claude.drafts import OWN
+from sessiondb.formats.claude.tree import MADE
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_object,
+    as_text,
+    overlay,
+    put,
+    within,
+    without,
+)
+from sessiondb.model import Message, Part
+
+Record = dict[str, Any]
+
+
+def lines_of(message: Message) -> Iterator[tuple[int, Record]]:
+    """Yield the lines of *message*, each with its distance from the first one."""
+    rest = dict(message.data)
+    others = as_list(rest.pop("other_lines", None)) if _is_answer(message) else []
+    starts = [other["first"] for other in others]
+    parts = _kept(message.parts)
+
+    yield 0, _first(message, rest, parts[: min(starts, default=None)])
+    ends = [*starts[1:], None]
+    for other, end in zip(others, ends, strict=False):
+        line = dict(other["record"])
+        mine = parts[other["first"] : end]
+        yield other["after"], _with_content(line, mine)
+
+
+def last_uuid(records: Iterable[Record]) -> str | None:
+    """Return the uuid of the last of some lines that has one."""
+    named = [as_text(record.get("uuid")) for record in records]
+    return next(filter(None, reversed(named)), None)
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role == "assistant"
+
+
+def _kept(parts: Iterable[Part]) -> list[Part]:
+    return [part for part in parts if "added" not in part.data]
+
+
+def _first(message: Message, rest: Record, parts: Sequence[Part]) -> Record:
+    kind = rest.get("type") or _TYPES.get(message.role) or message.kind
+    record: Record = {"type": kind}
+    if "uuid" not in rest and not message.id.startswith(MADE):
+        record["uuid"] = message.id
+    if _is_answer(message):
+        put(record, fields.ANSWER, message)
+
+    make = _MAKERS.get(kind)
+    if make is not None and parts:
+        return make(record, rest, parts)
+    return overlay(record, rest)
+
+
+def _said(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
+    return _with_content(overlay(record, rest), parts)
+
+
+def _with_content(record: Record, parts: Sequence[Part]) -> Record:
+    if parts:
+        said = {"content": content_of(parts)}
+        record["message"] = as_object(record.get("message")) | said
+    return record
+
+
+def _system(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
+    return overlay(record | {"content": parts[0].text}, rest)
+
+
+def _attachment(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
+    if within(rest, "attachment", "type") == "queued_command":
+        held = as_object(rest.get("attachment")) | {"prompt": parts[0].text}
+        return overlay(record, rest) | {"attachment": held}
+
+    shown = zip(parts, as_list(rest.get("rendered")), strict=True)
+    rendered = [{**as_object(item), "content": part.text} for part, item in shown]
+    return overlay(record, rest) | {"rendered": rendered}
+
+
+#: The lines of roles that say no more than they do.
+_TYPES = {"user": "user", "tool": "user", "assistant": "assistant"}
+_MAKERS: Mapping[Any, Callable[[Record, Record, Sequence[Part]], Record]] = {
+    "user": _said,
+    "assistant": _said,
+    "system": _system,
+    "attachment": _attachment,
+}
+
+
+# -- content -----------------------------------------------------------------
+
+
+def content_of(parts: Iterable[Part]) -> str | list[Record]:
+    """Return parts as the content that they were: a text, or a list of blocks."""
+    given = _kept(parts)
+    if len(given) == 1 and given[0].data.get("plain"):
+        return given[0].text or ""
+
+    blocks: list[Record] = []
+    images: list[Part] = []
+    for part in reversed(given):
+        if part.data.get("in_result"):
+            images.append(part)
+        else:
+            blocks.append(_block(part, images))
+            images = []
+    return blocks[::-1]
+
+
+def _block(part: Part, images: list[Part]) -> Record:
+    if part.type == "tool-result":
+        return _result(part, images)
+    make = _BLOCKS.get(part.type)
+    if make is not None:
+        return make(part)
+    return {"type": part.type, **part.data}
+
+
+def _text(part: Part) -> Record:
+    return _with_text(part, "text", "text")
+
+
+def _thinking(part: Part) -> Record:
+    if "redacted" in part.data:
+        return dict(part.data["redacted"])
+    return _with_text(part, "thinking", "thinking")
+
+
+def _with_text(part: Part, kind: str, key: str) -> Record:
+    record: Record = {"type": kind}
+    if part.text is not None:
+        record[key] = part.text
+    return overlay(record, without(OWN, part.data))
+
+
+def _call(part: Part) -> Record:
+    record: Record = {"type": "tool_use"}
+    put(record, fields.CALL_NAMES, part)
+    if part.input_json is not None:
+        record["input"] = part.input
+    return overlay(record, part.data)
+
+
+def _result(part: Part, images: list[Part]) -> Record:
+    """Return a result; its *images* are in the order from the last to the first."""
+    record: Record = {"type": "tool_result"}
+    put(record, fields.RESULT, part)
+    rest = without(OWN - {"content"}, part.data)
+    if part.data.get("listed"):
+        record["content"] = [{"type": "text", "text": part.text}]
+    elif isinstance(rest.get("content"), list):
+        rest["content"] = [_item(item, images) for item in rest["content"]]
+    elif part.text is not None:
+        record["content"] = part.text
+    return overlay(record, rest)
+
+
+def _item(item: Any, images: list[Part]) -> Any:
+    source = as_object(within(item, "source"))
+    if source.get("type") != "base64" or "data" in source or not images:
+        return item
+    return {**item, "source": {**source, "data": encoded(images.pop())}}
+
+
+def _file(part: Part) -> Record:
+    block = without(OWN, part.data)
+    source = as_object(block.get("source"))
+    if source.get("type") == "base64" and "data" not in source:
+        block["source"] = {**source, "data": encoded(part)}
+    return block
+
+
+def encoded(part: Part) -> str:
+    """Return the content of a file as the characters that it was."""
+    content = part.data.get("content")
+    if isinstance(content, bytes):
+        return base64.b64encode(content).decode()
+    return str(part.data.get("url")).partition(";base64,")[2]
+
+
+_BLOCKS: Mapping[str, Callable[[Part], Record]] = {
+    "text": _text,
+    "reasoning": _thinking,
+    "tool": _call,
+    "file": _file,
+    "custom": lambda part: dict(part.data["block"]),
+}

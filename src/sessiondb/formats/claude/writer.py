@@ -1,0 +1,295 @@
+"""Messages of any session as lines of Claude Code.
+
+An answer has a line for each of its blocks, and each result is a line that follows the
+line of its call. The program refuses a call without a result, and a result without a
+call, so every call gets one and no other result is written. Thoughts of other programs
+carry no signature and are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sessiondb.formats.claude import fields
+from sessiondb.formats.content import error_text, file_of
+from sessiondb.formats.kit.conversion import (
+    SAID_FOR_USER,
+    SILENT,
+    UNKNOWN,
+    as_json,
+    call_of,
+)
+from sessiondb.formats.kit.naming import further, uuid_of
+from sessiondb.formats.kit.texts import text_of_time
+from sessiondb.model import Export, Loss, Message, Part, Tokens
+
+Record = dict[str, Any]
+_STOP = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool-calls": "tool_use",
+    "cancelled": None,
+}
+#: Names and ids of calls that the provider takes.
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+_NO_RESULT = "[no result: the call was interrupted]"
+_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+
+class Writer:
+    """The lines of one session, whose *messages* are known; ``losses`` grow.
+
+    ``last`` is the uuid of the line that the next one follows.
+    """
+
+    def __init__(
+        self, export: Export, name: str, losses: list[Loss], messages: Iterable[Message]
+    ) -> None:
+        session = export.session
+        self.last: str | None = None
+        self._losses = losses
+        self._session = session
+        self._envelope = {
+            "isSidechain": False,
+            "userType": "external",
+            "entrypoint": fields.WRITER,
+            "cwd": session.directory,
+            "sessionId": name,
+            "version": fields.VERSION,
+        }
+        parts = [p for m in messages if m.role == "tool" for p in m.parts]
+        self._answered = {p.call_id for p in parts if p.type == "tool-result"}
+        #: The lines of the calls that have no result yet, and their times.
+        self._open: dict[str, tuple[str, int]] = {}
+
+    def lines(self, message: Message) -> Iterator[Record]:
+        """Yield the lines of *message*."""
+        if message.role == "assistant":
+            yield from self._answer(message)
+        elif message.role == "tool":
+            yield from self._results(message)
+        elif message.role == "user":
+            yield from self._said(message, self._blocks(message))
+        elif message.kind == "compaction":
+            yield from self._compaction(message)
+        elif message.kind in SAID_FOR_USER and message.text:
+            yield from self._said(message, [_words(message.text)], isMeta=True)
+        elif message.kind not in SILENT:
+            named = message.kind or f"of role {message.role}"
+            self.lose(f"event {named}", message)
+
+    def lose(self, why: str, message: Message | None = None) -> None:
+        """Record a loss of *message*, or of the session itself."""
+        name = message.id if message else None
+        self._losses.append(Loss(self._session.id, why, name))
+
+    def title(self) -> Iterator[Record]:
+        """Yield the line of the title, if somebody gave one."""
+        if self._session.title and self._session.title_source != "derived":
+            name = self._envelope["sessionId"]
+            named = {"type": "custom-title", "customTitle": self._session.title}
+            yield {**named, "sessionId": name}
+
+    # -- lines -------------------------------------------------------------------
+
+    def _line(self, kind: str, uuid: str, when: int, **fields_: Any) -> Record:
+        line = {
+            "parentUuid": self.last,
+            **self._envelope,
+            "type": kind,
+            **fields_,
+            "uuid": uuid,
+            "timestamp": text_of_time(when),
+        }
+        self.last = uuid
+        return line
+
+    def _said(
+        self, message: Message, blocks: list[Record], **flags: Any
+    ) -> Iterator[Record]:
+        """Yield a line of the user, unless nothing is in it."""
+        yield from self.unanswered()
+        if not blocks:
+            return
+        if all(part.data.get("synthetic") for part in message.parts):
+            flags.setdefault("isMeta", True)
+        is_text = len(blocks) == 1 and blocks[0]["type"] == "text"
+        content = blocks[0]["text"] if is_text else blocks
+        said = {"role": "user", "content": content}
+        name = uuid_of(message.id)
+        yield self._line("user", name, message.time_created, message=said, **flags)
+
+    def _compaction(self, message: Message) -> Iterator[Record]:
+        """Yield the boundary that cuts the chain, and the summary."""
+        yield from self.unanswered()
+        before, self.last = self.last, None
+        known = {
+            "subtype": "compact_boundary",
+            "content": "Conversation compacted",
+            "isMeta": False,
+            "level": "info",
+            "logicalParentUuid": before,
+            "compactMetadata": {"trigger": "manual", "preTokens": 0},
+        }
+        when = message.time_created
+        boundary = uuid_of(further(message.id, 0))
+        yield self._line("system", boundary, when, **known)
+
+        summary = message.text or str(message.data.get("summary") or "")
+        said = {"role": "user", "content": summary or "[no summary]"}
+        flags = {"isVisibleInTranscriptOnly": True, "isCompactSummary": True}
+        name = uuid_of(message.id)
+        yield self._line("user", name, when, message=said, **flags)
+
+    # -- answers -----------------------------------------------------------------
+
+    def _answer(self, message: Message) -> Iterator[Record]:
+        yield from self.unanswered()
+        written: list[tuple[Part, str]] = []
+        base = self._base(message)
+        blocks = list(self._said_by_model(message))
+        for index, (part, block) in enumerate(blocks):
+            own = uuid_of(further(message.id, index)) if index else uuid_of(message.id)
+            made = part.time_created or message.time_created
+            said = {**base, "content": [block]}
+            request = f"req_{uuid_of(message.id)}"
+            yield self._line("assistant", own, made, message=said, requestId=request)
+            if part.type == "tool":
+                written.append((part, own))
+
+        for index, (part, own) in enumerate(written, start=len(blocks)):
+            name = call_of(part).id
+            if part.call_id in self._answered:
+                self._open[_id(name)] = own, message.time_created
+            else:
+                yield self._result_of(message, index, part, own)
+
+    def _base(self, message: Message) -> Record:
+        """Return the message of an answer without its content; each line repeats it."""
+        known = message.model_id or (UNKNOWN if message.tokens else fields.SYNTHETIC)
+        return {
+            "id": message.response_id or f"msg_{uuid_of(message.id)}",
+            "type": "message",
+            "role": "assistant",
+            "model": known,
+            "stop_reason": _STOP.get(message.finish or "stop", "end_turn"),
+            "stop_sequence": None,
+            "usage": _usage(message.tokens or Tokens()),
+        }
+
+    def _said_by_model(self, message: Message) -> Iterator[tuple[Part, Record]]:
+        for part in message.parts:
+            if part.type == "text":
+                # The provider refuses a text that is empty.
+                if (part.text or "").strip():
+                    yield part, _words(part.text or "")
+            elif part.type == "tool":
+                yield part, _call(part)
+            else:
+                self.lose(f"part {part.type}", message)
+        if message.error is not None:
+            self.lose(f"its error: {error_text(message.error)}", message)
+
+    def _results(self, message: Message) -> Iterator[Record]:
+        """Yield the results of calls that wait for one; a provider refuses others."""
+        results = [part for part in message.parts if part.type == "tool-result"]
+        for index, part in enumerate(results):
+            name = _id(part.call_id or "")
+            above, _ = self._open.pop(name, (None, 0))
+            if above is None:
+                self.lose(f"a result of call {part.call_id}", message)
+                continue
+            own = uuid_of(further(message.id, index)) if index else uuid_of(message.id)
+            failed = part.status == "error" or part.outcome is not None
+            block = _answered(name, part, failed)
+            yield self._result(message.time_created, own, above, block)
+        for part in message.parts:
+            if part.type != "tool-result":
+                self.lose(f"part {part.type}", message)
+
+    def _result_of(
+        self, message: Message, index: int, part: Part, above: str
+    ) -> Record:
+        """Return the line with the result that only its call has."""
+        call = call_of(part)
+        failed = part.status == "error" or part.outcome is not None
+        block = _answered(_id(call.id), part, failed)
+        if part.status in ("pending", "running"):
+            block |= {"content": _NO_RESULT, "is_error": True}
+        own = uuid_of(further(message.id, index))
+        return self._result(message.time_created, own, above, block)
+
+    def _result(self, when: int, own: str, above: str, block: Record) -> Record:
+        said = {"role": "user", "content": [block]}
+        known = {"message": said, "sourceToolAssistantUUID": above}
+        line = self._line("user", own, when, **known)
+        return line | {"parentUuid": above}
+
+    def unanswered(self) -> Iterator[Record]:
+        """Yield a result for each call that is left without one."""
+        for name, (above, when) in self._open.items():
+            block = {"type": "tool_result", "tool_use_id": name, "content": _NO_RESULT}
+            own = uuid_of(f"{above} {name}")
+            yield self._result(when, own, above, {**block, "is_error": True})
+        self._open = {}
+
+    # -- blocks ------------------------------------------------------------------
+
+    def _blocks(self, message: Message) -> list[Record]:
+        made = (self._block(part, message) for part in message.parts)
+        return [block for block in made if block is not None]
+
+    def _block(self, part: Part, message: Message) -> Record | None:
+        if part.type == "text" and not part.data.get("ignored"):
+            return _words(part.text or "") if (part.text or "").strip() else None
+        if part.type == "file":
+            block = _file(part)
+            if block is not None:
+                return block
+        self.lose(f"part {part.type}", message)
+        return None
+
+
+def _usage(tokens: Tokens) -> Record:
+    """Return usage as the provider states it: what is not known is 0."""
+    thought = tokens.reasoning or 0
+    counts = {
+        there: getattr(tokens, here) or 0 for here, there in fields.COUNTS.items()
+    }
+    counts["output_tokens"] += thought
+    return counts | (
+        {"output_tokens_details": {"thinking_tokens": thought}} if thought else {}
+    )
+
+
+def _words(text: str) -> Record:
+    return {"type": "text", "text": text}
+
+
+def _id(name: str) -> str:
+    return _UNSAFE.sub("_", name)
+
+
+def _call(part: Part) -> Record:
+    call = call_of(part)
+    name = _UNSAFE.sub("_", call.tool)[:128]
+    given = as_json(call.arguments)
+    return {"type": "tool_use", "id": _id(call.id), "name": name, "input": given}
+
+
+def _answered(name: str, part: Part, failed: bool) -> Record:
+    text = part.text or (call_of(part).failure if failed else "")
+    block = {"type": "tool_result", "tool_use_id": name, "content": text}
+    return block | ({"is_error": True} if failed else {})
+
+
+def _file(part: Part) -> Record | None:
+    """Return a picture or a document as a block; None for anything else."""
+    file = file_of(part)
+    if file.data is None or file.mime not in (*_PICTURES, "application/pdf"):
+        return None
+    source = {"type": "base64", "media_type": file.mime, "data": file.data}
+    kind = "image" if file.mime in _PICTURES else "document"
+    return {"type": kind, "source": source}
