@@ -109,6 +109,37 @@ def test_a_name_depends_neither_on_the_path_nor_on_what_is_added(
     assert ids[0] == messages_of(first)[0].id
 
 
+def test_a_file_of_windows_has_the_same_messages(tmp_path: Path) -> None:
+    text = run(
+        1, BANNER, asked("A\nb"), answered(f"Yes\n\n{EDIT}"), usage(), asked("B")
+    )
+    write(tmp_path / "a", text, inputs=typed((moment(1), "A\nb")))
+    write(tmp_path / "b", text.replace("\n", "\r\n"), inputs=typed((moment(1), "A\nb")))
+    assert said(only(tmp_path / "a")) == said(only(tmp_path / "b"))
+    assert again(tmp_path / "b") == (tmp_path / "b" / CHAT).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Model: gpt-4o with diff edit format", "Models: gpt-4o with udiff edit format, weak model x",
+        "Main model: gpt-4o with architect edit format, 8k think tokens", "Model: gpt-4o",
+        "Model: gpt-4o using whole edit format",
+    ],
+)  # fmt: skip
+def test_the_model_is_named_in_several_ways(tmp_path: Path, line: str) -> None:
+    write(tmp_path, run(1, told(line), asked("A")))
+    assert everything(tmp_path)[0][0].model_id == "gpt-4o"
+
+
+def test_a_prompt_that_is_torn_keeps_the_names_of_its_messages(tmp_path: Path) -> None:
+    text = run(1, asked("One\ntwo\n\nthree"), answered("Yes"), usage())
+    whole = write(tmp_path, text) and {m.id for m in only(tmp_path)}
+    for size in range(len(run(1)), len(text)):
+        write(tmp_path, text[:size])
+        assert {m.id for m in only(tmp_path)} <= whole, text[:size]
+
+
 def test_two_runs_of_the_same_second_are_two_sessions(tmp_path: Path) -> None:
     write(tmp_path, run(1, asked("A")), run(1, asked("B")), run(2), run(1))
     names = [item.source_id for item in everything(tmp_path)[0]]

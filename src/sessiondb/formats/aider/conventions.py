@@ -37,7 +37,7 @@ _TOKENS = re.compile(
     rf"(?:, {_COUNT} (?:cache hit|cached))?, {_COUNT} received\.?"
 )
 _COST = re.compile(r"Cost: \$([\d.,]+) (?:message|request|send), \$([\d.,]+) session")
-_MODEL = re.compile(r"(?:Main model|Model): (\S+)(?: with .*)?")
+_MODEL = re.compile(r"(?:Main model|Models?): (\S+)(?: (?:with|using) .*)?")
 _VERSION = re.compile(r"Aider v(\S+)")
 _EDIT = re.compile(r"Applied edit to (.+)")
 _COMMIT = re.compile(r"Commit ([0-9a-f]{7,40}) (.*)")

@@ -113,7 +113,7 @@ def answered(
     block: Block, usage: Usage | None, state: State, name: str
 ) -> MessageDraft:
     """Return the message of an answer, with the report that follows it."""
-    said = text_of(block).strip()
+    said = text_of(block).replace("\r\n", "\n").strip()
     pieces = reasoning_and_text(said)
     if pieces_joined(pieces) != said:
         pieces = [("text", "", said)]

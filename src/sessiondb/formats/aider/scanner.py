@@ -81,7 +81,7 @@ class Scanner:
         #: The empty line before the next one, which may belong to either block.
         self._empty: tuple[Line, bytes] | None = None
         self._fence: bytes | None = None
-        self._is_content = False
+        self._is_content = self._is_torn = False
 
     def __iter__(self) -> Iterator[Block]:
         for line, raw in self._read(self._start):
@@ -90,15 +90,18 @@ class Scanner:
                 self._keep_empty()
                 self._block.lines.append(raw)
                 continue
+
             if not raw.rstrip(_ENDS):
                 self._keep_empty()
                 self._empty = line, raw
                 continue
-            if not raw.endswith(b"\n") and _is_torn_header(raw):
+
+            self._is_torn = not raw.endswith(b"\n")
+            if self._is_torn and _is_torn_header(raw):
                 self.torn = raw
                 break
 
-            kind = self._kind(line, raw)
+            kind = self._kind(line, _bare(raw))
             if kind is not None:
                 yield from self._begin(kind, line)
             else:
@@ -110,13 +113,12 @@ class Scanner:
             yield self._block
 
     def _read(self, line: Line) -> Iterator[tuple[Line, bytes]]:
-        number, offset = line
-        while self._end is None or offset < self._end:
-            raw = self._lines.at(Line(number, offset))
+        while self._end is None or line.offset < self._end:
+            raw = self._lines.at(line)
             if not raw:
                 return
-            yield Line(number, offset), raw
-            number, offset = number + 1, offset + len(raw)
+            yield line, raw
+            line = Line(line.number + 1, line.offset + len(raw))
 
     def _keep_empty(self) -> None:
         if self._empty is not None:
@@ -140,9 +142,8 @@ class Scanner:
 
     # -- one line ------------------------------------------------------------------
 
-    def _kind(self, line: Line, raw: bytes) -> str | None:
+    def _kind(self, line: Line, bare: bytes) -> str | None:
         """Return the kind of the block that a line begins; None if it begins none."""
-        bare = _bare(raw)
         is_apart = self._empty is not None or not line.offset
         if self._fence is not None and not self._leaves_fence(line, bare, is_apart):
             return None
@@ -156,7 +157,7 @@ class Scanner:
                 return None
         if bare.startswith(b"> "):
             return self._output(line, bare, is_apart)
-        return self._text(line, raw, bare, is_apart)
+        return self._text(line, bare, is_apart)
 
     def _output(self, line: Line, bare: bytes, is_apart: bool) -> str | None:
         """Return whether a line with a mark begins output, or an answer quotes it."""
@@ -166,18 +167,20 @@ class Scanner:
         is_own = bare.endswith(b"  ") or bare.startswith(USAGE)
         if kind != "answer" or (is_apart and is_own):
             return "output"
-        return self._text(line, bare, bare, is_apart)
+        return self._text(line, bare, is_apart)
 
-    def _text(self, line: Line, raw: bytes, bare: bytes, is_apart: bool) -> str | None:
+    def _text(self, line: Line, bare: bytes, is_apart: bool) -> str | None:
+        """Return whether text begins an answer, or continues what comes before it."""
         block = self._block
         if block.kind == "output" and self._continues(line, is_apart):
             # After an empty line that is about to be added, if there is one.
             block.marks.append(len(block.lines) + (self._empty is not None))
             return None
 
-        is_torn = not raw.endswith(b"\n") and not is_apart
-        if block.kind == "prompt" and is_torn and raw is not bare:
+        # The rest of it may say that it is one more line of the prompt.
+        if block.kind == "prompt" and self._is_torn and not is_apart:
             return None
+
         match = FENCE.fullmatch(bare)
         begins = None if block.kind == "answer" else "answer"
         self._fence = match[1] if match else None
