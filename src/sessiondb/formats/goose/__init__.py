@@ -28,6 +28,17 @@ _KINDS = {
 }
 
 
+#: A variable of the environment, and the folder of sessions below it. The first
+#: releases wrote their logs below the configuration.
+_PLACES = (
+    ("GOOSE_PATH_ROOT", "data/sessions"),
+    ("XDG_DATA_HOME", "goose/sessions"),
+    ("APPDATA", "Block/goose/data/sessions"),
+    ("HOME", ".local/share/goose/sessions"),
+    ("HOME", ".config/goose/sessions"),
+)
+
+
 def _at(path: Path) -> Iterator[ForeignStore]:
     """Yield the database, the log or the export that is exactly at *path*."""
     kind = _KINDS.get(path.suffix)
@@ -40,22 +51,8 @@ def _at(path: Path) -> Iterator[ForeignStore]:
 
 
 def _default_locations(env: Mapping[str, str]) -> list[Path]:
-    """Return where Goose keeps its sessions (``paths.rs``), and where it kept them.
-
-    The first releases wrote their logs below the configuration.
-    """
-    found = []
-    if env.get("GOOSE_PATH_ROOT"):
-        found.append(Path(env["GOOSE_PATH_ROOT"], "data", "sessions"))
-    if env.get("XDG_DATA_HOME"):
-        found.append(Path(env["XDG_DATA_HOME"], "goose", "sessions"))
-    if env.get("APPDATA"):
-        found.append(Path(env["APPDATA"], "Block", "goose", "data", "sessions"))
-    if env.get("HOME"):
-        home = Path(env["HOME"])
-        found.append(home / ".local" / "share" / "goose" / "sessions")
-        found.append(home / ".config" / "goose" / "sessions")
-    return found
+    """Return where Goose keeps its sessions (``paths.rs``), and where it kept them."""
+    return [Path(env[name], below) for name, below in _PLACES if env.get(name)]
 
 
 FORMAT = Format(frozenset(_KINDS), _at, _default_locations)

@@ -22,7 +22,7 @@ from sessiondb.formats.goose import fields
 from sessiondb.formats.goose.drafts import time_of
 from sessiondb.formats.goose.layouts import Head
 from sessiondb.formats.goose.visibility import Entry, visible_in
-from sessiondb.formats.kit.fields import is_object, without
+from sessiondb.formats.kit.fields import filled, is_object, without, without_none
 from sessiondb.formats.kit.json import OddRecordError, load, load_text, usable_id
 from sessiondb.formats.kit.sqlite import (
     Cursor,
@@ -87,6 +87,7 @@ class Database:
     def _columns_of(self, table: str) -> frozenset[str]:
         if table not in self._columns:
             self._columns[table] = columns(self._file.connection, table)
+
         return self._columns[table]
 
     def _has(self, table: str, *names: str) -> bool:
@@ -124,12 +125,13 @@ class Database:
         digest = json.dumps(facts, sort_keys=True, default=repr)
         record, rest = info_of(row)
         beside = {"row": rest, "thread": thread}
+
         return Head(
             self.path,
             name,
             hashlib.sha256(digest.encode("utf-8", "replace")).hexdigest(),
             record,
-            {key: value for key, value in beside.items() if value},
+            filled(beside),
         )
 
     @cached_property
@@ -152,10 +154,11 @@ class Database:
         """Return the rows of what a session's requests cost."""
         if not self._has("usage_ledger", "id", "session_id"):
             return []
+
         rows = self._records(
             "SELECT * FROM usage_ledger WHERE session_id = ? ORDER BY id", session
         )
-        return [_without_null(without(("id", "session_id"), row)) for row in rows]
+        return [without_none(without(("id", "session_id"), row)) for row in rows]
 
     # -- threads -----------------------------------------------------------------
 
@@ -163,13 +166,15 @@ class Database:
         """Return the row of a thread; empty if there is none."""
         if not isinstance(name, str) or not self._has("threads", "id"):
             return {}
+
         rows = self._records("SELECT * FROM threads WHERE id = ?", name)
-        return _without_null(next(rows, {}))
+        return without_none(next(rows, {}))
 
     def _in_thread(self, thread: Record) -> Any:
         """Return what changes in the messages of a thread that name no session."""
         if not thread or not self._has("thread_messages", "id", "thread_id"):
             return None
+
         return self._rows(
             "SELECT count(*), max(id) FROM thread_messages"
             " WHERE thread_id = ? AND session_id IS NULL",
@@ -189,11 +194,13 @@ class Database:
         thread = sorted(self._entries("thread_messages", session, names), key=_TIME)
         if found:
             thread = [entry._replace(sent=False, shown=False) for entry in thread]
+
         return found + thread
 
     def _entries(self, table: str, session: str, names: set[str]) -> Iterator[Entry]:
         if not self._has(table, "id", "session_id", "role", "content_json"):
             return
+
         chosen = self._or_null(
             table, "message_id", "role", "created_timestamp", "metadata_json"
         )
@@ -204,6 +211,7 @@ class Database:
         ):
             if table == "thread_messages" and name in repeated:
                 continue
+
             # The name that schema 7 gave to messages without one.
             own = usable_id(name) and name not in names
             made = f"msg_{session}_{row}" if table == "messages" else f"thread_{row}"
@@ -218,6 +226,7 @@ class Database:
         is_threaded = self._has("sessions", "thread_id") and table != "messages"
         if not is_threaded or not self._has(table, "thread_id"):
             return "session_id = ?", (session,)
+
         # A message that names no session is in the first one of its thread.
         return (
             "session_id = ?1 OR session_id IS NULL AND (SELECT min(id) FROM sessions"
@@ -236,6 +245,7 @@ class Database:
         record = record_of(row)
         if record["id"] is None:
             record["id"] = entry.name
+
         return record
 
     def orphans(self) -> Iterator[Problem]:
@@ -270,7 +280,8 @@ def record_of(row: Record) -> Record:
         record["metadata"] = dict(fields.VISIBLE)
         rest["metadata_json"] = row.get("metadata_json")
 
-    rest = _without_null(rest)
+    rest = without_none(rest)
+
     return {**record, "row": rest} if rest else record
 
 
@@ -280,12 +291,14 @@ def _metadata(raw: Any) -> Record | None:
         value = load(_bytes(raw))
     except OddRecordError:
         return None
+
     return value if is_object(value) else None
 
 
 def _bytes(value: Any) -> bytes | None:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape")
+
     return value if isinstance(value, bytes) else None
 
 
@@ -299,6 +312,7 @@ def info_of(row: Record) -> tuple[Record, Record]:
     record["name"] = _name(rest)
     if "user_set_name" in rest:
         record["user_set_name"] = bool(rest.pop("user_set_name"))
+
     for key in fields.TIME_COLUMNS:
         if key in rest:
             record[key] = _utc(rest.pop(key))
@@ -306,8 +320,10 @@ def info_of(row: Record) -> tuple[Record, Record]:
     for column, key in fields.JSON_COLUMNS.items():
         if column in rest:
             record[key] = _json(rest, column)
+
     _put_tokens(record, rest)
-    return record, _without_null(rest)
+
+    return record, without_none(rest)
 
 
 def _name(rest: Record) -> Any:
@@ -317,6 +333,7 @@ def _name(rest: Record) -> Any:
         return rest.pop("description")
     if description == "":
         del rest["description"]
+
     return name if name is not None else ""
 
 
@@ -332,11 +349,14 @@ def _json(rest: Record, column: str) -> Any:
     if not isinstance(raw, str):
         del rest[column]
         return raw
+
     try:
         value = load_text(raw)
     except OddRecordError:
         return {} if column == "extension_data" else None
+
     del rest[column]
+
     return value
 
 
@@ -353,7 +373,3 @@ def _put_tokens(record: Record, rest: Record) -> None:
             record[key] = {fields.NESTED[name]: found[name] for name in found}
         else:
             record |= {prefix + name: value for name, value in found.items()}
-
-
-def _without_null(row: Record) -> Record:
-    return {key: value for key, value in row.items() if value is not None}

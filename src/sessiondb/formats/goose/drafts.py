@@ -8,6 +8,7 @@ program says to the agent.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from sessiondb.formats.kit.fields import (
     as_object,
     as_text,
     check_storable,
+    clean_name,
     clean_text,
     is_object,
     take,
@@ -35,6 +37,7 @@ _HERE = frozenset(
         "patch", "snapshot", "subtask", "retry", "step-start", "step-finish",
     }
 )  # fmt: skip
+_FAILED = {"status": "error", "outcome": "failed"}
 #: Each load of a session puts one more of these before the text of an error.
 _PREFIXES = re.compile(r"\A(?:-32603: )+")
 
@@ -54,7 +57,7 @@ def message_draft(
         raise OddRecordError("has no role")
 
     # A record is written back with the keys that it had.
-    absent = [key for key in fields.KEYS if key not in record]
+    absent = set(fields.KEYS).difference(record)
     kinds = _kinds(record)
     role, kind = _role(record, str(said), kinds)
     if is_summary:
@@ -68,8 +71,10 @@ def message_draft(
     found = _model(record) if role == "assistant" else {}
     time = _time(record)
     if absent:
-        record["absent"] = absent
+        record["absent"] = sorted(absent)
+
     check_storable(record)
+
     return MessageDraft(
         role, parts, message_id, kind, time_created=time, data=record, **found
     )
@@ -79,6 +84,7 @@ def time_of(created: Any) -> int | None:
     """Return the Unix ms of ``created``, which is in seconds or in milliseconds."""
     if type(created) is not int or created < 0:
         return None
+
     return known_time(created if created > fields.MILLISECONDS else created * 1000)
 
 
@@ -87,6 +93,7 @@ def _time(record: Record) -> int | None:
     time = time_of(created)
     if time is not None and time != created:
         del record["created"]
+
     return time
 
 
@@ -95,7 +102,7 @@ def _time(record: Record) -> int | None:
 
 def _kinds(record: Record) -> list[Any]:
     """Return the types of the blocks of a message; untyped ones by what they hold."""
-    return [_kind(block) for block in as_list(record.get("content"))]
+    return list(map(_kind, as_list(record.get("content"))))
 
 
 def _kind(block: Any) -> str | None:
@@ -105,6 +112,7 @@ def _kind(block: Any) -> str | None:
         return as_text(block["type"])
     if "tool_result" in block:
         return "toolResponse"
+
     return "toolRequest" if "tool_name" in block else "text"
 
 
@@ -112,7 +120,8 @@ def _role(record: Record, said: str, kinds: list[Any]) -> tuple[str, str | None]
     """Return the role of a message here, and the kind of an event."""
     if said not in ("user", "assistant", "system"):
         return "event", said
-    if kinds and all(kind in fields.SHOWN_ONLY for kind in kinds):
+
+    if kinds and fields.SHOWN_ONLY.issuperset(kinds):
         return "event", kinds[0]
     if "toolResponse" in kinds:
         return "tool", None
@@ -122,6 +131,7 @@ def _role(record: Record, said: str, kinds: list[Any]) -> tuple[str, str | None]
     # A model may call tools out of the user's sight: these are its own words.
     if is_told and "toolRequest" not in kinds and said != "system":
         return "event", "custom_message"
+
     return said, None
 
 
@@ -149,6 +159,7 @@ def _content(record: Record) -> tuple[PartDraft, ...]:
 def _is_block(value: Any) -> bool:
     if not is_object(value):
         return False
+
     return usable_id(value["type"]) if "type" in value else _is_untyped(value)
 
 
@@ -166,77 +177,80 @@ def _parts(block: Record) -> Parts:
     if kind in fields.TEXTS:
         here, table = fields.TEXTS[kind]
         return [PartDraft(here, **take(block, table), data=block)]
-    if kind in ("toolRequest", "frontendToolRequest"):
-        return [_call(block, kind)]
-    if kind == "toolResponse":
-        return _result(block)
-    if kind == "image":
-        return [_image(block)]
-    return [_other(block, kind)]
+
+    make = _MAKERS.get(kind)
+    if make is not None:
+        return make(block, kind)
+
+    here, data = ("custom", {"type": kind, **block}) if kind in _HERE else (kind, block)
+
+    return [PartDraft(here, data=data)]
 
 
-def _other(block: Record, kind: str) -> PartDraft:
-    if kind == "redactedThinking":
-        return PartDraft("reasoning", data={"redacted": block})
-    if kind == "reasoning":
-        known = take(block, fields.TEXTS["text"][1])
-        return PartDraft("reasoning", **known, data={"type": kind, **block})
-    if kind in _HERE:
-        return PartDraft("custom", data={"type": kind, **block})
-    return PartDraft(kind, data=block)
+def _redacted(block: Record, _: str) -> Parts:
+    return [PartDraft("reasoning", data={"redacted": block})]
+
+
+def _old_reasoning(block: Record, kind: str) -> Parts:
+    known = take(block, fields.TEXTS["text"][1])
+    return [PartDraft("reasoning", **known, data={"type": kind, **block})]
 
 
 def _untyped(block: Record) -> Parts:
-    """Return the parts of a block of the first releases (November 2024)."""
-    mark = {"untyped": True}
+    """Return the part of a block of the first releases (November 2024)."""
     if "tool_result" in block:
-        known = take(block, fields.RESULT)
-        value = block["tool_result"]
-        items = value if isinstance(value, list) else as_list(_either(value, "Ok"))
-        shown = as_text(value) or _first_text(items)
-        failed = _either(value, "Err")
-        if failed is not None:
-            shown = as_text(failed) or str(failed)
-        return [
-            PartDraft("tool-result", shown, **known, **_ending(failed is not None),
-                      data={**mark, **block})
-        ]  # fmt: skip
+        return [_untyped_result(block)]
+
+    block["untyped"] = True
     if "tool_name" not in block:
-        return [
-            PartDraft("text", **take(block, fields.TEXTS["text"][1]), data=block | mark)
-        ]
+        return [PartDraft("text", **take(block, fields.TEXTS["text"][1]), data=block)]
+
+    if not clean_name(block["tool_name"]):
+        return [PartDraft("custom", data=block)]
 
     known = take(block, fields.UNTYPED_CALL)
-    if "tool" not in known:
-        return [PartDraft("custom", data={**mark, **block, **_without_tool(known)})]
     if "arguments" in block:
         known["input"] = block.pop("arguments")
-    return [PartDraft("tool", **known, status="pending", data=block | mark)]
+
+    return [PartDraft("tool", **known, status="pending", data=block)]
 
 
-def _without_tool(known: Record) -> Record:
-    return {"id": known["call_id"]} if "call_id" in known else {}
+def _untyped_result(block: Record) -> PartDraft:
+    """Return a result as it was: the content, or one side of what Rust returned."""
+    known = take(block, fields.RESULT)
+    value = block["tool_result"]
+    sides = as_object(value)
+    items = as_list(value) or as_list(sides.get("Ok"))
+    texts = (as_text(within(item, "text")) for item in items)
+
+    shown = as_text(value) or next(filter(None, texts), None)
+    if "Err" in sides:
+        known |= _FAILED
+        shown = as_text(sides["Err"]) or str(sides["Err"])
+
+    return PartDraft("tool-result", shown, **known, data={**block, "untyped": True})
 
 
-def _either(value: Any, key: str) -> Any:
-    """Return one side of a result as serde writes it."""
-    return value.get(key) if is_object(value) else None
-
-
-def _call(block: Record, kind: str) -> PartDraft:
+def _call(block: Record, kind: str) -> Parts:
     """A call; one that could not be understood has no name, and is kept as it is."""
     call = as_object(block.get("toolCall"))
     value = as_object(call.get("value"))
     named = take(value, fields.CALLED)
     if "tool" not in named:
-        shown = _error_text(call)
-        return PartDraft("custom", shown, data={"type": kind, **block})
+        return [PartDraft("custom", _error_text(call), data={"type": kind, **block})]
 
-    given = {"input": value.pop("arguments")} if "arguments" in value else {}
-    known = take(block, fields.CALL)
+    known = named | take(block, fields.CALL)
+    if "arguments" in value:
+        known["input"] = value.pop("arguments")
+
+    # A name that a model gave to the call later.
+    title = within(block, "_meta", "goose.toolSummary.title")
+    known["title"] = title if clean_text(title) else None
+
     if kind != "toolRequest":
         block["type"] = kind
-    return PartDraft("tool", **known, **named, **given, status="pending", data=block)
+
+    return [PartDraft("tool", **known, status="pending", data=block)]
 
 
 def _error_text(result: Record) -> str | None:
@@ -245,25 +259,21 @@ def _error_text(result: Record) -> str | None:
     return None if error is None else _PREFIXES.sub("", error)
 
 
-def _ending(failed: bool) -> Record:
-    return {"status": "error", "outcome": "failed"} if failed else {}
-
-
-def _image(block: Record) -> PartDraft:
+def _image(block: Record, kind: str) -> Parts:
     data = as_text(block.get("data"))
     if data is None:
-        return PartDraft("custom", data={"type": "image", **block})
+        return [PartDraft("custom", data={"type": kind, **block})]
 
     del block["data"]
-    return PartDraft(
-        "file", data={**embedded(block.pop("mimeType", None), data), **block}
-    )
+    content = embedded(block.pop("mimeType", None), data)
+
+    return [PartDraft("file", data={**content, **block})]
 
 
 # -- results -----------------------------------------------------------------
 
 
-def _result(block: Record) -> Parts:
+def _result(block: Record, _: str) -> Parts:
     """A result, and after it what else it holds.
 
     The part has the first text that is meant for the agent. Of what became parts, the
@@ -274,35 +284,46 @@ def _result(block: Record) -> Parts:
     value = result.get("value")
     items = value if isinstance(value, list) else as_list(within(value, "content"))
 
-    more: Parts = []
-    for index, item in enumerate(items):
-        if is_object(item) and _is_for_agent(item):
-            more += _item(item, index)
+    shown = filter(_is_for_agent, enumerate(items))
+    more = [part for index, item in shown for part in _item(item, index)]
 
-    failed = result.get("status") == "error" or within(value, "isError") is True
+    if result.get("status") == "error" or within(value, "isError") is True:
+        known |= _FAILED
+
     part = PartDraft("tool-result", _error_text(result), **known, data=block)
     first = next((extra for extra in more if extra.type == "text"), None)
-    if first is not None and part.text is None:
-        more.remove(first)
-        part = replace(part, text=first.text, data={**block, **first.data})
-    return [replace(part, **_ending(failed)), *more]
+    if first is None or part.text is not None:
+        return [part, *more]
+
+    more.remove(first)
+
+    return [replace(part, text=first.text, data={**block, **first.data}), *more]
 
 
-def _is_for_agent(item: Record) -> bool:
+def _is_for_agent(item: tuple[int, Any]) -> bool:
     """Return whether the agent is shown an item; some are for the user alone."""
-    audience = within(item, "annotations", "audience")
+    audience = within(item[1], "annotations", "audience")
     return not isinstance(audience, list) or "assistant" in audience
 
 
-def _item(item: Record, index: int) -> Parts:
-    if item.get("type") == "text" and text(item.get("text")):
+def _item(item: Any, index: int) -> Parts:
+    kind = within(item, "type")
+    if kind == "text" and text(item.get("text")):
         return [PartDraft("text", item.pop("text"), data={"at": index})]
-    if item.get("type") == "image" and text(item.get("data")):
+
+    if kind == "image" and text(item.get("data")):
         content = embedded(item.get("mimeType"), item.pop("data"))
         return [PartDraft("file", data={**content, "at": index})]
+
     return []
 
 
-def _first_text(items: list[Any]) -> str | None:
-    texts = (as_text(within(item, "text")) for item in items)
-    return next((found for found in texts if found is not None), None)
+#: Makes the parts of a block of a type; the others are kept as they are.
+_MAKERS: Mapping[str, Callable[[Record, str], Parts]] = {
+    "toolRequest": _call,
+    "frontendToolRequest": _call,
+    "toolResponse": _result,
+    "image": _image,
+    "redactedThinking": _redacted,
+    "reasoning": _old_reasoning,
+}

@@ -39,6 +39,7 @@ def is_export(path: Path) -> bool:
         head = glance(path, _HEAD)
     except SourceError:
         return False
+
     return bool(_BEGINNING.match(head)) and all(sign.search(head) for sign in _SIGNS)
 
 
@@ -67,6 +68,7 @@ class Export:
                 why = f"message {index + 1} skipped: it is not a JSON object"
                 found.problems.append(Problem(str(self.head.path), why))
                 continue
+
             name = f"msg_{self.head.source_id}_{index + 1}"
             found.entries.append(entry_of(record, name, index, names))
 

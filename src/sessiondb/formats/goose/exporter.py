@@ -44,6 +44,7 @@ def write(
             why = "values that JSON cannot express: they are written as null"
             losses.append(Loss(export.session.id, why))
             record = as_json(record)
+
         yield Document(f"{file_name(record['id'])}.json", (text_of(record),))
         yield from losses
 
@@ -66,8 +67,10 @@ def document(export: Export, losses: list[Loss]) -> Record:
     is_longer = any(is_native(message.id) for message in messages)
     if "message_count" not in record or is_longer or not is_export:
         record["message_count"] = _counted(record, conversation)
+
     record["conversation"] = conversation
     order = {key: record.pop(key) for key in fields.EXPORT_KEYS if key in record}
+
     return order | record
 
 
@@ -75,6 +78,7 @@ def _counted(record: Record, conversation: list[Record]) -> int:
     """Return how many messages there are: since schema 14 those that a user sees."""
     if "accumulated_usage" not in record:
         return len(conversation)
+
     return sum(is_shown(message.get("metadata")) for message in conversation)
 
 
@@ -89,6 +93,7 @@ def _own(session: Session) -> Record:
     put(record, fields.SESSION, session)
     if session.title_source == "derived":
         record["name"] = ""
+
     return overlay(record, dict(as_object(session.data["session"])))
 
 
@@ -156,6 +161,7 @@ def _records(
     writer = Writer(export, losses, path)
     for message in path:
         yield from writer.records(message)
+
     writer.lose_lists()
 
 

@@ -28,6 +28,7 @@ def is_log(path: Path) -> bool:
         records = first_records(path)
     except SourceError:
         return False
+
     return any(_is_metadata(record) or _is_message(record) for record in records)
 
 
@@ -65,11 +66,13 @@ class Log:
             for line, _, record in lines.records(load_object):
                 if line.number == 1 and _is_metadata(record):
                     continue
+
                 # Damaged lines between messages do not change their names.
                 number += "role" in record
                 place = number if "role" in record else f"line_{line.number}"
                 name = f"msg_{self.head.source_id}_{place}"
                 found.entries.append(entry_of(record, name, line, names))
+
             found.problems += lines.problems
 
         return found
@@ -94,8 +97,10 @@ def entry_of(record: Record, name: str, key: Any, names: set[str]) -> Entry:
     own = record.get("id")
     if usable_id(own) and own not in names:
         name = str(own)
+
     names.add(name)
 
     shown, sent = visible_in(record.get("metadata"))
     time = time_of(record.get("created")) or 0
+
     return Entry(name, key, record.get("role"), time // 1000, shown, sent)

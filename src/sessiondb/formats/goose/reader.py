@@ -44,6 +44,7 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session of a log, unless the database beside it has it."""
     if _is_taken_over(path):
         return
+
     try:
         log = log_at(path)
         yield beginning(log.head, log)
@@ -62,6 +63,7 @@ def _is_taken_over(log: Path) -> bool:
     with contextlib.suppress(SourceError, *_UNREADABLE), database.reading():
         database.head(log.stem)
         return True
+
     return False
 
 
@@ -101,6 +103,7 @@ def _sessions(database: Database) -> Iterator[SourceSession | Problem]:
         if cut:
             why = f"session {abridged(name)} is its own ancestor"
             yield Problem(str(database.path), why)
+
         try:
             session = Row(database, name)
             yield beginning(session.head, session, is_cut=cut)
@@ -145,12 +148,14 @@ def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSess
     record = dict(head.record)
     if "model_config" in record and isinstance(record["model_config"], dict):
         record["model_config"] = dict(record["model_config"])
+
     known = take(record, fields.METADATA if head.is_log else fields.SESSION)
 
     parent = record.get("parent_session_id")
     has_parent = usable_id(parent) and not is_cut
     data = {"metadata" if head.is_log else "session": record, **head.beside}
     check_storable(data)
+
     return SourceSession(
         SOURCE,
         head.source_id,
@@ -179,6 +184,7 @@ def complete(head: Head, layout: Layout, *, is_cut: bool) -> SourceSession:
         record = session.data["session"]
         shown = text_of_time(last or 0).replace(".000Z", "Z") if times else None
         record |= {"last_message_at": shown, "last_message_snippet": None}
+
     return replace(
         session,
         time_created=first if session.time_created is None else session.time_created,
@@ -213,6 +219,7 @@ class Messages:
         except Error as error:
             why = f"its other messages cannot be read: {error}"
             yield self._problem(why)
+
         yield from self._contents.problems
 
     def _usage(self) -> Iterator[SourceMessage]:
@@ -235,6 +242,7 @@ class Messages:
         except OddRecordError as error:
             line = self._layout.place_of(entry)
             return self._problem(f"message {abridged(entry.name)} {error}", line)
+
         return SourceMessage(draft, parent=place.parent)
 
     def _problem(self, why: str, line: int | None = None) -> Problem:

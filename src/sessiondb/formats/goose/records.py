@@ -45,6 +45,7 @@ def record_of(message: Message, *, is_bare: bool = False) -> Record:
         "metadata": dict(fields.VISIBLE),
     }
     record |= rest
+
     return record if is_bare else without([*map(str, absent)], record)
 
 
@@ -82,6 +83,7 @@ def _thinking(part: Part) -> Record:
     if part.text is not None:
         key = "text" if part.data.get("type") == "reasoning" else "thinking"
         record[key] = part.text
+
     return overlay(record, _rest(part))
 
 
@@ -99,6 +101,7 @@ def _call(part: Part) -> Record:
         given["arguments"] = part.input
     if given is not record:
         record["toolCall"] = {"value": given}
+
     return overlay(record, _rest(part))
 
 
@@ -110,6 +113,7 @@ def _result(part: Part) -> Record:
     record |= _rest(part)
     if "at" in part.data:
         _put_item(record, part)
+
     return record
 
 
@@ -131,6 +135,7 @@ def _image(part: Part) -> Record:
     record: Record = {"type": "image", "data": embedded_text(part)}
     if part.data.get("mime") is not None:
         record["mimeType"] = part.data["mime"]
+
     return overlay(record, _rest(part))
 
 
@@ -139,6 +144,7 @@ def _other(part: Part) -> Record:
     record: Record = {"type": part.type}
     if part.type in fields.TEXTS and part.text is not None:
         record["msg"] = part.text
+
     return overlay(record, _rest(part))
 
 

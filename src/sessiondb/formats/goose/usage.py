@@ -8,10 +8,18 @@ schema 15 a ledger of them, of which the larger number counts (as in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from sessiondb.formats.goose.fields import ACCUMULATED, NESTED, TOKEN_COLUMNS
-from sessiondb.formats.kit.fields import amount, as_object, cost, count, fitting
+from sessiondb.formats.kit.fields import (
+    amount,
+    as_object,
+    cost,
+    count,
+    fitting,
+    without_none,
+)
 from sessiondb.model import MessageDraft, Tokens
 
 Record = dict[str, Any]
@@ -24,6 +32,7 @@ def accumulated(info: Mapping[str, Any]) -> Record:
     for name in TOKEN_COLUMNS:
         if found[name] is None:
             found[name] = info.get(ACCUMULATED + name)
+
     return found | {"cost": info.get("accumulated_cost")}
 
 
@@ -37,9 +46,10 @@ def usage_event(
     if not any(sums.values()):
         return None
 
-    data = {"accumulated": {k: v for k, v in stated.items() if v is not None}}
+    data = {"accumulated": without_none(stated)}
     if rows:
         data["ledger"] = rows  # type: ignore[assignment]
+
     return MessageDraft(
         "event",
         id=name,
@@ -52,10 +62,9 @@ def usage_event(
 
 
 def _larger(stated: Any, rows: list[Any]) -> Any:
-    numbers = [number for number in rows if amount(number)]
-    known = [stated] if amount(stated) else []
-    if numbers:
-        known.append(sum(numbers))
+    numbers = list(filter(amount, rows))
+    known = [sum(numbers)] if numbers else []
+    known += filter(amount, [stated])
     return max(known, default=None)
 
 
@@ -75,6 +84,5 @@ def _tokens(sums: Record) -> Tokens | None:
         cache_read=read,
         cache_write=written,
     )
-    counts = [fresh, found.output, read, written]
-    known = [number for number in counts if number is not None]
+    known = list(without_none(asdict(found)).values())
     return found if known and all(map(count, known)) else None

@@ -9,6 +9,8 @@ path. Any other message that is out of the agent's sight is a branch beside the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from sessiondb.formats.kit.fields import as_object
@@ -54,8 +56,8 @@ def placed(entries: Sequence[Entry]) -> Iterator[Place]:
     aside: str | None = None
 
     for index, entry in enumerate(entries):
-        is_kept = summary is not None and index < summary and entry.shown
-        if entry.sent or is_kept:
+        # The user still sees what the summary replaced for the agent.
+        if entry.sent or (index < summary and entry.shown):
             yield Place(entry, path, index == summary)
             path, aside = entry.name, None
         else:
@@ -68,14 +70,14 @@ def end_of(entries: Sequence[Entry]) -> str | None:
     return next((entry.name for entry in reversed(entries) if entry.sent), None)
 
 
-def _summary(entries: Sequence[Entry]) -> int | None:
-    """Return the index of the last compaction; None if there was none."""
-    first = next((i for i, entry in enumerate(entries) if entry.sent), None)
-    if first is None or entries[first].shown:
-        return None
+def _summary(entries: Sequence[Entry]) -> int:
+    """Return the index of the last compaction; -1 if there was none."""
+    hidden = list(takewhile(lambda entry: not entry.sent, entries))
+    told = entries[len(hidden) :][:1]
+
     # Notes to the user may precede what the agent is told first.
-    hidden = any(entry.role == "user" for entry in entries[:first])
-    return first if hidden else None
+    has_prompt = "user" in map(attrgetter("role"), hidden)
+    return len(hidden) if has_prompt and told and not told[0].shown else -1
 
 
 def visible_in(metadata: Mapping[str, Any] | None) -> tuple[bool, bool]:

@@ -43,6 +43,7 @@ class Writer:
         for why, found in lists.items():
             if found:
                 self.lose(why)
+
         for label in export.labels:
             self.lose(f"label {label.label}")
 
@@ -59,6 +60,7 @@ class Writer:
         if content:
             role = "assistant" if message.role == "assistant" else "user"
             yield self._record(message, message.id, role, content)
+
         if message.role != "assistant":
             return
 
@@ -70,18 +72,21 @@ class Writer:
         self, message: Message, name: str, role: str, content: list[Record]
     ) -> Record:
         is_told = message.role in ("event", "system")
+
         # Goose orders messages by their times.
         self._time = max(self._time, message.time_created // 1000)
         metadata = {
             "userVisible": not is_told,
             "agentVisible": message.seq not in self._unsent,
         }
+
         model = message.model_id
         if message.role == "assistant" and model and message.provider_id:
             metadata["inference"] = {  # type: ignore[assignment]
                 "provider": message.provider_id,
                 "requestedModel": model,
             }
+
         return {
             "id": name,
             "role": role,
@@ -94,6 +99,7 @@ class Writer:
         if message.role == "event":
             yield from self._told(message)
             return
+
         if message.role == "system":
             self.lose("that it is a system message", message)
 
@@ -120,12 +126,14 @@ class Writer:
         block = make(part) if make else None
         if block is None:
             self.lose(f"part {part.type}", message)
+
         return block
 
     def _is_settled(self, part: Part) -> bool:
         """Return whether a part is a call whose result has no message of its own."""
         if part.type != "tool" or part.call_id in self._answered:
             return False
+
         return part.status in ("completed", "error")
 
 
@@ -137,6 +145,7 @@ def _dropped(messages: Sequence[Message]) -> set[int]:
 
     kept = cut.data.get("first_kept_id")
     first = next((m.seq for m in messages if m.id == kept), cut.seq)
+
     return {m.seq for m in messages if m.seq < first}
 
 
@@ -165,6 +174,7 @@ def _response(part: Part) -> Record:
     text = call.failure if failed and not part.text else part.text or ""
     value = {"content": [_words(text)], "isError": failed}
     success = {"status": "success", "value": value}
+
     return {"type": "toolResponse", "id": call.id, "toolResult": success}
 
 
@@ -176,6 +186,7 @@ def _image(part: Part) -> Record | None:
     file = file_of(part)
     if not file.data or not file.mime.startswith("image/"):
         return None
+
     return {"type": "image", "data": file.data, "mimeType": file.mime}
 
 
@@ -192,15 +203,18 @@ _BLOCKS: Mapping[tuple[str, str], Callable[[Part], Record | None]] = {
 def flat_tokens(export: Export) -> Record:
     """Return the sums of a session, which Goose counts with what caches took."""
     tokens = export.session.tokens
-    counts = (tokens.input, tokens.cache_read, tokens.cache_write)
-    given = sum(filter(None, counts)) if any(n is not None for n in counts) else None
-    said = (tokens.output, tokens.reasoning)
-    made = sum(filter(None, said)) if any(n is not None for n in said) else None
-    total = None if given is made is None else (given or 0) + (made or 0)
+    given = _sum(tokens.input, tokens.cache_read, tokens.cache_write)
+    made = _sum(tokens.output, tokens.reasoning)
     return {
         **dict.fromkeys(fields.TOKEN_COLUMNS[:3]),
-        "accumulated_total_tokens": total,
+        "accumulated_total_tokens": _sum(given, made),
         "accumulated_input_tokens": given,
         "accumulated_output_tokens": made,
         "accumulated_cost": export.session.cost,
     }
+
+
+def _sum(*counts: int | None) -> int | None:
+    """Return the sum of the counts that are known; None if none is."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
