@@ -95,12 +95,14 @@ def test_text_that_nobody_typed_is_not_a_prompt(store: Store) -> None:
     assert typed(store) == ["Read\nand sum up"]
 
 
-def test_prompts_of_a_subagent_are_not_typed(store: Store) -> None:
+def test_prompts_of_a_subagent_can_be_left_out(store: Store) -> None:
     child = session_of(
         "c", message("task", at=2), parent_source_id="s", relation="subagent"
     )
     take_in(store, session_of("s", message("a", at=1)), child)
-    assert typed(store) == ["a"]
+    assert typed(store) == ["a", "task"]
+    own = store.prompts(project=ALL, subagents=False)
+    assert [prompt.text for prompt in own] == ["a"]
 
 
 def family() -> tuple[SourceSession, ...]:

@@ -95,8 +95,7 @@ class FeedPrompts:
 def _rows(tx: Transaction, typed: Typed) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of the prompts that were typed in a session itself."""
     run = typed.run
-    # The prompts of a sub-agent are typed by the agent that started it.
-    if not typed.prompts or run.gone or run.given.item.relation == "subagent":
+    if not typed.prompts or run.gone:
         return
 
     state = tx.peek(run.session_id)
