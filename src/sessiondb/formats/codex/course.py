@@ -32,6 +32,8 @@ Record = dict[str, Any]
 #: last is part of the fourth.
 Counts = tuple[int, ...]
 
+#: Records that a fork of 2025 copies.
+_COPIED = frozenset({"response_item", "compacted", *ITEMS})
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
 #: Characters of a result in which it says how it ended.
 _BEGINNING = 400
@@ -66,12 +68,12 @@ class Course:
     def pass_by(self, record: Record) -> None:
         """Note what a record says of others, before it is taken apart."""
         payload = as_object(record.get("payload", record))
-        kind = record.get("type")
+        kind = as_text(record.get("type"))
         if kind == "turn_context":
             self.model = fitting(payload.get("model"), clean_name, self.model)
         elif kind == "event_msg":
             self._event(payload)
-        elif kind == "response_item" or kind in ("compacted", *ITEMS):
+        elif "ordinal" not in record and kind in _COPIED:
             # Forks of 2025 are copies in new envelopes: only what they hold is equal.
             said = repr(payload).encode("utf-8", "surrogatepass")
             self._digest.update(said)

@@ -50,8 +50,8 @@ from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
-#: What a line has near its beginning if it may name a prompt or a title.
-_EVENT, _ENVELOPE = b'"event_msg"', 256
+#: The types of events that name a prompt or a title, as a line has them.
+_NAMING = (b'"user_message"', b'"UserMessage"', b'"thread_name_updated"')
 
 
 class Thread(NamedTuple):
@@ -253,12 +253,13 @@ class Scanned:
         last = b""
         for _, raw in lines:
             last = raw
-            if _EVENT in raw[:_ENVELOPE]:
-                self._event(as_object(within(_decoded(raw), "payload")))
+            if any(name in raw for name in _NAMING):
+                self._record(_decoded(raw))
 
         self.last = time_of_text(within(_decoded(last), "timestamp")) or self.last
 
-    def _event(self, event: Record) -> None:
+    def _record(self, record: Any) -> None:
+        event = as_object(within(record, "payload"))
         kind = event.get("type")
         if kind == "user_message" and text(event.get("message")):
             self.prompts.add(hash(event["message"]))
@@ -394,7 +395,6 @@ class _Reading:
         name = self._name(record, rollout)
         parent = self._parent(record)
         course.pass_by(record)
-        usage = course.usage_id(record)
 
         try:
             draft = message_draft(record, name, course)
@@ -407,7 +407,7 @@ class _Reading:
         self._ids.add(name)
         self._number += 1
         self._last = name
-        counted = usage if draft.kind == "usage" else None
+        counted = course.usage_id(record) if draft.kind == "usage" else None
         return SourceMessage(draft, parent=parent, usage_id=counted)
 
     def _name(self, record: Record, rollout: str) -> str:
