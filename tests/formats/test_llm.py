@@ -80,6 +80,21 @@ def test_a_log_that_cannot_be_read_says_so_by_its_name(
     assert problem.source == str(tmp_path / "logs.db")
 
 
+def test_a_log_whose_end_is_missing_is_not_half_read(
+    tmp_path: Path, store: Store
+) -> None:
+    """The rest of a page would be zeros: an index without the rows of its table."""
+    old(tmp_path)
+    path = tmp_path / "logs.db"
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-1])
+    (problem,) = read_into(store, tmp_path)
+    assert isinstance(problem, Problem)
+    assert "its end is missing" in problem.why
+    path.write_bytes(raw)
+    assert len(sessions(store, tmp_path)) == 3
+
+
 def test_the_log_is_where_its_environment_says() -> None:
     def places(**env: str) -> list[str]:
         found = default_locations(env, formats=["llm"])

@@ -148,15 +148,15 @@ class ForeignDatabase:
         (number,) = self.connection.execute("PRAGMA application_id").fetchone()
         return int(number)
 
-    @property
-    def torn(self) -> int:
-        """Return how much of the last page is there, 0 for all; only during a read.
+    def check_complete(self) -> None:
+        """Raise `SourceError` if the last page is cut off; only during a read.
 
-        SQLite reads zeros for the rest of it, so that rows are missing from indexes
-        whose stamps are as before: a digest of stamps has this number, too.
+        SQLite reads zeros for the rest of it, so that rows may be missing where stamps
+        of the rows are as before: nobody would notice when the file is complete.
         """
         (size,) = self.connection.execute("PRAGMA page_size").fetchone()
-        return _stamp(self._file)[0] % int(size)
+        if _stamp(self._file)[0] % int(size):
+            raise SourceError(f"cannot read {self.path}: its end is missing")
 
     def copy_to(self, path: Path) -> None:
         """Write the snapshot of this read to the new file *path*; raises `Error`."""

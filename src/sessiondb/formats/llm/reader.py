@@ -68,6 +68,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file, originals first; raises `SourceError`."""
     logs = Logs(path)
     with logs.reading():
+        logs.file.check_complete()
         try:
             heads = {}
             for item in _heads(logs):
@@ -123,7 +124,7 @@ def _session(logs: Logs, head: Head, *, is_cut: bool) -> SourceSession:
     if head.parent and not is_cut and usable_id(head.parent):
         known.update(parent_source_id=rest.pop("forked_from"), relation="fork")
 
-    facts = json.dumps([*head.facts, logs.file.torn], default=repr).encode()
+    facts = json.dumps(head.facts, default=repr).encode()
     times = head.times()
     session = SourceSession(
         SOURCE,

@@ -33,6 +33,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a file; raises `SourceError` if it cannot be opened."""
     file = ForeignDatabase(path)
     with file.reading():
+        file.check_complete()
         try:
             for pair in pairs(file.connection):
                 yield from _Pair(file, pair).sessions()
@@ -91,7 +92,7 @@ class _Pair:
     def _session(
         self, name: str, full: str, row: Row, stamps: list[Any]
     ) -> SourceSession:
-        facts = json.dumps([row, stamps, self._file.torn], default=repr).encode()
+        facts = json.dumps([row, stamps], default=repr).encode()
         size, time = self._stamp
         session = SourceSession(
             SOURCE,
