@@ -249,7 +249,7 @@ def test_a_thread_is_a_path_of_messages(tmp_path: Path, store: Store) -> None:
     assert called.tokens == Tokens(input=40, output=17, reasoning=3, cache_read=60)
     assert called.data["turn"]["tools"] == [7]
     assert session.data["tools"][0]["name"] == "bash"
-    assert found[4].data["provider_metadata"] == {"a": 1}
+    assert found[4].data["provider_metadata"] == '{"a":1}'
     assert session.time_created == asked.time_created
 
 

@@ -56,6 +56,7 @@ def _default_locations(env: Mapping[str, str]) -> list[Path]:
         folders.append(home / "Library" / "Application Support")
         if not env.get("XDG_CONFIG_HOME"):
             folders.append(home / ".config")
+
     return [folder / _FOLDER / _FILE for folder in folders]
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +26,8 @@ from sessiondb.formats.kit.sqlite import (
 )
 
 Row = dict[str, Any]
+#: Columns that a statement needs, by table.
+Needed = Mapping[str, Collection[str]]
 _RESPONSES = {"id", "model", "prompt", "response", "conversation_id", "datetime_utc"}
 _THREADS = {
     "threads": {"id", "name", "tip_message_hash", "forked_from"},
@@ -33,6 +35,7 @@ _THREADS = {
     "messages": {"hash", "parent_hash", "role"},
     "parts": {"message_hash", "position", "type"},
 }
+_OFFERED = {"turn_tools": {"turn_id", "tool_id"}}
 
 
 class Written(NamedTuple):
@@ -41,6 +44,10 @@ class Written(NamedTuple):
     numbers: array[int]
     first: Any
     last: Any
+
+
+#: A session without responses.
+NOTHING = Written(array("q"), None, None)
 
 
 class Turn(NamedTuple):
@@ -109,12 +116,35 @@ class Logs:
         found = self.records(f"SELECT * FROM {table} WHERE {ROW_NUMBER} = ?", number)
         return next(found, None)
 
+    def optional(self, needed: Needed, statement: str, *values: Any) -> Iterator[Row]:
+        """Run a statement on tables of later releases; no rows without them."""
+        if all(self.has(table, *names) for table, names in needed.items()):
+            return self.records(statement, *values)
+        return iter(())
+
     def named(self, table: str, key: str, name: Any) -> Row | None:
         """Return the row of a table whose *key* has a value; None without the table."""
-        if name is None or not self.has(table, key):
-            return None
-        found = self.records(f"SELECT * FROM {table} WHERE {key} = ?", name)
-        return next(found, None)
+        statement = f"SELECT * FROM {table} WHERE {key} = ?"
+        return next(self.optional({table: {key}}, statement, name), None)
+
+    # -- sessions ----------------------------------------------------------------
+
+    def about(self) -> Iterator[tuple[Any, str, Any]]:
+        """Yield what is known of each session: its name, what it is, and that."""
+        found: list[tuple[str, Iterable[tuple[Any, Any]]]] = []
+        if self.has_responses:
+            found.append(("conversation", self._rows_of("conversations")))
+            found.append(("written", self.written()))
+        if self.has_threads:
+            found.append(("thread", self._rows_of("threads")))
+            found.append(("spent", self.spent()))
+
+        for what, items in found:
+            for name, value in items:
+                yield name, what, value
+
+    def _rows_of(self, table: str) -> Iterator[tuple[Any, Row]]:
+        return ((row["id"], row) for row in self.records(f"SELECT * FROM {table}"))
 
     # -- responses ---------------------------------------------------------------
 
@@ -154,10 +184,9 @@ class Logs:
 
     def fragments(self, table: str, key: str, name: Any, *more: str) -> Iterator[Row]:
         """Yield the fragments that a row of *table* refers to, in their order."""
-        if not (self.has(table, key, "fragment_id", "order") and self.has("fragments")):
-            return
         chosen = "".join(f", x.{column}" for column in more)
-        yield from self.records(
+        return self.optional(
+            {table: {key, "fragment_id", "order", *more}, "fragments": {"id"}},
             f"SELECT fragments.*{chosen} FROM {table} AS x"
             f" JOIN fragments ON fragments.id = x.fragment_id WHERE x.{key} = ?"
             ' ORDER BY x."order"',
@@ -166,9 +195,8 @@ class Logs:
 
     def attachments(self, table: str, key: str, name: Any) -> Iterator[Row]:
         """Yield the attachments that a row of *table* refers to, in their order."""
-        if not self.has(table, key, "attachment_id", "order"):
-            return
-        yield from self.records(
+        return self.optional(
+            {table: {key, "attachment_id", "order"}, "attachments": {"id"}},
             f"SELECT attachments.* FROM {table} AS x"
             f" JOIN attachments ON attachments.id = x.attachment_id WHERE x.{key} = ?"
             ' ORDER BY x."order"',
@@ -179,13 +207,11 @@ class Logs:
 
     def spent(self) -> Iterator[tuple[Any, list[Any]]]:
         """Yield the threads that have turns, with what changes when one is added."""
-        yield from (
-            (name, facts)
-            for name, *facts in self.rows(
-                f"SELECT thread_id, count(*), max({ROW_NUMBER}), min(datetime_utc),"
-                " max(datetime_utc) FROM turns GROUP BY thread_id"
-            )
+        rows = self.rows(
+            f"SELECT thread_id, count(*), max({ROW_NUMBER}), min(datetime_utc),"
+            " max(datetime_utc) FROM turns GROUP BY thread_id"
         )
+        return ((name, facts) for name, *facts in rows)
 
     def turns(self, thread: str) -> list[Turn]:
         """Return the turns of a thread in the order in which they were written."""
@@ -219,31 +245,39 @@ class Logs:
             "SELECT * FROM parts WHERE message_hash = ? ORDER BY position", message
         )
 
-    def tools_of(self, thread: str) -> list[Any]:
-        """Return the numbers of the tools that the turns of a thread could call."""
-        rows = self.rows(
+    def tools(self, turn: Any) -> list[Any]:
+        """Return the numbers of the tools that a turn could call."""
+        rows = self.optional(
+            _OFFERED,
+            "SELECT tool_id FROM turn_tools WHERE turn_id = ? ORDER BY tool_id",
+            turn,
+        )
+        return [row["tool_id"] for row in rows]
+
+    def instances(self, turn: Any) -> Iterator[Row]:
+        """Yield which configured toolbox served each call of a turn."""
+        return self.optional(
+            {
+                "tool_instantiations": {"turn_id", "tool_call_id", "instance_id"},
+                "tool_instances": {"id", "plugin", "name", "arguments"},
+            },
+            "SELECT x.tool_call_id, of.plugin, of.name, of.arguments"
+            " FROM tool_instantiations AS x"
+            " JOIN tool_instances AS of ON of.id = x.instance_id WHERE x.turn_id = ?",
+            turn,
+        )
+
+    def definitions(self, responses: array[int], thread: str) -> list[Row]:
+        """Return the tools that the model of a session could call, each once."""
+        offered = chain.from_iterable(
+            self.belonging("tool_responses", number) for number in responses
+        )
+        of_turns = self.optional(
+            {**_OFFERED, "turns": {"id", "thread_id"}},
             "SELECT DISTINCT tool_id FROM turns JOIN turn_tools"
             " ON turn_tools.turn_id = turns.id WHERE thread_id = ?",
             thread,
         )
-        return [number for (number,) in rows]
-
-    def instances(self, turn: Any) -> Iterator[Row]:
-        """Yield which configured toolbox served each call of a turn."""
-        if self.has("tool_instantiations", "turn_id", "instance_id"):
-            yield from self.records(
-                "SELECT x.tool_call_id, of.plugin, of.name, of.arguments"
-                " FROM tool_instantiations AS x"
-                " JOIN tool_instances AS of ON of.id = x.instance_id"
-                " WHERE x.turn_id = ?",
-                turn,
-            )
-
-    def tools(self, turn: Any) -> list[Any]:
-        """Return the numbers of the tools that a turn could call."""
-        if not self.has("turn_tools", "turn_id", "tool_id"):
-            return []
-        rows = self.rows(
-            "SELECT tool_id FROM turn_tools WHERE turn_id = ? ORDER BY tool_id", turn
-        )
-        return [number for (number,) in rows]
+        used = {row["tool_id"] for row in chain(offered, of_turns)}
+        found = (self.named("tools", "id", number) for number in sorted(used, key=str))
+        return list(filter(None, found))

@@ -51,6 +51,7 @@ def answer(row: Row) -> Columns:
     reason = next(filter(None, reasons), None)
     if reason is not None:
         found["finish"] = fields.FINISH.get(reason, "other")
+
     return found
 
 
@@ -59,11 +60,7 @@ def tokens(row: Row) -> Tokens | None:
 
     llm has two numbers, and details that each provider counts and names differently.
     """
-    found = {
-        column: row[key]
-        for column, key in (("input", "input_tokens"), ("output", "output_tokens"))
-        if count(row.get(key))
-    }
+    found = take(dict(row), fields.TOKENS)
     details = _json(row.get("token_details"))
     for path, (column, whole) in fields.DETAILS.items():
         part = within(details, *path)
@@ -83,6 +80,7 @@ def _json(value: Any) -> Row:
     """Return the object that a text holds, an empty one for anything else."""
     if not isinstance(value, str):
         return {}
+
     try:
         return as_object(load_text(value))
     except OddRecordError:
@@ -115,6 +113,7 @@ def file(row: Row) -> PartDraft:
     path = row.get("path")
     if clean_name(path):
         known["filename"] = PurePath(path).name
+
     return PartDraft("file", data={**known, **without_none(row)})
 
 
@@ -136,7 +135,11 @@ def result(row: Row) -> PartDraft:
     found = take(row, fields.RESULT)
     if row.get("exception") is not None:
         found.update(status="error", outcome="failed")
+
     return PartDraft("tool-result", **found, data=row)
+
+
+_TOOLS = {"tool_call": call, "tool_result": result}
 
 
 def part_drafts(row: Row, payload: Row, pieces: Named, files: Named) -> list[PartDraft]:
@@ -145,17 +148,17 @@ def part_drafts(row: Row, payload: Row, pieces: Named, files: Named) -> list[Par
     A text that borrows from fragments is several parts, which make it when joined.
     """
     kind = as_text(row.get("type")) or ""
-    if kind in fields.TOOLS:
-        if row.get("tool_name") is not None:
-            payload.setdefault("name", row["tool_name"])
-        made = call(payload) if kind == "tool_call" else result(payload)
-        return [made, *_files(payload, files)]
+    attached = _files(payload, files)
+    if kind in _TOOLS:
+        payload.setdefault("name", row.get("tool_name"))
+        return [_TOOLS[kind](payload), *attached]
     if kind == "attachment":
-        return _files(payload, files) or [PartDraft("file", data=payload)]
+        return attached or [PartDraft("file", data=payload)]
 
     if not usable_id(kind) or kind in fields.HERE:
         payload["type"] = row.get("type")
         kind = "custom"
+
     if "text_ref" in payload and row.get("text") is None:
         return _joined(kind, payload, pieces)
     return [PartDraft(kind, **take(row, fields.PART), data=payload)]
@@ -184,6 +187,7 @@ def _joined(kind: str, payload: Row, pieces: Named) -> list[PartDraft]:
         del payload["text_ref"]
     if not known or payload:
         known.append(PartDraft(kind, data=payload))
+
     return known
 
 
@@ -193,6 +197,7 @@ def _piece(kind: str, item: Row, pieces: Named) -> PartDraft | None:
         return PartDraft(kind, item["literal"])
     if type(name) is not int or name not in pieces:
         return None
+
     row = dict(pieces[name])
     made = _fragment(row.pop("content", None), row)
     return made if kind == "text" else PartDraft(kind, made.text)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, text
+from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, count, text
 
 #: A row of ``conversations`` or ``threads``.
 SESSION: Fields = {"name": ("title", clean_text), "model": ("model_id", clean_name)}
@@ -25,10 +25,10 @@ ATTACHMENT: Fields = {"type": ("mime", text), "url": ("url", text)}
 ROLES = frozenset({"system", "user", "assistant", "tool"})
 #: A row of ``parts``.
 PART: Fields = {"text": ("text", text)}
-TOOLS = frozenset({"tool_call", "tool_result"})
 #: Types of parts here that a row must not have by chance.
 HERE = frozenset({"tool", "tool-result", "file", "custom"})
 
+TOKENS: Fields = {"input_tokens": ("input", count), "output_tokens": ("output", count)}
 #: Details of tokens, as providers name them, and what they are part of: ``input`` and
 #: ``output`` contain the count, ``beside`` is not in either.
 DETAILS: Mapping[tuple[str, ...], tuple[str, str]] = {

@@ -10,23 +10,24 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import take, without, without_none
+from sessiondb.formats.kit.fields import as_text, take, without, without_none
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.kit.texts import time_in_utc
 from sessiondb.formats.llm import fields
-from sessiondb.formats.llm.database import Logs, Row, Written
+from sessiondb.formats.llm.database import NOTHING, Logs, Row, Written
 from sessiondb.formats.llm.responses import response_messages
 from sessiondb.formats.llm.threads import Step, Walk, step_message, walk
-from sessiondb.model import MessageDraft, Problem, SourceMessage, SourceSession
+from sessiondb.model import Problem, SourceMessage, SourceSession
 
 SOURCE = "llm"
 _OF_SESSION = frozenset({"id", "tip_message_hash"})
@@ -37,31 +38,32 @@ class Head:
     """What rows of tables of sessions say of one, and what changes with it."""
 
     name: str
-    conversation: Row | None = None
-    thread: Row | None = None
-    written: Written | None = None
-    spent: list[Any] | None = None
+    conversation: Row = field(default_factory=dict)
+    thread: Row = field(default_factory=dict)
+    written: Written = NOTHING
+    spent: list[Any] = field(default_factory=list)
 
     @property
     def parent(self) -> str | None:
         """The thread that this one was forked from."""
-        named = (self.thread or {}).get("forked_from")
-        return named if isinstance(named, str) else None
+        return as_text(self.thread.get("forked_from"))
 
     @property
     def facts(self) -> list[Any]:
         """What changes with the session; the tip is a hash of the whole thread."""
-        written = self.written
-        last = written and [len(written.numbers), written.numbers[-1], written.last]
-        return [self.conversation, self.thread, last, self.spent]
+        numbers, _, last = self.written
+        written = [len(numbers), *numbers[-1:], last]
+        return [self.conversation, self.thread, written, self.spent]
 
     def times(self) -> list[int]:
-        """Return the times of its first and last answers, those that are known."""
-        stated = [*(self.written or ())[1:], *(self.spent or ())[2:]]
-        # A fork exists from the time when it was made, its messages before that.
-        if self.thread is not None and (self.parent or not stated):
-            stated = [self.thread.get("datetime_utc"), *stated]
-        return [time for time in map(time_in_utc, stated) if time is not None]
+        """Return the times at which it was made and answered, those that are known.
+
+        A thread is made when its first answer is complete.
+        """
+        _, *answered = self.written
+        stated = [*answered, *self.spent[2:], self.thread.get("datetime_utc")]
+        known = map(time_in_utc, stated)
+        return [time for time in known if time is not None]
 
 
 def read(path: Path) -> Iterator[SourceSession | Problem]:
@@ -76,6 +78,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
                     yield item
                 else:
                     heads[item.name] = item
+
             yield from _sessions(logs, heads)
         except Error as error:
             yield Problem(str(path), f"the rest cannot be read: {error}")
@@ -83,26 +86,14 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
 
 def _heads(logs: Logs) -> Iterator[Head | Problem]:
     found: dict[Any, Head] = {}
-    if logs.has_responses:
-        for row in logs.records("SELECT * FROM conversations"):
-            _head(found, row["id"]).conversation = row
-        for name, written in logs.written():
-            _head(found, name).written = written
-    if logs.has_threads:
-        for row in logs.records("SELECT * FROM threads"):
-            _head(found, row["id"]).thread = row
-        for name, spent in logs.spent():
-            _head(found, name).spent = spent
+    for name, what, value in logs.about():
+        setattr(found.setdefault(name, Head(name)), what, value)
 
     for name, head in found.items():
         if usable_id(name):
             yield head
         else:
             yield Problem(str(logs.path), f"session {abridged(name)} has no usable id")
-
-
-def _head(found: dict[Any, Head], name: Any) -> Head:
-    return found.setdefault(name, Head(name))
 
 
 def _sessions(logs: Logs, heads: dict[str, Head]) -> Iterator[SourceSession | Problem]:
@@ -118,7 +109,7 @@ def _sessions(logs: Logs, heads: dict[str, Head]) -> Iterator[SourceSession | Pr
 
 def _session(logs: Logs, head: Head, *, is_cut: bool) -> SourceSession:
     """Return what the rows of a session say of it."""
-    row = {**(head.thread or {}), **without_none(head.conversation or {})}
+    row = {**head.thread, **without_none(head.conversation)}
     rest = without_none(without(_OF_SESSION, row))
     known = take(rest, fields.SESSION)
     if head.parent and not is_cut and usable_id(head.parent):
@@ -143,13 +134,10 @@ def _complete(logs: Logs, session: SourceSession, head: Head) -> SourceSession:
     """Return a session with its messages, and where it goes on; raises ValueError."""
     with logs.reading():
         try:
-            found = Walk()
-            if logs.has_threads:
-                tip = (head.thread or {}).get("tip_message_hash")
-                found = walk(logs, head.name, tip)
+            found = walk(logs, head.name, head.thread.get("tip_message_hash"))
             messages = Messages(logs, head, found)
             messages.drop_copies()
-            tools = _definitions(logs, head)
+            tools = logs.definitions(head.written.numbers, head.name)
         except Error as error:
             raise ValueError(f"cannot be read: {error}") from error
 
@@ -163,7 +151,7 @@ class Messages:
     def __init__(self, logs: Logs, head: Head, found: Walk) -> None:
         self._logs = logs
         self._session = head.name
-        self._responses = head.written.numbers if head.written else ()
+        self._responses = head.written.numbers
         self._steps = found.steps
         self._missing = found.missing
         self.leaf = found.leaf
@@ -177,6 +165,7 @@ class Messages:
                     yield self._step(step)
             except Error as error:
                 yield self._problem(f"its other messages cannot be read: {error}")
+
         for name in self._missing:
             yield self._problem(f"message {abridged(name)} is missing")
 
@@ -203,66 +192,50 @@ class Messages:
 
     def drop_copies(self) -> None:
         """Leave out the steps that copy the responses, if there is one for each."""
-        wanted, last = self._said()
+        older = self._older() if self._steps else iter(())
+        names = [(m.draft.id, _signature(m)) for m in older if _is_message(m)]
+        wanted = [said for _, said in names if said]
         if not wanted:
             return
 
-        dropped: set[str] = set()
-        for step in self._steps:
-            said = self._signature_of(step)
-            if said is None or (said and said != wanted.pop(0)):
-                return
-            dropped.add(step.name)
-            if not wanted:
-                break
-        else:
+        begun = takewhile(lambda step: not step.ends, self._steps)
+        said = [(step, self._signature_of(step)) for step in begun]
+        copies = [item for item in said if item[1]][: len(wanted)]
+        if [number for _, number in copies] != wanted:
             return
 
-        rest = self._steps[len(dropped) :]
-        self._steps = [
-            step._replace(above=last) if step.above in dropped else step
-            for step in rest
-        ]
-        self.leaf = last if self.leaf in dropped else self.leaf
+        end = self._steps.index(copies[-1][0]) + 1
+        dropped = {step.name for step in self._steps[:end]}
+        self._graft(dropped, names[-1][0])
+        del self._steps[:end]
 
-    def _said(self) -> tuple[list[int], str | None]:
-        """Return what the responses say, and the name of the last message."""
-        found: list[int] = []
-        last = None
-        for item in self._older() if self._steps else ():
-            if isinstance(item, SourceMessage):
-                last = item.draft.id
-                found.append(_signature(item.draft))
-        return list(filter(None, found)), last
+    def _graft(self, dropped: set[str], last: str | None) -> None:
+        """Let what followed messages that are *dropped* follow the *last* response."""
+        for place, step in enumerate(self._steps):
+            if step.above in dropped:
+                self._steps[place] = step._replace(above=last)
 
-    def _signature_of(self, step: Step) -> int | None:
-        """Return what a step says; None for one that is no copy or cannot be read."""
-        try:
-            draft, turn = step_message(self._logs, step)
-        except OddRecordError:
-            return None
-        return None if turn is not None else _signature(draft)
+        if self.leaf in dropped:
+            self.leaf = last
+
+    def _signature_of(self, step: Step) -> int:
+        found = self._step(step)
+        return _signature(found) if _is_message(found) else 0
 
 
-def _signature(draft: MessageDraft) -> int:
+def _is_message(item: SourceMessage | Problem) -> TypeGuard[SourceMessage]:
+    return isinstance(item, SourceMessage)
+
+
+def _signature(message: SourceMessage) -> int:
     """Return a number for what a message says, 0 for one that a copy may lack.
 
     A system prompt is sent once, and an empty answer has no message. Spaces may differ:
     a prompt with fragments is one text there and several ones here.
     """
+    draft = message.draft
     if draft.role == "system" or not draft.parts:
         return 0
-    words = "".join(part.text or "" for part in draft.parts).split()
-    return hash((draft.role, "".join(words))) or 1
 
-
-def _definitions(logs: Logs, head: Head) -> list[Row]:
-    """Return the tools that a model could call, each once."""
-    numbers = head.written.numbers if head.written else ()
-    used = {
-        row["tool_id"] for n in numbers for row in logs.belonging("tool_responses", n)
-    }
-    if logs.has("turn_tools", "turn_id", "tool_id") and logs.has_threads:
-        used.update(logs.tools_of(head.name))
-    found = (logs.named("tools", "id", name) for name in sorted(used, key=str))
-    return [row for row in found if row is not None]
+    texts = filter(None, (part.text for part in draft.parts))
+    return hash((draft.role, "".join("".join(texts).split())))

@@ -94,6 +94,7 @@ def _answer(logs: Logs, row: Row, number: int) -> MessageDraft:
     offered = list(logs.belonging("tool_responses", number))
     if offered:
         rest["tools"] = [item["tool_id"] for item in offered]
+
     return MessageDraft("assistant", tuple(parts), name, **known, data=rest)
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.fields import without, without_none
+from sessiondb.formats.kit.fields import fitting, without, without_none
 from sessiondb.formats.kit.json import OddRecordError, check_id, usable_id
-from sessiondb.formats.kit.texts import take_json, time_in_utc
+from sessiondb.formats.kit.texts import time_in_utc
 from sessiondb.formats.llm import drafts, fields
 from sessiondb.formats.llm.database import Logs, Row, Turn
 from sessiondb.formats.llm.responses import with_schema
@@ -66,6 +66,7 @@ class Walk:
         while tip in self._tree and tip not in self.names and tip not in found:
             found[tip] = None
             tip = self._tree[tip][0]
+
         return list(found)[::-1]
 
     def unanswered(self, turns: list[Turn]) -> set[str]:
@@ -76,15 +77,18 @@ class Walk:
             while name in self._tree and name != turn.parent and name in found:
                 found.discard(name)
                 name = self._tree[name][0]
+
         return found
 
     def add(self, turn: Turn) -> None:
         """Add the steps of a turn: what it was given, and what it added."""
         for name in self.path(turn.parent):
             self._step(name, turn.number)
+
         added = self.path(turn.tip)
         for name in added:
             self._step(name, turn.number, ends=name == turn.tip)
+
         if not added and usable_id(turn.id):
             self._bare(turn)
 
@@ -92,6 +96,7 @@ class Walk:
         """Add what no turn says, and the end."""
         for name in self.path(tip):
             self._step(name, None)
+
         self.leaf = self.names.get(tip) if isinstance(tip, str) else None
 
     def _step(self, name: str, turn: int | None, *, ends: bool = False) -> None:
@@ -112,10 +117,14 @@ class Walk:
 def walk(logs: Logs, thread: str, tip: Any) -> Walk:
     """Return the steps of a thread."""
     found = Walk()
+    if not logs.has_threads:
+        return found
+
     turns = logs.turns(thread)
     for turn in turns:
         found.climb(logs, turn.parent)
         found.climb(logs, turn.tip)
+
     found.climb(logs, tip)
 
     elsewhere = found.unanswered(turns)
@@ -125,6 +134,7 @@ def walk(logs: Logs, thread: str, tip: Any) -> Walk:
         for turn in logs.turns_at(elsewhere):
             others.setdefault(turn.tip, turn)
         turns = sorted([*others.values(), *turns], key=itemgetter(0))
+
     for turn in turns:
         found.add(turn)
     found.end(tip)
@@ -178,15 +188,12 @@ def _message(logs: Logs, name: str) -> MessageDraft:
     for part in logs.parts(name):
         for draft in _parts(logs, part):
             _add(parts, draft)
+
     role = row.get("role")
     data = without_none(without(_IMPLIED, row))
-    metadata = take_json(data, "provider_metadata")
-    if metadata is not None and "provider_metadata" not in data:
-        data["provider_metadata"] = metadata
-
     if role in fields.ROLES:
         return MessageDraft(role, tuple(parts), name, data=data)
-    kind = role if usable_id(role) else "message"
+    kind = fitting(role, usable_id, "message")
     return MessageDraft("event", tuple(parts), name, kind, data=data)
 
 
