@@ -483,6 +483,15 @@ def test_its_folders_are_where_the_program_is_told_to_keep_them() -> None:
     assert found == [Path("/data/.gemini"), Path("/data/.cache/.gemini")]
 
 
+def test_a_folder_above_the_logs_does_not_hide_other_stores(
+    store: Store, tmp_path: Path
+) -> None:
+    # ``tmp`` of a home directory may hold a copy of what the program has there.
+    write(tmp_path / "tmp/tea/chats", header(1), asked(1, "1"))
+    write(tmp_path / ".gemini/tmp/tea/chats", header(2), asked(1, "1"))
+    assert len(read_into(store, tmp_path)) == 2
+
+
 # -- the real store ----------------------------------------------------------------------
 
 

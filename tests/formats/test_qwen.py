@@ -449,6 +449,14 @@ def test_its_folders_are_where_the_program_is_told_to_keep_them() -> None:
     assert found == [Path("/run/qwen"), Path("/data/qwen"), Path("/home/ada/.qwen")]
 
 
+def test_a_folder_above_the_logs_does_not_hide_other_stores(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / "projects/tea/chats", U1)
+    write(tmp_path / CHATS, *of_session(2, U1))
+    assert len(read_into(store, tmp_path)) == 2
+
+
 # -- the real store ------------------------------------------------------------------------
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.gemini.logs import chats_of, is_migrated, look_at
-from sessiondb.formats.gemini.reader import read_home, read_log
+from sessiondb.formats.gemini.logs import is_chats, is_migrated, look_at
+from sessiondb.formats.gemini.reader import read_chats, read_log
 from sessiondb.formats.kit.files import is_file, is_folder
 from sessiondb.formats.protocol import ForeignStore, Format
 
@@ -23,8 +23,8 @@ _SUFFIXES = frozenset({".jsonl", ".json"})
 
 def _at(path: Path) -> Iterator[ForeignStore]:
     if is_folder(path):
-        if chats_of(path):
-            yield ForeignStore("gemini", path, read_home)
+        if is_chats(path):
+            yield ForeignStore("gemini", path, read_chats)
     elif path.suffix in _SUFFIXES and is_file(path) and _is_readable(path):
         yield ForeignStore("gemini", path, read_log)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from sessiondb.errors import SourceError
 from sessiondb.formats.gemini.journal import is_header
 from sessiondb.formats.kit.fields import as_object, as_text
-from sessiondb.formats.kit.files import entries, is_folder, read_file
+from sessiondb.formats.kit.files import entries, read_file
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import glance
 from sessiondb.formats.kit.logs import first_records, logs_below
@@ -66,38 +66,23 @@ def is_migrated(path: Path) -> bool:
 # -- folders -------------------------------------------------------------------
 
 
-def chats_of(folder: Path) -> list[Path]:
-    """Return the folders of logs that a program keeps in a folder; usually none.
+def is_chats(folder: Path) -> bool:
+    """Return whether a folder has the logs of a project.
 
-    It may be ``~/.gemini``, the folder of one project in it, or ``chats`` itself.
+    Nothing above it is theirs alone: a home directory has a folder ``tmp``, too.
     """
-    if folder.name == CHATS:
-        found = [folder]
-    else:
-        found = [folder / CHATS, *_chats_below(folder / "tmp")]
-    return [chats for chats in found if _has_logs(chats)]
-
-
-def _chats_below(tmp: Path) -> Iterator[Path]:
+    if folder.name != CHATS:
+        return False
     with suppress(OddRecordError):
-        for entry in entries(tmp):
-            if entry.is_dir(follow_symlinks=False):
-                yield tmp / entry.name / CHATS
+        return any(_NAME.fullmatch(entry.name) for entry in entries(folder))
+    return False
 
 
-def _has_logs(chats: Path) -> bool:
-    with suppress(OddRecordError):
-        return any(_NAME.fullmatch(entry.name) for entry in entries(chats))
-    # It cannot be read: whoever reads it reports that.
-    return is_folder(chats) and chats.parent.parent.name == "tmp"
-
-
-def logs_of(folder: Path) -> Iterator[Path | Problem]:
-    """Yield the logs of a program; those that were migrated are left out."""
-    for chats in chats_of(folder):
-        for item in logs_below(chats, is_log):
-            if isinstance(item, Problem) or not is_migrated(item):
-                yield item
+def logs_of(chats: Path) -> Iterator[Path | Problem]:
+    """Yield the logs of a project; those that were migrated are left out."""
+    for item in logs_below(chats, is_log):
+        if isinstance(item, Problem) or not is_migrated(item):
+            yield item
 
 
 # -- logs ----------------------------------------------------------------------
@@ -151,10 +136,9 @@ def directory_of(log: Log) -> str:
     return next((p for p, name in known if name in wanted or _hash(p) in wanted), "")
 
 
-def unreadable_projects(folder: Path) -> Iterator[Problem]:
-    """Yield a problem for each file about projects that cannot be read."""
-    roots = [chats.parent / ROOT for chats in chats_of(folder)]
-    for path in (*roots, folder / PROJECTS):
+def unreadable_projects(chats: Path) -> Iterator[Problem]:
+    """Yield a problem for each file about a project that cannot be read."""
+    for path in (chats.parent / ROOT, chats.parent.parent.parent / PROJECTS):
         try:
             read_file(path)
         except OddRecordError as error:

@@ -45,11 +45,11 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
         yield beginning(log)
 
 
-def read_home(home: Path) -> Iterator[SourceSession | Problem]:
-    """Yield the sessions of a program, or of one of its projects, parents first."""
-    yield from unreadable_projects(home)
+def read_chats(chats: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of a project, parents first."""
+    yield from unreadable_projects(chats)
     logs: dict[str, Log] = {}
-    for item in logs_of(home):
+    for item in logs_of(chats):
         if isinstance(item, Problem):
             yield item
         else:

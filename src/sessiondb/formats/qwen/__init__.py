@@ -13,16 +13,16 @@ from pathlib import Path
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.files import is_file, is_folder
 from sessiondb.formats.protocol import ForeignStore, Format
-from sessiondb.formats.qwen.logs import folders_of, is_log, look_at
-from sessiondb.formats.qwen.reader import read_home, read_log
+from sessiondb.formats.qwen.logs import is_folder_of_logs, is_log, look_at
+from sessiondb.formats.qwen.reader import read_folder, read_log
 
 __all__ = ["FORMAT"]
 
 
 def _at(path: Path) -> Iterator[ForeignStore]:
     if is_folder(path):
-        if folders_of(path):
-            yield ForeignStore("qwen", path, read_home)
+        if is_folder_of_logs(path):
+            yield ForeignStore("qwen", path, read_folder)
     elif is_log(path) and is_file(path) and _is_readable(path):
         yield ForeignStore("qwen", path, read_log)
 

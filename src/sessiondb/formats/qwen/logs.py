@@ -8,14 +8,12 @@ known of it in a file beside; its records have the id of the session that starte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.kit.fields import as_object, as_text, text, within
-from sessiondb.formats.kit.files import entries, read_file
+from sessiondb.formats.kit.files import read_file
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.logs import first_records, logs_below
 from sessiondb.model import Problem
@@ -60,28 +58,13 @@ def is_archived(path: Path) -> bool:
 # -- folders -------------------------------------------------------------------
 
 
-def folders_of(folder: Path) -> list[Path]:
-    """Return the folders of logs that a program keeps in a folder; usually none.
+def is_folder_of_logs(folder: Path) -> bool:
+    """Return whether a folder has the logs of a project, or those of its sub-agents.
 
-    It may be ``~/.qwen``, its ``projects``, or the folder of one project.
+    Gemini CLI and Claude Code have folders of these names, too; their records differ.
     """
-    if folder.name == "projects":
-        projects = _inside(folder)
-    else:
-        projects = [*_inside(folder / "projects"), folder]
-    found = [project / name for project in projects for name in ("chats", "subagents")]
-    return [inner for inner in found if _has_logs(inner)]
-
-
-def _inside(folder: Path) -> list[Path]:
-    with suppress(OddRecordError):
-        found = [e for e in entries(folder) if e.is_dir(follow_symlinks=False)]
-        return [folder / entry.name for entry in found]
-    return []
-
-
-def _has_logs(folder: Path) -> bool:
-    # Gemini CLI has a folder of that name, too; the records of its logs are others.
+    if folder.name not in ("chats", "subagents"):
+        return False
     is_in_place = folder.parent.parent.name == "projects"
     return any(_is_theirs(item, is_in_place) for item in logs_below(folder, is_log))
 
@@ -94,12 +77,6 @@ def _is_theirs(item: Path | Problem, otherwise: bool) -> bool:
         return look_at(item) is not None
     except SourceError:
         return otherwise
-
-
-def logs_of(folder: Path) -> Iterator[Path | Problem]:
-    """Yield the logs of a program."""
-    for inner in folders_of(folder):
-        yield from logs_below(inner, is_log)
 
 
 # -- logs ----------------------------------------------------------------------

@@ -17,13 +17,13 @@ from sessiondb.formats.kit.fields import as_text, clean_text, take, within
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, load_text, piece
 from sessiondb.formats.kit.lines import Line, Lines, opened
-from sessiondb.formats.kit.logs import log_digest
+from sessiondb.formats.kit.logs import log_digest, logs_below
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.qwen import fields
 from sessiondb.formats.qwen.drafts import message_draft
 from sessiondb.formats.qwen.files import with_outputs
-from sessiondb.formats.qwen.logs import Log, is_archived, logs_of, look_at, meta_of
+from sessiondb.formats.qwen.logs import Log, is_archived, is_log, look_at, meta_of
 from sessiondb.formats.qwen.tree import Tree
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
@@ -38,10 +38,10 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
         yield from _session(log)
 
 
-def read_home(home: Path) -> Iterator[SourceSession | Problem]:
-    """Yield the sessions of a program, or of one of its projects, parents first."""
+def read_folder(folder: Path) -> Iterator[SourceSession | Problem]:
+    """Yield the sessions of a project, or its sub-agents, parents first."""
     logs: dict[str, Log] = {}
-    for item in logs_of(home):
+    for item in logs_below(folder, is_log):
         if isinstance(item, Problem):
             yield item
         else:
