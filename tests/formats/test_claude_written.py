@@ -227,6 +227,33 @@ def test_what_a_compaction_keeps_comes_after_it(store: Store) -> None:
     assert shown == ["1", "S", "2", "3"]
 
 
+def test_a_compaction_may_be_asked_for_and_answered(store: Store) -> None:
+    found = new(store, directory="/home/ada/tea")
+    asked_for = PartDraft("compaction", data={"tail_start_id": "m2"})
+    summary = PartDraft("text", "S")
+    said(
+        store, found, user("1", id="m1"), user("2", id="m2"), user(asked_for),
+        MessageDraft("assistant", (summary,), kind="compaction", finish="stop"), user("3"),
+    )  # fmt: skip
+    shown = [r["message"]["content"] for r in lines(store, found) if "message" in r]
+    assert shown == ["1", "S", "2", "3"]
+
+
+def test_calls_of_several_answers_in_a_row_are_those_of_one(store: Store) -> None:
+    found = new(store, directory="/home/ada/tea")
+    calls = [assistant(tool("clock", call_id=name)) for name in ("c1", "c2")]
+    results = [
+        MessageDraft("tool", (PartDraft("tool-result", name, call_id=name),))
+        for name in ("c1", "c2")
+    ]
+    said(store, found, user("1"), *calls, *results, assistant("2"))
+    written = lines(store, found)
+    ids = [r["message"]["id"] for r in written if r["type"] == "assistant"]
+    assert ids[0] == ids[1] != ids[2]
+    blocks = [r["message"]["content"][0] for r in written if r["type"] == "user"][1:]
+    assert [block["content"] for block in blocks] == ["c1", "c2"]
+
+
 def test_a_result_without_its_call_is_refused_and_reported(store: Store) -> None:
     found = new(store, directory="/home/ada/tea")
     stray = PartDraft("tool-result", "x", call_id="gone")

@@ -124,18 +124,23 @@ def _path(export: Export) -> list[Message]:
 
 
 def _in_order(path: list[Message]) -> list[Message]:
-    """Return the path with each compaction before the messages that it keeps."""
+    """Return the path with each compaction before the messages that it keeps.
+
+    A request for one, which may say what it is to keep, is left out.
+    """
     order: list[Message] = []
+    tail = None
     for message in path:
-        kept = message.data.get("first_kept_id") if _is_cut(message) else None
-        names = [earlier.id for earlier in order] if kept else []
+        if {part.type for part in message.parts} == {"compaction"}:
+            tail = message.parts[0].data.get("tail_start_id")
+            continue
+        data = message.data
+        kept = data.get("first_kept_id") or data.get("tail_start_id") or tail
+        is_cut = message.kind == "compaction" and message.error is None
+        names = [earlier.id for earlier in order] if is_cut and kept else []
         place = names.index(str(kept)) if kept in names else len(order)
         order.insert(place, message)
     return order
-
-
-def _is_cut(message: Message) -> bool:
-    return message.role == "event" and message.kind == "compaction"
 
 
 def _lose_lists(export: Export, writer: Writer) -> None:

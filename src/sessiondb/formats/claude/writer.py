@@ -61,19 +61,21 @@ class Writer:
         }
         parts = [p for m in messages if m.role == "tool" for p in m.parts]
         self._answered = {p.call_id for p in parts if p.type == "tool-result"}
+        #: The answer whose calls wait for results.
+        self._answering: Message
         #: The lines of the calls that have no result yet, and their times.
         self._open: dict[str, tuple[str, int]] = {}
 
     def lines(self, message: Message) -> Iterator[Record]:
         """Yield the lines of *message*."""
-        if message.role == "assistant":
+        if message.kind == "compaction":
+            yield from self._compaction(message)
+        elif message.role == "assistant":
             yield from self._answer(message)
         elif message.role == "tool":
             yield from self._results(message)
         elif message.role == "user":
             yield from self._said(message, self._blocks(message))
-        elif message.kind == "compaction":
-            yield from self._compaction(message)
         elif message.kind in SAID_FOR_USER and message.text:
             yield from self._said(message, [_words(message.text)], isMeta=True)
         elif message.kind not in SILENT:
@@ -123,6 +125,9 @@ class Writer:
 
     def _compaction(self, message: Message) -> Iterator[Record]:
         """Yield the boundary that cuts the chain, and the summary."""
+        if message.error is not None:
+            self.lose("a summary that failed", message)
+            return
         yield from self.unanswered()
         before, self.last = self.last, None
         known = {
@@ -146,15 +151,17 @@ class Writer:
     # -- answers -----------------------------------------------------------------
 
     def _answer(self, message: Message) -> Iterator[Record]:
-        yield from self.unanswered()
         written: list[tuple[Part, str]] = []
-        base = self._base(message)
+        # The program finds the results of all calls of one answer, not of several.
+        if not self._open:
+            self._answering = message
+        base = self._base(message) | {"id": _answer_id(self._answering)}
         blocks = list(self._said_by_model(message))
         for index, (part, block) in enumerate(blocks):
             own = uuid_of(further(message.id, index)) if index else uuid_of(message.id)
             made = part.time_created or message.time_created
             said = {**base, "content": [block]}
-            request = f"req_{uuid_of(message.id)}"
+            request = f"req_{uuid_of(self._answering.id)}"
             yield self._line("assistant", own, made, message=said, requestId=request)
             if part.type == "tool":
                 written.append((part, own))
@@ -170,7 +177,7 @@ class Writer:
         """Return the message of an answer without its content; each line repeats it."""
         known = message.model_id or (UNKNOWN if message.tokens else fields.SYNTHETIC)
         return {
-            "id": message.response_id or f"msg_{uuid_of(message.id)}",
+            "id": _answer_id(message),
             "type": "message",
             "role": "assistant",
             "model": known,
@@ -250,6 +257,10 @@ class Writer:
                 return block
         self.lose(f"part {part.type}", message)
         return None
+
+
+def _answer_id(message: Message) -> str:
+    return message.response_id or f"msg_{uuid_of(message.id)}"
 
 
 def _usage(tokens: Tokens) -> Record:
