@@ -169,6 +169,20 @@ def test_a_compaction_after_the_first_import_moves_what_it_hides(
     assert (context.summary, texts(context.messages)) == ("Summary", ["Next"])
 
 
+def test_what_was_replaced_by_an_edited_prompt_is_a_branch_here(
+    store: Store, tmp_path: Path
+) -> None:
+    kept = asked("m1", "First"), answered("m2", "Answer")
+    wrote(tmp_path, held(*kept, asked("m3", "Next"), answered("m4", "Wrong")))
+    session = taken(store, tmp_path)
+    wrote(
+        tmp_path, held(*kept, asked("m5", "Edited"), updated_at="2026-02-02 03:00:00")
+    )
+    read_into(store, tmp_path)
+    assert texts(store.messages(session)) == ["First", "Answer", "Edited"]
+    assert len(list(store.messages(session, branches=True))) == 5
+
+
 # -- what records become ----------------------------------------------------------------
 
 
@@ -274,6 +288,8 @@ def test_seconds_and_milliseconds_are_told_apart(store: Store, tmp_path: Path) -
     early["created"] = (T0 + 3) * 1000 + 250
     found = read(store, tmp_path, late, early)
     times = [(m.text, m.time_created) for m in store.messages(found[0].session_id)]
+    # What is stored is not being written any more.
+    assert all(m.time_completed == m.time_created for m in found)
     assert times == [("early", T0 * 1000 + 3250), ("late", T0 * 1000 + 9000)]
 
 

@@ -113,6 +113,11 @@ class Database:
                 why = f"session {abridged(name)} has no usable id"
                 yield Problem(str(self.path), why)
 
+    def has_session(self, name: str) -> bool:
+        """Return whether there is a session of that name."""
+        rows = self._rows("SELECT 1 FROM sessions WHERE id = ?", name)
+        return rows.fetchone() is not None
+
     def head(self, name: str) -> Head:
         """Return a session by its row; raises `OddRecordError` if it is gone."""
         row = next(self._records("SELECT * FROM sessions WHERE id = ?", name), None)

@@ -68,16 +68,16 @@ def message_draft(
         del record["id"]
 
     parts = _content(record)
-    found = _model(record) if role == "assistant" else {}
+    found: Record = _model(record) if role == "assistant" else {}
     time = _time(record)
     if absent:
         record["absent"] = sorted(absent)
 
     check_storable(record)
 
-    return MessageDraft(
-        role, parts, message_id, kind, time_created=time, data=record, **found
-    )
+    # Goose stores a message when it is complete.
+    found |= {"time_created": time, "time_completed": time}
+    return MessageDraft(role, parts, message_id, kind, data=record, **found)
 
 
 def time_of(created: Any) -> int | None:

@@ -61,8 +61,7 @@ def _is_taken_over(log: Path) -> bool:
     database = Database(beside)
     # A database that cannot be read is reported when it is its turn.
     with contextlib.suppress(SourceError, *_UNREADABLE), database.reading():
-        database.head(log.stem)
-        return True
+        return database.has_session(log.stem)
 
     return False
 

@@ -57,6 +57,7 @@ def usage_event(
         tokens=_tokens(sums),
         cost=fitting(sums["cost"], cost),
         time_created=time,
+        time_completed=time,
         data=data,
     )
 
