@@ -178,6 +178,21 @@ def test_calls_after_the_end_of_an_answer_belong_to_it(
     assert messages[0].finish == "tool-calls"
 
 
+def test_texts_may_be_records_of_their_own(store: Store, tmp_path: Path) -> None:
+    records = [
+        meta(), line(1, "assistant_started"), line(2, "reasoning_finished", text="Hm"), line(3, "text_finished", text="Look"),
+        line(4, "tool_started", call_id="c1", name="ls"), line(5, "tool_finished", call_id="c1", output="a"),
+        line(6, "assistant_text", content="Done"), line(7, "assistant_text", content=["odd"]), line(8, "assistant_finished"),
+    ]  # fmt: skip
+    session = taken(store, tmp_path, *records)
+    answer, _ = store.messages(session)
+    shape = [(part.type, part.text) for part in answer.parts]
+    said = [("reasoning", "Hm"), ("text", "Look"), ("tool", "a"), ("text", "Done")]
+    assert shape == [*said, ("custom", None)]
+    assert answer.time_completed == T0 + 8
+    assert written(store, session) == records
+
+
 def test_answers_of_two_names_are_two(store: Store, tmp_path: Path) -> None:
     messages = said(
         store, tmp_path, line(1, "assistant_started", message_id="a"),
@@ -301,11 +316,12 @@ POOL: list[Record] = [
     {"type": "assistant_finished", "content": [], "usage": {}, "finish": None, "error": {}},
     {"type": "assistant_finished", "usage": {"input": 1, "input_tokens": 2}, "model": "a", "model_id": "b"},
     {"type": "assistant_finished", "message_id": "m9", "text": "a", "content": [{"type": "tool", "x": 1}], "finish_reason": "length", "cost": -1},
-    {"type": "tool_started", "call_id": ["x"], "name": "bash", "arguments": '{"a":1}', "timestamp": 5},
+    {"type": "tool_started", "call_id": ["x"], "record": 1, "field": "text", "name": "bash", "arguments": '{"a":1}', "timestamp": 5},
     {"type": "tool_started", "name": "bash", "tool": "sh", "input": None},
     {"type": "tool_finished", "call_id": "c1", "output": [{"type": "text", "text": "a"}], "error": {"message": "b"}},
     {"type": "tool_finished", "output": "", "error": "bad", "is_error": True},
     {"type": "context", "content": "text", "sources": [1, {"text": "a"}, {"content": "b", "text": "c"}]},
+    {"type": "text_finished", "text": "a"}, {"type": "reasoning_finished", "text": ""}, {"type": "assistant_text", "content": [1]},
     {"type": "title_change", "title": "x"}, {"type": "session_meta", "session_id": "s7"},
 ]  # fmt: skip
 

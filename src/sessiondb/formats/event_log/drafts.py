@@ -94,7 +94,7 @@ class Answer:
     def takes(self, record: Record) -> bool:
         """Return whether a record of an answer is of this one."""
         kind, named = record["type"], own_id(record)
-        if kind == fields.CALLED:
+        if kind == fields.CALLED or kind in fields.SAID:
             return True
         differs = None not in (named, self.own_id) and named != self.own_id
         return kind != fields.STARTED and "finished" not in self._data and not differs
@@ -111,7 +111,7 @@ class Answer:
         check_storable(record)
         if not self.order:
             self._columns["time_created"] = time
-        if kind != fields.CALLED:
+        if entry[0] != "part":
             self._data[entry[0]] = record
             self.own_id = named if self.own_id is None else self.own_id
         self.order.append([entry[0], between, *entry[1:]])
@@ -131,7 +131,9 @@ def _step(
 ) -> tuple[Parts, dict[str, Any], list[Any]]:
     """Return the parts and columns of a record of an answer, and its entry."""
     if kind == fields.CALLED:
-        return [_call(record, time)], {}, ["call"]
+        return [_call(record, time)], {}, ["part"]
+    if kind in fields.SAID:
+        return [_piece(record, time)], {}, ["part"]
     if kind == fields.STARTED:
         # The end may name another model, so that the record keeps its own.
         return [], take(dict(record), fields.ANSWER), ["started"]
@@ -182,13 +184,23 @@ def _finish(record: Record) -> str | None:
     return found
 
 
+def _piece(record: Record, time: int | None) -> PartDraft:
+    """Return a text of an answer that is a record of its own."""
+    key = next((key for key in fields.TEXT if text(record.get(key))), None)
+    kind = "custom" if key is None else fields.SAID[record["type"]]
+    found = None if key is None else record.pop(key)
+    data = {"key": key, "record": record}
+    return PartDraft(kind, found, data=data, time_started=time)
+
+
 # -- calls -------------------------------------------------------------------
 
 
 def _call(record: Record, time: int | None) -> PartDraft:
     named = take(dict(record), fields.CALL)
     if "tool" not in named:
-        return PartDraft("custom", data={"call": record}, time_started=time)
+        data = {"key": None, "record": record}
+        return PartDraft("custom", data=data, time_started=time)
 
     known = take(record, fields.CALL)
     return PartDraft(
@@ -197,7 +209,7 @@ def _call(record: Record, time: int | None) -> PartDraft:
         input=_input(record),
         status="pending",
         time_started=time,
-        data=record,
+        data={"record": record},
     )
 
 

@@ -104,12 +104,20 @@ ROLES: Mapping[str, str] = {
     "system": "system",
     RETURNED: "tool",
 }
+#: Records that are a text of an answer each, and the type of its part: our own log has
+#: the first two.
+SAID: Mapping[str, str] = {
+    "text_finished": "text",
+    "reasoning_finished": "reasoning",
+    "assistant_text": "text",
+    "assistant_reasoning": "reasoning",
+}
 #: Records that are of an answer; a complete one may be a single record.
-OF_ANSWER = frozenset({STARTED, FINISHED, CALLED, "assistant_message"})
+OF_ANSWER = frozenset({STARTED, FINISHED, CALLED, "assistant_message", *SAID})
 #: Records that are known here under another name.
 KINDS: Mapping[str, str] = {RENAMED: "title_change"}
 #: Types by which a log is recognised.
-TYPES = frozenset({USER, RETURNED, *OF_ANSWER})
+TYPES = OF_ANSWER | {USER, RETURNED}
 
 
 def take_time(record: Record) -> int | None:

@@ -18,7 +18,7 @@ from sessiondb.model import Message, Part
 
 Record = dict[str, Any]
 #: Types of the records of an answer, by their names in ``order``.
-_OF_ANSWER = {"started": fields.STARTED, "call": fields.CALLED}
+_OF_ANSWER = {"started": fields.STARTED, "part": fields.CALLED}
 
 
 def is_answer(message: Message) -> bool:
@@ -50,10 +50,10 @@ def _type_of(message: Message) -> str:
 
 def answer_records(message: Message) -> Iterator[tuple[int, Record]]:
     """Yield the records of an answer, each with how many messages are before it."""
-    calls = iter([part for part in message.parts if "field" not in part.data])
+    pieces = iter([part for part in message.parts if "record" in part.data])
     for name, between, *left in message.data["order"]:
-        if name == "call":
-            record = _call(next(calls))
+        if name == "part":
+            record = _part(next(pieces))
         else:
             record = _copy(as_object(message.data.get(name)))
         if name == "started":
@@ -79,17 +79,22 @@ def _put_end(record: Record, message: Message, left: list[str]) -> None:
 # -- parts ---------------------------------------------------------------------
 
 
-def _call(part: Part) -> Record:
-    record: Record
-    if part.type == "custom":
-        record = _copy(as_object(part.data.get("call")))
-    else:
-        record = _copy(part.data)
+def _part(part: Part) -> Record:
+    """Return the record that a part was by itself: a call, or a text."""
+    record: Record = _copy(part.data["record"])
+    if part.type == "tool":
         put(record, fields.CALL, part)
+        if part.input_json is not None and not _has(record, fields.INPUT):
+            record[fields.INPUT[0]] = part.input
+    elif part.data["key"] is not None:
+        record[part.data["key"]] = part.text
+
     fields.put_time(record, part.time_started)
-    if part.input_json is not None and not any(key in record for key in fields.INPUT):
-        record[fields.INPUT[0]] = part.input
     return record
+
+
+def _has(record: Record, keys: tuple[str, ...]) -> bool:
+    return any(key in record for key in keys)
 
 
 def _put_result(record: Record, part: Part) -> None:
