@@ -173,6 +173,12 @@ def test_a_header_needs_a_time_and_an_empty_line_before_it(tmp_path: Path) -> No
     assert said(only(tmp_path)) == [("user", "A"), ("assistant", text)]
 
 
+def test_a_file_with_nothing_but_a_torn_header_has_no_session(tmp_path: Path) -> None:
+    (tmp_path / CHAT).write_bytes(b"\n# aider chat st")
+    assert len(everything(tmp_path)[1]) == 1
+    assert everything(tmp_path)[0] == []
+
+
 def test_a_torn_header_is_a_problem_until_it_is_complete(tmp_path: Path) -> None:
     text = run(1, asked("A"), answered("1")) + run(2)
     path = write(tmp_path, text[:-8])
@@ -440,7 +446,7 @@ def test_a_change_of_the_model_counts_from_there_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        b"", b"\n\n\n", b"text", b"> x", b"#### x", b"# aider chat started at",
+        b"", b"\n\n\n", b"text", b"> x", b"#### x",
         b"\n# aider chat started at 2026-99-99 00:00:00\n\n#### x  \n",
         b"\xef\xbb\xbf# aider chat started at 2026-02-02 02:02:02\r\n\r\n\r\n#### x  \r\n\r\nYes\r\n",
         b"\n# aider chat started at 2026-02-02 02:02:02\n\n#### nul \0 esc \x1b  \n> a\r\n>\n>  \n>b\nc",

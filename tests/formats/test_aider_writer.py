@@ -115,6 +115,21 @@ def test_odd_histories_are_written_again_to_the_byte(tmp_path: Path) -> None:
         assert exported(store, *sessions)[0][CHAT] == path.read_bytes()
 
 
+def test_answers_to_questions_stay_in_the_input_history(tmp_path: Path) -> None:
+    entries = [
+        (f"2026-02-02 02:0{n}:00.5", t)
+        for n, t in enumerate(["y", "A", "n\nn", "B"], 1)
+    ]
+    path = write(
+        tmp_path, run(1, asked("A")), run(4, asked("B")), inputs=typed(*entries)
+    )
+    with Store.open(":memory:") as store:
+        sessions = imported(store, tmp_path)
+        assert exported(store, *sessions)[0] == {
+            name: path.with_name(name).read_bytes() for name in (CHAT, INPUTS)
+        }
+
+
 def test_runs_of_two_folders_are_two_files(tmp_path: Path) -> None:
     for name in ("a/tea", "b/tea"):
         write(

@@ -8,17 +8,21 @@ restores. The input history has what was typed for the prompts that are written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from sessiondb.formats.aider.conventions import (
     CHAT,
     INPUTS,
     header,
     started,
+    typed_entry,
 )
 from sessiondb.formats.aider.records import head_of, raw_of
-from sessiondb.formats.aider.writer import Writer
+from sessiondb.formats.aider.writer import Entries, Writer
 from sessiondb.formats.kit.conversion import is_from, is_native
+from sessiondb.formats.kit.fields import as_list
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss, Message
@@ -39,11 +43,12 @@ def write(
     for directory, exports in folders.items():
         place = _place(directory, names) if len(folders) > 1 else ""
         losses: list[Loss] = []
-        entries: list[str] | None = None if together else []
+        entries: Entries | None = None if together else []
         runs = sorted(exports, key=_order)
         yield Document(f"{place}{CHAT}", _blocks(runs, losses, entries))
         if entries:
-            yield Document(f"{place}{INPUTS}", entries)
+            typed = sorted(entries, key=itemgetter(0))
+            yield Document(f"{place}{INPUTS}", (typed_entry(*item) for item in typed))
         yield from losses
 
 
@@ -68,23 +73,38 @@ def _order(export: Export) -> tuple[bool, str, int]:
 
 
 def _blocks(
-    exports: Iterable[Export], losses: list[Loss], entries: list[str] | None
+    exports: Iterable[Export], losses: list[Loss], entries: Entries | None
 ) -> Iterator[str]:
     for export in exports:
-        session = export.session
         writer = Writer(export, losses, entries)
-        if is_from(session, "aider"):
-            yield head_of(session.data)
-        else:
-            yield header(started(session.time_created))
-            _lose_lists(export, writer)
+        if is_from(export.session, "aider"):
+            yield from _run(export, writer, entries)
+            continue
 
+        _lose_lists(export, writer)
+        yield header(started(export.session.time_created))
         for message in export.messages:
-            if is_from(session, "aider") and not is_native(message.id):
-                yield _own(message, writer)
-            else:
-                yield from writer.blocks(message)
-        yield str(session.data.get("torn", "")) if is_from(session, "aider") else ""
+            yield from writer.blocks(message)
+
+
+def _run(export: Export, writer: Writer, entries: Entries | None) -> Iterator[str]:
+    """Yield a run of aider's as it was, and what was added to it here."""
+    data = export.session.data
+    if entries is not None:
+        left = map(as_list, as_list(data.get("inputs")))
+        entries += ((str(stamp), str(text)) for stamp, text in filter(_is_pair, left))
+
+    yield head_of(data)
+    for message in export.messages:
+        if is_native(message.id):
+            yield from writer.blocks(message)
+        else:
+            yield _own(message, writer)
+    yield str(data.get("torn", ""))
+
+
+def _is_pair(items: list[Any]) -> bool:
+    return len(items) == 2
 
 
 def _own(message: Message, writer: Writer) -> str:

@@ -57,19 +57,25 @@ class Inputs:
         """Return the entries of a run that begins at *start*, before another one."""
         time = attrgetter("time")
         first = bisect_left(self._places, start or 0, key=time)
-        last = len(self._places)
+        last = until = len(self._places)
         if end is not None:
+            until = bisect_left(self._places, end, key=time)
             last = bisect_left(self._places, end + _SECOND, key=time)
-        return Typed(self._path, self._places[first:last])
+        return Typed(self._path, self._places[first:last], until - first)
 
 
 class Typed:
-    """The entries of one run, each of which belongs to one prompt at most."""
+    """The entries of one run, each of which belongs to one prompt at most.
 
-    def __init__(self, path: Path | None, places: list[_Place]) -> None:
+    The first *own* of them cannot be of the next run.
+    """
+
+    def __init__(self, path: Path | None, places: list[_Place], own: int) -> None:
         self._path = path
         self._places = places
+        self._own = own
         self._next = 0
+        self._taken: set[int] = set()
         self._by_key: dict[bytes, list[int]] = {}
 
     @property
@@ -88,6 +94,13 @@ class Typed:
     def rewind(self) -> None:
         """Begin again with the first entry."""
         self._next = 0
+        self._taken.clear()
+
+    def left(self) -> list[list[str]]:
+        """Return the time and text of each entry that was not taken."""
+        places = enumerate(self._places[: max(self._own, 0)])
+        entries = (self._entry(place) for i, place in places if i not in self._taken)
+        return [[entry.stamp, entry.text] for entry in entries if entry is not None]
 
     def take(self, block: str) -> Entry | None:
         """Return the entry of a recorded prompt, none of which is before the last one.
@@ -103,6 +116,7 @@ class Typed:
         if at == len(found):
             return None
         self._next = found[at] + 1
+        self._taken.add(found[at])
         return self._entry(self._places[found[at]])
 
     def _entry(self, place: _Place) -> Entry | None:

@@ -8,9 +8,10 @@ once for the digests of its runs, and the blocks of a run again that changed.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,8 @@ from sessiondb.formats.aider.conventions import (
 )
 from sessiondb.formats.aider.drafts import State
 from sessiondb.formats.aider.inputs import Inputs, Typed
-from sessiondb.formats.aider.scanner import Block, Scanner
-from sessiondb.formats.kit.lines import Line, Lines, opened
+from sessiondb.formats.aider.scanner import TOP, Block, Scanner
+from sessiondb.formats.kit.lines import Line, opened
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
 
@@ -57,6 +58,11 @@ class Run:
         facts = self.started or f"before the first: {self.opening}"
         key = f"{facts}\n{self.ordinal}".encode("utf-8", "surrogatepass")
         return hashlib.sha256(key).hexdigest()[:20]
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it has a header, or a message."""
+        return self.started is not None or self.opening is not None
 
     @property
     def time(self) -> int | None:
@@ -89,33 +95,33 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
         inputs = Inputs(None)
 
     with opened(path) as lines:
-        runs = list(_runs_in(lines))
-    for run, after in pairwise([*runs, Run(Line(1, 0))]):
+        scanner = Scanner(lines)
+        runs = list(_runs_of(scanner))
+    if scanner.torn and runs:
+        runs[-1].torn = scanner.torn.decode("utf-8", "replace")
+
+    for run, after in pairwise([*runs, Run(TOP)]):
         typed = inputs.between(run.time, after.time)
         yield _session(path, run, typed)
-    if runs and runs[-1].torn:
+    if scanner.torn:
         yield Problem(str(path), "the file ends inside of a header")
 
 
-def _runs_in(lines: Lines) -> Iterator[Run]:
+def _runs_of(blocks: Iterable[Block]) -> Iterator[Run]:
     """Yield the runs of a file; what comes before the first header is one, too."""
-    seen: Counter[str | None] = Counter()
-    scanner = Scanner(lines)
-    run = Run(Line(1, 0))
-    for block in scanner:
-        # Empty lines at the beginning of a file belong to the first header.
-        is_next = block.started is not None and (run.opening or run.started)
-        if is_next:
-            yield run
-            run = Run(block.line)
+    seen: Counter[str] = Counter()
+    run = Run(TOP)
+    for block in blocks:
         if block.started is not None:
-            run.started = block.started
-            run.ordinal = seen[block.started]
+            # Empty lines at the beginning of a file belong to the first header.
+            if run.is_known:
+                yield run
+                run = Run(block.line)
+            run.started, run.ordinal = block.started, seen[block.started]
             seen[block.started] += 1
         run.add(block)
 
-    run.torn = scanner.torn.decode("utf-8", "replace")
-    if run.opening or run.started or run.torn:
+    if run.is_known:
         yield run
 
 
@@ -123,17 +129,30 @@ def _session(path: Path, run: Run, typed: Typed) -> SourceSession:
     data = {"ordinal": run.ordinal, "started": run.started, "torn": run.torn}
     if run.started is None or run.head != header(run.started):
         data["head"] = run.head
-    return SourceSession(
+
+    messages = Messages(path, run, typed)
+    session = SourceSession(
         "aider",
         run.name,
         str(path),
         f"{run.digest.hexdigest()[:32]} {typed.digest} {run.torn}",
-        Messages(path, run, typed),
+        messages,
         directory=str(path.absolute().parent),
         version=run.version,
         time_created=run.time,
         data={key: value for key, value in data.items() if value not in ("", None)},
         **drafts.model(run.model),
+    )
+    if not typed.is_known:
+        return session
+    return replace(session, complete=partial(_with_inputs, session, messages))
+
+
+def _with_inputs(session: SourceSession, messages: Messages) -> SourceSession:
+    """Return a session with what was typed besides prompts: answers to questions."""
+    left = messages.left()
+    return replace(
+        session, data={**session.data, "inputs": left} if left else session.data
     )
 
 
@@ -147,15 +166,23 @@ class Messages:
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the run; memory holds two blocks."""
-        run, state = self._run, State(time=self._run.time)
-        self._typed.rewind()
-        with opened(self._path) as lines:
-            blocks = Scanner(lines, run.line, run.end)
-            said = (block for block in blocks if block.kind != "head")
-            yield from self._found(Assigned(said, self._typed, state), state)
+        state = State(time=self._run.time)
+        yield from self._found(self._assigned(state), state)
 
         for why, number in state.problems.items():
             yield Problem(str(self._path), why, number)
+
+    def left(self) -> list[list[str]]:
+        """Return the time and text of what was typed, and belongs to no message."""
+        deque(self._assigned(State()), maxlen=0)
+        return self._typed.left()
+
+    def _assigned(self, state: State) -> Iterator[Assignment]:
+        self._typed.rewind()
+        with opened(self._path) as lines:
+            blocks = Scanner(lines, self._run.line, self._run.end)
+            said = (block for block in blocks if block.kind != "head")
+            yield from Assigned(said, self._typed, state)
 
     def _found(
         self, found: Iterable[Assignment], state: State

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from typing import TypeAlias
 
 from sessiondb.formats.aider.conventions import (
     answer,
@@ -17,12 +18,13 @@ from sessiondb.formats.aider.conventions import (
     prompt,
     prompt_of,
     typed,
-    typed_entry,
 )
 from sessiondb.formats.kit.conversion import SILENT, as_json, text_of
 from sessiondb.formats.kit.texts import compact
 from sessiondb.model import Export, Loss, Message, Part, Tokens
 
+#: What was typed: times as texts, in the order of time.
+Entries: TypeAlias = list[tuple[str, str]]
 #: The tag that aider keeps reasoning in (``aider/reasoning_tags.py``).
 _TAG = "thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b"
 _SPLITTING = ("# ", "#### ", "> ")
@@ -36,7 +38,7 @@ class Writer:
     """
 
     def __init__(
-        self, export: Export, losses: list[Loss], entries: list[str] | None
+        self, export: Export, losses: list[Loss], entries: Entries | None
     ) -> None:
         self._session = export.session
         self._losses = losses
@@ -57,7 +59,7 @@ class Writer:
     def typed(self, message: Message, stamp: str, text: str) -> None:
         """Note a prompt that was typed: its exact text, which Markdown may not keep."""
         if self._entries is not None:
-            self._entries.append(typed_entry(stamp, text))
+            self._entries.append((stamp, text))
         elif prompt_of(prompt(text)) != text:
             self.lose("line separators, and spaces at the end of its text", message)
 
