@@ -70,13 +70,14 @@ def test_a_part_of_a_message_is_named_after_it() -> None:
 # -- there and back --------------------------------------------------------------------
 
 
-def written(store: Store, session: Session, folder: Path) -> Path:
-    to = exporter("pi")
+def written(store: Store, session: Session, folder: Path, form: str = "pi") -> Path:
+    to = exporter(form)
     export = store.export(session, **to.read)
     (document,) = (
         item for item in to.write([export], detail="full") if isinstance(item, Document)
     )
     log = folder / document.name
+    log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("".join(document.chunks))
     return log
 
@@ -157,6 +158,20 @@ def test_what_is_added_there_is_appended_to_the_original(
     assert prompts.count("Really?") == prompts.count("And now?") == 1
     assert len(set(prompts)) == len(prompts)
     assert [item.id for item in store.sessions(project=ALL).items] == [session.id]
+
+
+@pytest.mark.parametrize("form", ["pi", "claude"])
+@pytest.mark.parametrize("origin", [native, foreign])
+def test_nothing_is_doubled_where_nothing_was_added(
+    origin: Any, form: str, store: Store, tmp_path: Path
+) -> None:
+    session = origin(store)
+    before = rows(store, session)
+    written(store, session, tmp_path, form)
+    (done,) = read_into(store, tmp_path)
+    assert isinstance(done, Imported)
+    assert (done.id, done.outcome) == (session.id, "unchanged")
+    assert rows(store, session) == before
 
 
 def test_a_session_that_was_removed_here_does_not_come_back(

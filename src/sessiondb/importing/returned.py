@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 
-from sqlalchemy import select
+from sqlalchemy import and_, func, select
 
 from sessiondb.database.core import Core
 from sessiondb.effects.imports.derived import Derived
@@ -21,17 +21,30 @@ from sessiondb.effects.imports.returned import AppendReturned, CloseReturned
 from sessiondb.effects.imports.run import CheckedSession, Entry, Run
 from sessiondb.engine.disk import translated
 from sessiondb.engine.sql import Statement, as_list, p, texts
-from sessiondb.formats.kit.naming import original
+from sessiondb.formats.kit.naming import further, is_uuid, original, uuid_of
 from sessiondb.ids import MESSAGE
 from sessiondb.importing import checks
 from sessiondb.importing.units import MAX_BYTES, MAX_RECORDS, Results, Units
 from sessiondb.model import Imported
 from sessiondb.repository import Read
-from sessiondb.schema import message
+from sessiondb.schema import message, part
 
 #: The place in errors. Its path is not looked up before something is written there.
 _TEMPORARY = Path("temporary directory")
 
+_PARTS = Statement(
+    lambda: (
+        select(message.c.id, func.count(part.c.idx))
+        .outerjoin(
+            part,
+            and_(
+                part.c.session_id == message.c.session_id, part.c.seq == message.c.seq
+            ),
+        )
+        .where(message.c.session_id == p("sid"))
+        .group_by(message.c.seq)
+    )
+)
 _KNOWN = Statement(
     lambda: select(message.c.id).where(
         message.c.session_id == p("sid"), message.c.id.in_(texts("names"))
@@ -93,9 +106,13 @@ def _compared(
     core: Core, own: str, entries: Iterable[Entry]
 ) -> Iterator[tuple[Entry, bool]]:
     """Yield each message, and whether session *own* has it under one of its names."""
+    written: set[str] | None = None
     for batch in _batches(entries):
         names = set(chain.from_iterable(map(_names, batch)))
         known = core.read(_known(own, names))
+        if written is None and any(map(is_uuid, names - known)):
+            written = core.read(_written(own))
+        known |= names & (written or set())
         for entry in batch:
             yield entry, not known.isdisjoint(_names(entry))
 
@@ -121,3 +138,13 @@ def _names(entry: Entry) -> set[str]:
 def _known(own: str, names: Iterable[str]) -> Read[set[str]]:
     rows = yield _KNOWN, {"sid": own, "names": as_list(names)}
     return {name for (name,) in rows}
+
+
+def _written(own: str) -> Read[set[str]]:
+    """Return the UUIDs that messages, and parts of them, have in other programs."""
+    rows = yield _PARTS, {"sid": own}
+    return {
+        uuid_of(name)
+        for message_id, parts in rows
+        for name in (message_id, *(further(message_id, at) for at in range(parts)))
+    }

@@ -33,11 +33,16 @@ def file_name(name: Any) -> str:
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 
+def is_uuid(name: str) -> bool:
+    """Return whether *name* is a UUID in lower case."""
+    return _UUID.fullmatch(name) is not None
+
+
 def uuid_of(name: str) -> str:
     """Return an id as a UUID, for a program whose ids are UUIDs.
 
     A UUID stays as it is. One of our ids becomes one with the same 128 bits, and any
-    other one a hash of it, from which it is not found again.
+    other one a hash of it: such a message is found again, such a session is not.
     """
     if _UUID.fullmatch(name):
         return name

@@ -29,6 +29,9 @@ _FINISH = {
 _BLOCKS = frozenset({"text", "reasoning", "file"})
 _PRICES = ("input", "output", "cacheRead", "cacheWrite")
 
+#: The place of the title among the parts of the message that it follows.
+_TITLE = 1_000_000
+
 
 class Writer:
     """The records of one session, whose *messages* are known; ``losses`` grow."""
@@ -43,6 +46,7 @@ class Writer:
         #: The record that a message is continued from, by its seq.
         self._last: dict[int, str] = {}
         self._newest: str | None = None
+        self._own: dict[int, str] = {}
 
     def above(self, message: Message) -> str | None:
         """Return the id of the record that *message* continues; None for a root."""
@@ -53,6 +57,7 @@ class Writer:
     def wrote(self, message: Message, name: str) -> None:
         """Note the last record of *message*, which the next ones continue."""
         self._last[message.seq] = name
+        self._own[message.seq] = message.id
         self._newest = name
 
     def end(self, title: str) -> Iterator[Record]:
@@ -69,7 +74,8 @@ class Writer:
         session = self._export.session
         return {
             "type": "session_info",
-            "id": f"{session.id}-title",
+            # Its message is known if the log comes back, so that it is not a new one.
+            "id": further(self._own.get(session.leaf_seq or 0, session.id), _TITLE),
             "parentId": leaf,
             "timestamp": text_of_time(session.time_updated),
             "name": title,
