@@ -302,6 +302,17 @@ def test_a_fork_is_read_with_the_rollout_that_is_named_alone(
     assert spoken(store, session) == ["How long does tea take?", "And coffee?"]
 
 
+def test_a_fork_finds_its_parent_in_a_copy_of_the_folders(
+    store: Store, tmp_path: Path
+) -> None:
+    parent = numbered([meta(), asked(1, "1")])
+    write(tmp_path / "copy", 1, *parent, folder=Path("2026/02/01"))
+    write(tmp_path / "copy", 2, *numbered([forked(2, 1, 2), asked(2, "2")], 2), folder=Path("2026/02/02"))  # fmt: skip
+    found = sessions(store, tmp_path)
+    assert spoken(store, found[thread(2)]) == ["1", "2"]
+    assert all(m.time_completed for m in all_of(store, found[thread(2)]))
+
+
 def test_a_sub_agent_belongs_to_the_call_that_started_it(
     store: Store, tmp_path: Path
 ) -> None:

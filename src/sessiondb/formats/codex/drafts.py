@@ -56,9 +56,11 @@ def message_draft(record: Record, message_id: str, course: Course) -> MessageDra
     item = item_of(record)
     found = _event(record, kind, course) if item is None else _item(item, course)
     if found["role"] == "assistant":
-        found |= {"time_completed": when, **_model(course)}
+        found |= _model(course)
 
-    return MessageDraft(id=message_id, data=record, time_created=when, **found)
+    # A record is written when it is complete.
+    found |= {"time_created": when, "time_completed": when}
+    return MessageDraft(id=message_id, data=record, **found)
 
 
 def item_of(record: Record) -> Record | None:

@@ -78,7 +78,7 @@ class Thread(NamedTuple):
 def read_rollout(path: Path) -> Iterator[SourceSession | Problem]:
     """Yield the session that a rollout is part of."""
     home = home_of(path)
-    beside = logs_below(path.parent, is_rollout) if home is None else rollouts_of(home)
+    beside = _near(path) if home is None else rollouts_of(home)
     rollouts = Rollouts(item for item in beside if isinstance(item, Path))
     log = look_at(path)
     if log is None:
@@ -88,6 +88,14 @@ def read_rollout(path: Path) -> Iterator[SourceSession | Problem]:
     names = names_in(home)
     yield from names.problems
     yield from _session(log.thread, rollouts, names)
+
+
+def _near(path: Path) -> Iterator[Path | Problem]:
+    """Yield the rollouts near one that is in no home, by day if they still are."""
+    folder = path.absolute().parent
+    while folder.name.isdigit():
+        folder = folder.parent
+    return logs_below(folder, is_rollout)
 
 
 def read_home(folder: Path) -> Iterator[SourceSession | Problem]:
