@@ -405,6 +405,33 @@ def test_a_session_in_both_generations_is_read_once(
     assert [m.tokens is not None for m in every] == [False, True, False, True]
 
 
+def test_a_copy_is_known_by_its_words(tmp_path: Path, store: Store) -> None:
+    """0.36 makes one text of a prompt and its fragments, and loses its files."""
+
+    def write(new: Log) -> None:
+        new.add("fragments", id=1, content="a.py says 1")
+        new.add("attachments", id="a1", type="image/png", content=PNG)
+        first = new.response(1, "c1", "How long?", system="You make tea")
+        new.add("prompt_fragments", response_id=first, fragment_id=1, order=0)
+        new.add("prompt_attachments", response_id=first, attachment_id="a1", order=0)
+        new.response(2, "c1", "Say nothing", response="")
+        tip = new.message(None, "system", words("You make tea"))
+        tip = new.message(tip, "user", words("a.py says 1\nHow long?"))
+        tip = new.message(tip, "assistant", words("Answer 1"))
+        tip = new.message(tip, "user", words("Say nothing"))
+        tip = new.message(tip, "user", words("Go on"))
+        end = new.message(tip, "assistant", words("Yes"))
+        new.turn(3, "c1", tip, end)
+        new.thread("c1", end)
+
+    session = only(store, tmp_path, write)
+    every = store.messages(session.id, branches=True)
+    assert [m.role for m in every] == [
+        "system", "user", "assistant", "user", "assistant", "user", "assistant",
+    ]  # fmt: skip
+    assert len(store.messages(session.id)) == len(every)
+
+
 def test_a_thread_that_says_otherwise_is_a_path_of_its_own(
     tmp_path: Path, store: Store
 ) -> None:

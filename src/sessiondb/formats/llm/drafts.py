@@ -150,8 +150,8 @@ def part_drafts(row: Row, payload: Row, pieces: Named, files: Named) -> list[Par
     kind = as_text(row.get("type")) or ""
     attached = _files(payload, files)
     if kind in _TOOLS:
-        payload.setdefault("name", row.get("tool_name"))
-        return [_TOOLS[kind](payload), *attached]
+        named = without_none({"name": row.get("tool_name")})
+        return [_TOOLS[kind]({**named, **payload}), *attached]
     if kind == "attachment":
         return attached or [PartDraft("file", data=payload)]
 
