@@ -188,6 +188,8 @@ FORMS: dict[str, tuple[str, Any, list[tuple[Any, ...]]]] = {
     "a call with its result": ("assistant", [{"type": "tool", "callID": "c1", "tool": "ls", "output": "a"}], [("tool", "ls", "c1", "completed", "a")]),
     "a result of Anthropic": ("user", [{"type": "tool_result", "tool_use_id": "c1", "content": [{"type": "text", "text": "a"}], "is_error": True}], [("tool-result", None, "c1", "error", "a")]),
     "a result as a map": ("tool", {"tool_call_id": "c1", "content": "a"}, [("tool-result", None, "c1", "completed", "a")]),
+    "a result with a picture": ("tool", {"tool_call_id": "c1", "content": ["a", {"type": "image", "data": b"x"}]}, [("tool-result", None, "c1", "completed", "a"), ("file", None, None, None, None)]),
+    "a message with a type": ("user", {"type": "message", "content": "Hi"}, [("text", None, None, None, "Hi")]),
     "a result as a text": ("tool", "a", [("tool-result", None, None, "completed", "a")]),
     "a call without a name": ("assistant", [{"type": "tool_call", "id": "c1"}], [("custom", None, None, None, None)]),
     "an unknown part": ("assistant", [{"type": "snapshot", "id": "x"}], [("snapshot", None, None, None, None)]),

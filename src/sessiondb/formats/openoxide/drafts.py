@@ -126,8 +126,8 @@ def _with_role(role: str, parts: Parts, known: Record) -> dict[str, Any]:
     if role == "assistant":
         found |= _answer(known)
     elif role == "tool" and not any(part.type == "tool-result" for part in parts):
-        found["parts"] = (_result_of(parts, known),)
-        return found
+        others = [part for part in parts if part.type != "text"]
+        parts = [_result_of(parts, known), *others]
     elif role == "user" and parts and all(p.type == "tool-result" for p in parts):
         known["role"] = role
         found["role"] = "tool"
@@ -145,12 +145,12 @@ def _answer(known: Record) -> dict[str, Any]:
 
 def _result_of(parts: Parts, known: Record) -> PartDraft:
     """Return the result that a message of a tool is by itself."""
-    texts = [part.text or "" for part in parts if part.type == "text"]
-    rest = [part.data for part in parts if part.data]
+    said = [part for part in parts if part.type == "text"]
+    rest = [part.data for part in said if part.data]
     outcome = _outcome(known)
     return PartDraft(
         "tool-result",
-        "\n".join(texts),
+        "\n".join(part.text or "" for part in said),
         **_taken(known, _RESULT),
         status="error" if outcome else "completed",
         outcome=outcome,
@@ -179,9 +179,14 @@ def _body(value: Any) -> tuple[Parts, Record]:
         return list(map(_part, value)), {}
     if not is_object(value):
         return [], {} if value is None else {"value": value}
-    if _kind(value) is not None:
-        return [_part(value)], {}
-    return _envelope(value), value
+
+    kind = _kind(value)
+    # A map of an unknown type that has a text or parts is a message.
+    if kind is None or (
+        _named(kind) not in _TYPES and not value.keys().isdisjoint(_BODY)
+    ):
+        return _envelope(value), value
+    return [_part(value)], {}
 
 
 def _envelope(value: Record) -> Parts:
@@ -263,6 +268,7 @@ def _tool(given: Any) -> PartDraft:
     known = _taken(block, _CALL)
     if "tool" not in known:
         return PartDraft("custom", data={"value": given})
+
     given_input = _input(block)
     outcome = _outcome(block)
     found = _result_text(block) if "output" in block or outcome else None
