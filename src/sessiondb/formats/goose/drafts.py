@@ -110,10 +110,9 @@ def _kind(block: Any) -> str | None:
         return None
     if "type" in block:
         return as_text(block["type"])
-    if "tool_result" in block:
-        return "toolResponse"
 
-    return "toolRequest" if "tool_name" in block else "text"
+    signs = (kind for key, kind in fields.UNTYPED.items() if key in block)
+    return next(signs, None)
 
 
 def _role(record: Record, said: str, kinds: list[Any]) -> tuple[str, str | None]:
@@ -165,7 +164,7 @@ def _is_block(value: Any) -> bool:
 
 def _is_untyped(block: Record) -> bool:
     """Return whether a block is one of the first releases, which had no types."""
-    return not {"text", "tool_name", "tool_result"}.isdisjoint(block)
+    return not fields.UNTYPED.keys().isdisjoint(block)
 
 
 def _parts(block: Record) -> Parts:

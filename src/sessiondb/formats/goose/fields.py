@@ -71,6 +71,12 @@ UNTYPED_CALL: Fields = {
     "id": ("call_id", clean_text),
     "tool_name": ("tool", clean_name),
 }
+#: What a block without a type is, by a key that it has.
+UNTYPED: Mapping[str, str] = {
+    "tool_result": "toolResponse",
+    "tool_name": "toolRequest",
+    "text": "text",
+}
 #: Blocks whose text is under one key: type here and there, and the key.
 TEXTS: Mapping[str, tuple[str, Fields]] = {
     "text": ("text", {"text": ("text", text)}),

@@ -176,8 +176,8 @@ def complete(head: Head, layout: Layout, *, is_cut: bool) -> SourceSession:
     contents = layout.contents()
     session = beginning(head, layout, is_cut=is_cut)
     times = [entry.time * 1000 for entry in contents.entries if entry.time]
-    first = session.time_created if times == [] else min(times)
-    last = session.time_updated if times == [] else max(times)
+    first = min(times, default=session.time_created)
+    last = max(times, default=session.time_updated)
 
     if "last_message_at" not in head.record and _is_recent(head.record):
         record = session.data["session"]

@@ -12,7 +12,13 @@ from typing import Any
 
 from sessiondb.formats.content import file_of
 from sessiondb.formats.goose import fields
-from sessiondb.formats.kit.conversion import SAID_FOR_USER, SILENT, as_json, call_of
+from sessiondb.formats.kit.conversion import (
+    SAID_FOR_USER,
+    SILENT,
+    UNKNOWN,
+    as_json,
+    call_of,
+)
 from sessiondb.model import Export, Loss, Message, Part
 
 Record = dict[str, Any]
@@ -80,11 +86,10 @@ class Writer:
             "agentVisible": message.seq not in self._unsent,
         }
 
-        model = message.model_id
-        if message.role == "assistant" and model and message.provider_id:
+        if message.role == "assistant" and message.model_id:
             metadata["inference"] = {  # type: ignore[assignment]
-                "provider": message.provider_id,
-                "requestedModel": model,
+                "provider": message.provider_id or UNKNOWN,
+                "requestedModel": message.model_id,
             }
 
         return {
