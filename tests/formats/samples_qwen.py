@@ -75,6 +75,18 @@ def system(number: int, subtype: str, above: int | None = -1, **payload: Any) ->
     return record(number, "system", above, subtype=subtype, systemPayload=payload)
 
 
+def request(
+    number: int, response: str, above: int | None = -1, **fields: Any
+) -> Record:
+    """The event of a request, which comes before its answer."""
+    event = {
+        "event.name": "qwen-code.api_response", "response_id": response, "model": "large",
+        "input_token_count": 12, "output_token_count": 7, "thoughts_token_count": 3,
+        "cached_content_token_count": 2, "total_token_count": 19, **fields,
+    }  # fmt: skip
+    return system(number, "ui_telemetry", above, uiEvent=event)
+
+
 def of_session(number: int, *records: Record) -> list[Record]:
     return [{**item, "sessionId": session_id(number)} for item in records]
 
@@ -114,7 +126,7 @@ def agent_log(project: Path, agent: str, *records: Record, **meta: Any) -> Path:
 def first() -> list[Record]:
     return [
         asked(1, "How long does tea take?", None),
-        system(2, "ui_telemetry", uiEvent={"response_id": "r1", "model": "large"}),
+        request(2, "r1"),
         answered(3, {"text": "Hm", "thought": True}, words("Look:"), call("c1", path=".")),
         result(4, "c1", "a.py"),
         answered(5, words("Two minutes.")),

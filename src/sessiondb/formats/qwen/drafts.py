@@ -13,6 +13,7 @@ from typing import Any
 
 from sessiondb.formats.kit.fields import (
     as_list,
+    as_object,
     as_text,
     check_storable,
     fitting,
@@ -106,15 +107,21 @@ def _tokens(record: Record) -> Tokens | None:
         return None
 
     known = take(dict(usage), fields.TOKENS)
+    tokens = _disjoint(known, usage.get("totalTokenCount"))
+    if tokens is not None:
+        take(usage, fields.TOKENS)
+    return tokens
+
+
+def _disjoint(known: dict[str, int], total: Any) -> Tokens | None:
     output, thoughts = known.get("output", 0), known.get("reasoning", 0)
-    if usage.get("totalTokenCount") == known.get("input", 0) + output:
+    if total == known.get("input", 0) + output:
         output -= thoughts
     rest = known.get("input", 0) - known.get("cache_read", 0)
     if not known or min(rest, output) < 0:
         return None
 
     disjoint = {"input": rest, "output": output}
-    take(usage, fields.TOKENS)
     return Tokens(**known | {key: disjoint[key] for key in disjoint if key in known})
 
 
@@ -176,3 +183,15 @@ _ROLES: Mapping[str, Callable[[Record, str], Columns]] = {
     "tool_result": _result,
     "system": _system,
 }
+
+
+# -- requests without an answer ------------------------------------------------
+
+
+def as_usage(draft: MessageDraft) -> MessageDraft:
+    """Return a request whose answer is not recorded, with what it used."""
+    event = dict(as_object(within(draft.data, "systemPayload", "uiEvent")))
+    known = take(event, fields.EVENT)
+    model = known.pop("model_id", None)
+    tokens = _disjoint(known, event.get("total_token_count"))
+    return replace(draft, kind="usage", model_id=model, tokens=tokens)

@@ -30,6 +30,15 @@ TOKENS: Fields = {
     "cachedContentTokenCount": ("cache_read", count),
     "thoughtsTokenCount": ("reasoning", count),
 }
+#: The event of a request to a model; its counts are those of ``usageMetadata``.
+REQUEST = "qwen-code.api_response"
+EVENT: Fields = {
+    "model": ("model_id", clean_name),
+    "input_token_count": ("input", count),
+    "output_token_count": ("output", count),
+    "cached_content_token_count": ("cache_read", count),
+    "thoughts_token_count": ("reasoning", count),
+}
 #: Records of the system that are known here under another name; others keep theirs.
 KINDS: Mapping[str, str] = {
     "chat_compression": "compaction",

@@ -21,7 +21,8 @@ from sessiondb.model import Problem
 #: Lines of a log that are looked at for its session.
 HEAD_LINES = 8
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})
-_AGENT = re.compile(r"agent-(.+)\.jsonl")
+#: Characters that the program replaces in the names of its files.
+_OTHER = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class Log(NamedTuple):
@@ -48,6 +49,13 @@ def is_log(path: Path) -> bool:
 def meta_of(path: Path) -> Path:
     """Return the file beside the log of a sub-agent."""
     return path.with_suffix(".meta.json")
+
+
+def agent_log_of(log: Log, agent: str) -> Path:
+    """Return where a sub-agent that a session started has its log."""
+    chats = log.path.parent.parent if is_archived(log.path) else log.path.parent
+    folder, name = (_OTHER.sub("_", item) for item in (log.session, agent))
+    return chats.parent / "subagents" / folder / f"agent-{name}.jsonl"
 
 
 def is_archived(path: Path) -> bool:

@@ -14,17 +14,24 @@ from typing import Any
 
 from sessiondb.errors import SourceError, abridged
 from sessiondb.formats.kit.fields import as_text, clean_text, take, within
-from sessiondb.formats.kit.files import stamp
+from sessiondb.formats.kit.files import is_file, stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, load_text, piece
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import log_digest, logs_below
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.qwen import fields
-from sessiondb.formats.qwen.drafts import message_draft
+from sessiondb.formats.qwen.drafts import as_usage, message_draft
 from sessiondb.formats.qwen.files import with_outputs
-from sessiondb.formats.qwen.logs import Log, is_archived, is_log, look_at, meta_of
-from sessiondb.formats.qwen.tree import Tree
+from sessiondb.formats.qwen.logs import (
+    Log,
+    agent_log_of,
+    is_archived,
+    is_log,
+    look_at,
+    meta_of,
+)
+from sessiondb.formats.qwen.tree import Tree, request_of
 from sessiondb.model import Problem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
@@ -120,6 +127,7 @@ def complete(log: Log) -> SourceSession:
             when = time_of_text(record.get("timestamp"))
             last = when if when is not None else last
             title = _title(record) or title
+            tree.response(record)
             tree.place(record)
 
     session = beginning(log)
@@ -128,7 +136,7 @@ def complete(log: Log) -> SourceSession:
         title=title or session.title,
         leaf=tree.leaf,
         time_updated=last,
-        messages=Messages(log),
+        messages=Messages(log, frozenset(tree.answered)),
     )
 
 
@@ -144,6 +152,7 @@ class Messages:
     """The messages of a log and their problems; read again each time."""
 
     log: Log
+    answered: frozenset[str]
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the log; memory holds one record, and the ids of all."""
@@ -160,6 +169,7 @@ class Messages:
     ) -> SourceMessage | Problem:
         uuid = as_text(record.get("uuid"))
         response = tree.response(record)
+        is_usage = self._is_usage(record)
         name, parent = tree.place(record)
         tree.kept(record)
         tree.said(record, name)
@@ -168,11 +178,25 @@ class Messages:
         except ValueError as error:
             return lines.problem(f"record {abridged(name)} {error}", line)
 
-        draft = replace(draft, response_id=response)
+        draft = as_usage(draft) if is_usage else draft
+        if draft.role == "assistant" or is_usage:
+            draft = replace(draft, response_id=response)
         draft = with_outputs(draft, self.log.path)
         # A fork copies records with their uuid.
         usage = (response or uuid) if draft.tokens else None
         return SourceMessage(draft, parent=parent, usage_id=usage)
+
+    def _is_usage(self, record: Record) -> bool:
+        """Return whether a record alone says what a request used.
+
+        Titles, memories and empty answers are not recorded. A sub-agent has its
+        answers in its own log.
+        """
+        event = request_of(record)
+        agent = as_text(event.get("subagent_id"))
+        is_elsewhere = agent is not None and is_file(agent_log_of(self.log, agent))
+        is_answered = record.get("uuid") in self.answered or is_elsewhere
+        return bool(event) and not is_answered
 
 
 # -- records -------------------------------------------------------------------

@@ -11,14 +11,20 @@ import hashlib
 import json
 from typing import Any
 
-from sessiondb.formats.kit.fields import as_list, as_text, is_object, within
+from sessiondb.formats.kit.fields import as_list, as_object, as_text, is_object, within
 from sessiondb.formats.kit.genai import texts_of
 from sessiondb.formats.kit.json import usable_id
-from sessiondb.formats.qwen.fields import ASIDE
+from sessiondb.formats.qwen.fields import ASIDE, REQUEST
 
 Record = dict[str, Any]
 #: How an id begins that a record does not have itself.
 MADE = "~"
+
+
+def request_of(record: Record) -> Record:
+    """Return the event of a request to a model; empty if a record is not one."""
+    event = as_object(within(record, "systemPayload", "uiEvent"))
+    return event if event.get("event.name") == REQUEST else {}
 
 
 def is_aside(record: Record) -> bool:
@@ -37,6 +43,8 @@ class Tree:
         self._said: dict[int, str] = {}
         #: The last request: the uuid of its record, and the provider's id of it.
         self._request: tuple[str, str] | None = None
+        #: The uuids of the requests whose answers, with what they used, are recorded.
+        self.answered: set[str] = set()
         self.leaf: str | None = None
 
     def damaged(self) -> None:
@@ -89,18 +97,20 @@ class Tree:
     # -- what a record refers to ----------------------------------------------
 
     def response(self, record: Record) -> str | None:
-        """Return the provider's id of an answer: its request is the record before."""
-        event = within(record, "systemPayload", "uiEvent")
-        uuid, found = as_text(record.get("uuid")), within(event, "response_id")
+        """Return the provider's id of an answer or request: the latter comes first."""
+        uuid, found = as_text(record.get("uuid")), request_of(record).get("response_id")
         if uuid is not None and usable_id(found):
             self._request = uuid, str(found)
+            return str(found)
 
         is_answer = record.get("type") == "assistant" and self._request is not None
         if not is_answer or self._request is None:
             return None
-        return (
-            self._request[1] if record.get("parentUuid") == self._request[0] else None
-        )
+        if record.get("parentUuid") != self._request[0]:
+            return None
+        if "usageMetadata" in record:
+            self.answered.add(self._request[0])
+        return self._request[1]
 
     def said(self, record: Record, name: str) -> None:
         """Note what a message says, for a compression that keeps it."""
