@@ -225,6 +225,26 @@ def test_a_compaction_cuts_the_path_and_what_was_before_stays(
     assert len(list(store.messages(found, branches=True))) == 5
 
 
+@pytest.mark.parametrize("above", [2, 6])
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"preservedSegment": {"headUuid": uuid(3), "anchorUuid": uuid(6), "tailUuid": uuid(2)}},
+        {"preservedMessages": {"anchorUuid": uuid(6), "uuids": [uuid(3), uuid(4), uuid(2)]}},
+    ],
+)  # fmt: skip
+def test_what_a_compaction_keeps_stays_in_the_context(
+    store: Store, tmp_path: Path, kept: Record, above: int
+) -> None:
+    records = [
+        U1, asked(3, "3", 1), answered(4, words("4"), 3), asked(2, "2", 4),
+        line(5, "system", None, subtype="compact_boundary", compactMetadata=kept),
+        asked(6, "S", isCompactSummary=True), asked(7, "7", above),
+    ]  # fmt: skip
+    context = store.context(taken(store, tmp_path, *records))
+    assert (context.summary, texts(context.messages)) == ("S", ["3", "4", "2", "7"])
+
+
 def test_a_line_whose_parent_is_missing_follows_the_one_before_it(
     store: Store, tmp_path: Path
 ) -> None:
@@ -356,6 +376,16 @@ def test_a_title_is_the_last_one_of_the_strongest_kind(
     found = taken(store, tmp_path, U1, *records)
     assert (found.title, found.version) == (title, "2.1.329")
     assert found.directory == "/home/ada/tea"
+
+
+def test_an_older_program_wrote_titles_into_the_next_transcript(
+    store: Store, tmp_path: Path
+) -> None:
+    write(tmp_path / PROJECT, session(1), U1, asked(2, "2"))
+    title = {"type": "summary", "summary": "Tea", "leafUuid": uuid(2)}
+    write(tmp_path / PROJECT, session(2), title, asked(8, "8", None, of=2))
+    one, two = family(store, tmp_path)
+    assert (one.title, two.title) == ("Tea", "")
 
 
 def test_a_tag_is_the_last_one_unless_it_was_cleared(

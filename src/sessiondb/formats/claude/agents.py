@@ -24,6 +24,7 @@ def call_of(parent: Path, agent: str | None, prompt: str | None) -> str | None:
     """
     named = (agent or "\0").encode()
     same = None
+
     with suppress(SourceError), opened(parent) as lines:
         for _, raw in lines:
             tells = named in raw and b"tool_result" in raw
@@ -34,6 +35,7 @@ def call_of(parent: Path, agent: str | None, prompt: str | None) -> str | None:
                 if agent and within(record, "toolUseResult", "agentId") == agent:
                     return _answered(record)
                 same = same or _asked(record, prompt)
+
     return same
 
 
@@ -49,8 +51,10 @@ def _answered(record: Record) -> str | None:
 def _asked(record: Record, prompt: str | None) -> str | None:
     if prompt is None or record.get("isSidechain") is True:
         return None
+
     for block in _blocks(record):
         is_start = block.get("name") in _STARTS
         if is_start and within(block, "input", "prompt") == prompt:
             return as_text(block.get("id"))
+
     return None

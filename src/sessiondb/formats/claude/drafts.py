@@ -90,12 +90,14 @@ def _user(record: Record, _: Sequence[Further]) -> Columns:
         parts = tuple(map(_synthetic, parts))
     if role == "tool":
         parts = tuple(_settled(parts, record))
+
     return {"role": role, "parts": parts}
 
 
 def _settled(parts: Iterable[PartDraft], record: Record) -> Iterator[PartDraft]:
     """Yield the parts of a line with results, which say how their calls ended."""
     stopped = within(record, "toolUseResult", "interrupted") is True
+
     for part in parts:
         if part.type != "tool-result":
             yield part
@@ -114,12 +116,14 @@ def _assistant(record: Record, further: Sequence[Further]) -> Columns:
 
     parts: Parts = []
     others = []
+
     for place, line in enumerate(lines):
         if place:
             after = further[place - 1].after
             others.append({"after": after, "first": len(parts), "record": line})
         said = as_object(line.get("message"))
         parts += (replace(p, time_created=times[place]) for p in _content(said))
+
     if others:
         record["other_lines"] = others
 
@@ -142,6 +146,7 @@ def _outcome(lines: list[Record]) -> Columns:
         found["finish"] = "cancelled"
     if lines[0].get("isApiErrorMessage") is True:
         found |= {"finish": "error", "error": {"message": _text_of(lines[0])}}
+
     return found
 
 

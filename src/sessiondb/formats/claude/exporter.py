@@ -34,6 +34,7 @@ def write(
 ) -> Iterator[Document | Loss]:
     """Yield a transcript for each session, and what it does not hold."""
     del detail, together  # a session is a file, and nothing can be left out of it
+
     for export in sessions:
         losses: list[Loss] = []
         name = _place(export.session)
@@ -104,6 +105,7 @@ def _own(export: Export, losses: list[Loss]) -> Iterator[Record]:
             heappush(waiting, (count + after, next(numbers), record))
         yield heappop(waiting)[2]
         count += 1
+
     while waiting:
         yield heappop(waiting)[2]
 
@@ -120,6 +122,7 @@ def _path(export: Export) -> list[Message]:
         message = by_seq.pop(at)
         found.append(message)
         at = message.parent_seq
+
     return found[::-1]
 
 
@@ -130,6 +133,7 @@ def _in_order(path: list[Message]) -> list[Message]:
     """
     order: list[Message] = []
     tail = None
+
     for message in path:
         if {part.type for part in message.parts} == {"compaction"}:
             tail = message.parts[0].data.get("tail_start_id")
@@ -140,6 +144,7 @@ def _in_order(path: list[Message]) -> list[Message]:
         names = [earlier.id for earlier in order] if is_cut and kept else []
         place = names.index(str(kept)) if kept in names else len(order)
         order.insert(place, message)
+
     return order
 
 

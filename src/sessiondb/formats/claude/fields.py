@@ -109,6 +109,7 @@ def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
         said = known.pop("output") - thought
         if said >= 0:
             known |= {"output": said, "reasoning": thought}
+
     return Tokens(**known) if known else None
 
 
@@ -126,6 +127,7 @@ def is_line(record: Mapping[str, Any]) -> bool:
     said = record.get("message")
     if kind in ("user", "assistant"):
         return is_object(said) and "content" in said and "parts" not in said
+
     return "sessionId" in record and "provenance" not in record
 
 

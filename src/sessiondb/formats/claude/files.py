@@ -45,6 +45,7 @@ def _named(draft: MessageDraft) -> Iterator[tuple[str, str]]:
     for part in draft.parts:
         if part.type == "tool-result" and "<persisted-output>" in (part.text or ""):
             paths += _SAVED.findall(part.text or "")
+
     for path in filter(None, paths):
         session, folder, name = ["", "", "", *re.split(r"[/\\]", path.strip())][-3:]
         if folder == _FOLDER and all(map(_is_name, (session, name))):
@@ -62,6 +63,7 @@ def _folders(log: Path, named: str) -> Iterator[Path]:
     Those of a sub-agent are its parent's, and a fork names those of its original.
     """
     places = (log.with_suffix(""), *log.parents[:4], log.parent / named)
+
     for session in places:
         folder = session / _FOLDER
         if is_folder(folder) and not is_link(folder) and not is_link(session):

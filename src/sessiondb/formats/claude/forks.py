@@ -25,6 +25,7 @@ Uuids = dict[str, int]
 def recognise(logs: Iterable[Log]) -> dict[str, str]:
     """Return the originals of the forks among *logs*, by session."""
     alike: dict[str, list[Log]] = {}
+
     for log in logs:
         first = as_text(log.first.get("uuid"))
         if first and log.relation is None:
@@ -34,6 +35,7 @@ def recognise(logs: Iterable[Log]) -> dict[str, str]:
     for family in alike.values():
         if len(family) > 1:
             found |= _originals(family)
+
     return found
 
 
@@ -48,6 +50,7 @@ def uuids_of(log: Log) -> Uuids:
                     found[own] = time_of_text(record.get("timestamp")) or 0
     except SourceError:
         return {}
+
     return found
 
 
@@ -57,11 +60,13 @@ def _originals(family: list[Log]) -> dict[str, str]:
     order = sorted(lines, key=lambda name: (began[name], len(lines[name]), name))
 
     found: dict[str, str] = {}
+
     for place, name in enumerate(order):
         older = order[:place]
         if older:
             shared = {n: len(lines[n].keys() & lines[name].keys()) for n in older}
             found[name] = max(older, key=shared.__getitem__)
+
     return found
 
 

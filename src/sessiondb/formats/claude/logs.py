@@ -42,6 +42,8 @@ class Log(NamedTuple):
     ``chain`` names that chain, ``""`` is the conversation itself and None all lines of
     the file. ``first`` is the first line of the chain that has a uuid, ``stray`` the
     first time of a line without one: of a copy it is later than that of its lines.
+    ``about`` are the titles of sessions by their last lines: older releases wrote them
+    into the transcript that was begun next.
     """
 
     path: Path
@@ -51,6 +53,7 @@ class Log(NamedTuple):
     relation: str | None = None
     first: Mapping[str, Any] = MappingProxyType({})
     stray: int | None = None
+    about: tuple[tuple[str, str], ...] = ()
 
     @property
     def agent(self) -> str | None:
@@ -140,6 +143,7 @@ def logs_of_home(home: Path) -> Iterator[Path | Problem]:
     except OddRecordError as error:
         yield Problem(str(home / "projects"), f"the folder {error}")
         return
+
     for name in found:
         yield from logs_of_project(home / "projects" / name)
 
@@ -177,10 +181,16 @@ def look_at(path: Path) -> Log | None:
     if not usable_id(name):
         return None
 
-    log = Log(path, name, first=first, stray=_stray(records))
+    log = Log(path, name, None, None, None, first, _stray(records), _about(records))
     if is_agent or _AGENT.fullmatch(path.stem):
         return _of_agent(log)
+
     return _of_fork(log)._replace(chain="" if _has_chains(path) else None)
+
+
+def _about(records: list[Record]) -> tuple[tuple[str, str], ...]:
+    titles = ((as_text(r.get("leafUuid")), as_text(r.get("summary"))) for r in records)
+    return tuple((leaf, title) for leaf, title in titles if leaf and title)
 
 
 def _of_fork(log: Log) -> Log:
@@ -218,17 +228,20 @@ def _of_agent(log: Log) -> Log:
     name = f"{above}/{log.session}"
     if not usable_id(above) or above == log.session or not usable_id(name):
         return log._replace(relation="subagent")
+
     return log._replace(session=name, parent=above, relation="subagent")
 
 
 def _has_chains(path: Path) -> bool:
     """Return whether a transcript has lines of sub-agents; nothing is decoded."""
     tail = b""
+
     with suppress(OSError), path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             if _BESIDE.search(tail + chunk):
                 return True
             tail = chunk[-_OVERLAP:]
+
     return False
 
 
@@ -238,6 +251,7 @@ def chains_in(log: Log) -> Iterator[Log]:
         return
 
     chains, seen = Chains(), {""}
+
     with suppress(SourceError), opened(log.path) as lines:
         for _, raw in lines:
             record = _beside(raw)

@@ -7,7 +7,7 @@ reads them once, and the messages once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -61,12 +61,14 @@ def read_home(home: Path) -> Found:
 
 def _read(paths: Iterator[Path | Problem]) -> Found:
     logs: dict[str, Log] = {}
+
     for item in paths:
         if isinstance(item, Problem):
             yield item
         elif is_log(item):
             yield from _look(item, logs)
 
+    about = {leaf: title for log in logs.values() for leaf, title in log.about}
     for name, original in recognise(logs.values()).items():
         logs[name] = logs[name]._replace(parent=original, relation="fork")
 
@@ -75,7 +77,7 @@ def _read(paths: Iterator[Path | Problem]) -> Found:
         if cut:
             yield Problem(str(log.path), f"session {name} is its own ancestor")
             log = log._replace(parent=None, relation=None)
-        yield _beginning(log, logs.get(log.parent or ""))
+        yield _beginning(log, logs.get(log.parent or ""), about)
 
 
 def _look(path: Path, logs: dict[str, Log]) -> Iterator[Problem]:
@@ -85,6 +87,7 @@ def _look(path: Path, logs: dict[str, Log]) -> Iterator[Problem]:
     except SourceError as error:
         yield Problem(str(path), str(error))
         return
+
     if log is None:
         yield Problem(str(path), "no line at its beginning is one of Claude Code")
         return
@@ -115,8 +118,11 @@ def _size(log: Log) -> int:
 # -- sessions ------------------------------------------------------------------
 
 
-def _beginning(log: Log, parent: Log | None) -> SourceSession:
-    """Return what the head of a transcript says of its session."""
+def _beginning(log: Log, parent: Log | None, about: Mapping[str, str]) -> SourceSession:
+    """Return what the head of a transcript says of its session.
+
+    *about* are the titles that any transcript has for what ends with a line.
+    """
     first = dict(log.first)
     digest = log_digest(log.path)
     if log.relation == "subagent":
@@ -132,10 +138,12 @@ def _beginning(log: Log, parent: Log | None) -> SourceSession:
         time_created=time_of_text(first.get("timestamp")) or log.stray,
         **take(first, fields.HEAD),
     )
-    return replace(session, complete=partial(_complete, session, log, parent))
+    return replace(session, complete=partial(_complete, session, log, parent, about))
 
 
-def _complete(session: SourceSession, log: Log, parent: Log | None) -> SourceSession:
+def _complete(
+    session: SourceSession, log: Log, parent: Log | None, about: Mapping[str, str]
+) -> SourceSession:
     """Return a session with everything that its transcript says of it."""
     index = Index()
     with opened(log.path) as lines:
@@ -147,9 +155,10 @@ def _complete(session: SourceSession, log: Log, parent: Log | None) -> SourceSes
         known = _as_agent(log, parent, index)
     elif log.relation == "fork":
         known["parent_message"] = index.copied or _last_common(index, parent)
+
     return replace(
         session,
-        title=index.title or known.pop("title", ""),
+        title=index.title or index.titled(about) or known.pop("title", ""),
         version=index.version or session.version,
         directory=session.directory or index.directory,
         leaf=index.tree.end_of(index.leaf.uuid),
@@ -170,8 +179,10 @@ def _as_agent(log: Log, parent: Log | None, index: Index) -> dict[str, Any]:
     for there, here in named.items():
         if as_text(sidecar.get(there)):
             known[here] = sidecar[there]
+
     if "call_id" not in known and parent is not None:
         known["call_id"] = call_of(parent.path, log.agent, index.prompt)
+
     return known
 
 
@@ -260,6 +271,11 @@ class Index:
             titles.pop("summary", None)
         return next((titles[kind] for kind in _TITLES if kind in titles), "")
 
+    def titled(self, about: Mapping[str, str]) -> str:
+        """Return the title that another transcript has for this session."""
+        ends = (leaf for leaf in about if self.tree.end_of(leaf) is not None)
+        return next((about[leaf] for leaf in ends), "")
+
 
 #: Lines with a title, the strongest first, and where it is.
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
@@ -279,6 +295,7 @@ class Messages:
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the lines that were there; memory holds one message, and the ids."""
         tree = Tree()
+
         with opened(self._log.path) as lines:
             for line, record in _lines(lines, self._log):
                 if line.number > self._end:
@@ -304,6 +321,8 @@ class Messages:
         except OddRecordError as error:
             return lines.problem(f"record {abridged(place.name)} {error}", line)
 
+        if place.kept is not None and draft.kind == "compaction":
+            draft = replace(draft, data={**draft.data, "first_kept_id": place.kept})
         draft = with_files(draft, self._log.path)
         # A result that only its call had, before it was written for the program.
         is_ours = record.get("entrypoint") == fields.WRITER

@@ -30,12 +30,15 @@ Record = dict[str, Any]
 def lines_of(message: Message) -> Iterator[tuple[int, Record]]:
     """Yield the lines of *message*, each with its distance from the first one."""
     rest = dict(message.data)
+    if message.kind == "compaction":
+        rest.pop("first_kept_id", None)
     others = as_list(rest.pop("other_lines", None)) if _is_answer(message) else []
     starts = [other["first"] for other in others]
     parts = _kept(message.parts)
 
     yield 0, _first(message, rest, parts[: min(starts, default=None)])
     ends = [*starts[1:], None]
+
     for other, end in zip(others, ends, strict=False):
         line = dict(other["record"])
         mine = parts[other["first"] : end]
@@ -67,6 +70,7 @@ def _first(message: Message, rest: Record, parts: Sequence[Part]) -> Record:
     make = _MAKERS.get(kind)
     if make is not None and parts:
         return make(record, rest, parts)
+
     return overlay(record, rest)
 
 
@@ -116,12 +120,14 @@ def content_of(parts: Iterable[Part]) -> str | list[Record]:
 
     blocks: list[Record] = []
     images: list[Part] = []
+
     for part in reversed(given):
         if part.data.get("in_result"):
             images.append(part)
         else:
             blocks.append(_block(part, images))
             images = []
+
     return blocks[::-1]
 
 
@@ -170,6 +176,7 @@ def _result(part: Part, images: list[Part]) -> Record:
         rest["content"] = [_item(item, images) for item in rest["content"]]
     elif part.text is not None:
         record["content"] = part.text
+
     return overlay(record, rest)
 
 

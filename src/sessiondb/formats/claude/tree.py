@@ -30,13 +30,15 @@ class Place(NamedTuple):
     """The message that a line is, and its parent for `SourceMessage`.
 
     ``joins`` is the number of the answer's first line if this one is a further one,
-    ``answer`` the answer that a result is to.
+    ``answer`` the answer that a result is to, ``kept`` the first message that the
+    compaction of a summary keeps.
     """
 
     name: str
     parent: Any
     joins: int | None = None
     answer: str | None = None
+    kept: str | None = None
 
 
 @dataclass(slots=True)
@@ -65,6 +67,8 @@ class Tree:
         self._calls: dict[str, _Answer] = {}
         self._result_of: dict[str, _Answer] = {}
         self._prompts = 0
+        #: The first line that the last compaction keeps, and the last one.
+        self._segment: tuple[str, str] | None = None
 
     def place(self, record: Record, number: int) -> Place:
         """Return the place of the next line."""
@@ -89,7 +93,8 @@ class Tree:
         elif record.get("type") == "user" and record.get("isMeta") is not True:
             self._prompts += 1
         to = next(filter(None, map(self._calls.get, calls)), None)
-        return Place(name, parent, answer=to.name if to else None)
+        kept = self._kept(record, name)
+        return Place(name, parent, answer=to.name if to else None, kept=kept)
 
     def end_of(self, uuid: str | None) -> str | None:
         """Return the message of a line, or the last result of its answer."""
@@ -113,6 +118,7 @@ class Tree:
         above = as_text(record.get("parentUuid"))
         if above is not None and self._ids.get(above) == answer.name:
             return True
+
         return answer.sent == _sent(record) and answer.prompts == self._prompts
 
     def _name(self, record: Record, own: str | None) -> str:
@@ -132,6 +138,7 @@ class Tree:
         while name in self._taken:
             number += 1
             name = f"{digest}-{number}"
+
         return name
 
     def _parent(self, record: Record) -> Any:
@@ -140,11 +147,34 @@ class Tree:
             return ...
         above = record["parentUuid"]
         if above is None:
-            return None
+            self._segment = segment = self._preserved(record)
+            return None if segment is None else self._ids[segment[1]]
         known = self._ids.get(above) if isinstance(above, str) else None
         if known is None:
             return ...
+
         return self._last(known) if known in self._result_of else known
+
+    def _preserved(self, record: Record) -> tuple[str, str] | None:
+        """Return the ends of what a boundary keeps; the program puts it after it."""
+        held = as_object(record.get("compactMetadata"))
+        segment = as_object(held.get("preservedSegment"))
+        uuids = as_list(within(held, "preservedMessages", "uuids"))
+        ends = segment.get("headUuid"), segment.get("tailUuid")
+        first, last = map(as_text, (uuids[0], uuids[-1]) if uuids else ends)
+
+        if first is None or last is None or not {first, last} <= self._ids.keys():
+            return None
+        return first, last
+
+    def _kept(self, record: Record, name: str) -> str | None:
+        if record.get("isCompactSummary") is not True or self._segment is None:
+            return None
+        first, last = self._segment
+        found, self._segment = self._ids[first], None
+        # What follows the last line that was kept follows the summary here.
+        self._ids[last] = name
+        return found
 
     def _last(self, name: str) -> str:
         answer = self._answers.get(name) or self._result_of.get(name)

@@ -157,6 +157,7 @@ class Writer:
             self._answering = message
         base = self._base(message) | {"id": _answer_id(self._answering)}
         blocks = list(self._said_by_model(message))
+
         for index, (part, block) in enumerate(blocks):
             own = uuid_of(further(message.id, index)) if index else uuid_of(message.id)
             made = part.time_created or message.time_created
@@ -196,12 +197,14 @@ class Writer:
                 yield part, _call(part)
             else:
                 self.lose(f"part {part.type}", message)
+
         if message.error is not None:
             self.lose(f"its error: {error_text(message.error)}", message)
 
     def _results(self, message: Message) -> Iterator[Record]:
         """Yield the results of calls that wait for one; a provider refuses others."""
         results = [part for part in message.parts if part.type == "tool-result"]
+
         for index, part in enumerate(results):
             name = _id(part.call_id or "")
             above, _ = self._open.pop(name, (None, 0))
@@ -212,6 +215,7 @@ class Writer:
             failed = part.status == "error" or part.outcome is not None
             block = _answered(name, part, failed)
             yield self._result(message.time_created, own, above, block)
+
         for part in message.parts:
             if part.type != "tool-result":
                 self.lose(f"part {part.type}", message)
