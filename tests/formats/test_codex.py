@@ -116,6 +116,7 @@ def test_an_event_says_what_was_typed_where_no_block_does(
     tag = "<environment_context> is what?"
     found = messages(
         store, tmp_path, said(1, "user", "An added text without a mark"), *typed(2, tag),
+        said(2, "user", "# Files"), event(2, "user_message", message="# Files", kind="user_instructions"),
         said(3, "user", "one ", "two"), event(3, "user_message", message="one two"),
     )  # fmt: skip
     assert [m.text for m in found if m.role == "user"] == [tag, "one \ntwo"]

@@ -270,7 +270,9 @@ class Scanned:
         event = as_object(within(record, "payload"))
         kind = event.get("type")
         if kind == "user_message" and text(event.get("message")):
-            self.prompts.add(hash(event["message"]))
+            # In 2025 some of what Codex added had such an event, too.
+            if event.get("kind") in (None, "plain"):
+                self.prompts.add(hash(event["message"]))
         elif kind == "thread_name_updated" and text(event.get("thread_name")):
             self.title = event["thread_name"]
         elif (
