@@ -160,7 +160,7 @@ def test_what_is_added_there_is_appended_to_the_original(
     assert [item.id for item in store.sessions(project=ALL).items] == [session.id]
 
 
-@pytest.mark.parametrize("form", ["pi", "claude"])
+@pytest.mark.parametrize("form", ["pi", "claude", "codex"])
 @pytest.mark.parametrize("origin", [native, foreign])
 def test_nothing_is_doubled_where_nothing_was_added(
     origin: Any, form: str, store: Store, tmp_path: Path

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -21,7 +20,7 @@ from sessiondb.formats.codex.records import record_of
 from sessiondb.formats.codex.writer import Writer, title_of
 from sessiondb.formats.kit.conversion import Names, is_from, is_native
 from sessiondb.formats.kit.fields import as_text, integer, within
-from sessiondb.formats.kit.naming import file_name
+from sessiondb.formats.kit.naming import file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.protocol import Exporter, Handover, Written
 from sessiondb.model import Document, Export, Loss, Message, Session
@@ -109,8 +108,8 @@ def _ordinal(record: Mapping[str, Any], last: int) -> int:
 
 def _ours(export: Export, losses: list[Loss]) -> Iterator[Document]:
     session = export.session
-    # Codex finds a session by a UUID alone; it is the same one each time.
-    thread = str(uuid.uuid5(uuid.NAMESPACE_URL, f"sessiondb:{session.id}"))
+    # Codex finds a session by a UUID alone, and an import finds ours by it again.
+    thread = uuid_of(session.id)
     messages = list(_live(export, losses))
     writer = Writer(export, messages, losses, Names(thread))
     file = _place(session, _name(session, thread))

@@ -45,6 +45,7 @@ from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, decode, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import log_digest, logs_below, unpacked_name
+from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceMessage, SourceSession
@@ -403,6 +404,7 @@ class _Reading:
     ) -> SourceMessage | Problem:
         course = self._course
         name = self._name(record, rollout)
+        ours = record[MARK] if usable_id(record.get(MARK)) else None
         parent = self._parent(record)
         course.pass_by(record)
 
@@ -418,7 +420,7 @@ class _Reading:
         self._number += 1
         self._last = name
         counted = course.usage_id(record) if draft.kind == "usage" else None
-        return SourceMessage(draft, parent=parent, usage_id=counted)
+        return SourceMessage(draft, parent=parent, usage_id=counted, alias=ours)
 
     def _name(self, record: Record, rollout: str) -> str:
         """Return the id of a record: its own, else that of its place.

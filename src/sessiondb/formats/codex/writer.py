@@ -8,7 +8,7 @@ is an event alone, because a provider takes its own reasoning only.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from sessiondb.formats.codex.fields import COUNTS
@@ -21,6 +21,7 @@ from sessiondb.formats.kit.conversion import (
     call_of,
     text_of,
 )
+from sessiondb.formats.kit.naming import MARK
 from sessiondb.formats.kit.texts import compact, text_of_time
 from sessiondb.model import Message, Part, Tokens
 
@@ -43,9 +44,9 @@ class Writer(Conversion):
     def records(self) -> Iterator[Record]:
         """Yield the records of all messages; ``losses`` grow meanwhile."""
         for index, message in enumerate(self.messages):
-            yield from self.of(message, index)
-
-        yield from self.end()
+            yield from _marked(self.of(message, index), message)
+        if self.messages:
+            yield from _marked(self.end(), self.messages[-1])
         self._lose_rest()
 
     def add(self, message: Message) -> Iterator[Record]:
@@ -229,6 +230,12 @@ _ROLES: Mapping[str, Callable[[Writer, Message, int], Iterator[tuple[str, Record
     "tool": Writer._resulted,  # noqa: SLF001
     "event": Writer._noted,  # noqa: SLF001
 }
+
+
+def _marked(records: Iterable[Record], message: Message) -> Iterator[Record]:
+    """Yield records with the id of their message, known if the rollout comes back."""
+    for record in records:
+        yield {**record, MARK: message.id}
 
 
 def title_of(thread: str, when: int, title: str) -> Record:

@@ -17,6 +17,8 @@ from uuid import UUID
 #: Crockford's digits, in which our ids have their 128 bits.
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _OURS = re.compile(rf"(?:ses|msg)_([0-7][{_DIGITS}]{{25}})")
+#: The key of a record that says which of our messages it was, where it has no id.
+MARK = "sessiondb"
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FURTHER = re.compile(r"(.+)-\d+", re.DOTALL)
 
