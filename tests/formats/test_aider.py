@@ -36,6 +36,7 @@ from sessiondb.model import (
     SourceMessage,
     SourceSession,
 )
+from sessiondb.repository.sessions import ALL
 
 
 @pytest.fixture(autouse=True)
@@ -97,16 +98,45 @@ def test_runs_are_sessions_with_model_version_time_and_folder(tmp_path: Path) ->
     assert (second.model_id, second.version) == (None, None)
 
 
-def test_a_name_depends_neither_on_the_path_nor_on_what_is_added(
+def test_a_moved_project_keeps_its_ids_and_so_does_one_that_grows(
     tmp_path: Path,
 ) -> None:
-    write(tmp_path / "a", run(1, asked("A")))
-    write(tmp_path / "b", run(1, asked("A"), answered("Yes")), run(2, asked("B")))
-    (first,), _ = everything(tmp_path / "a")
-    same, _ = everything(tmp_path / "b")[0]
+    old, new = tmp_path / "old" / "tea", tmp_path / "new" / "tea"
+    write(old, run(1, asked("A")))
+    write(new, run(1, asked("A"), answered("Yes")), run(2, asked("B")))
+    (first,), _ = everything(old)
+    same, _ = everything(new)[0]
     assert first.source_id == same.source_id
     ids = [m.id for m in messages_of(same)]
     assert ids[0] == messages_of(first)[0].id
+
+
+def test_projects_whose_runs_began_in_the_same_second_stay_apart(
+    tmp_path: Path,
+) -> None:
+    before = asked("Before")
+    write(tmp_path / "tea", before, run(1, asked("A")))
+    write(tmp_path / "coffee", before, run(1, asked("A")))
+    sessions, _ = everything(tmp_path)
+    assert len({item.source_id for item in sessions}) == 4
+    assert len({m.id for item in sessions for m in messages_of(item)}) == 4
+    with Store.open(":memory:") as store:
+        assert len([r for r in store.ingest(sessions) if isinstance(r, Imported)]) == 4
+        assert len(store.sessions(project=ALL)) == 4
+
+
+@pytest.mark.parametrize("place", [".", "../tea", "../link"])
+def test_the_folder_has_one_name_however_it_is_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    folder = tmp_path / "tea"
+    write(folder, run(1, asked("A")))
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.chdir(folder)
+    (here,), _ = everything(Path(place, CHAT))
+    (there,), _ = everything(folder / CHAT)
+    assert here.source_id == there.source_id
+    assert here.directory == str(folder)
 
 
 def test_a_file_of_windows_has_the_same_messages(tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """The runs of a chat history as sessions, read one block at a time.
 
-A run is found again by the time of its header and its place among those of that
-second, so that nothing which is added to the file changes its name. The file is read
-once for the digests of its runs, and the blocks of a run again that changed.
+A run is identified by the name of its folder, the time of its header and its place
+among the runs of that second. So neither a moved project nor a later run changes an id,
+and two projects whose runs began in the same second have different ones. The file is
+read once for the digests of its runs, and the blocks of a changed run again.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class Run:
     """
 
     line: Line
+    folder: Path
     head: str = ""
     started: str | None = None
     opening: str | None = None
@@ -55,8 +57,10 @@ class Run:
     @property
     def name(self) -> str:
         """The id of its session."""
-        facts = self.started or f"before the first: {self.opening}"
-        key = f"{facts}\n{self.ordinal}".encode("utf-8", "surrogatepass")
+        # The last component alone: a project that is moved keeps its ids.
+        begin = self.started or f"before the first: {self.opening}"
+        facts = f"{self.folder.name}\n{begin}\n{self.ordinal}"
+        key = facts.encode("utf-8", "surrogatepass")
         return hashlib.sha256(key).hexdigest()[:20]
 
     @property
@@ -94,29 +98,31 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
         yield Problem(str(beside), str(error))
         inputs = Inputs(None)
 
+    # Resolved, so that `..` and a link give the name of the project's own folder.
+    folder = path.parent.resolve()
     with opened(path) as lines:
         scanner = Scanner(lines)
-        runs = list(_runs_of(scanner))
+        runs = list(_runs_of(scanner, folder))
     if scanner.torn and runs:
         runs[-1].torn = scanner.torn.decode("utf-8", "replace")
 
-    for run, after in pairwise([*runs, Run(TOP)]):
+    for run, after in pairwise([*runs, Run(TOP, folder)]):
         typed = inputs.between(run.time, after.time)
         yield _session(path, run, typed)
     if scanner.torn:
         yield Problem(str(path), "the file ends inside of a header")
 
 
-def _runs_of(blocks: Iterable[Block]) -> Iterator[Run]:
+def _runs_of(blocks: Iterable[Block], folder: Path) -> Iterator[Run]:
     """Yield the runs of a file; what comes before the first header is one, too."""
     seen: Counter[str] = Counter()
-    run = Run(TOP)
+    run = Run(TOP, folder)
     for block in blocks:
         if block.started is not None:
             # Empty lines at the beginning of a file belong to the first header.
             if run.is_known:
                 yield run
-                run = Run(block.line)
+                run = Run(block.line, folder)
             run.started, run.ordinal = block.started, seen[block.started]
             seen[block.started] += 1
         run.add(block)
@@ -137,7 +143,7 @@ def _session(path: Path, run: Run, typed: Typed) -> SourceSession:
         str(path),
         f"{run.digest.hexdigest()[:32]} {typed.digest} {run.torn}",
         messages,
-        directory=str(path.absolute().parent),
+        directory=str(run.folder),
         version=run.version,
         time_created=run.time,
         data={key: value for key, value in data.items() if value not in ("", None)},
