@@ -635,6 +635,56 @@ def test_a_session_of_another_program_is_a_rollout_that_is_read_as_it_was_said(
     assert uuid.UUID(records[0]["payload"]["id"])
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        [user("Tea?"), assistant(text("Yes"), tool("pour", {"a": 1}, output="x"))],
+        [user("Tea?"), user("Coffee?")],
+        [assistant(text("Yes"))],
+    ],
+    ids=["answered", "prompts", "no prompt"],
+)
+def test_turns_that_codex_appends_extend_the_original(
+    given: list[Any], store: Store, tmp_path: Path
+) -> None:
+    session = store.create_session(title="Tea")
+    for message in given:
+        store.append(session, message)
+    before = [m.id for m in store.messages(session.id)]
+    ((name, records),) = back(store, store.session(session.id)).items()
+    assert records[0]["payload"]["id"] in name
+    path = tmp_path / HOME / name
+    path.parent.mkdir(parents=True)
+    path.write_text(log(records))
+
+    (same,) = read_into(store, tmp_path)
+    assert isinstance(same, Imported)
+    assert (same.id, same.outcome) == (session.id, "unchanged")
+
+    turn_id = "01a1f9a8-0000-7000-8000-0000000000aa"
+    added = [
+        event(1, "task_started", turn_id=turn_id), turn(1, turn_id=turn_id), *typed(1, "And milk?"),
+        said(2, "assistant", "No"), event(3, "task_complete", turn_id=turn_id),
+    ]  # fmt: skip
+    for outcome in ("updated", "unchanged"):
+        path.write_text(log([*records, *added]))
+        (more,) = read_into(store, tmp_path)
+        assert isinstance(more, Imported)
+        assert (more.id, more.outcome) == (session.id, outcome)
+
+    after = list(store.messages(session.id))
+    assert [m.id for m in after[: len(before)]] == before
+    said_there = [m.text for m in after[len(before) :] if m.role != "event"]
+    assert said_there == ["And milk?", "No"]
+    assert [s.id for s in store.sessions(project=ALL).items] == [session.id]
+
+    # Written again, it holds both, and nothing of it is new here.
+    path.write_text(log(*back(store, store.session(session.id)).values()))
+    (again,) = read_into(store, tmp_path)
+    assert isinstance(again, Imported)
+    assert (again.id, again.outcome) == (session.id, "unchanged")
+
+
 def test_codex_continues_a_rollout_that_lies_in_its_home() -> None:
     to = exporter("codex")
     assert to.take_in is not None
