@@ -211,18 +211,56 @@ def test_the_leaf_is_the_latest_line_that_somebody_said(
     assert path_of(store, tmp_path, *records, late, ended) == ["1", "2", "3"]
 
 
-def test_a_compaction_cuts_the_path_and_what_was_before_stays(
+def boundary(number: int, above: Any, **fields: Any) -> Record:
+    known = {"subtype": "compact_boundary", "logicalParentUuid": above}
+    return line(number, "system", None, **known, **fields)
+
+
+def test_a_compaction_cuts_the_context_and_what_was_before_stays_on_the_path(
     store: Store, tmp_path: Path
 ) -> None:
-    boundary = line(3, "system", None, subtype="compact_boundary", logicalParentUuid=uuid(2))  # fmt: skip
     summary = asked(4, "All about tea", isCompactSummary=True)
-    found = taken(store, tmp_path, U1, answered(2, words("2")), boundary, summary, asked(5, "5"))  # fmt: skip
+    second = boundary(6, uuid(5)), asked(7, "More tea", isCompactSummary=True)
+    records = U1, answered(2, words("2")), boundary(3, uuid(2)), summary, asked(5, "5")
+    found = taken(store, tmp_path, *records)
     context = store.context(found)
-    assert (context.summary, [m.text for m in context.messages]) == (
-        "All about tea",
-        ["5"],
-    )
+    assert (context.summary, texts(context.messages)) == ("All about tea", ["5"])
     assert len(list(store.messages(found, branches=True))) == 5
+    path = ["1", "2", "event", "All about tea", "5"]
+    assert texts(store.messages(found)) == path
+
+    found = taken(store, tmp_path, *records, *second, asked(8, "8"))
+    context = store.context(found)
+    assert (context.summary, texts(context.messages)) == ("More tea", ["8"])
+    assert texts(store.messages(found)) == [*path, "event", "More tea", "8"]
+
+
+def test_a_boundary_follows_all_results_of_the_answer_before_it(
+    store: Store, tmp_path: Path
+) -> None:
+    calls = answered(2, call("c1")), answered(3, call("c2"), 2)
+    results = result(4, "c1", "4", 2), result(5, "c2", "5", 3)
+    cut = boundary(6, uuid(4)), asked(7, "S", isCompactSummary=True)
+    path = path_of(store, tmp_path, U1, *calls, *results, *cut)
+    assert path == ["1", "assistant", "4", "5", "event", "S"]
+
+
+@pytest.mark.parametrize("above", [uuid(99), uuid(4), uuid(3), None, 7, [uuid(2)]])
+def test_a_boundary_without_an_earlier_logical_parent_begins_the_path(
+    store: Store, tmp_path: Path, above: Any
+) -> None:
+    summary = asked(4, "S", isCompactSummary=True)
+    path = path_of(store, tmp_path, U1, asked(2, "2"), boundary(3, above), summary)
+    assert path == ["event", "S"]
+
+
+def test_a_boundary_without_a_summary_cuts_the_path(
+    store: Store, tmp_path: Path
+) -> None:
+    records = U1, asked(2, "2"), boundary(3, uuid(2)), asked(4, "4")
+    found = taken(store, tmp_path, *records)
+    assert texts(store.messages(found)) == ["event", "4"]
+    assert texts(store.context(found).messages) == ["4"]
 
 
 @pytest.mark.parametrize("above", [2, 6])
@@ -238,11 +276,13 @@ def test_what_a_compaction_keeps_stays_in_the_context(
 ) -> None:
     records = [
         U1, asked(3, "3", 1), answered(4, words("4"), 3), asked(2, "2", 4),
-        line(5, "system", None, subtype="compact_boundary", compactMetadata=kept),
+        boundary(5, uuid(1), compactMetadata=kept),
         asked(6, "S", isCompactSummary=True), asked(7, "7", above),
     ]  # fmt: skip
     context = store.context(taken(store, tmp_path, *records))
     assert (context.summary, texts(context.messages)) == ("S", ["3", "4", "2", "7"])
+    path = ["1", "3", "4", "2", "event", "S", "7"]
+    assert texts(store.messages(*by_source(store).values())) == path
 
 
 def test_a_line_whose_parent_is_missing_follows_the_one_before_it(

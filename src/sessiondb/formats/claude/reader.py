@@ -200,6 +200,7 @@ class Index:
 
     ``further`` are the places of the other lines of each answer, by its first one,
     with the number of records in between; ``end`` is the last line that was looked at.
+    ``summarised`` are the boundaries of compactions that a summary follows.
     """
 
     tree: Tree = field(default_factory=Tree)
@@ -207,6 +208,7 @@ class Index:
     further: dict[int, list[tuple[int, Line]]] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)
+    summarised: set[str] = field(default_factory=set)
     end: int = 0
     version: str | None = None
     directory: str = ""
@@ -247,6 +249,9 @@ class Index:
             self.copied = record["forkedFrom"]["messageUuid"]
 
     def _said(self, record: Record) -> None:
+        above = as_text(record.get("parentUuid"))
+        if above and record.get("isCompactSummary") is True:
+            self.summarised.add(above)
         self.version = as_text(record.get("version")) or self.version
         self.directory = self.directory or as_text(record.get("cwd")) or ""
         when = time_of_text(record.get("timestamp"))
@@ -291,10 +296,11 @@ class Messages:
         self._log = log
         self._further = index.further
         self._end = index.end
+        self._summarised = index.summarised
 
     def __iter__(self) -> Iterator[SourceMessage | Problem]:
         """Read the lines that were there; memory holds one message, and the ids."""
-        tree = Tree()
+        tree = Tree(self._summarised)
 
         with opened(self._log.path) as lines:
             for line, record in _lines(lines, self._log):

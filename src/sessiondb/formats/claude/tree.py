@@ -4,14 +4,15 @@ An answer has a line for each block, all with the same ``message.id``; other lin
 be between them, since results come while it is still being written. Each result hangs
 off the line of its call, so that the chain of ``parentUuid`` alone goes past all of
 them but one: here they follow one another. A line whose parent is not in the file
-follows the one before it; what begins a chain, and what a compaction cut off, follows
-nothing.
+follows the one before it, and one that begins a chain follows nothing. The boundary of
+a compaction follows the conversation before it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -54,9 +55,13 @@ class _Answer:
 
 
 class Tree:
-    """The messages of one transcript, line by line in their order."""
+    """The messages of one transcript, line by line in their order.
 
-    def __init__(self) -> None:
+    *summarised* are the uuids of the boundaries that a summary follows.
+    """
+
+    def __init__(self, summarised: Collection[Any] = ()) -> None:
+        self._summarised = summarised
         #: The messages by the uuids of their lines, and all ids that are taken.
         self._ids: dict[str, str] = {}
         self._taken: set[str] = set()
@@ -147,13 +152,29 @@ class Tree:
             return ...
         above = record["parentUuid"]
         if above is None:
-            self._segment = segment = self._preserved(record)
-            return None if segment is None else self._ids[segment[1]]
-        known = self._ids.get(above) if isinstance(above, str) else None
-        if known is None:
-            return ...
+            return self._before_cut(record)
+        known = self._message_at(above)
+        return ... if known is None else known
 
-        return self._last(known) if known in self._result_of else known
+    def _before_cut(self, record: Record) -> str | None:
+        """Return the parent of a line that begins a chain: None for most.
+
+        A boundary follows the last message that its compaction keeps, else its logical
+        parent, so that the path is the complete conversation. The program does not walk
+        past it: there the summary cuts the context. A boundary without one cuts here.
+        """
+        self._segment = segment = self._preserved(record)
+        if segment is not None:
+            return self._ids[segment[1]]
+        if record.get("uuid") not in self._summarised:
+            return None
+
+        return self._message_at(record.get("logicalParentUuid"))
+
+    def _message_at(self, uuid: Any) -> str | None:
+        """Return the message of a line, for results the last one of their answer."""
+        known = self._ids.get(uuid) if isinstance(uuid, str) else None
+        return self._last(known) if known in self._result_of and known else known
 
     def _preserved(self, record: Record) -> tuple[str, str] | None:
         """Return the ends of what a boundary keeps; the program puts it after it."""
