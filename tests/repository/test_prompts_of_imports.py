@@ -172,3 +172,9 @@ def test_texts_that_no_column_holds_are_readable(store: Store) -> None:
     (text,) = typed(store)
     json.dumps(text).encode()
     assert "\0" not in text
+
+
+def test_a_pasted_file_is_not_in_the_history(store: Store) -> None:
+    longest = "x" * (32 << 10)
+    take_in(store, session_of("s", message("a", longest), message("b", longest + "y")))
+    assert typed(store) == [longest]

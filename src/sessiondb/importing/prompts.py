@@ -5,16 +5,21 @@ from __future__ import annotations
 from sessiondb import codec
 from sessiondb.model import MessageDraft, PartDraft
 
+#: Characters of a prompt; a longer one is a file that was pasted, and typed by no one.
+#: The history, and each log of the session, would hold it a second time.
+LONGEST = 32 << 10
+
 
 def typed_in(draft: MessageDraft) -> str | None:
-    """Return the prompt that a message is; None for anything else.
+    """Return the prompt that a message is; None for anything else, or a longer text.
 
     Text that a program added to it is not part of it, and neither are files.
     """
     if draft.role != "user":
         return None
     said = "\n".join(part.text or "" for part in draft.parts if _is_typed(part))
-    return codec.readable(said)[0] if said.strip() else None
+    is_prompt = len(said) <= LONGEST and said.strip()
+    return codec.readable(said)[0] if is_prompt else None
 
 
 def _is_typed(part: PartDraft) -> bool:

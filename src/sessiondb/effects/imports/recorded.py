@@ -32,7 +32,7 @@ from sessiondb.engine.sql import Statement, p, update_of
 from sessiondb.model import StoredSession
 from sessiondb.places import stored
 from sessiondb.schema import message, prompt, session
-from sessiondb.schema.rows import PROMPT, PartRow
+from sessiondb.schema.rows import PROMPT, MessageRow, PartRow
 
 _IS_HERE = Statement(
     lambda: select(session.c.id).where(
@@ -184,11 +184,12 @@ class Recorded:
             seq, inherited = here.columns["seq"], here.columns["inherited"]
             parent = here.columns["parent_seq"]
 
+        row, parts = _dated(row, entry.parts, to.state.time_created)
         # Of an open message, search indexes only the settled parts.
         complete = row.time_completed is not None
         return Placed(
             row,
-            entry.parts,
+            parts,
             seq,
             parent,
             row.turn_id,
@@ -407,6 +408,25 @@ def _has_exact(packed: bytes | None) -> bool:
 
 #: Columns that are not content: a message may have other places in other databases.
 _PLACE = ("session_id", "seq", "id", "parent_seq", "inherited")
+
+
+def _dated(
+    row: MessageRow, parts: tuple[PartRow, ...], began: int
+) -> tuple[MessageRow, tuple[PartRow, ...]]:
+    """Return a message and its parts with times: one out of bounds was left out.
+
+    The time of the import would be another one each time.
+    """
+    if row.time_created is None:
+        row = row._replace(time_created=began)
+    if any(part.time_created is None for part in parts):
+        made = (
+            row.time_created if part.time_created is None else part.time_created
+            for part in parts
+        )
+        pairs = zip(parts, made, strict=True)
+        parts = tuple(part._replace(time_created=time) for part, time in pairs)
+    return row, parts
 
 
 def _weight(
