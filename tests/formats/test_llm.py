@@ -375,6 +375,36 @@ def test_a_fragment_that_was_removed_leaves_the_reference(
     assert rest.data["text_ref"][0] == {"fragment": 9}
 
 
+def test_names_that_no_statement_can_look_for_are_kept(
+    tmp_path: Path, store: Store
+) -> None:
+    pieces = [{"fragment": 1 << 63}, {"fragment": [1]}, {"literal": "Why?"}]
+    file = {"type": "attachment", "attachment": {"id": "\ud800"}}
+
+    def write(new: Log) -> None:
+        asked = {"type": "text", "text_ref": pieces}
+        new.thread("t", new.message(None, "user", asked, file))
+
+    session = only(store, tmp_path, write)
+    literal, rest, named = store.messages(session.id)[0].parts
+    assert literal.text == "Why?"
+    assert rest.data["text_ref"] == pieces
+    assert named.type == "file"
+    assert "attachment" in named.data
+
+
+def test_a_file_of_a_part_of_another_type_is_kept(tmp_path: Path, store: Store) -> None:
+    def write(new: Log) -> None:
+        new.add("attachments", id="a1", type="image/png", content=PNG)
+        drawn = {"type": "drawing", "attachments": [{"id": "a1"}]}
+        new.thread("t", new.message(None, "user", drawn))
+
+    session = only(store, tmp_path, write)
+    drawn, file = store.messages(session.id)[0].parts
+    assert (drawn.type, file.type) == ("drawing", "file")
+    assert file.data["content"] == PNG
+
+
 def test_roles_and_types_that_are_not_known_are_kept(
     tmp_path: Path, store: Store
 ) -> None:

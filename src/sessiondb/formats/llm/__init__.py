@@ -2,8 +2,8 @@
 
 Until 0.27 (and a few releases later) a conversation has rows of ``responses``, each a
 prompt, the results of tools and an answer; `responses` makes messages of them. Since
-0.32 a thread points at a tree of messages whose names are hashes of what they say and
-of all before them, and a turn says what a call of a model added; `threads` walks it.
+0.32 a thread points at a tree of messages whose names are hashes of their content and
+of all before them, and a turn states what a call of a model added; `threads` walks it.
 `database` has the statements, `drafts` turns rows into drafts by the tables of
 `fields`, and `reader` yields each session once, whichever generation has it.
 """
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sessiondb.errors import SourceError
+from sessiondb.formats.kit.fields import filled
 from sessiondb.formats.kit.files import is_file
 from sessiondb.formats.kit.sqlite import Error
 from sessiondb.formats.llm.database import Logs
@@ -46,18 +47,18 @@ def _default_locations(env: Mapping[str, str]) -> list[Path]:
 
     That is below the configuration on Linux, and below the application data elsewhere.
     """
-    if env.get("LLM_USER_PATH"):
-        return [Path(env["LLM_USER_PATH"], _FILE)]
+    known = filled(env)
+    if "LLM_USER_PATH" in known:
+        return [Path(known["LLM_USER_PATH"], _FILE)]
 
-    told = filter(None, map(env.get, ("APPDATA", "XDG_CONFIG_HOME")))
-    folders = [*map(Path, told)]
-    if env.get("HOME"):
-        home = Path(env["HOME"])
-        folders.append(home / "Library" / "Application Support")
-        if not env.get("XDG_CONFIG_HOME"):
-            folders.append(home / ".config")
+    # A variable that is set replaces the folder in the home: the log of another
+    # configuration is not this user's.
+    if "HOME" in known:
+        known.setdefault("XDG_CONFIG_HOME", f"{known['HOME']}/.config")
+        known["macOS"] = f"{known['HOME']}/Library/Application Support"
 
-    return [folder / _FOLDER / _FILE for folder in folders]
+    folders = filter(None, map(known.get, ("APPDATA", "XDG_CONFIG_HOME", "macOS")))
+    return [Path(folder, _FOLDER, _FILE) for folder in folders]
 
 
 FORMAT = Format(frozenset({".db"}), _at, _default_locations)

@@ -101,6 +101,7 @@ class Logs:
         """Return whether a *table* exists with at least these columns."""
         if table not in self._tables:
             self._tables[table] = columns(self.file.connection, table)
+
         return bool(self._tables[table]) and self._tables[table].issuperset(names)
 
     def rows(self, statement: str, *values: Any) -> Cursor:
@@ -120,6 +121,7 @@ class Logs:
         """Run a statement on tables of later releases; no rows without them."""
         if all(self.has(table, *names) for table, names in needed.items()):
             return self.records(statement, *values)
+
         return iter(())
 
     def named(self, table: str, key: str, name: Any) -> Row | None:
@@ -130,7 +132,7 @@ class Logs:
     # -- sessions ----------------------------------------------------------------
 
     def about(self) -> Iterator[tuple[Any, str, Any]]:
-        """Yield what is known of each session: its name, what it is, and that."""
+        """Yield what is known of each session: its name, the attribute, its value."""
         found: list[tuple[str, Iterable[tuple[Any, Any]]]] = []
         if self.has_responses:
             found.append(("conversation", self._rows_of("conversations")))
@@ -154,6 +156,7 @@ class Logs:
         A response without a conversation is one of its own. One that is a turn, too,
         was written twice by releases between the generations.
         """
+        # The turn counts: it has the tree, and the same numbers.
         twice = "WHERE NOT EXISTS (SELECT 1 FROM turns WHERE turns.id = responses.id)"
         rows = self.rows(
             f"SELECT coalesce(conversation_id, id), {ROW_NUMBER}, datetime_utc"

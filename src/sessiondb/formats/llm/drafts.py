@@ -5,7 +5,8 @@ These functions take their rows apart, so they must not be used afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
 
@@ -15,7 +16,10 @@ from sessiondb.formats.kit.fields import (
     as_text,
     check_storable,
     clean_name,
+    clean_text,
     count,
+    fitting,
+    integer,
     is_object,
     take,
     text,
@@ -39,20 +43,25 @@ Named = Mapping[Any, Row]
 def answer(row: Row) -> Columns:
     """Return the columns of an answer from a row of ``responses`` or ``turns``."""
     begun = time_in_utc(row.get("datetime_utc"))
-    found = {"time_created": begun, **take(row, fields.ANSWER), "tokens": tokens(row)}
-    lasted = row.get("duration_ms")
-    if begun is not None and count(lasted):
-        found["time_completed"] = known_time(begun + lasted)
+    lasted = fitting(row.get("duration_ms"), count)
+    is_timed = begun is not None and lasted is not None
 
-    said = _json(row.get("response_json"))
-    if clean_name(said.get("id")):
-        found["response_id"] = said["id"]
-    reasons = (as_text(said.get(key)) for key in fields.FINISHED)
-    reason = next(filter(None, reasons), None)
-    if reason is not None:
-        found["finish"] = fields.FINISH.get(reason, "other")
+    stated = _json(row.get("response_json"))
+    return {
+        **take(row, fields.ANSWER),
+        "tokens": tokens(row),
+        "time_created": begun,
+        "time_completed": known_time(begun + lasted) if is_timed else None,
+        "response_id": fitting(stated.get("id"), clean_name),
+        "finish": _finish(stated),
+    }
 
-    return found
+
+def _finish(response: Row) -> str | None:
+    """Return why an answer ended, by the first provider's name of it that is there."""
+    stated = filter(text, map(response.get, fields.FINISHED))
+    reason = next(filter(None, stated), None)
+    return None if reason is None else fields.FINISH.get(reason, "other")
 
 
 def tokens(row: Row) -> Tokens | None:
@@ -62,29 +71,27 @@ def tokens(row: Row) -> Tokens | None:
     """
     found = take(dict(row), fields.TOKENS)
     details = _json(row.get("token_details"))
-    for path, (column, whole) in fields.DETAILS.items():
+    for path, (column, container) in fields.DETAILS.items():
         part = within(details, *path)
         if not count(part):
             continue
 
         found[column] = part
-        if whole in found:
-            found[whole] -= part
+        if container in found:
+            found[container] -= part
 
-    # A provider that counts otherwise; what is known of it is in the row.
+    # A negative rest is of a provider that counts otherwise: a count that is wrong is
+    # worse than none, and the row has its numbers.
     known = {column: value for column, value in found.items() if value >= 0}
     return Tokens(**known) if known else None
 
 
 def _json(value: Any) -> Row:
     """Return the object that a text holds, an empty one for anything else."""
-    if not isinstance(value, str):
-        return {}
+    with suppress(OddRecordError):
+        return as_object(load_text(as_text(value) or "{}"))
 
-    try:
-        return as_object(load_text(value))
-    except OddRecordError:
-        return {}
+    return {}
 
 
 # -- parts -----------------------------------------------------------------------
@@ -97,19 +104,17 @@ def texts(value: Any) -> list[PartDraft]:
 
 def fragments(rows: Iterable[Row]) -> list[PartDraft]:
     """Return fragments as parts: texts of files or pages that go with a prompt."""
-    return [_fragment(row.pop("content", None), row) for row in rows]
+    return list(map(_fragment, rows))
 
 
-def _fragment(content: Any, row: Row) -> PartDraft:
-    known = content if text(content) else ""
-    return PartDraft("text", known, data={"synthetic": True, "fragment": row})
+def _fragment(row: Row) -> PartDraft:
+    content = fitting(row.pop("content", None), text, "")
+    return PartDraft("text", content, data={"synthetic": True, "fragment": row})
 
 
 def file(row: Row) -> PartDraft:
     """Return an attachment: its content, or the path or address that was given."""
     known = take(row, fields.ATTACHMENT)
-    if isinstance(row.get("content"), bytes):
-        known["content"] = row.pop("content")
     path = row.get("path")
     if clean_name(path):
         known["filename"] = PurePath(path).name
@@ -119,13 +124,15 @@ def file(row: Row) -> PartDraft:
 
 def call(row: Row) -> PartDraft:
     """Return a call of a tool."""
-    if not text(row.get("name")) or not row["name"]:
+    # A tool part needs a name: without one the call is kept as it is.
+    if not as_text(row.get("name")):
         return PartDraft("custom", data={"type": "tool_call", **row})
 
-    if text(row.get("arguments")):
-        given = take_json(row, "arguments")
-    else:
+    given = take_json(row, "arguments")
+    if given is None:
+        # The payload of a part has an object, a row of ``tool_calls`` its JSON.
         given = row.pop("arguments", None)
+
     found = take(row, fields.CALL)
     return PartDraft("tool", **found, input=given, status="pending", data=row)
 
@@ -139,29 +146,38 @@ def result(row: Row) -> PartDraft:
     return PartDraft("tool-result", **found, data=row)
 
 
-_TOOLS = {"tool_call": call, "tool_result": result}
-
-
 def part_drafts(row: Row, payload: Row, pieces: Named, files: Named) -> list[PartDraft]:
-    """Return what a row of ``parts`` is, with what its payload refers to.
-
-    A text that borrows from fragments is several parts, which make it when joined.
-    """
-    kind = as_text(row.get("type")) or ""
-    attached = _files(payload, files)
-    if kind in _TOOLS:
-        named = without_none({"name": row.get("tool_name")})
-        return [_TOOLS[kind]({**named, **payload}), *attached]
+    """Return what a row of ``parts`` is, with what its payload refers to."""
+    kind = row.get("type")
+    attached = [
+        file(dict(files[name])) for name in refers_to(payload)[1] if name in files
+    ]
+    # Without its row, an attachment is what the payload has of it.
     if kind == "attachment":
         return attached or [PartDraft("file", data=payload)]
 
-    if not usable_id(kind) or kind in fields.HERE:
-        payload["type"] = row.get("type")
-        kind = "custom"
+    if kind in _TOOLS:
+        named = without_none({"name": row.get("tool_name")})
+        return [_TOOLS[kind]({**named, **payload}), *attached]
 
-    if "text_ref" in payload and row.get("text") is None:
-        return _joined(kind, payload, pieces)
-    return [PartDraft(kind, **take(row, fields.PART), data=payload)]
+    return [*_texts(row, payload, pieces), *attached]
+
+
+_TOOLS: Mapping[Any, Callable[[Row], PartDraft]] = {
+    "tool_call": call,
+    "tool_result": result,
+}
+
+
+def _texts(row: Row, payload: Row, pieces: Named) -> list[PartDraft]:
+    """Return the text of a part, or one of a type that is kept as it is."""
+    kind = row.get("type")
+    if not usable_id(kind) or kind in fields.HERE:
+        payload["type"], kind = kind, "custom"
+
+    if row.get("text") is None:
+        return _joined(str(kind), payload, pieces)
+    return [PartDraft(str(kind), **take(row, fields.PART), data=payload)]
 
 
 def payload_of(row: Row) -> Row:
@@ -178,40 +194,44 @@ def payload_of(row: Row) -> Row:
 
 
 def _joined(kind: str, payload: Row, pieces: Named) -> list[PartDraft]:
-    """Return the pieces of a text: literal ones, and those of fragments."""
+    """Return the pieces of a text: literal ones, and those of fragments.
+
+    The parts joined are the text. A part without pieces has its payload alone.
+    """
     given = as_list(payload.get("text_ref"))
     found = [_piece(kind, as_object(item), pieces) for item in given]
-    known = [part for part in found if part is not None]
-    # What all pieces make is the text; a fragment may have been removed.
-    if known and len(known) == len(given):
+    known = list(filter(None, found))
+
+    # The reference is kept if a piece is missing: a fragment may have been removed.
+    if 0 < len(known) == len(given):
         del payload["text_ref"]
-    if not known or payload:
+    if payload or not known:
         known.append(PartDraft(kind, data=payload))
 
     return known
 
 
 def _piece(kind: str, item: Row, pieces: Named) -> PartDraft | None:
-    name = item.get("fragment")
     if text(item.get("literal")):
         return PartDraft(kind, item["literal"])
-    if type(name) is not int or name not in pieces:
+
+    row = pieces.get(fitting(item.get("fragment"), integer))
+    if row is None:
         return None
 
-    row = dict(pieces[name])
-    made = _fragment(row.pop("content", None), row)
+    # A row may be borrowed twice, and drafts take rows apart.
+    made = _fragment(dict(row))
     return made if kind == "text" else PartDraft(kind, made.text)
 
 
-def _files(payload: Row, files: Named) -> list[PartDraft]:
-    """Return the attachments that a payload names by their ids."""
-    return [file(dict(files[name])) for name in refers_to(payload)[1] if name in files]
-
-
 def refers_to(payload: Row) -> tuple[list[int], list[str]]:
-    """Return the ids of the fragments and attachments that a payload names."""
-    borrowed = filter(is_object, as_list(payload.get("text_ref")))
+    """Return the ids of the fragments and attachments that a payload names.
+
+    Only those that a statement can look for: an integer beyond 64 bits and a lone
+    surrogate cannot be bound.
+    """
     listed = [payload.get("attachment"), *as_list(payload.get("attachments"))]
-    pieces = [item.get("fragment") for item in borrowed]
-    files = [as_object(item).get("id") for item in listed]
-    return [n for n in pieces if type(n) is int], list(filter(text, files))
+    pieces = [within(item, "fragment") for item in as_list(payload.get("text_ref"))]
+    files = [within(item, "id") for item in listed]
+
+    return list(filter(integer, pieces)), list(filter(clean_text, files))

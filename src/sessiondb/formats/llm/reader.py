@@ -12,12 +12,13 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import takewhile
+from itertools import filterfalse, takewhile
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import as_text, take, without, without_none
+from sessiondb.formats.kit.fields import fitting, take, without, without_none
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.order import parents_first
@@ -46,7 +47,8 @@ class Head:
     @property
     def parent(self) -> str | None:
         """The thread that this one was forked from."""
-        return as_text(self.thread.get("forked_from"))
+        parent: str | None = fitting(self.thread.get("forked_from"), usable_id)
+        return parent
 
     @property
     def facts(self) -> list[Any]:
@@ -72,28 +74,24 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
     with logs.reading():
         logs.file.check_complete()
         try:
-            heads = {}
-            for item in _heads(logs):
-                if isinstance(item, Problem):
-                    yield item
-                else:
-                    heads[item.name] = item
+            found = _heads(logs)
+            for name in filterfalse(usable_id, found):
+                why = f"session {abridged(name)} has no usable id"
+                yield Problem(str(path), why)
 
+            heads = {name: found[name] for name in filter(usable_id, found)}
             yield from _sessions(logs, heads)
         except Error as error:
             yield Problem(str(path), f"the rest cannot be read: {error}")
 
 
-def _heads(logs: Logs) -> Iterator[Head | Problem]:
+def _heads(logs: Logs) -> dict[Any, Head]:
+    """Return what is known of each session by its name, which may be unusable."""
     found: dict[Any, Head] = {}
     for name, what, value in logs.about():
         setattr(found.setdefault(name, Head(name)), what, value)
 
-    for name, head in found.items():
-        if usable_id(name):
-            yield head
-        else:
-            yield Problem(str(logs.path), f"session {abridged(name)} has no usable id")
+    return found
 
 
 def _sessions(logs: Logs, heads: dict[str, Head]) -> Iterator[SourceSession | Problem]:
@@ -103,6 +101,7 @@ def _sessions(logs: Logs, heads: dict[str, Head]) -> Iterator[SourceSession | Pr
         if cut:
             why = f"session {abridged(name)} is its own ancestor"
             yield Problem(str(logs.path), why)
+
         session = _session(logs, head, is_cut=cut)
         yield replace(session, size=size, mtime_ns=time)
 
@@ -112,7 +111,7 @@ def _session(logs: Logs, head: Head, *, is_cut: bool) -> SourceSession:
     row = {**head.thread, **without_none(head.conversation)}
     rest = without_none(without(_OF_SESSION, row))
     known = take(rest, fields.SESSION)
-    if head.parent and not is_cut and usable_id(head.parent):
+    if head.parent and not is_cut:
         known.update(parent_source_id=rest.pop("forked_from"), relation="fork")
 
     facts = json.dumps(head.facts, default=repr).encode()
@@ -131,7 +130,7 @@ def _session(logs: Logs, head: Head, *, is_cut: bool) -> SourceSession:
 
 
 def _complete(logs: Logs, session: SourceSession, head: Head) -> SourceSession:
-    """Return a session with its messages, and where it goes on; raises ValueError."""
+    """Return a session with its messages and its live end; raises ValueError."""
     with logs.reading():
         try:
             found = walk(logs, head.name, head.thread.get("tip_message_hash"))
@@ -182,6 +181,7 @@ class Messages:
             draft, turn = step_message(self._logs, step)
         except OddRecordError as error:
             return self._problem(f"message {abridged(step.name)} {error}")
+
         return SourceMessage(draft, parent=step.above, usage_id=turn)
 
     def _problem(self, why: str) -> Problem:
@@ -192,21 +192,24 @@ class Messages:
 
     def drop_copies(self) -> None:
         """Leave out the steps that copy the responses, if there is one for each."""
-        older = self._older() if self._steps else iter(())
-        names = [(m.draft.id, _signature(m)) for m in older if _is_message(m)]
-        wanted = [said for _, said in names if said]
-        if not wanted:
+        # Most sessions are of one generation, and are not read for this.
+        if not self._steps or not self._responses:
             return
 
+        # Numbers, not messages: memory holds one message at a time.
+        older = [(m.draft.id, _signature(m)) for m in self._older() if _is_message(m)]
+        wanted = list(filter(None, map(itemgetter(1), older)))
+
+        # A copy has no turn of its own, so it precedes the first answer of one.
         begun = takewhile(lambda step: not step.ends, self._steps)
-        said = [(step, self._signature_of(step)) for step in begun]
-        copies = [item for item in said if item[1]][: len(wanted)]
-        if [number for _, number in copies] != wanted:
+        said = enumerate(map(self._signature_of, begun), 1)
+        copies = list(filter(itemgetter(1), said))[: len(wanted)]
+        if not wanted or list(map(itemgetter(1), copies)) != wanted:
             return
 
-        end = self._steps.index(copies[-1][0]) + 1
+        end, _ = copies[-1]
         dropped = {step.name for step in self._steps[:end]}
-        self._graft(dropped, names[-1][0])
+        self._graft(dropped, older[-1][0])
         del self._steps[:end]
 
     def _graft(self, dropped: set[str], last: str | None) -> None:

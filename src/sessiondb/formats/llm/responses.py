@@ -16,7 +16,7 @@ from sessiondb.formats.llm import drafts
 from sessiondb.formats.llm.database import Logs, Row
 from sessiondb.model import MessageDraft, PartDraft
 
-#: Columns that say where a row belongs, or that messages have in another way.
+#: Columns that name where a row belongs, or that messages have in another way.
 _IMPLIED = frozenset(
     {"id", "conversation_id", "prompt", "system", "response", "reasoning"}
 )
@@ -45,6 +45,7 @@ def response_messages(logs: Logs, number: int) -> Iterator[MessageDraft]:
             yield MessageDraft(
                 role, tuple(parts), f"{name}:{ending}", time_created=begun
             )
+
     yield _answer(logs, row, number)
 
 
@@ -78,6 +79,7 @@ def _results(logs: Logs, number: int) -> tuple[list[PartDraft], set[Any]]:
         parts.append(drafts.result(data))
         shown.update(item["id"] for item in files)
         parts += map(drafts.file, files)
+
     return parts, shown
 
 

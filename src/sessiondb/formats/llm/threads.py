@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -27,8 +28,8 @@ _OF_TURN = frozenset({"thread_id", "tip_message_hash"})
 class Step(NamedTuple):
     """A message: its name, that of the one before, the turn that it came with.
 
-    ``ends`` says that it is the answer of that turn. Without ``has_row`` a turn added
-    nothing: an empty answer, or one that was given before.
+    ``ends`` marks the answer of that turn. Without ``has_row`` a turn added nothing: an
+    empty answer, or one that was given before.
     """
 
     name: str
@@ -40,15 +41,17 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class Walk:
-    """The steps of a thread, parents before children; ``leaf`` is where it goes on."""
+    """The steps of a thread, parents before children; ``leaf`` is its live end."""
 
     steps: list[Step] = field(default_factory=list)
     leaf: str | None = None
     missing: list[str] = field(default_factory=list)
     #: The name under which the messages after a message have it as the one before.
-    names: dict[str, str] = field(default_factory=dict)
+    names: dict[Any, str] = field(default_factory=dict)
     #: Parent and role of each message, by its hash.
     _tree: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    #: Parents of the messages that have no step yet.
+    _ahead: dict[Any, Any] = field(default_factory=dict)
 
     def climb(self, logs: Logs, tip: Any) -> None:
         """Read the path to *tip*, as far as it is not known."""
@@ -57,24 +60,17 @@ class Walk:
             if found is None:
                 self.missing.append(tip)
                 return
+
             self._tree[tip] = found
+            self._ahead[tip] = found[0]
             tip = found[0]
-
-    def path(self, tip: Any) -> list[str]:
-        """Return the messages to *tip* that have no step yet, the oldest first."""
-        found: dict[str, None] = {}
-        while tip in self._tree and tip not in self.names and tip not in found:
-            found[tip] = None
-            tip = self._tree[tip][0]
-
-        return list(found)[::-1]
 
     def unanswered(self, turns: list[Turn]) -> set[str]:
         """Return the answers that none of *turns* made: those of other threads."""
         found = {name for name, (_, role) in self._tree.items() if role == "assistant"}
         for turn in turns:
             name = turn.tip
-            while name in self._tree and name != turn.parent and name in found:
+            while name in found and name != turn.parent:
                 found.discard(name)
                 name = self._tree[name][0]
 
@@ -82,36 +78,45 @@ class Walk:
 
     def add(self, turn: Turn) -> None:
         """Add the steps of a turn: what it was given, and what it added."""
-        for name in self.path(turn.parent):
-            self._step(name, turn.number)
+        self._lead(turn.parent, turn.number)
+        is_answered = self._lead(turn.tip, turn.number, is_answer=True)
 
-        added = self.path(turn.tip)
-        for name in added:
-            self._step(name, turn.number, ends=name == turn.tip)
-
-        if not added and usable_id(turn.id):
+        if not is_answered and usable_id(turn.id):
             self._bare(turn)
 
     def end(self, tip: Any) -> None:
-        """Add what no turn says, and the end."""
-        for name in self.path(tip):
-            self._step(name, None)
+        """Add what belongs to no turn, and the end."""
+        self._lead(tip, None)
+        self.leaf = self.names.get(tip)
 
-        self.leaf = self.names.get(tip) if isinstance(tip, str) else None
+    def _lead(self, tip: Any, turn: int | None, *, is_answer: bool = False) -> bool:
+        """Add the steps to *tip* that are not there yet; return whether any was.
 
-    def _step(self, name: str, turn: int | None, *, ends: bool = False) -> None:
-        above = self._tree[name][0]
-        self.names[name] = name
-        before = self.names.get(above) if isinstance(above, str) else None
-        self.steps.append(Step(name, before, turn, ends))
+        *tip* itself ends the turn if it is the answer.
+        """
+        path: list[tuple[str, Any]] = []
+        # Each message is taken once, so a cycle ends where it began.
+        name = tip
+        while name in self._ahead:
+            above = self._ahead.pop(name)
+            path.append((name, above))
+            name = above
+
+        for name, above in reversed(path):
+            ends = is_answer and name == tip
+            self.steps.append(Step(name, self.names.get(above), turn, ends))
+            self.names[name] = name
+
+        return bool(path)
 
     def _bare(self, turn: Turn) -> None:
         """Add an answer without a message: what comes next continues from it."""
-        tip = turn.tip if isinstance(turn.tip, str) else None
-        above = self.names.get(tip) if tip is not None else None
+        above = self.names.get(turn.tip)
         self.steps.append(Step(turn.id, above, turn.number, ends=True, has_row=False))
-        if tip is not None:
-            self.names[tip] = turn.id
+
+        # After no message, the roots of the tree would continue from it.
+        if turn.tip is not None:
+            self.names[turn.tip] = turn.id
 
 
 def walk(logs: Logs, thread: str, tip: Any) -> Walk:
@@ -127,16 +132,19 @@ def walk(logs: Logs, thread: str, tip: Any) -> Walk:
 
     found.climb(logs, tip)
 
+    # Only a fork has such answers: the turns of all threads are not read for others.
     elsewhere = found.unanswered(turns)
     if elsewhere:
         # Of turns of several threads that gave the same answer, the first one counts.
         others: dict[str, Turn] = {}
         for turn in logs.turns_at(elsewhere):
             others.setdefault(turn.tip, turn)
+
         turns = sorted([*others.values(), *turns], key=itemgetter(0))
 
     for turn in turns:
         found.add(turn)
+
     found.end(tip)
     return found
 
@@ -150,9 +158,14 @@ def step_message(logs: Logs, step: Step) -> tuple[MessageDraft, str | None]:
     Raises `OddRecordError`.
     """
     turn = None if step.turn is None else logs.at("turns", step.turn)
-    draft = _message(logs, step.name) if step.has_row else _empty(step.name)
+    draft = MessageDraft("assistant", (), step.name)
+    if step.has_row:
+        draft = _message(logs, step.name)
+
     if turn is None:
         return draft, None
+
+    # A prompt has no time of its own: it was sent when the turn began.
     if not step.ends:
         return replace(draft, time_created=time_in_utc(turn.get("datetime_utc"))), None
 
@@ -160,11 +173,7 @@ def step_message(logs: Logs, step: Step) -> tuple[MessageDraft, str | None]:
     row = without_none(without(_OF_TURN, turn))
     known = drafts.answer(row)
     data = {**draft.data, "turn": with_schema(logs, row) | _beside(logs, name)}
-    return replace(draft, **known, data=data), name if usable_id(name) else None
-
-
-def _empty(name: str) -> MessageDraft:
-    return MessageDraft("assistant", (), name)
+    return replace(draft, **known, data=data), fitting(name, usable_id)
 
 
 def _beside(logs: Logs, turn: Any) -> Row:
@@ -185,37 +194,35 @@ def _message(logs: Logs, name: str) -> MessageDraft:
     check_id(name)
 
     parts: list[PartDraft] = []
-    for part in logs.parts(name):
-        for draft in _parts(logs, part):
-            _add(parts, draft)
+    for draft in chain.from_iterable(_parts(logs, part) for part in logs.parts(name)):
+        _add(parts, draft)
 
     role = row.get("role")
     data = without_none(without(_IMPLIED, row))
     if role in fields.ROLES:
         return MessageDraft(role, tuple(parts), name, data=data)
+
     kind = fitting(role, usable_id, "message")
     return MessageDraft("event", tuple(parts), name, kind, data=data)
 
 
 def _add(parts: list[PartDraft], draft: PartDraft) -> None:
     """Add a part; a result beside its call, of a tool of the provider, goes into it."""
-    calls = (
-        place
-        for place, part in enumerate(parts)
-        if part.type == "tool" and part.status == "pending"
-        if part.call_id == draft.call_id is not None
-    )
-    place = next(calls, None) if draft.type == "tool-result" else None
-    if place is None:
+    is_named = draft.type == "tool-result" and draft.call_id is not None
+    wanted = ("tool", "pending", draft.call_id)
+    calls = [(part.type, part.status, part.call_id) for part in parts]
+    if not is_named or wanted not in calls:
         parts.append(draft)
         return
 
+    place = calls.index(wanted)
+    asked = parts[place]
     parts[place] = replace(
-        parts[place],
+        asked,
         text=draft.text,
         status=draft.status or "completed",
         outcome=draft.outcome,
-        data={**parts[place].data, "result": draft.data},
+        data={**asked.data, "result": draft.data},
     )
 
 
