@@ -6,13 +6,20 @@ import gzip
 import json
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from samples import permissions_hold
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.content import embedded, file_of
-from sessiondb.formats.kit.logs import first_records, log_digest, logs_below
+from sessiondb.formats.kit.logs import (
+    add_logs,
+    first_records,
+    keep_longer,
+    log_digest,
+    logs_below,
+)
 from sessiondb.model import Problem
 
 
@@ -147,3 +154,63 @@ def test_an_embedded_file_becomes_bytes_if_they_give_the_same_text_again(
 def test_an_embedded_file_is_found_by_exporters() -> None:
     part = type("Part", (), {"data": embedded("image/png", "iVBORw==")})()
     assert file_of(part).data == "iVBORw=="
+
+
+# -- one log for each session ------------------------------------------------------
+
+
+class Log(NamedTuple):
+    path: Path
+    session: str
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kept"),
+    [
+        ((5,), 0),
+        ((5, 9), 1),
+        ((9, 5), 0),
+        ((7, 7), 0),
+        ((5, 9, 7), 1),
+        ((5, 7, 9), 2),
+        # Removed after its head was read.
+        ((None, 5), 1),
+        ((5, None), 0),
+    ],
+)
+def test_of_logs_of_one_session_the_longest_is_read(
+    tmp_path: Path, sizes: tuple[int | None, ...], kept: int
+) -> None:
+    found = [Log(tmp_path / str(index), "ses_1") for index in range(len(sizes))]
+    for log, size in zip(found, sizes, strict=True):
+        if size is not None:
+            write(log.path, "x" * size)
+
+    logs: dict[str, Log] = {}
+    problems = [problem for log in found for problem in keep_longer(log, logs)]
+    assert logs == {"ses_1": found[kept]}
+    left_out = {str(log.path) for log in found} - {str(found[kept].path)}
+    assert {problem.source for problem in problems} == left_out
+    assert all("session ses_1 is also in" in problem.why for problem in problems)
+
+
+def test_logs_that_cannot_be_read_and_problems_among_them_cost_themselves(
+    tmp_path: Path,
+) -> None:
+    def look_at(path: Path) -> Log | None:
+        if path.name == "bad":
+            raise SourceError("cannot read it")
+        return None if path.name == "other" else Log(path, path.name)
+
+    folder = Problem(str(tmp_path), "the folder cannot be read")
+    paths = [tmp_path / name for name in ("bad", "other", "good")]
+    logs: dict[str, Log] = {}
+    problems = list(
+        add_logs([folder, *paths], look_at, logs, without_session="has no session")
+    )
+    assert logs == {"good": Log(tmp_path / "good", "good")}
+    assert [(Path(p.source).name, p.why) for p in problems] == [
+        (tmp_path.name, "the folder cannot be read"),
+        ("bad", "cannot read it"),
+        ("other", "has no session"),
+    ]

@@ -30,7 +30,7 @@ from sessiondb.formats.gemini.places import Records, records_of
 from sessiondb.formats.kit.fields import as_list, as_text, is_object, take
 from sessiondb.formats.kit.json import check_id, load_object, usable_id
 from sessiondb.formats.kit.lines import opened
-from sessiondb.formats.kit.logs import log_digest
+from sessiondb.formats.kit.logs import add_logs, log_digest
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceMessage, SourceSession
@@ -49,11 +49,7 @@ def read_chats(chats: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a project, parents first."""
     yield from unreadable_projects(chats)
     logs: dict[str, Log] = {}
-    for item in logs_of(chats):
-        if isinstance(item, Problem):
-            yield item
-        else:
-            yield from _look(item, logs)
+    yield from add_logs(logs_of(chats), look_at, logs)
 
     for name, cut in parents_first(logs, lambda name: logs[name].parent):
         log = logs[name]
@@ -62,28 +58,6 @@ def read_chats(chats: Path) -> Iterator[SourceSession | Problem]:
             log = log._replace(parent=None)
         above = logs.get(log.parent) if log.parent else None
         yield beginning(log, None if above is None else above.path)
-
-
-def _look(path: Path, logs: dict[str, Log]) -> Iterator[Problem]:
-    """Add the log at *path* to *logs*; of two of one session the longer one counts."""
-    try:
-        log = look_at(path)
-    except SourceError as error:
-        yield Problem(str(path), str(error))
-        return
-    if log is None:
-        yield Problem(str(path), "the log has no header")
-        return
-
-    other = logs.get(log.session)
-    if other is not None:
-        longer, shorter = sorted(
-            (other, log), key=lambda item: item.path.stat().st_size, reverse=True
-        )
-        log = longer
-        why = f"session {log.session} is also in {longer.path}, which is longer"
-        yield Problem(str(shorter.path), why)
-    logs[log.session] = log
 
 
 def beginning(log: Log, above: Path | None = None) -> SourceSession:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+from sessiondb.errors import SourceError
 from sessiondb.formats.kit.files import entries, stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object
 from sessiondb.formats.kit.lines import glance
@@ -22,6 +23,21 @@ from sessiondb.model import Problem
 MAX_DEPTH = 12
 #: Bytes that the first lines of a log have, usually and at most.
 _HEAD, _LONGEST_HEAD = 64 << 10, 16 << 20
+
+
+class SessionLog(Protocol):
+    """The log of a session, as a reader found it by its head."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+
+    @property
+    def session(self) -> str:
+        """The id of its session."""
+
+
+L = TypeVar("L", bound=SessionLog)
 
 
 def logs_below(
@@ -58,6 +74,58 @@ def logs_below(
 def unpacked_name(path: Path) -> Path:
     """Return *path* without the ending of a packed file."""
     return path.with_suffix("") if is_packed(path) else path
+
+
+def add_logs(
+    found: Iterable[Path | Problem],
+    look_at: Callable[[Path], L | None],
+    logs: dict[str, L],
+    *,
+    without_session: str = "the log has no header",
+) -> Iterator[Problem]:
+    """Add the logs that were *found* to *logs* by their sessions.
+
+    Yields the problems among *found*, those of logs that *look_at* cannot read or that
+    are *without_session*, and those of logs that are left out by `keep_longer`.
+    """
+    for item in found:
+        if isinstance(item, Problem):
+            yield item
+            continue
+
+        try:
+            log = look_at(item)
+        except SourceError as error:
+            yield Problem(str(item), str(error))
+            continue
+
+        if log is None:
+            yield Problem(str(item), without_session)
+        else:
+            yield from keep_longer(log, logs)
+
+
+def keep_longer(log: L, logs: dict[str, L]) -> Iterator[Problem]:
+    """Add a log to *logs*; of two of one session the longer one is read.
+
+    A program that copies or moves a log adds to one of the two only, so that the other
+    is a beginning of it. Of two that are equally long the first one stays. Yields a
+    problem that names the log that is left out.
+    """
+    other = logs.setdefault(log.session, log)
+    if other is log:
+        return
+
+    longer, shorter = sorted((other, log), key=_size, reverse=True)
+    logs[log.session] = longer
+    why = f"session {log.session} is also in {longer.path}, which is longer"
+    yield Problem(str(shorter.path), why)
+
+
+def _size(log: SessionLog) -> int:
+    # A log may be removed at any time; the other one is then all there is.
+    at = stamp(log.path)
+    return -1 if at is None else at[0]
 
 
 def log_digest(*paths: Path) -> str:

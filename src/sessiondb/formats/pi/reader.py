@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sessiondb.errors import SourceError, abridged
+from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import as_text, take, within
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
-from sessiondb.formats.kit.logs import log_digest
+from sessiondb.formats.kit.logs import add_logs, log_digest
 from sessiondb.formats.kit.naming import whole
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.texts import time_of_text
@@ -41,11 +41,7 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
 def read_home(home: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a program, parents first."""
     logs: dict[str, Log] = {}
-    for item in logs_of(home):
-        if isinstance(item, Problem):
-            yield item
-        else:
-            yield from _look(item, logs)
+    yield from add_logs(logs_of(home), look_at, logs)
 
     for name, cut in parents_first(logs, lambda name: logs[name].parent):
         log = logs[name]
@@ -53,28 +49,6 @@ def read_home(home: Path) -> Iterator[SourceSession | Problem]:
             yield Problem(str(log.path), f"session {name} is its own ancestor")
             log = log._replace(parent=None, relation=None)
         yield beginning(log)
-
-
-def _look(path: Path, logs: dict[str, Log]) -> Iterator[Problem]:
-    """Add the log at *path* to *logs*; of two of one session the longer one counts."""
-    try:
-        log = look_at(path)
-    except SourceError as error:
-        yield Problem(str(path), str(error))
-        return
-    if log is None:
-        yield Problem(str(path), "the log has no header")
-        return
-
-    other = logs.get(log.session)
-    if other is not None:
-        longer, shorter = sorted(
-            (other, log), key=lambda item: item.path.stat().st_size, reverse=True
-        )
-        log = longer
-        why = f"session {log.session} is also in {longer.path}, which is longer"
-        yield Problem(str(shorter.path), why)
-    logs[log.session] = log
 
 
 def beginning(log: Log) -> SourceSession:

@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sessiondb.errors import SourceError, abridged
+from sessiondb.errors import abridged
 from sessiondb.formats.kit.fields import as_text, clean_text, take, within
 from sessiondb.formats.kit.files import is_file, stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, load_text, piece
 from sessiondb.formats.kit.lines import Line, Lines, opened
-from sessiondb.formats.kit.logs import log_digest, logs_below
+from sessiondb.formats.kit.logs import add_logs, log_digest, logs_below
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.qwen import fields
@@ -36,6 +36,7 @@ from sessiondb.model import Problem, SourceMessage, SourceSession
 
 Record = dict[str, Any]
 _BOM = b"\xef\xbb\xbf"
+_NO_SESSION = "the log has no record of a session at its beginning"
 
 
 def read_log(path: Path) -> Iterator[SourceSession | Problem]:
@@ -48,11 +49,8 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
 def read_folder(folder: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a project, or its sub-agents, parents first."""
     logs: dict[str, Log] = {}
-    for item in logs_below(folder, is_log):
-        if isinstance(item, Problem):
-            yield item
-        else:
-            yield from _look(item, logs)
+    found = logs_below(folder, is_log)
+    yield from add_logs(found, look_at, logs, without_session=_NO_SESSION)
 
     for name, cut in parents_first(logs, lambda name: logs[name].parent):
         log = logs[name]
@@ -66,28 +64,6 @@ def _session(log: Log) -> Iterator[SourceSession | Problem]:
     if log.odd is not None:
         yield log.odd
     yield beginning(log)
-
-
-def _look(path: Path, logs: dict[str, Log]) -> Iterator[Problem]:
-    """Add the log at *path* to *logs*; of two of one session the longer one counts."""
-    try:
-        log = look_at(path)
-    except SourceError as error:
-        yield Problem(str(path), str(error))
-        return
-    if log is None:
-        yield Problem(str(path), "the log has no record of a session at its beginning")
-        return
-
-    other = logs.get(log.session)
-    if other is not None:
-        longer, shorter = sorted(
-            (other, log), key=lambda item: item.path.stat().st_size, reverse=True
-        )
-        log = longer
-        why = f"session {log.session} is also in {longer.path}, which is longer"
-        yield Problem(str(shorter.path), why)
-    logs[log.session] = log
 
 
 def beginning(log: Log) -> SourceSession:

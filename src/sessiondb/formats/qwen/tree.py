@@ -7,18 +7,15 @@ are pieces of one message, one after the other.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any
 
 from sessiondb.formats.kit.fields import as_list, as_object, as_text, is_object, within
 from sessiondb.formats.kit.genai import texts_of
 from sessiondb.formats.kit.json import usable_id
+from sessiondb.formats.kit.links import Links
 from sessiondb.formats.qwen.fields import ASIDE, REQUEST
 
 Record = dict[str, Any]
-#: How an id begins that a record does not have itself.
-MADE = "~"
 
 
 def request_of(record: Record) -> Record:
@@ -32,13 +29,11 @@ def is_aside(record: Record) -> bool:
     return record.get("type") == "system" and as_text(record.get("subtype")) in ASIDE
 
 
-class Tree:
+class Tree(Links):
     """The links of one log, record by record in the order of its lines."""
 
     def __init__(self) -> None:
-        #: The ids that records refer to, and the ids that messages have here.
-        self._ids: dict[str, str] = {}
-        self._damaged = False
+        super().__init__("parentUuid")
         #: What was said, as a hash, and the message it was said in.
         self._said: dict[int, str] = {}
         #: The last request: the uuid of its record, and the provider's id of it.
@@ -47,52 +42,21 @@ class Tree:
         self.answered: set[str] = set()
         self.leaf: str | None = None
 
-    def damaged(self) -> None:
-        """Note that a line of the log could not be read."""
-        self._damaged = True
-
     def place(self, record: Record) -> tuple[str, Any]:
         """Return the id of a record here, and its parent for `SourceMessage`."""
         own = as_text(record.get("uuid"))
-        before = self._ids.get(own) if own is not None else None
-        parent = self._parent(record) if before is None else before
+        before = self.ids.get(own) if own is not None else None
+        parent = self.parent(record) if before is None else before
         is_new = own is not None and before is None and usable_id(own)
-        name = own if own is not None and is_new else self._made(record)
+        name = own if own is not None and is_new else self.made(record)
         if own is not None:
-            self._ids[own] = name
+            self.ids[own] = name
         if is_new:
             del record["uuid"]
 
         if not is_aside(record):
             self.leaf = name
         return name, parent
-
-    def _made(self, record: Record) -> str:
-        # Whatever the order of its keys is: a program may write the log again.
-        content = json.dumps(record, sort_keys=True)
-        digest = f"{MADE}{hashlib.sha256(content.encode()).hexdigest()[:16]}"
-        name, number = digest, 1
-        while name in self._ids:
-            number += 1
-            name = f"{digest}-{number}"
-        self._ids[name] = name
-        return name
-
-    def _parent(self, record: Record) -> Any:
-        if "parentUuid" not in record:
-            return ...
-
-        above = record["parentUuid"]
-        if above is None:
-            del record["parentUuid"]
-            return None
-
-        known = self._ids.get(above) if isinstance(above, str) else None
-        if known is None:
-            return ... if self._damaged else None
-        if known == above:
-            del record["parentUuid"]
-        return known
 
     # -- what a record refers to ----------------------------------------------
 

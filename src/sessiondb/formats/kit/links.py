@@ -1,0 +1,63 @@
+"""The links of a log: the id of each record, and the record that it continues.
+
+A program that writes a tree names the parent in each record. A parent that is missing
+makes a root of its record, as it does for the program; but if a line of the log could
+not be read, the parent may have been on it, and the record continues the one before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+#: How an id begins that a record does not have itself.
+MADE = "~"
+
+
+class Links:
+    """The links of one log, record by record in the order of its lines.
+
+    *key* is the key of a record that names its parent.
+    """
+
+    def __init__(self, key: str, *, is_damaged: bool = False) -> None:
+        #: The ids that records refer to, and the ids that messages have here.
+        self.ids: dict[str, str] = {}
+        self._key = key
+        self._is_damaged = is_damaged
+
+    def damaged(self) -> None:
+        """Record that a line of the log could not be read."""
+        self._is_damaged = True
+
+    def made(self, record: dict[str, Any]) -> str:
+        """Return an id made of a record's content: each import finds the same one."""
+        # Whatever the order of its keys is: a program may write the log again.
+        content = json.dumps(record, sort_keys=True)
+        digest = f"{MADE}{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+
+        name, number = digest, 1
+        while name in self.ids:
+            number += 1
+            name = f"{digest}-{number}"
+        self.ids[name] = name
+        return name
+
+    def parent(self, record: dict[str, Any], name: str | None = None) -> Any:
+        """Return the parent of a record for `SourceMessage`; take a known one out.
+
+        *name* is the id of the record itself, which is never its own parent.
+        """
+        if self._key not in record:
+            return ...
+
+        above = record[self._key]
+        known = self.ids.get(above) if isinstance(above, str) else None
+        if known in (None, name) and above is not None:
+            return ... if self._is_damaged else None
+
+        # A key that says more than the column stays in ``data``.
+        if known == above:
+            del record[self._key]
+        return known
