@@ -60,7 +60,7 @@ def test_commands_options_choices_and_formats_are_offered(ask: Run) -> None:
     assert ask("sessiondb list --sort u") == ["used"]
     assert ask("sessiondb completion z") == ["zsh"]
     assert "opencode2" in ask("sessiondb export --to open")
-    assert ask("sessiondb import --from op") == ["opencode"]
+    assert ask("sessiondb import --from openc") == ["opencode"]
 
 
 def test_files_are_left_to_the_shell(ask: Run) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 import random
 import sqlite3
 import tracemalloc
@@ -50,8 +51,8 @@ HOSTILE: list[Any] = [
 ]  # fmt: skip
 KIND_NAMES = ("type", "role", "kind")
 #: Cuts, unknown types and hostile values that a check tries, always the same. A slow test
-#: tries more of them, and `scripts/fuzz` any number.
-TRIED, THOROUGH = 2, 40
+#: tries more of them, a long run three times as many, and `scripts/fuzz` any number.
+TRIED, THOROUGH = 2, 40 if os.environ.get("SESSIONDB_LONG") else 12
 #: Bytes of memory that the import of a store takes at most, however large it is.
 FLAT = 20 << 20
 SEED = 7
