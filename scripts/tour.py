@@ -72,13 +72,11 @@ def result_of(*arguments: str) -> dict[str, Any] | None:
 
 def import_sessions() -> list[dict[str, Any]]:
     """Import this machine's sessions, else the sample; return the newest ones."""
-    explain(
-        "Import your OpenCode sessions. They are only read: OpenCode's own files do not change."
-    )
+    explain("Import your agents' sessions. They are only read: no file changes.")
     # Problems in old files are reported by the import and do not stop the tour.
     sessiondb("import", accept=(DONE, NOT_FOUND, PROBLEMS))
     if not _listed():
-        explain("No OpenCode sessions on this machine: import a small sample instead.")
+        explain("No sessions on this machine: import a small sample instead.")
         sessiondb("import", SAMPLE)
     return _listed() or sys.exit("No session was imported.")
 
