@@ -320,6 +320,9 @@ POOL: list[Record] = [
     {"type": "tool_started", "name": "bash", "tool": "sh", "input": None},
     {"type": "tool_finished", "call_id": "c1", "output": [{"type": "text", "text": "a"}], "error": {"message": "b"}},
     {"type": "tool_finished", "output": "", "error": "bad", "is_error": True},
+    {"type": "tool_started", "name": "bash", "arguments": {"a": 1}, "input": {"b": 2}},
+    {"type": "user_message", "text": "a", "time": 5, "timestamp": 7}, {"type": "user_message", "text": "a", "time": 5, "ts": None},
+    {"type": "context", "sources": [{"content": [{"type": "text", "text": "a"}, {"type": "image", "data": PNG}]}]},
     {"type": "context", "content": "text", "sources": [1, {"text": "a"}, {"content": "b", "text": "c"}]},
     {"type": "text_finished", "text": "a"}, {"type": "reasoning_finished", "text": ""}, {"type": "assistant_text", "content": [1]},
     {"type": "title_change", "title": "x"}, {"type": "session_meta", "session_id": "s7"},
@@ -342,6 +345,23 @@ def test_any_records_are_written_as_they_were(
     assert written(store, session) == records
     again = taken(store, tmp_path / "again", *written(store, session))
     assert again.revision == session.revision
+
+
+ODD: dict[str, Record] = {
+    "two times": {"type": "user_message", "text": "a", "time": T0, "timestamp": T0 + 1},
+    "a time and null": {"type": "user_message", "text": "a", "time": T0, "ts": None},
+    "two inputs": {"type": "tool_started", "name": "ls", "arguments": {"a": 1}, "input": {"b": 2}},
+    "a source of blocks": {"type": "context", "sources": [{"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]},
+    "a source with a picture": {"type": "context", "sources": [{"content": [{"type": "image", "data": PNG}]}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_an_odd_record_is_written_as_it_was(
+    name: str, store: Store, tmp_path: Path
+) -> None:
+    records = [meta(), {**ODD[name], "seq": 1}]
+    assert written(store, taken(store, tmp_path, *records)) == records
 
 
 def test_a_session_of_another_program_is_the_same_conversation(

@@ -6,9 +6,10 @@ functions take their record apart, so it must not be used afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from sessiondb.formats.content import embedded
 from sessiondb.formats.event_log import fields
@@ -16,11 +17,18 @@ from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
     check_storable,
-    is_object,
     text,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
-from sessiondb.formats.kit.spelled import first_of, take
+from sessiondb.formats.kit.spelled import (
+    Table,
+    first_of,
+    found,
+    has_failed,
+    keys_in,
+    stated,
+    take,
+)
 from sessiondb.formats.kit.texts import compact, take_json
 from sessiondb.formats.kit.usage import take_usage
 from sessiondb.model import MessageDraft, PartDraft
@@ -29,7 +37,9 @@ from sessiondb.model.draft import NO_INPUT
 Record = dict[str, Any]
 Parts = list[PartDraft]
 #: Types of parts that blocks become; a block that already has one is kept apart.
-_HERE = frozenset({"reasoning", "tool", "tool-result", "file", "custom"})
+_KEPT_APART: Mapping[str, str] = dict.fromkeys(
+    ("reasoning", "tool", "tool-result", "file", "custom"), "custom"
+)
 #: Types of blocks whose text is under one key, and the types of their parts.
 TEXTS = {
     "text": ("text", "text"),
@@ -51,25 +61,22 @@ def message_draft(record: Record, message_id: str) -> MessageDraft:
     """Return the message that a record is by itself; raises `OddRecordError`."""
     kind = check_record(record)
     role = fields.ROLES.get(kind, "event")
+    event = fields.KINDS.get(kind, kind) if role == "event" else None
     time = fields.take_time(record)
-    if role == "event":
-        found: dict[str, Any] = {"kind": fields.KINDS.get(kind, kind)}
-        parts = _context(record) if kind == "context" else []
-    else:
-        found = {}
-        parts = [_result(record)] if role == "tool" else said(record, fields.TEXT)
+    parts = _PARTS.get(kind, _no_parts)(record)
 
-    if kind in (fields.USER, fields.SYSTEM, fields.RETURNED, found.get("kind")):
+    # A type that is written for the role or kind anyway is not kept.
+    if kind in (fields.USER, fields.SYSTEM, fields.RETURNED, event):
         del record["type"]
     check_storable(record)
     return MessageDraft(
         role,
         tuple(parts),
         message_id,
+        kind=event,
         time_created=time,
         time_completed=time,
         data=record,
-        **found,
     )
 
 
@@ -93,30 +100,35 @@ class Answer:
 
     def takes(self, record: Record) -> bool:
         """Return whether a record of an answer is of this one."""
-        kind, named = record["type"], own_id(record)
-        if kind == fields.CALLED or kind in fields.SAID:
+        kind = record["type"]
+        # Calls and texts may follow the end; their ids are not those of the answer.
+        if kind in _PIECES:
             return True
-        differs = None not in (named, self.own_id) and named != self.own_id
-        return kind != fields.STARTED and "finished" not in self._data and not differs
+        if kind == fields.STARTED or "finished" in self._data:
+            return False
+
+        names = {own_id(record), self.own_id} - {None}
+        return len(names) < 2
 
     def add(self, record: Record, between: int) -> None:
         """Add a record; raises `OddRecordError` without having added anything."""
         kind, named = record["type"], own_id(record)
         time = fields.take_time(record)
+        # Records of any other type, an answer in one record above all, keep theirs.
         if kind in (fields.CALLED, fields.STARTED, fields.FINISHED):
-            # The type of an answer that is a single record stays.
             del record["type"]
 
-        parts, columns, entry = _step(kind, record, time)
+        step = _STEPS.get(kind, _finished)(record, kind, time)
         check_storable(record)
-        if not self.order:
-            self._columns["time_created"] = time
-        if entry[0] != "part":
-            self._data[entry[0]] = record
-            self.own_id = named if self.own_id is None else self.own_id
-        self.order.append([entry[0], between, *entry[1:]])
-        self._parts += parts
-        self._columns |= columns
+        # From here on nothing is refused.
+        self._columns.setdefault("time_created", time)
+        if step.name != "part":
+            self._data[step.name] = record
+            self.own_id = self.own_id or named
+
+        self.order.append([step.name, between, *step.left])
+        self._parts += step.parts
+        self._columns |= step.columns
 
     def draft(self) -> MessageDraft:
         """Return the message."""
@@ -126,29 +138,42 @@ class Answer:
         )
 
 
-def _step(
-    kind: str, record: Record, time: int | None
-) -> tuple[Parts, dict[str, Any], list[Any]]:
-    """Return the parts and columns of a record of an answer, and its entry."""
-    if kind == fields.CALLED:
-        return [_call(record, time)], {}, ["part"]
-    if kind in fields.SAID:
-        return [_piece(record, time)], {}, ["part"]
-    if kind == fields.STARTED:
-        # The end may name another model, so that the record keeps its own.
-        return [], take(dict(record), fields.ANSWER), ["started"]
+class _Step(NamedTuple):
+    """A record of an answer: its parts and columns, and its entry in ``order``."""
 
+    name: str
+    parts: Parts
+    columns: Mapping[str, Any] = MappingProxyType({})
+    left: tuple[list[str], ...] = ()
+
+
+def _started(record: Record, kind: str, time: int | None) -> _Step:
+    del kind, time
+    # The end may name another model, so that the record keeps its own.
+    return _Step("started", [], take(dict(record), fields.ANSWER))
+
+
+def _finished(record: Record, kind: str, time: int | None) -> _Step:
+    del kind
     before = frozenset(record)
-    parts, columns = _finished(record)
-    left = sorted(set(columns) & {_COLUMNS.get(key, "") for key in before - {*record}})
-    return parts, {**columns, "time_completed": time}, ["finished", left]
+    parts = said(record, fields.REASONING, "reasoning") + said(record, fields.TEXT)
+
+    # The cost may be within the usage: it is read there, and stays.
+    usage = dict(as_object(record.get("usage")))
+    columns = {
+        "time_completed": time,
+        "tokens": take_usage(record),
+        "finish": _finish(record),
+        "error": _error_as_text(record),
+        **take(usage, _COST),
+        **take(record, fields.ENDED),
+    }
+    gone = before - record.keys()
+    left = sorted(name for name, of in fields.ENDED.items() if of.keys[0] in gone)
+    return _Step("finished", parts, columns, (left,))
 
 
-#: Columns of the end of an answer by the key whose value leaves the record.
-_COLUMNS = {spelled.keys[0]: column for column, spelled in fields.ANSWER.items()} | {
-    fields.FINISH_KEYS[0]: "finish",
-    "error": "error",
-}
+_COST: Table = {"cost": fields.ANSWER["cost"]}
 
 
 def own_id(record: Record) -> Any:
@@ -159,51 +184,44 @@ def own_id(record: Record) -> Any:
     return next(filter(usable_id, map(record.get, keys)), None)
 
 
-def _finished(record: Record) -> tuple[Parts, dict[str, Any]]:
-    parts = said(record, fields.REASONING, "reasoning") + said(record, fields.TEXT)
-    columns = take(record, fields.ANSWER)
-    if "cost" not in columns:
-        usage = dict(as_object(record.get("usage")))
-        columns |= take(usage, {"cost": fields.ANSWER["cost"]})
-
-    columns["tokens"] = take_usage(record)
-    columns["finish"] = _finish(record)
-    if is_object(record.get("error")) and record["error"]:
-        columns["error"] = record.pop("error")
-    elif text(record.get("error")) and record["error"]:
-        columns["error"] = {"message": record["error"]}
-    return parts, columns
-
-
 def _finish(record: Record) -> str | None:
-    found: str | None = first_of(record, fields.FINISH_KEYS, fields.FINISH)
-    if found is None and any(text(record.get(key)) for key in fields.FINISH_KEYS):
-        return "other"
-    if found is not None and record.get(fields.FINISH_KEYS[0]) == found:
-        del record[fields.FINISH_KEYS[0]]
-    return found
+    key, why = found(record, fields.FINISH_KEYS, text)
+    return fields.FINISH.get(why, "other") if key else None
 
 
-def _piece(record: Record, time: int | None) -> PartDraft:
+def _error_as_text(record: Record) -> Record | None:
+    error = record.get("error")
+    return {"message": error} if text(error) and error else None
+
+
+def _piece(record: Record, kind: str, time: int | None) -> _Step:
     """Return a text of an answer that is a record of its own."""
-    key = next((key for key in fields.TEXT if text(record.get(key))), None)
-    kind = "custom" if key is None else fields.SAID[record["type"]]
-    found = None if key is None else record.pop(key)
+    key, content = found(record, fields.TEXT, text)
+    if not key:
+        return _odd(record, time)
+
+    del record[key]
     data = {"key": key, "record": record}
-    return PartDraft(kind, found, data=data, time_started=time)
+    part = PartDraft(fields.SAID[kind], content, data=data, time_started=time)
+    return _Step("part", [part])
+
+
+def _odd(record: Record, time: int | None) -> _Step:
+    """Return a piece of an answer without the text or name that makes it one."""
+    data = {"key": None, "record": record}
+    return _Step("part", [PartDraft("custom", data=data, time_started=time)])
 
 
 # -- calls -------------------------------------------------------------------
 
 
-def _call(record: Record, time: int | None) -> PartDraft:
-    named = take(dict(record), fields.CALL)
-    if "tool" not in named:
-        data = {"key": None, "record": record}
-        return PartDraft("custom", data=data, time_started=time)
+def _call(record: Record, kind: str, time: int | None) -> _Step:
+    del kind
+    if "tool" not in take(dict(record), fields.CALL):
+        return _odd(record, time)
 
     known = take(record, fields.CALL)
-    return PartDraft(
+    part = PartDraft(
         "tool",
         **known,
         input=_input(record),
@@ -211,49 +229,60 @@ def _call(record: Record, time: int | None) -> PartDraft:
         time_started=time,
         data={"record": record},
     )
+    return _Step("part", [part])
+
+
+#: Records of an answer by their type; any other is the end of it.
+_STEPS: Mapping[str, Callable[[Record, str, int | None], _Step]] = {
+    fields.CALLED: _call,
+    fields.STARTED: _started,
+    **dict.fromkeys(fields.SAID, _piece),
+}
+_PIECES = _STEPS.keys() - {fields.STARTED}
 
 
 def _input(record: Record) -> Any:
     """Return the arguments of a call; the text of an object stays in the record."""
-    key = next((key for key in fields.INPUT if key in record), None)
-    if key is None:
+    keys = keys_in(record, fields.INPUT)
+    if not keys:
         return NO_INPUT
-    if text(record[key]):
-        return take_json({key: record[key]}, key)
-    return record.pop(key) if key == fields.INPUT[0] else record[key]
+
+    value = record[keys[0]]
+    if text(value):
+        return take_json({"text": value}, "text")
+    # Only where no other key could be confused with it: see `kit.spelled.take`.
+    if keys == fields.INPUT[:1]:
+        del record[keys[0]]
+    return value
 
 
-def _result(record: Record) -> PartDraft:
+def _results(record: Record) -> Parts:
     """Return the result of a call, which its text or its error is."""
     known = take(record, fields.RESULT)
-    outcome = first_of(record, fields.OUTCOME_KEYS, fields.OUTCOME)
-    error = record.get("error")
-    is_bad = error not in (None, "", False) or record.get("is_error") is True
-    if outcome is None and (is_bad or record.get("success") is False):
-        outcome = "failed"
+    is_bad = has_failed(record)
+    failed = "failed" if is_bad or record.get("success") is False else None
+    outcome = first_of(record, fields.OUTCOME_KEYS, fields.OUTCOME) or failed
 
-    found, data = _output(record)
-    if not found and is_bad:
-        found, data = _error(record)
-    return PartDraft(
-        "tool-result",
-        found,
-        **known,
-        outcome=outcome,
-        status="error" if outcome else "completed",
-        data=data,
+    content, data = _output(record)
+    # Programs that write both an output and an error mean the output to be read.
+    if not content and is_bad:
+        content, data = _error(record)
+
+    status = "error" if outcome else "completed"
+    part = PartDraft(
+        "tool-result", content, **known, outcome=outcome, status=status, data=data
     )
+    return [part]
 
 
 def _output(record: Record) -> tuple[str, Record]:
     """Return the output of a call; anything but a text stays in the record, too."""
-    key = next((key for key in fields.OUTPUT if record.get(key) is not None), None)
-    if key is None:
-        # A call that was denied has ended, too.
+    key, value = found(record, fields.OUTPUT, stated)
+    # Without one, too: a call that was denied has ended.
+    if value in (None, ""):
         return "", {}
-    value = record[key]
     if text(value):
-        return (record.pop(key), {"field": key}) if value else ("", {})
+        return record.pop(key), {"field": key}
 
     blocks = [as_object(block).get("text") for block in as_list(value)]
     if blocks and all(map(text, blocks)):
@@ -265,6 +294,7 @@ def _error(record: Record) -> tuple[str, Record]:
     error = record.get("error")
     if text(error):
         return record.pop("error"), {"field": "error"}
+
     message = as_object(error).get("message")
     return (message if text(message) else compact(error)), {}
 
@@ -274,32 +304,39 @@ def _error(record: Record) -> tuple[str, Record]:
 
 def said(record: Record, keys: tuple[str, ...], kind: str = "text") -> Parts:
     """Take the first text, or list of blocks, that *record* has at one of *keys*."""
-    for key in keys:
-        value = record.get(key)
-        if text(value) and value:
-            return [PartDraft(kind, record.pop(key), data={"field": key})]
-        if isinstance(value, list) and value and all(map(_is_block, value)):
-            del record[key]
-            return [_block(block, key) for block in value]
-    return []
+    key, value = found(record, keys, _is_content)
+    if text(value):
+        return [PartDraft(kind, record.pop(key), data={"field": key})]
+    return [_block(block, key) for block in record.pop(key, ())]
+
+
+def _is_content(value: Any) -> bool:
+    # An empty text or list stays in the record: a part would not say which it was.
+    if not value or text(value):
+        return bool(value)
+    return isinstance(value, list) and all(map(_is_block, value))
 
 
 def _is_block(value: Any) -> bool:
-    return is_object(value) and usable_id(value.get("type"))
+    return usable_id(as_object(value).get("type"))
 
 
 def _block(block: Record, key: str) -> PartDraft:
     check_storable(block)
     kind = block["type"]
+    data = {"field": key, "block": block}
+
     if kind in TEXTS and text(block.get(TEXTS[kind][1])):
         part, at = TEXTS[kind]
-        return PartDraft(part, block.pop(at), data={"field": key, "block": block})
+        return PartDraft(part, block.pop(at), data=data)
     if kind == "image" and text(block.get("data")):
-        mime = block.get("mime_type") or block.get("mimeType")
-        content = embedded(mime, block.pop("data"))
-        return PartDraft("file", data={**content, "field": key, "block": block})
-    part = "custom" if kind in _HERE else kind
-    return PartDraft(part, data={"field": key, "block": block})
+        _, mime = found(block, ("mime_type", "mimeType"), bool)
+        return PartDraft("file", data={**embedded(mime, block.pop("data")), **data})
+    return PartDraft(_KEPT_APART.get(kind, kind), data=data)
+
+
+def _plain(record: Record) -> Parts:
+    return said(record, fields.TEXT)
 
 
 def _context(record: Record) -> Parts:
@@ -308,8 +345,22 @@ def _context(record: Record) -> Parts:
     if parts:
         return parts
 
+    # Its sources may be blocks with a text, too: there ``content`` is the full one.
     for number, source in enumerate(as_list(record.get("sources"))):
         for part in said(as_object(source), fields.TEXT[1::-1]):
-            named: Mapping[str, Any] = {"source": number, **part.data}
-            parts.append(PartDraft("text", part.text, data=named))
+            parts.append(replace(part, data={"source": number, **part.data}))
     return parts
+
+
+def _no_parts(record: Record) -> Parts:
+    """Return the parts of an event: all of it is ``data``."""
+    del record
+    return []
+
+
+#: Parts of the records that are messages, by their type.
+_PARTS: Mapping[str, Callable[[Record], Parts]] = {
+    **dict.fromkeys(fields.ROLES, _plain),
+    fields.RETURNED: _results,
+    "context": _context,
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator
+from math import inf
 from typing import Any
 
 from sessiondb.formats.event_log.fields import RENAMED
@@ -35,16 +36,15 @@ def write(
 
 def records(export: Export, losses: list[Loss]) -> Iterator[Record]:
     """Yield the records of a session; *losses* grow while they are read."""
-    theirs = is_from(export.session, SOURCE)
     writer = Writer(export, losses)
-    if not theirs:
-        yield writer.numbered(writer.meta())
-        for message in export.messages:
-            yield from map(writer.numbered, writer.records(message))
-        writer.lose_lists()
+    if is_from(export.session, SOURCE):
+        yield from _theirs(export, writer)
         return
 
-    yield from _theirs(export, writer)
+    yield writer.numbered(writer.meta())
+    for message in export.messages:
+        yield from map(writer.numbered, writer.records(message))
+    writer.lose_lists()
 
 
 def _theirs(export: Export, writer: Writer) -> Iterator[Record]:
@@ -55,29 +55,38 @@ def _theirs(export: Export, writer: Writer) -> Iterator[Record]:
     late: deque[tuple[int, Record]] = deque()
     between = 0
     for message in export.messages:
-        if is_native(message.id) or is_answer(message):
-            yield from (record for _, record in late)
-            late, between = deque(_answer(message, writer)), 0
-        else:
+        of_answer = _answer(message, writer)
+        if of_answer is None:
             yield writer.follow(record_of(message))
             between += 1
-        while late and late[0][0] <= between:
-            yield late.popleft()[1]
-    yield from (record for _, record in late)
+        else:
+            # A message in between may be gone: nothing waits for more than one answer.
+            yield from _due(late)
+            late, between = deque(of_answer), 0
+        yield from _due(late, between)
+    yield from _due(late)
 
+    # A title by the agent is in the records already.
     if export.session.title_source == "user":
         time = export.session.time_updated
         record = {"time": time, "type": RENAMED, "title": export.session.title}
         yield writer.numbered(record)
 
 
-def _answer(message: Message, writer: Writer) -> Iterator[tuple[int, Record]]:
+def _due(late: deque[tuple[int, Record]], between: float = inf) -> Iterator[Record]:
+    """Yield the records of an answer that have *between* messages before them."""
+    while late and late[0][0] <= between:
+        yield late.popleft()[1]
+
+
+def _answer(message: Message, writer: Writer) -> list[tuple[int, Record]] | None:
+    """Return several records of one message; None if it was a single one."""
     if is_answer(message):
-        for between, record in answer_records(message):
-            yield between, writer.follow(record)
-    else:
-        for record in writer.records(message):
-            yield 0, writer.numbered(record)
+        found = answer_records(message)
+        return [(between, writer.follow(record)) for between, record in found]
+    if is_native(message.id):
+        return [(0, writer.numbered(record)) for record in writer.records(message)]
+    return None
 
 
 def _line(record: Record) -> str:

@@ -8,20 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sessiondb.formats.kit.fields import (
-    clean_name,
-    clean_text,
-    cost,
-)
-from sessiondb.formats.kit.spelled import Table, spelled
+from sessiondb.formats.kit.fields import clean_name, clean_text, cost, is_object, text
+from sessiondb.formats.kit.spelled import Table, found, in_ms, keys_in, spelled, take
 from sessiondb.formats.kit.texts import time_of_text
-from sessiondb.model import bounds
+from sessiondb.model import Message
 
 Record = dict[str, Any]
-
-
 #: When a record was written, in Unix ms or in RFC 3339.
 TIME = ("time", "timestamp", "ts")
+_IN_MS: Table = {"ms": spelled(in_ms, *TIME)}
 #: Marks a record that has no time.
 TIMELESS = "no_time"
 _SESSION_ID = spelled(clean_name, "session_id", "id")
@@ -77,6 +72,22 @@ FINISH: Mapping[str, str] = {
     "other": "other",
 }
 FINISH_KEYS = ("finish", "finish_reason", "stop_reason")
+
+
+def _is_finish(value: Any) -> bool:
+    return text(value) and FINISH.get(value) == value
+
+
+def _is_error(value: Any) -> bool:
+    return is_object(value) and value != {}
+
+
+#: The end of an answer: reasons and errors in other forms stay in the record.
+ENDED: Table = {
+    **ANSWER,
+    "finish": spelled(_is_finish, FINISH_KEYS[0]),
+    "error": spelled(_is_error, "error"),
+}
 #: How a call ended, by how programs say it; anything else is no outcome.
 OUTCOME: Mapping[str, str] = {
     "failed": "failed",
@@ -96,7 +107,7 @@ OUTCOME_KEYS = ("outcome", "status")
 USER, SYSTEM, STARTED = "user_message", "system_message", "assistant_started"
 FINISHED, CALLED, RETURNED = "assistant_finished", "tool_started", "tool_finished"
 RENAMED = "session_renamed"
-#: Records that are messages of a role, by their type; the first of a role is written.
+#: Records that are messages of a role, by their type; `type_of` is the way back.
 ROLES: Mapping[str, str] = {
     USER: "user",
     "user": "user",
@@ -104,6 +115,7 @@ ROLES: Mapping[str, str] = {
     "system": "system",
     RETURNED: "tool",
 }
+_TYPES: Mapping[str, str] = {"user": USER, "system": SYSTEM, "tool": RETURNED}
 #: Records that are a text of an answer each, and the type of its part: our own log has
 #: the first two.
 SAID: Mapping[str, str] = {
@@ -122,23 +134,20 @@ TYPES = OF_ANSWER | {USER, RETURNED}
 
 def take_time(record: Record) -> int | None:
     """Return when a record was written; one in Unix ms leaves it."""
-    key = next((key for key in TIME if record.get(key) is not None), None)
-    if key is None:
-        if not any(key in record for key in TIME):
-            record[TIMELESS] = True
+    if not keys_in(record, TIME):
+        record[TIMELESS] = True
         return None
 
-    value = record[key]
-    if type(value) is not int:
-        return time_of_text(value)
-    if not bounds.TIME_LEAST <= value <= bounds.TIME_MOST:
-        return None
-    if key == TIME[0]:
-        del record[key]
-    return value
+    _, written = found(record, TIME, text)
+    return take(record, _IN_MS).get("ms", time_of_text(written))
 
 
 def put_time(record: Record, ms: int | None) -> None:
     """Write the time of a record that has none of its own."""
-    if not record.pop(TIMELESS, False) and not any(key in record for key in TIME):
+    if not record.pop(TIMELESS, False) and not keys_in(record, TIME):
         record[TIME[0]] = ms
+
+
+def type_of(message: Message) -> str:
+    """Return the type of the record that a message is written as."""
+    return _TYPES.get(message.role, message.kind or "custom")

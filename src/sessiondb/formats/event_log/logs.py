@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,16 @@ from sessiondb.errors import SourceError
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.kit.logs import first_records
 from sessiondb.formats.kit.packed import SUFFIXES as PACKED
+from sessiondb.formats.kit.spelled import keys_in
 
 Record = dict[str, Any]
 #: Lines that are looked at.
 HEAD_LINES = 20
 SUFFIXES = PACKED | {".jsonl"}
 META = "session_meta"
+#: Types by which a log is recognised: many programs have logs with numbers.
+_TYPES = fields.TYPES | {META}
+_ENVELOPE = {"schema_version": int, "seq": int, "type": str}
 
 
 def is_log(path: Path) -> bool:
@@ -34,18 +39,16 @@ def is_plain(records: Iterable[Record]) -> bool:
     """
     found = list(filter(_has_envelope, records))
     said = [record for record in found if record["type"] != META]
+    # A log may have no message yet.
+    if not said:
+        return bool(found) and "source" not in found[0]
+
     named = sum("session_id" in record for record in said)
-    if said:
-        is_known = len(said) < len(found) or any(map(_is_known, said))
-        return is_known and named * 2 < len(said)
-    return bool(found) and "source" not in found[0]
+    is_known = not _TYPES.isdisjoint(map(itemgetter("type"), found))
+    # A few lines of another program's log may name their session, too.
+    return is_known and named * 2 < len(said)
 
 
 def _has_envelope(record: Record) -> bool:
-    numbers = type(record.get("schema_version")), type(record.get("seq"))
-    is_dated = any(key in record for key in fields.TIME)
-    return numbers == (int, int) and type(record.get("type")) is str and is_dated
-
-
-def _is_known(record: Record) -> bool:
-    return record["type"] in fields.TYPES
+    types = {key: type(record.get(key)) for key in _ENVELOPE}
+    return types == _ENVELOPE and bool(keys_in(record, fields.TIME))

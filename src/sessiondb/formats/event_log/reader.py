@@ -21,6 +21,7 @@ from sessiondb.formats.event_log.drafts import (
     own_id,
 )
 from sessiondb.formats.event_log.logs import HEAD_LINES, META
+from sessiondb.formats.kit.fields import integer
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import Line, Lines, opened
 from sessiondb.formats.kit.logs import first_records, log_digest
@@ -66,8 +67,8 @@ def _header(meta: Record) -> Record:
     copy = dict(meta)
     known = {"time_created": fields.take_time(copy), **take(copy, fields.HEADER)}
     if usable_id(known.get("parent_source_id")):
-        said = meta.get("relation")
-        known["relation"] = said if said in fields.RELATIONS else "fork"
+        relation = meta.get("relation")
+        known["relation"] = relation if relation in fields.RELATIONS else "fork"
     else:
         known.pop("parent_source_id", None)
     return known
@@ -80,6 +81,7 @@ def _complete(session: SourceSession) -> SourceSession:
         for _, _, record in lines.records(load_object):
             if record.get("type") == fields.RENAMED:
                 title = take(record, fields.TITLE).get("title", title)
+
     return replace(session, title=title, complete=None)
 
 
@@ -113,6 +115,8 @@ class _Reading:
             if not (is_first and _is_meta(record)):
                 yield from self._next(line, record)
             is_first = False
+
+        # The file may end inside of an answer.
         yield from self._end()
 
     def _next(self, line: Line, record: Record) -> Iterator[SourceMessage | Problem]:
@@ -137,6 +141,7 @@ class _Reading:
         if answer is None or not answer.takes(record):
             yield from self._end()
             answer = Answer(self._names.of(record))
+
         try:
             answer.add(record, len(self._held))
         except OddRecordError as error:
@@ -148,7 +153,9 @@ class _Reading:
         """Yield the answer, and then what was found inside."""
         if self._answer is None:
             return
+
         yield SourceMessage(self._answer.draft())
+        # Places, not records: results of any size may be inside of one answer.
         for line, name in self._held:
             yield self._message(line, name, load_object(self._lines.at(line)))
         self._answer, self._held = None, []
@@ -167,7 +174,8 @@ class Names:
 
     def __init__(self, session: str) -> None:
         self._session = session
-        self._own: set[str] = set()
+        #: Ids that were given; a record without one never begins a named message.
+        self._own: set[str | None] = {None}
         self._last = -1
         self._odd = 0
 
@@ -175,15 +183,15 @@ class Names:
         """Return the id of the message that begins with *record*."""
         named = own_id(record)
         # A result has the id of the answer that it belongs to.
-        is_new = named is not None and named not in self._own
-        if is_new and record["type"] != fields.RETURNED:
+        if named not in self._own and record["type"] != fields.RETURNED:
             self._own.add(named)
             return str(named)
 
         seq = record.get("seq")
-        if type(seq) is int and self._last < seq < 1 << 63:
+        if integer(seq) and seq > self._last:
             self._last = seq
             return f"{self._session[:200]}:{seq}"
+
         # A number that was given before, or none: the place among these.
         self._odd += 1
         return f"{self._session[:200]}:~{self._odd}"

@@ -5,20 +5,25 @@ What is left of a record in ``data`` wins over its columns and parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from typing import Any
 
 from sessiondb.formats.content import file_of
 from sessiondb.formats.event_log import fields
 from sessiondb.formats.event_log.drafts import TEXTS
 from sessiondb.formats.kit.fields import as_list, as_object
-from sessiondb.formats.kit.spelled import put
+from sessiondb.formats.kit.spelled import keys_in, put
 from sessiondb.formats.kit.usage import put_usage
 from sessiondb.model import Message, Part
 
 Record = dict[str, Any]
 #: Types of the records of an answer, by their names in ``order``.
-_OF_ANSWER = {"started": fields.STARTED, "part": fields.CALLED}
+_OF_ANSWER = {
+    "started": fields.STARTED,
+    "part": fields.CALLED,
+    "finished": fields.FINISHED,
+}
 
 
 def is_answer(message: Message) -> bool:
@@ -28,52 +33,47 @@ def is_answer(message: Message) -> bool:
 
 def record_of(message: Message) -> Record:
     """Return the record that a message was by itself."""
-    record: Record = _copy(message.data)
-    if "type" not in record:
-        record["type"] = _type_of(message)
+    record = _copy(message.data)
+    record.setdefault("type", fields.type_of(message))
     fields.put_time(record, message.time_created)
 
-    if message.role == "tool":
-        for part in message.parts:
-            _put_result(record, part)
-    elif message.kind == "context":
-        _put_context(record, message.parts)
-    else:
-        record |= _said(message.parts)
+    put_parts = _PARTS.get(message.kind or message.role, _put_said)
+    put_parts(record, message.parts)
     return record
-
-
-def _type_of(message: Message) -> str:
-    named = (name for name, role in fields.ROLES.items() if role == message.role)
-    return next(named, message.kind or "custom")
 
 
 def answer_records(message: Message) -> Iterator[tuple[int, Record]]:
     """Yield the records of an answer, each with how many messages are before it."""
     pieces = iter([part for part in message.parts if "record" in part.data])
     for name, between, *left in message.data["order"]:
-        if name == "part":
-            record = _part(next(pieces))
-        else:
-            record = _copy(as_object(message.data.get(name)))
-        if name == "started":
-            fields.put_time(record, message.time_created)
-        elif name == "finished":
-            _put_end(record, message, left[0])
-        record.setdefault("type", _OF_ANSWER.get(name, fields.FINISHED))
+        make = _ENDS.get(name)
+        record = make(message, *left) if make else _part(next(pieces))
+        record.setdefault("type", _OF_ANSWER[name])
         yield between, record
 
 
-def _put_end(record: Record, message: Message, left: list[str]) -> None:
+def _started(message: Message) -> Record:
+    record = _copy(as_object(message.data.get("started")))
+    fields.put_time(record, message.time_created)
+    return record
+
+
+def _finished(message: Message, left: list[str]) -> Record:
+    record = _copy(as_object(message.data.get("finished")))
     fields.put_time(record, message.time_completed)
-    record |= _said(message.parts)
-    table = {name: of for name, of in fields.ANSWER.items() if name in left}
+    _put_said(record, message.parts)
+
+    # Columns that come from the start, or from another key, are not of this record.
+    table = {name: of for name, of in fields.ENDED.items() if name in left}
     put(record, table, message)
-    if "finish" in left:
-        record[fields.FINISH_KEYS[0]] = message.finish
-    if "error" in left:
-        record["error"] = message.error
     put_usage(record, message.tokens)
+    return record
+
+
+_ENDS: Mapping[str, Callable[..., Record]] = {
+    "started": _started,
+    "finished": _finished,
+}
 
 
 # -- parts ---------------------------------------------------------------------
@@ -81,10 +81,11 @@ def _put_end(record: Record, message: Message, left: list[str]) -> None:
 
 def _part(part: Part) -> Record:
     """Return the record that a part was by itself: a call, or a text."""
-    record: Record = _copy(part.data["record"])
+    record = _copy(part.data["record"])
     if part.type == "tool":
         put(record, fields.CALL, part)
-        if part.input_json is not None and not _has(record, fields.INPUT):
+        # A call without arguments has none, as opposed to null.
+        if part.input_json is not None and not keys_in(record, fields.INPUT):
             record[fields.INPUT[0]] = part.input
     elif part.data["key"] is not None:
         record[part.data["key"]] = part.text
@@ -93,42 +94,43 @@ def _part(part: Part) -> Record:
     return record
 
 
-def _has(record: Record, keys: tuple[str, ...]) -> bool:
-    return any(key in record for key in keys)
-
-
-def _put_result(record: Record, part: Part) -> None:
-    put(record, fields.RESULT, part)
-    if "field" in part.data:
-        record[part.data["field"]] = part.text
+def _put_results(record: Record, parts: Iterable[Part]) -> None:
+    for part in parts:
+        put(record, fields.RESULT, part)
+    _put_said(record, parts)
 
 
 def _put_context(record: Record, parts: Iterable[Part]) -> None:
-    own = []
     for part in parts:
+        # A part without a source is a text of the context itself.
+        holder = record
         if "source" in part.data:
-            record["sources"][part.data["source"]][part.data["field"]] = _one(part)
-        else:
-            own.append(part)
-    record |= _said(own)
+            holder = record["sources"][part.data["source"]]
+        _put_said(holder, [part])
 
 
-def _said(parts: Iterable[Part]) -> Record:
-    """Return the texts of a record, and its lists of blocks, by their keys."""
-    found: Record = {}
+def _put_said(record: Record, parts: Iterable[Part]) -> None:
+    """Write the texts of a record, and its lists of blocks, under their keys."""
     for part in parts:
-        key = part.data.get("field")
-        if key is not None and "block" in part.data:
-            found.setdefault(key, []).append(_one(part))
-        elif key is not None:
-            found[key] = _one(part)
-    return found
+        if "block" in part.data:
+            record.setdefault(part.data["field"], []).append(_one(part))
+        # A text that was made of a structure has no key: the structure is in ``data``.
+        elif "field" in part.data:
+            record[part.data["field"]] = _one(part)
+
+
+#: Where the parts of a message belong in its record, by its kind or role.
+_PARTS: Mapping[str, Callable[[Record, Iterable[Part]], None]] = {
+    "tool": _put_results,
+    "context": _put_context,
+}
 
 
 def _one(part: Part) -> Any:
     """Return the text that a part was, or the block."""
     if "block" not in part.data:
         return part.text
+
     block = _copy(part.data["block"])
     if part.type == "file":
         block["data"] = file_of(part).data
@@ -137,8 +139,6 @@ def _one(part: Part) -> Any:
     return block
 
 
-def _copy(record: Any) -> Any:
-    """Return a copy of JSON, which may be changed."""
-    if isinstance(record, Mapping):
-        return {key: _copy(value) for key, value in record.items()}
-    return list(map(_copy, record)) if isinstance(record, list | tuple) else record
+def _copy(record: Mapping[str, Any]) -> Record:
+    """Return a copy of a record, which may be changed."""
+    return deepcopy(dict(record))

@@ -71,17 +71,24 @@ class Writer:
 
     def records(self, message: Message) -> Iterator[Record]:
         """Yield the records of a message."""
-        if message.role == "assistant":
-            yield from self._answer(message)
-        elif message.role == "tool":
-            yield from self._results(message)
-        elif message.role == "event" and message.kind in SILENT:
+        makers = {
+            "assistant": self._answer,
+            "tool": self._results,
+            "event": self._event,
+        }
+        yield from makers.get(message.role, self._single)(message)
+
+    def _single(self, message: Message) -> Iterator[Record]:
+        named = {"type": fields.type_of(message), "message_id": message.id}
+        yield {"time": message.time_created, **named, **self._said(message)}
+
+    def _event(self, message: Message) -> Iterator[Record]:
+        if message.kind in SILENT:
             self._lose(f"an event {message.kind}", message)
-        else:
-            kind = _TYPES.get(message.role) or message.kind or "custom"
-            given = as_json(message.data) if message.role == "event" else {}
-            known = {"time": message.time_created, "type": kind}
-            yield {**given, **known, "message_id": message.id, **self._said(message)}
+            return
+
+        for record in self._single(message):
+            yield {**as_json(message.data), **record}
 
     def _answer(self, message: Message) -> Iterator[Record]:
         named = {"message_id": message.id}
@@ -116,12 +123,14 @@ class Writer:
     # -- parts -----------------------------------------------------------------
 
     def _said(self, message: Message) -> Record:
-        reasons = [p.text for p in message.parts if p.type == "reasoning" and p.text]
-        said: Record = {"reasoning": "\n".join(reasons)} if reasons else {}
+        reasons = (part.text for part in message.parts if part.type == "reasoning")
+        reasoning = "\n".join(filter(None, reasons))
         blocks = [*self._blocks(message)]
-        if len(blocks) == 1 and blocks[0]["type"] == "text":
-            return said | {"text": blocks[0]["text"]}
-        return said | ({"content": blocks} if blocks else {})
+
+        # A single text is written as one, also if it is empty.
+        if [block["type"] for block in blocks] == ["text"]:
+            return {**filled({"reasoning": reasoning}), "text": blocks[0]["text"]}
+        return filled({"reasoning": reasoning, "content": blocks})
 
     def _blocks(self, message: Message) -> Iterator[Record]:
         for part in message.parts:
@@ -132,7 +141,6 @@ class Writer:
                 self._lose(f"part {part.type}", message)
 
 
-_TYPES: Mapping[str, str] = {"user": fields.USER, "system": fields.SYSTEM}
 #: Parts that are not in the content of a record.
 _ELSEWHERE = frozenset({"reasoning", "tool"})
 

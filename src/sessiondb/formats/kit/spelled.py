@@ -8,9 +8,10 @@ record can be written again. `take` and `put` are the two directions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
-from sessiondb.formats.kit.fields import Fits
+from sessiondb.formats.kit.fields import Fits, text
+from sessiondb.model import bounds
 
 Record = dict[str, Any]
 
@@ -34,12 +35,15 @@ def take(record: Record, table: Table) -> dict[str, Any]:
     """Return what *table* names by column; the preferred keys leave the record."""
     taken = {}
     for column, (fits, keys) in table.items():
-        key = next((key for key in keys if fits(record.get(key))), None)
-        if key is not None:
-            taken[column] = record[key]
-            # Two of them could not be told apart when they are written.
-            if [name for name in keys if name in record] == [keys[0]]:
-                del record[key]
+        key, value = found(record, keys, fits)
+        if not key:
+            continue
+
+        taken[column] = value
+        # With two keys in the record, `put` could not know which one had the value.
+        if keys_in(record, keys) == keys[:1]:
+            del record[key]
+
     return taken
 
 
@@ -47,11 +51,40 @@ def put(record: Record, table: Table, holder: Any) -> None:
     """Write the columns of *holder*; a value that is in the record already stays."""
     for column, (_, keys) in table.items():
         value = getattr(holder, column)
-        if value is not None and not any(key in record for key in keys):
+        if value is not None and not keys_in(record, keys):
             record[keys[0]] = value
+
+
+def stated(value: Any) -> bool:
+    """Any value but null."""
+    return value is not None
+
+
+def in_ms(value: Any) -> TypeGuard[int]:
+    """A time in Unix ms that a column can hold."""
+    return type(value) is int and bounds.TIME_LEAST <= value <= bounds.TIME_MOST
+
+
+def keys_in(record: Record, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of *keys* that *record* has, also with null as the value."""
+    return tuple(filter(record.__contains__, keys))
+
+
+def found(record: Record, keys: tuple[str, ...], fits: Fits) -> tuple[str, Any]:
+    """Return the first of *keys* whose value fits, and the value; else "" and None."""
+    items = ((key, record.get(key)) for key in keys)
+    return next((item for item in items if fits(item[1])), ("", None))
+
+
+def has_failed(record: Record) -> bool:
+    """Return whether the result of a call has an error, or is marked as one."""
+    # An empty error is how programs with a fixed layout write success.
+    return (
+        record.get("error") not in (None, "", False) or record.get("is_error") is True
+    )
 
 
 def first_of(record: Record, keys: tuple[str, ...], table: Mapping[str, str]) -> Any:
     """Return what *table* has for the first of *keys* with a text; None without."""
-    said = next((record[key] for key in keys if type(record.get(key)) is str), "")
+    _, said = found(record, keys, text)
     return table.get(said)
