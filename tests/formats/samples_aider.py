@@ -64,23 +64,33 @@ def write(folder: Path, *runs: str, inputs: str | None = None) -> Path:
     return path
 
 
+RUNS = (
+    run(
+        1, BANNER, asked("/add a.py"), told("Added a.py to the chat."),
+        asked("How long?\n\nIn minutes."), answered(f"<{THINKING}>\n\nHm\n\n</{THINKING}>\n\nTwo.\n\n#### Why\nIt is green.\n\n{EDIT}"),
+        usage(), told("Applied edit to a.py", "Commit 1a2b3c4 feat: tea"),
+    ),
+    run(2, BANNER, asked("Go on"), told("", "", "^C again to exit"), answered("One, two"), asked("Stop"), answered("Yes."), usage()),
+    run(3, BANNER, asked("Another one"), answered("Yes"), usage("0.0073", "0.0073", "22")),
+)  # fmt: skip
+ENTRIES = (
+    ("2026-02-02 02:01:10.000001", "/add a.py"),
+    ("2026-02-02 02:01:20.500000", "How long?\n\nIn minutes."),
+    ("2026-02-02 02:02:05.000000", "Go on"),
+    ("2026-02-02 02:02:30.000000", "Stop"),
+    ("2026-02-02 02:03:05.000000", "Another one"),
+)
+
+
 def project(folder: Path) -> None:
     """Three runs of a project, with what was typed."""
-    write(
-        folder / "tea",
-        run(
-            1, BANNER, asked("/add a.py"), told("Added a.py to the chat."),
-            asked("How long?\n\nIn minutes."), answered(f"<{THINKING}>\n\nHm\n\n</{THINKING}>\n\nTwo.\n\n#### Why\nIt is green.\n\n{EDIT}"),
-            usage(), told("Applied edit to a.py", "Commit 1a2b3c4 feat: tea"),
-        ),
-        run(2, BANNER, asked("Go on"), told("", "", "^C again to exit"), answered("One, two"), asked("Stop"), answered("Yes."), usage()),
-        run(3, BANNER, asked("Another one"), answered("Yes"), usage("0.0073", "0.0073", "22")),
-        inputs=typed(
-            ("2026-02-02 02:01:10.000001", "/add a.py"), ("2026-02-02 02:01:20.500000", "How long?\n\nIn minutes."),
-            ("2026-02-02 02:02:05.000000", "Go on"), ("2026-02-02 02:02:30.000000", "Stop"),
-            ("2026-02-02 02:03:05.000000", "Another one"),
-        ),
-    )  # fmt: skip
+    write(folder / "tea", *RUNS, inputs=typed(*ENTRIES))
+
+
+def projects(folder: Path) -> None:
+    """The same runs in two projects, which are written back to folders of their own."""
+    write(folder / "tea", *RUNS[:2], inputs=typed(*ENTRIES[:4]))
+    write(folder / "coffee", RUNS[2], inputs=typed(ENTRIES[4]))
 
 
 def bare(folder: Path) -> None:
@@ -99,7 +109,7 @@ def large(folder: Path) -> None:
 
 
 SAMPLES = {
-    "aider, a project": Sample("aider", project, large=large),
+    "aider, two projects": Sample("aider", projects, large=large),
     "aider, without what was typed": Sample("aider", bare),
 }
 REAL: dict[str, str] = {}

@@ -144,6 +144,24 @@ def test_runs_of_two_folders_are_two_files(tmp_path: Path) -> None:
     ]
 
 
+def test_a_written_history_has_its_ids_in_a_folder_of_the_same_name(
+    tmp_path: Path,
+) -> None:
+    project(tmp_path / "old")
+    with Store.open(":memory:") as store:
+        before = imported(store, tmp_path / "old")
+        files, _ = exported(store, *before)
+    for place in ("tea", "coffee"):
+        (tmp_path / "new" / place).mkdir(parents=True)
+        (tmp_path / "new" / place / CHAT).write_bytes(files[CHAT])
+
+    ids = {item.source_id for item in before}
+    for place, expected in (("tea", ids), ("coffee", set())):
+        with Store.open(":memory:") as store:
+            after = imported(store, tmp_path / "new" / place)
+        assert {item.source_id for item in after} & ids == expected
+
+
 def test_text_that_markdown_cannot_hold_is_lost_only_without_input_history(
     tmp_path: Path,
 ) -> None:
