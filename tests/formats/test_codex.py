@@ -326,6 +326,29 @@ def test_a_sub_agent_belongs_to_the_call_that_started_it(
     assert (agent.relation, agent.parent_id, agent.call_id) == ("subagent", found[thread(1)].id, "c9")  # fmt: skip
 
 
+def test_odd_records_that_name_a_sub_agent_are_survived(
+    store: Store, tmp_path: Path
+) -> None:
+    home_of_2026(tmp_path / HOME)
+    odd = [event(50, "x"), event(51, "x", output=thread(3))]
+    odd[0]["payload"] = {"type": ["x"], "output": {"agent_id": thread(3)}}
+    with (tmp_path / HOME / DAY / name_of(1)).open("a") as file:
+        file.write(log(odd))
+    agent = sessions(store, tmp_path)[thread(3)]
+    assert (agent.relation, agent.call_id) == ("subagent", None)
+
+
+def test_a_name_beside_the_tool_of_an_item_is_written_again(
+    store: Store, tmp_path: Path
+) -> None:
+    named = item(1, "local_shell_call", name="x", call_id="c1", action={"command": []})
+    (found,) = messages(store, tmp_path, named)
+    assert found.parts[0].tool == "local_shell"
+    (session,) = store.sessions(project=ALL)
+    ((_, *written),) = back(store, session).values()
+    assert written == [named]
+
+
 # -- what is taken back ------------------------------------------------------------
 
 

@@ -35,13 +35,20 @@ Counts = tuple[int, ...]
 #: Records that a fork of 2025 copies.
 _COPIED = frozenset({"response_item", "compacted", *ITEMS})
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
-#: Characters of a result in which it says how it ended.
+#: Characters of a result that say how it ended; the rest is output, which may say
+#: anything.
 _BEGINNING = 400
-_ENDED = {"failed": "failed", "declined": "denied", "completed": None}
+#: Tools that start a sub-agent.
+_STARTS = ("spawn_agent", "spawnAgent")
+#: How statuses of events are known here; any other one is not a failure.
+_FAILURES = {"failed": "failed", "declined": "denied"}
+#: How texts of results begin, or what is in their beginning.
+_ABORTED = re.compile(r"aborted(?: by user|\Z)")
+_NOTHING: Counts = (0,) * len(COUNTS)
 
 
 class Ending(NamedTuple):
-    """How a call ended, as an event says: its outcome, None for success, and times."""
+    """How a call ended: its outcome, None for success, and its times, if known."""
 
     outcome: str | None
     started: int | None = None
@@ -63,10 +70,10 @@ class Course:
         self.turns = Turns()
         self._root = root
         self._digest = blake2b(root.encode(), digest_size=12)
-        self._endings: dict[str, Ending] = {}
+        self._endings: dict[str | None, Ending] = {}
 
     def pass_by(self, record: Record) -> None:
-        """Note what a record says of others, before it is taken apart."""
+        """Record everything that *record* says of others, before it is taken apart."""
         payload = as_object(record.get("payload", record))
         kind = as_text(record.get("type"))
         if kind == "turn_context":
@@ -83,12 +90,16 @@ class Course:
             named = within(event, "thread_settings", "model_provider_id")
             self.provider = fitting(named, clean_name, self.provider)
 
-        call, ending = _ending(event)
-        if call is not None and ending is not None:
+        ended = _ENDINGS.get(as_text(event.get("type")))
+        if ended is not None:
+            call, ending = ended(event)
             self._endings[call] = ending
 
     def usage_id(self, record: Record) -> str | None:
-        """Return what stays the same when a count is copied into a fork."""
+        """Return an id that stays the same when a count is copied into a fork.
+
+        None if the id of its message does, because forks refer to numbered records.
+        """
         response = within(record, "payload", "response_id")
         if usable_id(response):
             return str(response)
@@ -98,12 +109,12 @@ class Course:
         return f"{self._root[:100]}:{self._digest.hexdigest()}"
 
     def ending(self, call: Any, said: str) -> Ending:
-        """Return how a call ended: as an event said, else as its result says."""
+        """Return how a call ended: by an event, else by the text of its result."""
         known = self._endings.pop(call, None) if text(call) else None
         return known or Ending(_outcome_of(said))
 
     def is_typed(self, said: str) -> bool:
-        """Return whether a person said a text, where its record does not tell."""
+        """Return whether the user typed a text whose record does not say so."""
         if self.prompts is not None:
             return hash(said) in self.prompts
 
@@ -124,14 +135,17 @@ class Usage:
     def of_response(self, payload: Record) -> Counts | None:
         """Return the counts of a response, None if they were counted before."""
         usage = counts_of(payload.get("usage"))
-        total = counts_of(payload.get("thread_token_usage"))
-        if usage is None or (total is not None and total == self._total):
+        if usage is None:
             return None
 
-        before = self._total or (0,) * len(COUNTS)
-        self._total = total or _added(before, usage)
+        # Without a total there is nothing that could be a repetition.
+        total = counts_of(payload.get("thread_token_usage"))
+        if total is None:
+            self._total = _added(self._total or _NOTHING, usage)
+            return usage
 
-        return usage
+        before, self._total = self._total, total
+        return None if total == before else usage
 
     def of_total(self, info: Record) -> Counts | None:
         """Return what a total has more than the one before; None for nothing."""
@@ -140,11 +154,12 @@ class Usage:
             return None
 
         before, self._total = self._total, total
-        last = counts_of(info.get("last_token_usage"))
-        # The total of a fork goes on from that of its parent, which may be missing.
-        added = _added(total, before, -1) if before else last or total
+        # The total of a fork continues that of its parent, which may be missing, and
+        # one that shrank began again: only the last response is known to be new then.
+        last = counts_of(info.get("last_token_usage")) or total
+        added = _added(total, before, -1) if before else last
         if min(added) < 0:
-            added = last or total
+            added = last
 
         return added if any(added) else None
 
@@ -165,7 +180,7 @@ def tokens_of(counts: Counts | None) -> Tokens | None:
 
     all_in, cached, cache_write, all_out, reasoning = counts
     fresh, spoken = all_in - cached - cache_write, all_out - reasoning
-    if fresh < 0 or spoken < 0:
+    if min(fresh, spoken) < 0:
         return None
 
     return Tokens(fresh, spoken, reasoning, cached, cache_write)
@@ -188,12 +203,12 @@ class Turns:
         self._is_open = self._has_tasks = False
 
     def started(self, above: str | None) -> None:
-        """Note the beginning of a task after the message *above*."""
+        """Record the beginning of a task after the message *above*."""
         self._begun = above
         self._is_open = self._has_tasks = True
 
     def prompted(self, above: str | None) -> None:
-        """Note a prompt; only the first one of a task makes it a turn."""
+        """Record a prompt; only the first one of a task makes it a turn."""
         if self._is_open:
             self._before.append(self._begun)
         elif not self._has_tasks:
@@ -202,8 +217,11 @@ class Turns:
         self._is_open = False
 
     def rolled_back(self, number: Any) -> Any:
-        """Return what is continued when the last turns are taken back."""
-        if type(number) is not int or number <= 0 or not self._before:
+        """Return the message that is continued when the last turns are taken back.
+
+        ``...`` is the last one: nothing is taken back.
+        """
+        if not (count(number) and number and self._before):
             return ...
 
         kept = max(0, len(self._before) - number)
@@ -216,43 +234,38 @@ class Turns:
 # -- how calls end -----------------------------------------------------------------
 
 
-def _ending(event: Record) -> tuple[str | None, Ending | None]:
-    """Return the call that an event ends, and how; None for any other event."""
-    make = _ENDINGS.get(as_text(event.get("type")) or "")
-    return (None, None) if make is None else make(event)
-
-
-def _item(event: Record) -> tuple[str | None, Ending | None]:
+def _item(event: Record) -> tuple[str | None, Ending]:
     item = as_object(event.get("item"))
-    status = as_text(item.get("status"))
-    if status is None:
-        return None, None
-
-    outcome = _ENDED.get(status.lower()) or _failed(item.get("exit_code"))
     started = known_time(event.get("started_at_ms"))
     ended = known_time(event.get("completed_at_ms"))
-    return as_text(item.get("id")), Ending(outcome, started, ended)
+    # Items without a status are messages, whose ids are not those of calls.
+    call = as_text(item.get("id")) if text(item.get("status")) else None
+    return call, Ending(_outcome(item), started, ended)
 
 
-def _command(event: Record) -> tuple[str | None, Ending | None]:
-    outcome = _ENDED.get(as_text(event.get("status")) or "")
-    outcome = outcome or _failed(event.get("exit_code"))
-    return as_text(event.get("call_id")), Ending(outcome)
+def _command(event: Record) -> tuple[str | None, Ending]:
+    return as_text(event.get("call_id")), Ending(_outcome(event))
 
 
-def _patch(event: Record) -> tuple[str | None, Ending | None]:
+def _outcome(said: Record) -> str | None:
+    status = fitting(said.get("status"), text, "").lower()
+    return _FAILURES.get(status) or _failed(said.get("exit_code"))
+
+
+def _patch(event: Record) -> tuple[str | None, Ending]:
     failed = event.get("success") is False
     return as_text(event.get("call_id")), Ending("failed" if failed else None)
 
 
-def _foreign_tool(event: Record) -> tuple[str | None, Ending | None]:
+def _foreign_tool(event: Record) -> tuple[str | None, Ending]:
     result = as_object(event.get("result"))
     said = as_object(result.get("Ok"))
     failed = "Err" in result or True in (said.get("isError"), said.get("is_error"))
     return as_text(event.get("call_id")), Ending("failed" if failed else None)
 
 
-_ENDINGS: Mapping[str, Callable[[Record], tuple[str | None, Ending | None]]] = {
+#: The events that end a call, which they name.
+_ENDINGS: Mapping[str | None, Callable[[Record], tuple[str | None, Ending]]] = {
     "item_completed": _item,
     "exec_command_end": _command,
     "patch_apply_end": _patch,
@@ -263,18 +276,23 @@ _ENDINGS: Mapping[str, Callable[[Record], tuple[str | None, Ending | None]]] = {
 def started_by(payload: Record, thread: str) -> str | None:
     """Return the call that started a sub-agent, if that is what a record says."""
     item = as_object(payload.get("item"))
-    if thread in as_list(item.get("receiver_thread_ids")):
-        is_start = item.get("tool") in ("spawn_agent", "spawnAgent")
-        return as_text(item.get("id")) if is_start else None
-    if payload.get("new_thread_id") == thread:
-        return as_text(payload.get("call_id"))
-    if payload.get("type") not in RESULTS:
+    agents = as_list(item.get("receiver_thread_ids"))
+    # Later calls of other tools name the agents that they wait for, too.
+    if item.get("tool") in _STARTS and thread in agents:
+        return as_text(item.get("id"))
+
+    named = (payload.get("new_thread_id"), _agent_in(payload))
+    return as_text(payload.get("call_id")) if thread in named else None
+
+
+def _agent_in(result: Record) -> Any:
+    """Return the agent that the JSON in a result names."""
+    if as_text(result.get("type")) not in RESULTS:
         return None
 
     with suppress(ValueError):
-        said = load_text(as_text(payload.get("output")) or "")
-        if within(said, "agent_id") == thread:
-            return as_text(payload.get("call_id"))
+        said = load_text(fitting(result.get("output"), text, ""))
+        return within(said, "agent_id")
 
     return None
 
@@ -284,9 +302,9 @@ def _failed(code: Any) -> str | None:
 
 
 def _outcome_of(said: str) -> str | None:
-    """Return the outcome that the text of a result tells; None for success."""
+    """Return the outcome that the text of a result names; None for success."""
     start = said[:_BEGINNING]
-    if start == "aborted" or start.startswith("aborted by user"):
+    if _ABORTED.match(start):
         return "interrupted"
     if "rejected by user" in start:
         return "denied"

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from itertools import zip_longest
+from functools import partial
+from itertools import chain, starmap, zip_longest
 from typing import Any
 
 from sessiondb.formats.codex import fields
@@ -22,11 +23,13 @@ from sessiondb.formats.kit.fields import (
     check_storable,
     clean_name,
     filled,
+    fitting,
     is_object,
     structure,
     take,
     text,
     within,
+    without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.texts import take_json, time_of_text
@@ -55,6 +58,8 @@ def message_draft(record: Record, message_id: str, course: Course) -> MessageDra
     when = time_of_text(record.get("timestamp"))
     item = item_of(record)
     found = _event(record, kind, course) if item is None else _item(item, course)
+
+    # Items name no model: it is that of the last turn.
     if found["role"] == "assistant":
         found |= _model(course)
 
@@ -81,32 +86,44 @@ def _model(course: Course) -> Columns:
 
 
 def _item(item: Record, course: Course) -> Columns:
-    kind = as_text(item.get("type")) or ""
-    if kind in fields.CALLS:
-        return _call(item, fields.CALLS[kind])
-
+    kind = fitting(item.get("type"), text, "")
     make = _ITEMS.get(kind)
-    if make is not None:
-        return make(item, course)
+    if make is None:
+        # Items that a later release adds are events until their meaning is known.
+        return {"role": "event", "kind": _kind(kind or "response_item")}
 
-    return {"role": "event", "kind": _kind(kind or "response_item")}
+    return make(item, course)
 
 
 def _message(item: Record, course: Course) -> Columns:
-    role = as_text(item.get("role"))
-    if role == "assistant":
-        return {"role": role, "parts": _content(item)}
-    if role in ("developer", "system"):
-        return {"role": "system", "parts": _content(item)}
-    if role != "user":
-        return {"role": "event", "kind": "custom_message", "parts": _content(item)}
+    make = _AUTHORS.get(as_text(item.get("role")), _shown)
+    return make(item, course)
 
+
+def _answer(item: Record, course: Course) -> Columns:
+    del course
+    return {"role": "assistant", "parts": _content(item)}
+
+
+def _instructions(item: Record, course: Course) -> Columns:
+    del course
+    return {"role": "system", "parts": _content(item)}
+
+
+def _shown(item: Record, course: Course) -> Columns:
+    """A message that the model is shown: of another agent, or of an unknown role."""
+    del course
+    return {"role": "event", "kind": "custom_message", "parts": _content(item)}
+
+
+def _prompt(item: Record, course: Course) -> Columns:
     typed = _typed(item, course)
     parts = _content(item, typed)
-    # Nobody said what is all added: the model is shown it.
-    is_said = any(typed) or not parts
-    kind = {} if is_said else {"kind": "custom_message"}
-    return {"role": "user" if is_said else "event", **kind, "parts": parts}
+    if any(typed) or not parts:
+        return {"role": "user", "parts": parts}
+
+    # Codex added all of it, so it is not a turn of the user.
+    return {"role": "event", "kind": "custom_message", "parts": parts}
 
 
 def _typed(item: Record, course: Course) -> list[bool]:
@@ -120,24 +137,18 @@ def _typed(item: Record, course: Course) -> list[bool]:
     kinds = as_list(within(about, "content_item_kinds"))
     sources = as_list(within(about, "content_item_metadata"))
     if len(blocks) in (len(kinds), len(sources)):
-        return list(map(_is_by_user, *_filled(kinds, sources)))
+        return list(starmap(_is_by_user, zip_longest(kinds, sources)))
 
     texts = [as_text(within(block, "text")) for block in blocks]
-    # An event joins the texts of a prompt, and a picture comes with one.
+    # An event joins the texts of a prompt, which may be typed only as one.
     is_typed = course.is_typed
     if course.prompts and is_typed("".join(filter(None, texts))):
         return [True] * len(blocks)
 
-    typed = [is_typed(said) for said in texts if said is not None]
+    # A picture has no text: it was added with the texts around it.
+    typed = list(map(is_typed, filter(text, texts)))
     pictures = any(typed) or not typed
     return [pictures if said is None else is_typed(said) for said in texts]
-
-
-def _filled(kinds: list[Any], sources: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Return both lists in the length of the longer one."""
-    pairs = zip_longest(kinds, sources)
-    one, other = zip(*pairs, strict=True) if kinds or sources else ((), ())
-    return list(one), list(other)
 
 
 def _is_by_user(kind: Any, source: Any) -> bool:
@@ -145,14 +156,9 @@ def _is_by_user(kind: Any, source: Any) -> bool:
     if text(by):
         return by == "user"
 
-    named = as_text(kind) or "unknown"
+    # Without any label a block is what older releases wrote for a prompt.
+    named: str = fitting(kind, text, "unknown")
     return named == "unknown" or named.startswith("user.")
-
-
-def _other_agent(item: Record, course: Course) -> Columns:
-    """What another agent said to this one."""
-    del course
-    return {"role": "event", "kind": "custom_message", "parts": _content(item)}
 
 
 def _reasoning(item: Record, course: Course) -> Columns:
@@ -161,30 +167,33 @@ def _reasoning(item: Record, course: Course) -> Columns:
     parts: list[PartDraft] = []
 
     for key in ("summary", "content"):
-        blocks = as_list(item.get(key))
-        if blocks and all(map(_is_text, blocks)):
-            del item[key]
-            parts += (_text(block, "reasoning", of=key) for block in blocks)
+        if _are(_has_text, item.get(key)):
+            parts += (_thought(block, key) for block in item.pop(key))
 
     return {"role": "assistant", "parts": tuple(parts)}
 
 
-def _call(item: Record, shape: fields.CallShape) -> Columns:
-    known: Columns = {"tool": shape.tool, **take(item, fields.CALL)}
-    if not known["tool"]:
-        # Without a tool it is no call; the record is kept as it is.
-        if "call_id" in known:
-            item["call_id"] = known["call_id"]
+def _thought(block: Record, key: str) -> PartDraft:
+    said = block.pop("text")
+    return PartDraft("reasoning", said, data={"block": block, "of": key})
+
+
+def _call(shape: fields.CallShape, item: Record, course: Course) -> Columns:
+    del course
+    if not (shape.tool or as_text(item.get("name"))):
+        # A tool part needs the name of a tool; the record is kept as it is.
         return {"role": "assistant", "parts": (PartDraft("custom"),)}
 
-    known["status"] = "pending"
-
+    columns = {
+        "tool": shape.tool,
+        "status": "pending",
+        **take(item, shape.fields),
+        **_input(item, shape),
+    }
     if shape.is_hosted:
-        failed = item.get("status") == "failed"
-        known["status"] = "error" if failed else "completed"
-        known["outcome"] = "failed" if failed else None
+        columns |= _hosted(item)
 
-    parts = [PartDraft("tool", **known, **_input(item, shape))]
+    parts = [PartDraft("tool", **columns)]
 
     if shape.tool == "image_generation" and text(item.get("result")):
         image = embedded("image/png", item.pop("result"))
@@ -193,38 +202,29 @@ def _call(item: Record, shape: fields.CallShape) -> Columns:
     return {"role": "assistant", "parts": tuple(parts)}
 
 
-def _input(item: Record, shape: fields.CallShape) -> Columns:
-    if shape.is_json:
-        given = take_json(item, shape.input)
-    else:
-        given = item.get(shape.input)
-        if not text(given) and not structure(given):
-            return {}
-        del item[shape.input]
+def _hosted(item: Record) -> Columns:
+    """How a call of the provider ended: no result follows it."""
+    if item.get("status") == "failed":
+        return {"status": "error", "outcome": "failed"}
 
-    return {} if given is None else {"input": given}
+    return {"status": "completed"}
+
+
+def _input(item: Record, shape: fields.CallShape) -> Columns:
+    if not shape.is_json:
+        return take(item, {shape.input: ("input", _is_input)})
+
+    return without_none({"input": take_json(item, shape.input)})
+
+
+def _is_input(value: Any) -> bool:
+    return text(value) or structure(value)
 
 
 def _result(item: Record, course: Course) -> Columns:
-    """A result: a text, or a list of blocks whose texts are joined.
-
-    ``shape`` has the length of each text, and null for a block that is a part.
-    """
+    """A result, with the ending of its call."""
     known: Columns = take(item, fields.RESULT)
-    output = item.get("output")
-    said, more = "", []
-    data: Record = {}
-
-    if text(output):
-        said = item.pop("output")
-    elif isinstance(output, list) and output and all(map(_is_block, output)):
-        texts = [_plain(block) for block in item.pop("output")]
-        said = "\n".join(value for value in texts if value is not None)
-        more = [_part(block, True) for block in output if _plain(block) is None]
-        data["shape"] = [None if value is None else len(value) for value in texts]
-    else:
-        data["absent"] = True
-
+    said, more, data = _output(item)
     ending = course.ending(known.get("call_id"), said)
     part = PartDraft(
         "tool-result",
@@ -239,6 +239,28 @@ def _result(item: Record, course: Course) -> Columns:
     return {"role": "tool", "parts": (part, *more)}
 
 
+def _output(item: Record) -> tuple[str, list[PartDraft], Record]:
+    """Return the text of a result, its other parts, and what writes them again.
+
+    Of a list of blocks the texts are joined, for `Part.text` is what is searched.
+    ``shape`` has the length of each text, and null for a block that is a part.
+    """
+    output: Any = item.get("output")
+    if text(output):
+        del item["output"]
+        return output, [], {}
+    if not _are(_is_block, output):
+        return "", [], {"absent": True}
+
+    del item["output"]
+    texts = list(map(_plain, output))
+    shape = [None if said is None else len(said) for said in texts]
+    others = [block for block, said in zip(output, texts, strict=True) if said is None]
+    more = [_part(block, True) for block in others]
+
+    return "\n".join(filter(text, texts)), more, {"shape": shape}
+
+
 def _searched(item: Record, course: Course) -> Columns:
     """The tools that a search found; the record keeps them."""
     del course
@@ -249,12 +271,19 @@ def _searched(item: Record, course: Course) -> Columns:
     return {"role": "tool", "parts": (part,)}
 
 
+_AUTHORS: Mapping[str | None, Callable[[Record, Course], Columns]] = {
+    "user": _prompt,
+    "assistant": _answer,
+    "developer": _instructions,
+    "system": _instructions,
+}
 _ITEMS: Mapping[str, Callable[[Record, Course], Columns]] = {
     "message": _message,
-    "agent_message": _other_agent,
+    "agent_message": _shown,
     "reasoning": _reasoning,
     "tool_search_output": _searched,
     **dict.fromkeys(fields.RESULTS, _result),
+    **{name: partial(_call, shape) for name, shape in fields.CALLS.items()},
 }
 
 
@@ -262,24 +291,30 @@ _ITEMS: Mapping[str, Callable[[Record, Course], Columns]] = {
 
 
 def _content(item: Record, typed: list[bool] | None = None) -> Parts:
-    content = item.get("content")
+    content: Any = item.get("content")
     if text(content):
         del item["content"]
         return (PartDraft("text", content, data={"plain": True}),)
-    if not isinstance(content, list) or not content or not all(map(_is_block, content)):
+    if not _are(_is_block, content):
         return ()
 
-    del item["content"]
     known = typed or [True] * len(content)
+    del item["content"]
     return tuple(map(_part, content, known))
+
+
+def _are(fits: Callable[[Any], bool], values: Any) -> bool:
+    """Return whether *values* is a list that is not empty, of values that fit."""
+    found = as_list(values)
+    return bool(found) and all(map(fits, found))
 
 
 def _is_block(value: Any) -> bool:
     return is_object(value) and usable_id(value.get("type"))
 
 
-def _is_text(value: Any) -> bool:
-    return is_object(value) and text(value.get("text"))
+def _has_text(value: Any) -> bool:
+    return text(within(value, "text"))
 
 
 def _plain(block: Record) -> str | None:
@@ -289,80 +324,77 @@ def _plain(block: Record) -> str | None:
 
 
 def _part(block: Record, typed: bool) -> PartDraft:
-    if block["type"] in fields.TEXTS and text(block.get("text")):
-        return _text(block, "text", is_added=not typed)
-    if block["type"] == "input_image" and text(block.get("image_url")):
-        return _image(block, is_added=not typed)
+    key, make = _BLOCKS.get(block["type"], ("", _other))
+    # A block without the value that it is made for is kept as it is.
+    if not text(block.get(key)):
+        make = _other
 
-    return PartDraft("custom", data=_data(block, not typed))
+    return make(block, {} if typed else {"synthetic": True})
 
 
-def _text(
-    block: Record, kind: str, *, of: str | None = None, is_added: bool = False
-) -> PartDraft:
+def _text(block: Record, marks: Record) -> PartDraft:
     said = block.pop("text")
-    return PartDraft(kind, said, data=_data(block, is_added) | filled({"of": of}))
+    return PartDraft("text", said, data={"block": block, **marks})
 
 
-def _image(block: Record, *, is_added: bool) -> PartDraft:
-    match = _DATA_URL.fullmatch(block["image_url"])
-    if match is None:
-        file = {"url": block.pop("image_url")}
-    else:
-        del block["image_url"]
-        file = embedded(match[1], match[2])
-
-    return PartDraft("file", data={**file, **_data(block, is_added)})
+def _image(block: Record, marks: Record) -> PartDraft:
+    url = block.pop("image_url")
+    match = _DATA_URL.fullmatch(url)
+    file = {"url": url} if match is None else embedded(match[1], match[2])
+    return PartDraft("file", data={**file, "block": block, **marks})
 
 
-def _data(block: Record | None, is_added: bool) -> Record:
-    data: Record = {} if block is None else {"block": block}
-    return data | {"synthetic": True} if is_added else data
+def _other(block: Record, marks: Record) -> PartDraft:
+    return PartDraft("custom", data={"block": block, **marks})
+
+
+#: How blocks become parts, and the key of the text that is needed for it.
+_BLOCKS: Mapping[str, tuple[str, Callable[[Record, Record], PartDraft]]] = {
+    **dict.fromkeys(fields.TEXTS, ("text", _text)),
+    "input_image": ("image_url", _image),
+}
 
 
 # -- events --------------------------------------------------------------------
 
 
 def _event(record: Record, kind: str, course: Course) -> Columns:
-    payload = record.get("payload")
+    payload = as_object(record.get("payload"))
     if kind == "event_msg":
-        kind = as_text(within(payload, "type")) or kind
+        kind = as_text(payload.get("type")) or kind
 
-    found: Columns = {"role": "event", "kind": _kind(kind)}
-    make = _EVENTS.get(kind)
-    if make is None or not is_object(payload):
-        return found
-
-    found |= make(payload, course)
+    make = _EVENTS.get(kind, _nothing)
+    found = {"role": "event", "kind": _kind(kind), **make(payload, course)}
     if found["kind"] == "thinking_level_change":
         record.setdefault("level", payload["effort"])
 
     return found
 
 
-def _kind(name: str) -> str:
-    if name in fields.KINDS:
-        return fields.KINDS[name]
-    if not usable_id(name):
-        return "custom"
+def _nothing(payload: Record, course: Course) -> Columns:
+    del payload, course
+    return {}
 
-    return f"codex_{name}" if name in fields.TAKEN else name
+
+def _kind(name: str) -> str:
+    return fields.KINDS.get(name, name) if usable_id(name) else "custom"
 
 
 def _compacted(payload: Record, course: Course) -> Columns:
     """The summary; if the provider holds it, the texts that were kept."""
     del course
-    if text(payload.get("message")) and payload["message"]:
+    if fitting(payload.get("message"), text):
         return {"parts": (PartDraft("text", payload.pop("message")),)}
 
-    kept = (
-        within(block, "text")
-        for item in as_list(payload.get("replacement_history"))
-        if within(item, "role") in ("user", "assistant")
-        for block in as_list(within(item, "content"))
-    )
-    said = "\n\n".join(filter(text, kept))
+    # The record keeps those, so they are not written again.
+    kept = filter(_is_said, as_list(payload.get("replacement_history")))
+    blocks = chain.from_iterable(as_list(item.get("content")) for item in kept)
+    said = "\n\n".join(within(block, "text") for block in filter(_has_text, blocks))
     return {"parts": (PartDraft("text", said, data={"added": True}),)} if said else {}
+
+
+def _is_said(item: Any) -> bool:
+    return within(item, "role") in ("user", "assistant")
 
 
 def _turn(payload: Record, course: Course) -> Columns:

@@ -16,8 +16,8 @@ HEADER: Fields = {
     "cli_version": ("version", clean_text),
     "git": {"repository_url": ("remote", clean_text)},
 }
-CALL: Fields = {"name": ("tool", clean_name), "call_id": ("call_id", clean_text)}
 RESULT: Fields = {"call_id": ("call_id", clean_text)}
+_CALL: Fields = {"name": ("tool", clean_name), **RESULT}
 
 
 class CallShape(NamedTuple):
@@ -31,6 +31,11 @@ class CallShape(NamedTuple):
     input: str
     is_json: bool = False
     is_hosted: bool = False
+
+    @property
+    def fields(self) -> Fields:
+        """The keys of such an item; a name beside a fixed tool is not its tool."""
+        return _CALL if self.tool is None else RESULT
 
 
 CALLS: Mapping[str, CallShape] = {
@@ -60,19 +65,20 @@ COUNTS = (
     "reasoning_output_tokens",
 )
 
-#: Records and events that are known here under another name.
+#: Kinds with a meaning here, which a record of the same name does not have.
+_TAKEN = (
+    "archive branch_summary cancelled compaction context custom custom_message failed "
+    "label mode_change model_change reset rules session_init thinking_level_change "
+    "title_change usage".split()
+)
+#: Records and events with another name here; any other one is a kind of its own.
 KINDS: Mapping[str, str] = {
+    **{name: f"codex_{name}" for name in _TAKEN},
     "compacted": "compaction",
     "turn_aborted": "cancelled",
     "error": "failed",
     "thread_name_updated": "title_change",
 }
-#: Kinds that mean something here; a record of that name is not what they mean.
-TAKEN = frozenset(
-    "archive branch_summary cancelled compaction context custom custom_message failed "
-    "label mode_change model_change reset rules session_init thinking_level_change "
-    "title_change usage".split()
-)
 #: How texts begin that Codex adds to what a user says, where nothing else tells.
 INJECTED = (
     "<environment_context>",

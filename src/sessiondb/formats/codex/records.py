@@ -7,17 +7,18 @@ value that no column could hold is written as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from sessiondb.formats.codex import fields
 from sessiondb.formats.codex.drafts import item_of
 from sessiondb.formats.content import file_of
 from sessiondb.formats.kit.fields import (
+    as_object,
     as_text,
     overlay,
     put,
     structure,
-    within,
     without,
 )
 from sessiondb.formats.kit.texts import compact
@@ -36,37 +37,32 @@ def record_of(message: Message) -> Record:
 
     item = item_of(rest)
     made = _event(message) if item is None else _item(message, item)
-    if "payload" not in rest:
-        return overlay(made, rest)
-
-    return overlay({"payload": made}, rest)
+    # The oldest records have no envelope.
+    return overlay({"payload": made} if "payload" in rest else made, rest)
 
 
 def _event(message: Message) -> Record:
     """Return what a column took out of an event: the summary of a compaction."""
-    said = next((p for p in message.parts if not p.data.get("added")), None)
-    is_summary = message.data.get("type") == "compacted" and said is not None
-    return {"message": said.text or ""} if said is not None and is_summary else {}
+    if message.data.get("type") != "compacted":
+        return {}
+
+    said = [part.text for part in message.parts if "added" not in part.data]
+    return {"message": said[0]} if said else {}
 
 
 def _item(message: Message, item: Record) -> Record:
-    kind = as_text(item.get("type")) or ""
-    if kind in fields.CALLS:
-        return _call(message, fields.CALLS[kind])
-
-    make = _ITEMS.get(kind)
+    make = _ITEMS.get(as_text(item.get("type")))
     return {} if make is None else make(message)
 
 
 def _content(message: Message) -> Record:
-    if not message.parts:
+    parts = message.parts
+    if not parts:
         return {}
+    if parts[0].data.get("plain"):
+        return {"content": _text(parts[0])}
 
-    first = message.parts[0]
-    if first.data.get("plain"):
-        return {"content": first.text or ""}
-
-    return {"content": [_block(part) for part in message.parts]}
+    return {"content": list(map(_block, parts))}
 
 
 def _reasoning(message: Message) -> Record:
@@ -77,22 +73,19 @@ def _reasoning(message: Message) -> Record:
     return record
 
 
-def _call(message: Message, shape: fields.CallShape) -> Record:
-    part = message.parts[0]
+def _call(shape: fields.CallShape, message: Message) -> Record:
     record: Record = {}
+    part, *files = message.parts
     if part.type != "tool":
         return record
 
-    put(record, fields.CALL, part)
-    if shape.tool is not None:
-        del record["name"]
-
+    put(record, shape.fields, part)
     if part.input_json is not None:
         given = part.input
         as_string = shape.is_json and structure(given)
         record[shape.input] = compact(given) if as_string else given
 
-    for file in message.parts[1:]:
+    for file in files:
         record[file.data["of"]] = file_of(file).data
 
     return record
@@ -106,14 +99,14 @@ def _result(message: Message) -> Record:
     if "shape" in result.data:
         record["output"] = list(_pieces(result, iter(more)))
     elif not result.data.get("absent"):
-        record["output"] = result.text or ""
+        record["output"] = _text(result)
 
     return record
 
 
 def _pieces(result: Part, more: Iterator[Part]) -> Iterator[Record]:
     """Yield the blocks of a result: its texts, joined by newlines, and the others."""
-    said, place = result.text or "", 0
+    said, place = _text(result), 0
     for length in result.data["shape"]:
         if length is None:
             yield _block(next(more))
@@ -122,23 +115,27 @@ def _pieces(result: Part, more: Iterator[Part]) -> Iterator[Record]:
             place += length + 1
 
 
-_ITEMS: Mapping[str, Callable[[Message], Record]] = {
+_ITEMS: Mapping[str | None, Callable[[Message], Record]] = {
     "message": _content,
     "agent_message": _content,
     "reasoning": _reasoning,
     "tool_search_output": _result,
     **dict.fromkeys(fields.RESULTS, _result),
+    **{name: partial(_call, shape) for name, shape in fields.CALLS.items()},
 }
 
 
 def _block(part: Part) -> Record:
     record: Record = {}
-    if part.type in ("text", "reasoning"):
-        record["text"] = part.text or ""
-    elif part.type == "file":
-        record["image_url"] = _url(part)
+    if part.type in _VALUES:
+        key, value_of = _VALUES[part.type]
+        record[key] = value_of(part)
 
-    return overlay(record, within(part.data, "block") or {})
+    return overlay(record, as_object(part.data.get("block")))
+
+
+def _text(part: Part) -> str:
+    return part.text or ""
 
 
 def _url(part: Part) -> str | None:
@@ -146,3 +143,11 @@ def _url(part: Part) -> str | None:
         return as_text(part.data["url"])
 
     return f"data:{part.data.get('mime', '')};base64,{file_of(part).data}"
+
+
+#: Which key of a block a part has the value of.
+_VALUES: Mapping[str, tuple[str, Callable[[Part], str | None]]] = {
+    "text": ("text", _text),
+    "reasoning": ("text", _text),
+    "file": ("image_url", _url),
+}
