@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from functools import cached_property
-from operator import attrgetter
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
+from functools import cached_property, partial
+from operator import attrgetter, contains
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,13 @@ from sessiondb.formats.goose import fields
 from sessiondb.formats.goose.drafts import time_of
 from sessiondb.formats.goose.layouts import Head
 from sessiondb.formats.goose.visibility import Entry, visible_in
-from sessiondb.formats.kit.fields import filled, is_object, without, without_none
+from sessiondb.formats.kit.fields import (
+    filled,
+    fitting,
+    is_object,
+    without,
+    without_none,
+)
 from sessiondb.formats.kit.json import OddRecordError, load, load_text, usable_id
 from sessiondb.formats.kit.sqlite import (
     Cursor,
@@ -40,6 +46,8 @@ _REQUIRED = {
 }
 #: The tables that a session's messages are in, the current one first.
 TABLES = ("messages", "thread_messages")
+#: The names of messages without one, by their table: as schema 7 made them.
+_MADE = {"messages": "msg_{session}_{row}", "thread_messages": "thread_{row}"}
 _KNOWN_OF_MESSAGE = frozenset(
     {
         "id", "message_id", "session_id", "role", "content_json",
@@ -210,17 +218,16 @@ class Database:
             table, "message_id", "role", "created_timestamp", "metadata_json"
         )
         where, values = self._whose(table, session)
+        # Names of another table; within one, a second message gets a name of its own.
         repeated = names.copy()
         for row, name, role, created, metadata in self._rows(
             f"SELECT id, {chosen} FROM {table} WHERE {where} ORDER BY id", *values
         ):
-            if table == "thread_messages" and name in repeated:
+            if name in repeated:
                 continue
 
-            # The name that schema 7 gave to messages without one.
-            own = usable_id(name) and name not in names
-            made = f"msg_{session}_{row}" if table == "messages" else f"thread_{row}"
-            named = str(name) if own else made
+            is_own = usable_id(name) and name not in names
+            named = name if is_own else _MADE[table].format(session=session, row=row)
             names.add(named)
             time = (time_of(created) or 0) // 1000
             flags = visible_in(_metadata(metadata))
@@ -292,12 +299,11 @@ def record_of(row: Record) -> Record:
 
 def _metadata(raw: Any) -> Record | None:
     """Return the flags of a message; None if they cannot be read."""
-    try:
-        value = load(_bytes(raw))
-    except OddRecordError:
-        return None
+    with suppress(OddRecordError):
+        flags: Record | None = fitting(load(_bytes(raw)), is_object)
+        return flags
 
-    return value if is_object(value) else None
+    return None
 
 
 def _bytes(value: Any) -> bytes | None:
@@ -313,22 +319,25 @@ def info_of(row: Record) -> tuple[Record, Record]:
     A key is there if its column is.
     """
     rest = dict(row)
-    record = {key: rest.pop(key) for key in fields.PLAIN_COLUMNS if key in rest}
+    record = {key: rest.pop(key) for key in _present(fields.PLAIN_COLUMNS, row)}
     record["name"] = _name(rest)
     if "user_set_name" in rest:
         record["user_set_name"] = bool(rest.pop("user_set_name"))
 
-    for key in fields.TIME_COLUMNS:
-        if key in rest:
-            record[key] = _utc(rest.pop(key))
+    for key in _present(fields.TIME_COLUMNS, row):
+        record[key] = _utc(rest.pop(key))
 
-    for column, key in fields.JSON_COLUMNS.items():
-        if column in rest:
-            record[key] = _json(rest, column)
+    for column in _present(fields.JSON_COLUMNS, row):
+        record[fields.JSON_COLUMNS[column]] = _json(rest, column)
 
     _put_tokens(record, rest)
 
     return record, without_none(rest)
+
+
+def _present(names: Iterable[str], row: Record) -> Iterator[str]:
+    """Return those of *names* that are columns of a row, in their order."""
+    return filter(partial(contains, row), names)
 
 
 def _name(rest: Record) -> Any:

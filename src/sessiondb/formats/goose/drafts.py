@@ -1,8 +1,8 @@
 """Records of Goose to drafts: known fields become columns, the rest is ``data``.
 
 These functions take their record apart, so it must not be used afterwards. Goose has
-two roles: results of tools are messages of the user there, and so is much that the
-program says to the agent.
+two roles: results of tools are messages of the user there, and so is much of the
+text that the program adds for the agent.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from itertools import chain, starmap
+from operator import contains
 from typing import Any
 
 from sessiondb.formats.content import embedded
 from sessiondb.formats.goose import fields
-from sessiondb.formats.goose.visibility import is_sent, is_shown
+from sessiondb.formats.goose.visibility import visible_in
 from sessiondb.formats.kit.fields import (
     as_list,
     as_object,
@@ -22,6 +25,7 @@ from sessiondb.formats.kit.fields import (
     check_storable,
     clean_name,
     clean_text,
+    fitting,
     is_object,
     take,
     text,
@@ -37,6 +41,8 @@ _HERE = frozenset(
         "patch", "snapshot", "subtask", "retry", "step-start", "step-finish",
     }
 )  # fmt: skip
+#: Visible to the agent alone; see `visible_in`.
+_FOR_AGENT = (False, True)
 _FAILED = {"status": "error", "outcome": "failed"}
 #: Each load of a session puts one more of these before the text of an error.
 _PREFIXES = re.compile(r"\A(?:-32603: )+")
@@ -82,9 +88,10 @@ def message_draft(
 
 def time_of(created: Any) -> int | None:
     """Return the Unix ms of ``created``, which is in seconds or in milliseconds."""
-    if type(created) is not int or created < 0:
+    if type(created) is not int:
         return None
 
+    # Releases differ in the unit, and the size of a number decides, as in Goose itself.
     return known_time(created if created > fields.MILLISECONDS else created * 1000)
 
 
@@ -111,13 +118,14 @@ def _kind(block: Any) -> str | None:
     if "type" in block:
         return as_text(block["type"])
 
-    signs = (kind for key, kind in fields.UNTYPED.items() if key in block)
-    return next(signs, None)
+    # Of several keys the first one of the table decides: a result may have a text, too.
+    sign = next(filter(partial(contains, block), fields.UNTYPED), "")
+    return fields.UNTYPED.get(sign)
 
 
 def _role(record: Record, said: str, kinds: list[Any]) -> tuple[str, str | None]:
     """Return the role of a message here, and the kind of an event."""
-    if said not in ("user", "assistant", "system"):
+    if said not in fields.ROLES:
         return "event", said
 
     if kinds and fields.SHOWN_ONLY.issuperset(kinds):
@@ -125,10 +133,9 @@ def _role(record: Record, said: str, kinds: list[Any]) -> tuple[str, str | None]
     if "toolResponse" in kinds:
         return "tool", None
 
-    metadata = record.get("metadata")
-    is_told = is_sent(metadata) and not is_shown(metadata)
     # A model may call tools out of the user's sight: these are its own words.
-    if is_told and "toolRequest" not in kinds and said != "system":
+    is_hidden = visible_in(record.get("metadata")) == _FOR_AGENT
+    if is_hidden and "toolRequest" not in kinds and said != "system":
         return "event", "custom_message"
 
     return said, None
@@ -152,7 +159,7 @@ def _content(record: Record) -> tuple[PartDraft, ...]:
         return ()
 
     del record["content"]
-    return tuple(part for block in content for part in _parts(block))
+    return tuple(chain.from_iterable(map(_parts, content)))
 
 
 def _is_block(value: Any) -> bool:
@@ -173,17 +180,20 @@ def _parts(block: Record) -> Parts:
         return _untyped(block)
 
     kind = block.pop("type")
-    if kind in fields.TEXTS:
-        here, table = fields.TEXTS[kind]
-        return [PartDraft(here, **take(block, table), data=block)]
+    return _MAKERS.get(kind, _other)(block, kind)
 
-    make = _MAKERS.get(kind)
-    if make is not None:
-        return make(block, kind)
 
-    here, data = ("custom", {"type": kind, **block}) if kind in _HERE else (kind, block)
+def _text(block: Record, kind: str) -> Parts:
+    here, table = fields.TEXTS[kind]
+    return [PartDraft(here, **take(block, table), data=block)]
 
-    return [PartDraft(here, data=data)]
+
+def _other(block: Record, kind: str) -> Parts:
+    """Keep a block of another type; under a name that means nothing here."""
+    if kind in _HERE:
+        return [PartDraft("custom", data={"type": kind, **block})]
+
+    return [PartDraft(kind, data=block)]
 
 
 def _redacted(block: Record, _: str) -> Parts:
@@ -219,19 +229,20 @@ def _untyped_result(block: Record) -> PartDraft:
     known = take(block, fields.RESULT)
     value = block["tool_result"]
     sides = as_object(value)
-    items = as_list(value) or as_list(sides.get("Ok"))
+    # One of the two is a list, the other is not there.
+    items = as_list(value) + as_list(sides.get("Ok"))
     texts = (as_text(within(item, "text")) for item in items)
 
     shown = as_text(value) or next(filter(None, texts), None)
     if "Err" in sides:
         known |= _FAILED
-        shown = as_text(sides["Err"]) or str(sides["Err"])
+        shown = str(sides["Err"])
 
     return PartDraft("tool-result", shown, **known, data={**block, "untyped": True})
 
 
 def _call(block: Record, kind: str) -> Parts:
-    """A call; one that could not be understood has no name, and is kept as it is."""
+    """Return a call; one that could not be parsed has no name, and is kept as it is."""
     call = as_object(block.get("toolCall"))
     value = as_object(call.get("value"))
     named = take(value, fields.CALLED)
@@ -244,7 +255,7 @@ def _call(block: Record, kind: str) -> Parts:
 
     # A name that a model gave to the call later.
     title = within(block, "_meta", "goose.toolSummary.title")
-    known["title"] = title if clean_text(title) else None
+    known["title"] = fitting(title, clean_text)
 
     if kind != "toolRequest":
         block["type"] = kind
@@ -273,7 +284,7 @@ def _image(block: Record, kind: str) -> Parts:
 
 
 def _result(block: Record, _: str) -> Parts:
-    """A result, and after it what else it holds.
+    """Return a result, followed by its images and other texts.
 
     The part has the first text that is meant for the agent. Of what became parts, the
     record keeps the rest in its place: ``at`` says which one.
@@ -281,10 +292,10 @@ def _result(block: Record, _: str) -> Parts:
     known = take(block, fields.RESULT)
     result = as_object(block.get("toolResult"))
     value = result.get("value")
-    items = value if isinstance(value, list) else as_list(within(value, "content"))
+    items = as_list(value) + as_list(within(value, "content"))
 
     shown = filter(_is_for_agent, enumerate(items))
-    more = [part for index, item in shown for part in _item(item, index)]
+    more = list(chain.from_iterable(starmap(_item, shown)))
 
     if result.get("status") == "error" or within(value, "isError") is True:
         known |= _FAILED
@@ -305,7 +316,7 @@ def _is_for_agent(item: tuple[int, Any]) -> bool:
     return not isinstance(audience, list) or "assistant" in audience
 
 
-def _item(item: Any, index: int) -> Parts:
+def _item(index: int, item: Any) -> Parts:
     kind = within(item, "type")
     if kind == "text" and text(item.get("text")):
         return [PartDraft("text", item.pop("text"), data={"at": index})]
@@ -319,6 +330,7 @@ def _item(item: Any, index: int) -> Parts:
 
 #: Makes the parts of a block of a type; the others are kept as they are.
 _MAKERS: Mapping[str, Callable[[Record, str], Parts]] = {
+    **dict.fromkeys(fields.TEXTS, _text),
     "toolRequest": _call,
     "frontendToolRequest": _call,
     "toolResponse": _result,

@@ -22,7 +22,7 @@ from sessiondb.model import Problem
 
 #: How much of a file says whether it is an export, in bytes.
 _HEAD = 16 << 10
-_BEGINNING = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*"[a-z_]+"\s*:')
+_BEGINNING = re.compile(rb'\A(\xef\xbb\xbf)?\s*\{\s*"[a-z_]+"\s*:')
 #: The directory, and a key that no other program writes beside it.
 _SIGNS = (
     re.compile(rb'"working_dir"\s*:'),
@@ -35,12 +35,11 @@ Record = dict[str, Any]
 
 def is_export(path: Path) -> bool:
     """Return whether a file is an export of Goose, by its beginning."""
-    try:
+    with contextlib.suppress(SourceError):
         head = glance(path, _HEAD)
-    except SourceError:
-        return False
+        return all(sign.search(head) for sign in (_BEGINNING, *_SIGNS))
 
-    return bool(_BEGINNING.match(head)) and all(sign.search(head) for sign in _SIGNS)
+    return False
 
 
 class Export:
@@ -52,15 +51,15 @@ class Export:
         if not usable_id(name):
             raise OddRecordError("has no usable id")
 
-        self._messages = as_list(document.get("conversation"))
-        kept = (
-            () if isinstance(document.get("conversation"), dict) else ("conversation",)
-        )
-        record = without(kept, document)
+        # The messages are read on their own; an object in their place is kept.
+        conversation = document.get("conversation")
+        self._messages = as_list(conversation)
+        moved = () if is_object(conversation) else ("conversation",)
+        record = without(moved, document)
         self.head = Head(path, str(name), log_digest(path), record)
 
     def contents(self) -> Contents:
-        """Look at all messages."""
+        """Index all messages."""
         found = Contents()
         names: set[str] = set()
         for index, record in enumerate(self._messages):

@@ -50,6 +50,8 @@ NESTED: Mapping[str, str] = {
     "cache_write_tokens": "cache_write_input_tokens",
 }
 
+#: Roles that Goose gives to messages; any other is an event of that kind.
+ROLES = frozenset({"user", "assistant", "system"})
 #: The keys of a message; logs had neither ids nor flags.
 KEYS = ("id", "role", "created", "content", "metadata")
 #: The keys of an export, in its order.

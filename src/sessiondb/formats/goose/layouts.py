@@ -18,7 +18,7 @@ Fetch = Callable[[Entry], Record]
 
 @dataclass(slots=True)
 class Contents:
-    """What a session holds, by a look that keeps no content in memory."""
+    """The index of a session: its messages by name and place, without their content."""
 
     entries: list[Entry] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -42,10 +42,10 @@ class Head:
 
 
 class Layout(Protocol):
-    """One session; its messages are looked at once, and read one by one."""
+    """One session: its messages are indexed once, and read one at a time."""
 
     def contents(self) -> Contents:
-        """Look at the messages; raises `OddRecordError` and OSError."""
+        """Index the messages; raises `OddRecordError` and OSError."""
 
     def fetching(self) -> AbstractContextManager[Fetch]:
         """Open the store to read messages; raises `OddRecordError` and OSError."""

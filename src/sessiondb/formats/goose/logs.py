@@ -20,20 +20,21 @@ from sessiondb.formats.kit.lines import opened
 from sessiondb.formats.kit.logs import first_records, log_digest
 
 Record = dict[str, Any]
+#: Numbers of which the first line has at least one, and a message none.
+_COUNTS = frozenset({"message_count", "total_tokens"})
 
 
 def is_log(path: Path) -> bool:
     """Return whether a file is a log of Goose, by its first line."""
-    try:
+    with contextlib.suppress(SourceError):
         records = first_records(path)
-    except SourceError:
-        return False
+        return any(_is_metadata(record) or _is_message(record) for record in records)
 
-    return any(_is_metadata(record) or _is_message(record) for record in records)
+    return False
 
 
 def _is_metadata(record: Record) -> bool:
-    is_counted = "message_count" in record or "total_tokens" in record
+    is_counted = not _COUNTS.isdisjoint(record)
     return "role" not in record and "description" in record and is_counted
 
 
@@ -46,8 +47,7 @@ def _is_message(record: Record) -> bool:
 def log_at(path: Path) -> Log:
     """Return the log at *path*; raises `OddRecordError`."""
     check_id(path.stem)
-    records = first_records(path)
-    metadata = records[0] if records and _is_metadata(records[0]) else {}
+    metadata = next(filter(_is_metadata, first_records(path)[:1]), {})
     return Log(Head(path, path.stem, log_digest(path), metadata, is_log=True))
 
 
@@ -58,7 +58,7 @@ class Log:
         self.head = head
 
     def contents(self) -> Contents:
-        """Look at all lines."""
+        """Index all lines; content is not kept."""
         found = Contents()
         names: set[str] = set()
         number = 0

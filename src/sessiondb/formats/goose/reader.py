@@ -1,7 +1,7 @@
 """The sessions of Goose, from its database, its logs and its exports.
 
 A session is yielded by its own record alone. Which messages the agent still sees, and
-what the session cost, is looked at by `complete`, for a session that changed.
+what the session cost, is found by `complete`, for a session that changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,13 @@ from sessiondb.formats.goose.layouts import Contents, Fetch, Head, Layout
 from sessiondb.formats.goose.logs import log_at
 from sessiondb.formats.goose.usage import usage_event
 from sessiondb.formats.goose.visibility import Entry, Place, end_of, placed
-from sessiondb.formats.kit.fields import as_text, check_storable, take
+from sessiondb.formats.kit.fields import (
+    as_text,
+    check_storable,
+    fitting,
+    is_object,
+    take,
+)
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.sqlite import Error
@@ -119,7 +125,7 @@ class Row:
         self.head = database.head(name)
 
     def contents(self) -> Contents:
-        """Look at its rows."""
+        """Index its rows."""
         name = self.head.source_id
         try:
             with self._database.reading():
@@ -145,13 +151,15 @@ class Row:
 def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSession:
     """Return a session by its own record."""
     record = dict(head.record)
-    if "model_config" in record and isinstance(record["model_config"], dict):
+    # The head is read again by `complete`, so nothing is taken out of it.
+    if is_object(record.get("model_config")):
         record["model_config"] = dict(record["model_config"])
 
     known = take(record, fields.METADATA if head.is_log else fields.SESSION)
 
-    parent = record.get("parent_session_id")
-    has_parent = usable_id(parent) and not is_cut
+    # Of a cycle of parents, the one that is cut has none.
+    named = fitting(record.get("parent_session_id"), usable_id)
+    parent = None if is_cut else named
     data = {"metadata" if head.is_log else "session": record, **head.beside}
     check_storable(data)
 
@@ -160,8 +168,8 @@ def beginning(head: Head, layout: Layout, *, is_cut: bool = False) -> SourceSess
         head.source_id,
         str(head.path),
         head.digest,
-        parent_source_id=str(parent) if has_parent else None,
-        relation="subagent" if has_parent else None,
+        parent_source_id=parent,
+        relation="subagent" if parent else None,
         time_created=time_of_text(record.get("created_at")),
         time_updated=time_of_text(record.get("updated_at")),
         time_archived=time_of_text(record.get("archived_at")),

@@ -120,7 +120,7 @@ def _result(part: Part) -> Record:
 def _put_item(block: Record, part: Part) -> None:
     """Put into a result what became a part, where it was."""
     value = within(block, "toolResult", "value")
-    items = as_list(value) or as_list(within(value, "content"))
+    items = as_list(value) + as_list(within(value, "content"))
     index = part.data.get("at")
     if type(index) is not int or not 0 <= index < len(items):
         return

@@ -27,13 +27,12 @@ Record = dict[str, Any]
 
 def accumulated(info: Mapping[str, Any]) -> Record:
     """Return the sums of a session by column, from either form of its record."""
-    nested = as_object(info.get("accumulated_usage"))
-    found = {name: nested.get(key) for name, key in NESTED.items()}
-    for name in TOKEN_COLUMNS:
-        if found[name] is None:
-            found[name] = info.get(ACCUMULATED + name)
+    usage = as_object(info.get("accumulated_usage"))
+    nested = {name: usage.get(key) for name, key in NESTED.items()}
+    flat = {name: info.get(ACCUMULATED + name) for name in TOKEN_COLUMNS}
 
-    return found | {"cost": info.get("accumulated_cost")}
+    # Of a record with both forms the object counts: it also has what caches took.
+    return {**flat, **without_none(nested), "cost": info.get("accumulated_cost")}
 
 
 def usage_event(
@@ -77,8 +76,9 @@ def _tokens(sums: Record) -> Tokens | None:
     read, written = sums["cache_read_tokens"], sums["cache_write_tokens"]
     fresh = sums["input_tokens"]
     if fresh is not None:
-        fresh -= (read or 0) + (written or 0)
+        fresh -= sum(filter(None, (read, written)))
 
+    # Counts that contradict each other are left to the event's data.
     found = Tokens(
         input=fresh,
         output=sums["output_tokens"],

@@ -40,12 +40,12 @@ class Place(NamedTuple):
 
 
 def is_shown(metadata: Any) -> bool:
-    """Return whether the user sees a message; a flag that is missing says yes."""
+    """Return whether the user sees a message; a missing flag counts as true."""
     return as_object(metadata).get("userVisible") is not False
 
 
 def is_sent(metadata: Any) -> bool:
-    """Return whether the agent sees a message; a flag that is missing says yes."""
+    """Return whether the agent sees a message; a missing flag counts as true."""
     return as_object(metadata).get("agentVisible") is not False
 
 
@@ -73,11 +73,13 @@ def end_of(entries: Sequence[Entry]) -> str | None:
 def _summary(entries: Sequence[Entry]) -> int:
     """Return the index of the last compaction; -1 if there was none."""
     hidden = list(takewhile(lambda entry: not entry.sent, entries))
-    told = entries[len(hidden) :][:1]
+    place = len(hidden)
+    first_sent = entries[place : place + 1]
 
-    # Notes to the user may precede what the agent is told first.
+    # Notes to the user may precede the first message that the agent sees.
     has_prompt = "user" in map(attrgetter("role"), hidden)
-    return len(hidden) if has_prompt and told and not told[0].shown else -1
+    is_for_agent = any(not entry.shown for entry in first_sent)
+    return place if has_prompt and is_for_agent else -1
 
 
 def visible_in(metadata: Mapping[str, Any] | None) -> tuple[bool, bool]:

@@ -1,13 +1,14 @@
 """Messages of any session as records of Goose.
 
-A result is a message of the user that follows its call, and what only the agent is told
-a message that the user does not see. Messages that a compaction replaced are out of the
+A result is a message of the user that follows its call. Messages that only the agent
+sees are hidden from the user, and those that a compaction replaced are out of the
 agent's sight, as Goose leaves them itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from sessiondb.formats.content import file_of
@@ -19,11 +20,14 @@ from sessiondb.formats.kit.conversion import (
     as_json,
     call_of,
 )
+from sessiondb.formats.kit.fields import as_text
 from sessiondb.model import Export, Loss, Message, Part
 
 Record = dict[str, Any]
 #: Events that drop what was said before them.
 _CUTS = frozenset({"compaction", "reset"})
+#: Events whose text a model is shown.
+_SHOWN = frozenset({*SAID_FOR_USER, "compaction"})
 
 
 class Writer:
@@ -40,7 +44,7 @@ class Writer:
         self._answered = {p.call_id for p in parts if p.type == "tool-result"}
 
     def lose_lists(self) -> None:
-        """Note what lies beside a session, for which there is no place."""
+        """Record a loss for each list beside a session: Goose has no place for them."""
         export = self._export
         lists = {
             "its todo list": export.todos,
@@ -54,14 +58,14 @@ class Writer:
             self.lose(f"label {label.label}")
 
     def lose(self, why: str, message: Message | None = None) -> None:
-        """Note a loss of *message*, or of the session itself."""
+        """Record a loss of *message*, or of the session itself."""
         name = message.id if message else None
         self._losses.append(Loss(self._export.session.id, why, name))
 
     # -- one message -----------------------------------------------------------
 
     def records(self, message: Message) -> Iterator[Record]:
-        """Yield the records of *message*: itself, and results that only calls have."""
+        """Yield the records of *message*: its own, and results that only calls have."""
         content = list(self._content(message))
         if content:
             role = "assistant" if message.role == "assistant" else "user"
@@ -77,12 +81,12 @@ class Writer:
     def _record(
         self, message: Message, name: str, role: str, content: list[Record]
     ) -> Record:
-        is_told = message.role in ("event", "system")
+        is_hidden = message.role in ("event", "system")
 
         # Goose orders messages by their times.
         self._time = max(self._time, message.time_created // 1000)
         metadata = {
-            "userVisible": not is_told,
+            "userVisible": not is_hidden,
             "agentVisible": message.seq not in self._unsent,
         }
 
@@ -102,33 +106,31 @@ class Writer:
 
     def _content(self, message: Message) -> Iterator[Record]:
         if message.role == "event":
-            yield from self._told(message)
+            yield from self._shown(message)
             return
 
         if message.role == "system":
             self.lose("that it is a system message", message)
 
-        for part in message.parts:
-            block = self._block(message, part)
-            if block is not None:
-                yield block
+        blocks = map(partial(self._block, message), message.parts)
+        yield from filter(None, blocks)
 
-    def _told(self, message: Message) -> Iterator[Record]:
+    def _shown(self, message: Message) -> Iterator[Record]:
         """Yield the text of an event that a model is shown."""
-        is_shown = message.kind in SAID_FOR_USER or message.kind == "compaction"
-        text = message.text or message.data.get("summary")
-        if is_shown and isinstance(text, str) and text:
+        text = as_text(message.text or message.data.get("summary"))
+        if message.kind in _SHOWN and text:
             yield _words(text)
         elif message.kind not in SILENT:
             self.lose(f"event {message.kind}", message)
 
     def _block(self, message: Message, part: Part) -> Record | None:
-        """Return the block of a part; None for one that says nothing, or is lost."""
+        """Return the block of a part; None for one that is empty, or lost."""
         if part.type in ("text", "reasoning") and not part.text:
             return None
 
-        make = _BLOCKS.get((part.type, message.role)) or _BLOCKS.get((part.type, ""))
-        block = make(part) if make else None
+        # The role decides first: a result is one only in a message of results.
+        general = _BLOCKS.get((part.type, ""), _no_block)
+        block = _BLOCKS.get((part.type, message.role), general)(part)
         if block is None:
             self.lose(f"part {part.type}", message)
 
@@ -144,7 +146,7 @@ class Writer:
 
 def _dropped(messages: Sequence[Message]) -> set[int]:
     """Return the seqs of the messages that the last compaction replaced."""
-    cut = next((m for m in reversed(messages) if _is_cut(m)), None)
+    cut = next(filter(_is_cut, reversed(messages)), None)
     if cut is None:
         return set()
 
@@ -176,11 +178,15 @@ def _request(part: Part) -> Record:
 def _response(part: Part) -> Record:
     call = call_of(part)
     failed = part.status == "error" or part.outcome is not None
-    text = call.failure if failed and not part.text else part.text or ""
+    text = part.text or (call.failure if failed else "")
     value = {"content": [_words(text)], "isError": failed}
     success = {"status": "success", "value": value}
 
     return {"type": "toolResponse", "id": call.id, "toolResult": success}
+
+
+def _no_block(_: Part) -> None:
+    """A part of a type for which Goose has no block."""
 
 
 def _thinking(part: Part) -> Record:

@@ -52,7 +52,7 @@ class Head:
 
     @property
     def facts(self) -> list[Any]:
-        """What changes with the session; the tip is a hash of the whole thread."""
+        """What changes with the session; the tip is a hash of the complete thread."""
         numbers, _, last = self.written
         written = [len(numbers), *numbers[-1:], last]
         return [self.conversation, self.thread, written, self.spent]
@@ -231,7 +231,7 @@ def _is_message(item: SourceMessage | Problem) -> TypeGuard[SourceMessage]:
 
 
 def _signature(message: SourceMessage) -> int:
-    """Return a number for what a message says, 0 for one that a copy may lack.
+    """Return a number for the words of a message, 0 if a copy may omit it.
 
     A system prompt is sent once, and an empty answer has no message. Spaces may differ:
     a prompt with fragments is one text there and several ones here.
