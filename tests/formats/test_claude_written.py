@@ -131,6 +131,14 @@ def test_lines_that_do_not_fit_are_written_as_they_were(
     assert back(store, tmp_path, *records) == records
 
 
+@pytest.mark.parametrize("key", ["added", "plain", "in_result"])
+def test_a_block_of_another_type_keeps_a_key_that_parts_have_here(
+    store: Store, tmp_path: Path, key: str
+) -> None:
+    records = [U1, answered(2, {"type": "unknown", key: True})]
+    assert back(store, tmp_path, *records) == records
+
+
 def test_what_was_added_here_follows_the_lines_that_were_there(
     store: Store, tmp_path: Path
 ) -> None:

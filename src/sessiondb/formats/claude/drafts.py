@@ -1,20 +1,20 @@
 """Lines of Claude Code to drafts: known fields become columns, the rest is ``data``.
 
 These functions take their records apart, so they must not be used afterwards. A line is
-one message, but those of an answer are one together: what its further lines have beside
-their blocks is in ``data`` under ``other_lines``, each with the index of its first part
-and with the number of lines since the first one, so that all are written back in their
-places.
+one message, but those of an answer are one together: the rest of its further lines is
+in ``data`` under ``other_lines``, each with the index of its first part and with the
+number of lines since the first one, so that all are written back in their places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sessiondb.formats.claude import fields
-from sessiondb.formats.claude.tree import is_result
+from sessiondb.formats.claude.tree import calls_answered
 from sessiondb.formats.content import embedded
 from sessiondb.formats.kit.fields import (
     as_list,
@@ -23,9 +23,12 @@ from sessiondb.formats.kit.fields import (
     check_storable,
     clean_name,
     cost,
+    fitting,
+    integer,
     is_object,
     take,
     text,
+    time,
     within,
 )
 from sessiondb.formats.kit.json import usable_id
@@ -41,6 +44,8 @@ Columns = dict[str, Any]
 OWN = frozenset(
     "plain synthetic redacted listed added in_result mime content url filename".split()
 )
+#: Keys of ``data`` by which `records` recognises parts of any type.
+_MARKS = frozenset({"plain", "added", "in_result"})
 #: Types of parts that blocks become; a block that already has one is kept apart.
 _HERE = frozenset({"reasoning", "tool", "tool-result", "file", "custom"})
 
@@ -60,14 +65,14 @@ def message_draft(
     Raises `OddRecordError` for one that cannot be stored.
     """
     kind = record["type"]
-    said = is_object(record.get("message")) and "other_lines" not in record
-    make = _MAKERS.get(kind, _event) if said or kind not in _SAID else _event
-    found = make(record, further)
+    # A key of the line would be mistaken for ours: it is kept as an event.
+    is_said = is_object(record.get("message")) and "other_lines" not in record
+    makers = _MAKERS if is_said else _WITHOUT_MESSAGE
+    found = makers.get(kind, _event)(record, further)
+    found["time_created"] = time_of_text(record.get("timestamp"))
 
-    written = time_of_text(record.get("timestamp"))
-    found.setdefault("time_created", written)
-    is_own = found["role"] == "event" and found["kind"] == kind
-    if is_own or (found["role"], kind) in _SAID_AS:
+    # `records` knows these from the message itself.
+    if kind == (found.get("kind") or fields.TYPES.get(found["role"])):
         del record["type"]
     if record.get("uuid") == message_id:
         del record["uuid"]
@@ -80,69 +85,77 @@ def message_draft(
 
 
 def _user(record: Record, _: Sequence[Further]) -> Columns:
-    said = record["message"]
+    answered = calls_answered(record)
+    parts = _content(record["message"])
     if record.get("isCompactSummary") is True:
-        return {"role": "event", "kind": "compaction", "parts": _content(said)}
+        return {"role": "event", "kind": "compaction", "parts": parts}
 
-    role = "tool" if is_result(record) else "user"
-    parts = _content(said)
     if record.get("isMeta") is True:
         parts = tuple(map(_synthetic, parts))
-    if role == "tool":
-        parts = tuple(_settled(parts, record))
+    if not answered:
+        return {"role": "user", "parts": parts}
 
-    return {"role": role, "parts": parts}
-
-
-def _settled(parts: Iterable[PartDraft], record: Record) -> Iterator[PartDraft]:
-    """Yield the parts of a line with results, which say how their calls ended."""
     stopped = within(record, "toolUseResult", "interrupted") is True
+    return {"role": "tool", "parts": tuple(_settled(part, stopped) for part in parts)}
 
-    for part in parts:
-        if part.type != "tool-result":
-            yield part
-            continue
-        failed = part.data.get("is_error") is True
-        outcome = "interrupted" if stopped else "failed" if failed else None
-        if failed and (part.text or "").startswith(fields.DENIED):
-            outcome = "denied"
-        yield replace(part, outcome=outcome, status="error" if outcome else None)
+
+def _settled(part: PartDraft, stopped: bool) -> PartDraft:
+    """Return a part of a line with results; a result with how its call ended."""
+    if part.type != "tool-result":
+        return part
+
+    failed = part.data.get("is_error") is True
+    denied = failed and (part.text or "").startswith(fields.DENIED)
+    # The first one counts: a call that was denied has failed, too.
+    outcomes = {"denied": denied, "interrupted": stopped, "failed": failed}
+    outcome = next(filter(outcomes.get, outcomes), None)
+    return replace(part, outcome=outcome, status="error" if outcome else None)
 
 
 def _assistant(record: Record, further: Sequence[Further]) -> Columns:
     lines = [record, *(line.record for line in further)]
     found = {"role": "assistant", **_outcome(lines)} | take(record, fields.ANSWER)
-    times = [time_of_text(line.get("timestamp")) for line in lines]
+    times = map(time_of_text, _each(lines, "timestamp"))
+    found["time_completed"] = max(filter(time, times), default=None)
 
-    parts: Parts = []
+    parts = _timed(record)
     others = []
 
-    for place, line in enumerate(lines):
-        if place:
-            after = further[place - 1].after
-            others.append({"after": after, "first": len(parts), "record": line})
-        said = as_object(line.get("message"))
-        parts += (replace(p, time_created=times[place]) for p in _content(said))
+    for after, line in further:
+        others.append({"after": after, "first": len(parts), "record": line})
+        parts += _timed(line)
 
     if others:
         record["other_lines"] = others
 
-    known = [time for time in times if time is not None]
-    return found | {"parts": tuple(parts), "time_completed": max(known, default=None)}
+    return found | {"parts": tuple(parts)}
+
+
+def _each(records: list[Record], *path: str) -> list[Any]:
+    """Return the value at *path* of each record."""
+    return [within(record, *path) for record in records]
+
+
+def _timed(line: Record) -> Parts:
+    """Take the parts of a line of an answer, with its time."""
+    made = time_of_text(line.get("timestamp"))
+    parts = _content(as_object(line.get("message")))
+    return [replace(part, time_created=made) for part in parts]
 
 
 def _outcome(lines: list[Record]) -> Columns:
     """Return usage, cost, end and error of an answer: each line repeats them so far."""
-    costs = [line["costUSD"] for line in lines if cost(line.get("costUSD"))]
-    found: Columns = {"cost": max(costs, default=None)}
+    reasons = map(as_text, reversed(_each(lines, "message", "stop_reason")))
+    reason = next(filter(None, reasons), None)
+    found: Columns = {
+        "cost": max(filter(cost, _each(lines, "costUSD")), default=None),
+        "finish": fields.FINISH.get(reason, "other"),
+    }
+    # An answer of the program itself states zeros, which no provider counted.
     if within(lines[0], "message", "model") != fields.SYNTHETIC:
         found["tokens"] = _tokens(lines)
 
-    reasons = [as_text(within(line, "message", "stop_reason")) for line in lines]
-    reason = next(filter(None, reversed(reasons)), None)
-    if reason is not None:
-        found["finish"] = fields.FINISH.get(reason, "other")
-    if any(line.get("isAbortedMidStream") is True for line in lines):
+    if any(value is True for value in _each(lines, "isAbortedMidStream")):
         found["finish"] = "cancelled"
     if lines[0].get("isApiErrorMessage") is True:
         found |= {"finish": "error", "error": {"message": _text_of(lines[0])}}
@@ -152,19 +165,19 @@ def _outcome(lines: list[Record]) -> Columns:
 
 def _tokens(lines: list[Record]) -> Tokens | None:
     """Return the last counts of those that say the most."""
-    usages = (as_object(within(line, "message", "usage")) for line in reversed(lines))
-    known = list(filter(fields.tokens_of, usages))
+    usages = map(as_object, reversed(_each(lines, "message", "usage")))
+    known = filter(fields.tokens_of, usages)
     return fields.tokens_of(max(known, key=_said_so_far, default={}))
 
 
 def _text_of(line: Record) -> str:
-    blocks = map(as_object, as_list(within(line, "message", "content")))
-    return "\n".join(filter(None, (as_text(block.get("text")) for block in blocks)))
+    texts = map(as_text, _each(fields.blocks_of(line), "text"))
+    return "\n".join(filter(None, texts))
 
 
 def _said_so_far(usage: Mapping[str, Any]) -> int:
-    given = usage.get("output_tokens")
-    return given if type(given) is int else 0
+    stated: int = fitting(usage.get("output_tokens"), integer, 0)
+    return stated
 
 
 # -- events ----------------------------------------------------------------------
@@ -172,10 +185,7 @@ def _said_so_far(usage: Mapping[str, Any]) -> int:
 
 def _event(record: Record, _: Sequence[Further]) -> Columns:
     kind = record["type"]
-    known = fields.KINDS.get(kind)
-    if known is None:
-        known = "custom" if kind in fields.MEANINGS else kind
-    return {"role": "event", "kind": known}
+    return {"role": "event", "kind": fields.KINDS.get(kind, kind)}
 
 
 def _system(record: Record, _: Sequence[Further]) -> Columns:
@@ -188,7 +198,7 @@ def _system(record: Record, _: Sequence[Further]) -> Columns:
 
 
 def _attachment(record: Record, _: Sequence[Further]) -> Columns:
-    """What was added to a prompt; some of it was typed while the model was working."""
+    """Return an addition to a prompt; the user typed some while the model worked."""
     held = as_object(record.get("attachment"))
     if held.get("type") == "queued_command" and text(held.get("prompt")):
         typed = held.get("commandMode", "prompt") == "prompt"
@@ -205,15 +215,9 @@ def _attachment(record: Record, _: Sequence[Further]) -> Columns:
     return {"role": "event", "kind": "custom_message", "parts": parts}
 
 
-_MAKERS: Mapping[str, Callable[[Record, Sequence[Further]], Columns]] = {
-    "user": _user,
-    "assistant": _assistant,
-    "system": _system,
-    "attachment": _attachment,
-}
-_SAID = frozenset({"user", "assistant"})
-#: Roles with the type of a line that says no more than they do.
-_SAID_AS = {("user", "user"), ("tool", "user"), ("assistant", "assistant")}
+_Makers = Mapping[str, Callable[[Record, Sequence[Further]], Columns]]
+_WITHOUT_MESSAGE: _Makers = {"system": _system, "attachment": _attachment}
+_MAKERS: _Makers = {**_WITHOUT_MESSAGE, "user": _user, "assistant": _assistant}
 
 
 # -- content -----------------------------------------------------------------
@@ -225,11 +229,13 @@ def _content(said: Record) -> tuple[PartDraft, ...]:
     if text(content):
         del said["content"]
         return (_marked(PartDraft("text", content, data={"plain": True})),)
-    if not isinstance(content, list) or not content or not all(map(_is_block, content)):
+
+    blocks = as_list(content)
+    if not blocks or not all(map(_is_block, blocks)):
         return ()
 
     del said["content"]
-    return tuple(part for block in content for part in _parts(block))
+    return tuple(chain.from_iterable(map(_parts, blocks)))
 
 
 def _is_block(value: Any) -> bool:
@@ -237,15 +243,17 @@ def _is_block(value: Any) -> bool:
 
 
 def _parts(block: Record) -> Parts:
-    kind = block["type"]
-    make = _BLOCKS.get(kind)
-    is_nameless = kind in fields.CALLS and not clean_name(block.get("name"))
-    own = OWN & block.keys() - ({"content"} if kind == "tool_result" else set())
-    if kind in _HERE or is_nameless or (make and own):
-        return [PartDraft("custom", data={"block": block})]
-    if make is not None:
-        return make(block)
+    make, reserved = _BLOCKS.get(block["type"], (_other, _MARKS))
+    # A key of the block would be mistaken for ours when it is written again.
+    return make(block) if reserved.isdisjoint(block) else _verbatim(block)
+
+
+def _other(block: Record) -> Parts:
     return [PartDraft(block.pop("type"), data=block)]
+
+
+def _verbatim(block: Record) -> Parts:
+    return [PartDraft("custom", data={"block": block})]
 
 
 def _text(block: Record) -> Parts:
@@ -272,6 +280,9 @@ def _redacted(block: Record) -> Parts:
 
 def _call(block: Record) -> Parts:
     kind = block["type"]
+    # The database refuses a call without the name of its tool.
+    if not clean_name(block.get("name")):
+        return _verbatim(block)
     if kind == "tool_use":
         del block["type"]
     status = "pending" if kind == "tool_use" else "completed"
@@ -279,7 +290,7 @@ def _call(block: Record) -> Parts:
 
 
 def _file(block: Record) -> Parts:
-    """An image or a document; its content is stored once, wherever it is repeated."""
+    """Return an image or a document; content that is repeated is stored once."""
     source = as_object(block.get("source"))
     known: Record = {}
     if source.get("type") == "base64" and text(source.get("data")):
@@ -292,7 +303,7 @@ def _file(block: Record) -> Parts:
 
 
 def _result(block: Record) -> Parts:
-    """A result: its text, and the images in it as parts that follow."""
+    """Return a result: its text, and the images in it as parts that follow."""
     del block["type"]
     known = take(block, fields.RESULT)
     content = block.get("content")
@@ -301,31 +312,37 @@ def _result(block: Record) -> Parts:
         return [PartDraft("tool-result", content, **known, data=block)]
 
     items = list(filter(is_object, as_list(content)))
-    said = [item.get("text") for item in items if item.get("type") == "text"]
-    shown = "\n".join(filter(text, said)) if any(map(text, said)) else None
-    if shown is not None and content == [{"type": "text", "text": shown}]:
+    texts = (item.get("text") for item in items if item.get("type") == "text")
+    said = list(filter(text, texts))
+    shown = "\n".join(said) if said else None
+    if said and content == [{"type": "text", "text": shown}]:
         del block["content"]
         block["listed"] = True
     result = PartDraft("tool-result", shown, **known, data=block)
-    return [result, *_images(items)]
+    return [result, *map(_image, filter(_is_embedded, items))]
 
 
-def _images(items: list[Record]) -> Iterator[PartDraft]:
-    """Yield the images among the items of a result, whose content they lose."""
-    for item in items:
-        if item.get("type") == "image":
-            (file,) = _file(item)
-            held = {key: file.data[key] for key in OWN if key in file.data}
-            if held and within(item, "source", "type") == "base64":
-                yield PartDraft("file", data={**held, "in_result": True})
+def _is_embedded(item: Record) -> bool:
+    source = as_object(item.get("source"))
+    kinds = item.get("type"), source.get("type")
+    return kinds == ("image", "base64") and text(source.get("data"))
 
 
-_BLOCKS: Mapping[str, Callable[[Record], Parts]] = {
-    "text": _text,
-    "thinking": _text,
-    "redacted_thinking": _redacted,
-    "image": _file,
-    "document": _file,
-    "tool_result": _result,
-    **dict.fromkeys(fields.CALLS, _call),
+def _image(item: Record) -> PartDraft:
+    """Return an image in a result, which loses its content to it."""
+    (file,) = _file(item)
+    held = {key: file.data[key] for key in OWN & file.data.keys()}
+    return PartDraft("file", data={**held, "in_result": True})
+
+
+#: The parts of blocks by their type, and the keys that no such block may have.
+_BLOCKS: Mapping[str, tuple[Callable[[Record], Parts], frozenset[str]]] = {
+    "text": (_text, OWN),
+    "thinking": (_text, OWN),
+    "redacted_thinking": (_redacted, OWN),
+    "image": (_file, OWN),
+    "document": (_file, OWN),
+    "tool_result": (_result, OWN - {"content"}),
+    **dict.fromkeys(fields.CALLS, (_call, OWN)),
+    **dict.fromkeys(_HERE, (_verbatim, OWN)),
 }

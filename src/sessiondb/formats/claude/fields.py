@@ -12,11 +12,13 @@ from typing import Any
 
 from sessiondb.formats.kit.fields import (
     Fields,
+    as_list,
+    as_object,
     as_text,
     clean_name,
     clean_text,
     count,
-    is_object,
+    fitting,
     text,
     within,
 )
@@ -35,14 +37,30 @@ BESIDE = frozenset(
 )
 
 
+#: Keys of lines beside the chain: a session, or a message of one.
+_REFERENCES = frozenset({"sessionId", "leafUuid", "messageId"})
+#: Keys that are required, and those that only Qwen Code writes.
+Keys = tuple[frozenset[str], frozenset[str]]
+_LINKED: Keys = frozenset({"parentUuid"}), frozenset({"systemPayload"})
+_CONTENT: Keys = frozenset({"content"}), frozenset({"parts"})
+_EVENT: Keys = (
+    frozenset({"parentUuid", "sessionId"}),
+    frozenset({"systemPayload", "provenance"}),
+)
+#: Lines with a message.
+SAID = frozenset({"user", "assistant"})
+#: The types of lines that the roles of their messages imply.
+TYPES: Mapping[str, str] = {"user": "user", "tool": "user", "assistant": "assistant"}
+
+
 def is_model(value: Any) -> bool:
     """Return whether an answer names a model."""
     return clean_name(value) and value != SYNTHETIC
 
 
-#: What the first line of a session says of it.
+#: Properties of a session, from its first line.
 HEAD: Fields = {"cwd": ("directory", clean_text), "version": ("version", clean_text)}
-#: What an answer has.
+#: Properties of an answer.
 ANSWER: Fields = {
     "message": {
         "id": ("response_id", clean_name),
@@ -61,18 +79,13 @@ TEXTS: Mapping[str, tuple[str, Fields]] = {
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 #: ``stop_reason`` of an answer to ``finish`` here.
-FINISH: Mapping[str, str] = {
+FINISH: Mapping[str | None, str | None] = {
+    None: None,
     "end_turn": "stop",
     "stop_sequence": "stop",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
     "tool_use": "tool-calls",
-}
-#: Lines that are known here under another name; the others keep theirs.
-KINDS: Mapping[str, str] = {
-    "custom-title": "title_change",
-    "ai-title": "title_change",
-    "mode": "mode_change",
 }
 #: Names of events with a meaning, which no type of a line may have by chance.
 MEANINGS = frozenset(
@@ -80,6 +93,13 @@ MEANINGS = frozenset(
     "thinking_level_change mode_change title_change archive cancelled failed usage "
     "custom_message".split()
 )
+#: Lines that are known here under another name; the others keep theirs.
+KINDS: Mapping[str, str] = {
+    **dict.fromkeys(MEANINGS, "custom"),
+    "custom-title": "title_change",
+    "ai-title": "title_change",
+    "mode": "mode_change",
+}
 #: How a text begins that the program wrote in the name of the user.
 INJECTED = (
     "<system-reminder>", "<command-name>", "<command-message>", "<local-command-",
@@ -90,13 +110,14 @@ INJECTED = (
 #: How the result of a call begins that the user refused.
 DENIED = "The user doesn't want to"
 
-#: Counts are disjoint, but what was thought is counted as output.
+#: Counts are disjoint, except that thoughts are counted as output.
 COUNTS: Mapping[str, str] = {
     "input": "input_tokens",
     "output": "output_tokens",
     "cache_read": "cache_read_input_tokens",
     "cache_write": "cache_creation_input_tokens",
 }
+THOUGHT = ("output_tokens_details", "thinking_tokens")
 
 
 def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
@@ -104,11 +125,11 @@ def tokens_of(usage: Mapping[str, Any]) -> Tokens | None:
     given = {name: usage.get(key) for name, key in COUNTS.items()}
     known = {name: value for name, value in given.items() if count(value)}
 
-    thought = within(usage, "output_tokens_details", "thinking_tokens")
-    if count(thought) and thought and "output" in known:
+    thought = fitting(within(usage, *THOUGHT), count, 0)
+    if thought and "output" in known:
         said = known.pop("output") - thought
-        if said >= 0:
-            known |= {"output": said, "reasoning": thought}
+        # Counts that contradict each other stay in the record alone.
+        known |= {"output": said, "reasoning": thought} if said >= 0 else {}
 
     return Tokens(**known) if known else None
 
@@ -119,18 +140,21 @@ def is_line(record: Mapping[str, Any]) -> bool:
     Qwen Code writes similar lines, with ``parts`` in their messages.
     """
     kind = as_text(record.get("type"))
-    if kind not in CHAIN:
-        return kind in BESIDE and ("sessionId" in record or is_about(record))
-    if "parentUuid" not in record or "systemPayload" in record:
-        return False
+    if kind in BESIDE:
+        return not _REFERENCES.isdisjoint(record)
 
-    said = record.get("message")
-    if kind in ("user", "assistant"):
-        return is_object(said) and "content" in said and "parts" not in said
+    if kind in SAID:
+        said = as_object(record.get("message"))
+        return _has(record, _LINKED) and _has(said, _CONTENT)
 
-    return "sessionId" in record and "provenance" not in record
+    return kind in CHAIN and _has(record, _EVENT)
 
 
-def is_about(record: Mapping[str, Any]) -> bool:
-    """Return whether a line without a session names a message of one."""
-    return "leafUuid" in record or "messageId" in record
+def _has(record: Mapping[str, Any], keys: Keys) -> bool:
+    required, foreign = keys
+    return required <= record.keys() and foreign.isdisjoint(record)
+
+
+def blocks_of(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the blocks of a line; an empty one for each that is not an object."""
+    return list(map(as_object, as_list(within(record, "message", "content"))))

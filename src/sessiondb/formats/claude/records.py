@@ -60,7 +60,7 @@ def _kept(parts: Iterable[Part]) -> list[Part]:
 
 
 def _first(message: Message, rest: Record, parts: Sequence[Part]) -> Record:
-    kind = rest.get("type") or _TYPES.get(message.role) or message.kind
+    kind = rest.get("type") or fields.TYPES.get(message.role) or message.kind
     record: Record = {"type": kind}
     if "uuid" not in rest and not message.id.startswith(MADE):
         record["uuid"] = message.id
@@ -99,8 +99,6 @@ def _attachment(record: Record, rest: Record, parts: Sequence[Part]) -> Record:
     return overlay(record, rest) | {"rendered": rendered}
 
 
-#: The lines of roles that say no more than they do.
-_TYPES = {"user": "user", "tool": "user", "assistant": "assistant"}
 _MAKERS: Mapping[Any, Callable[[Record, Record, Sequence[Part]], Record]] = {
     "user": _said,
     "assistant": _said,

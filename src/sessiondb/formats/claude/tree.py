@@ -17,7 +17,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sessiondb.formats.claude import fields
-from sessiondb.formats.kit.fields import as_list, as_object, as_text, clean_name, within
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_object,
+    as_text,
+    clean_name,
+    fitting,
+    text,
+    within,
+)
 from sessiondb.formats.kit.json import usable_id
 
 Record = dict[str, Any]
@@ -63,14 +71,14 @@ class Tree:
     def __init__(self, summarised: Collection[Any] = ()) -> None:
         self._summarised = summarised
         #: The messages by the uuids of their lines, and all ids that are taken.
-        self._ids: dict[str, str] = {}
+        self._ids: dict[str | None, str] = {}
         self._taken: set[str] = set()
         #: The answers by what is the same on their lines, and by their message.
         self._open: dict[tuple[str, str | None], _Answer] = {}
-        self._answers: dict[str, _Answer] = {}
+        self._answers: dict[str | None, _Answer] = {}
         #: The answers by the calls in them, and by the messages with their results.
         self._calls: dict[str, _Answer] = {}
-        self._result_of: dict[str, _Answer] = {}
+        self._result_of: dict[str | None, _Answer] = {}
         self._prompts = 0
         #: The first line that the last compaction keeps, and the last one.
         self._segment: tuple[str, str] | None = None
@@ -97,20 +105,20 @@ class Tree:
             parent = self._after_results(name, parent, calls)
         elif record.get("type") == "user" and record.get("isMeta") is not True:
             self._prompts += 1
-        to = next(filter(None, map(self._calls.get, calls)), None)
+        to = self._answer_to(calls)
         kept = self._kept(record, name)
         return Place(name, parent, answer=to.name if to else None, kept=kept)
 
     def end_of(self, uuid: str | None) -> str | None:
         """Return the message of a line, or the last result of its answer."""
-        name = self._ids.get(uuid) if uuid else None
-        return None if name is None else self._last(name)
+        return self._last(self._ids.get(uuid))
+
+    def _answer_to(self, calls: set[str]) -> _Answer | None:
+        return next(filter(None, map(self._calls.get, calls)), None)
 
     def _called(self, answer: _Answer, record: Record) -> None:
-        for block in as_list(within(record, "message", "content")):
-            name = within(block, "id")
-            if isinstance(name, str):
-                self._calls[name] = answer
+        named = (block.get("id") for block in fields.blocks_of(record))
+        self._calls.update(dict.fromkeys(filter(text, named), answer))
 
     def _continues(self, answer: _Answer, record: Record) -> bool:
         """Return whether a line is one more of an answer with the same id.
@@ -118,13 +126,11 @@ class Tree:
         Some gateways give all answers one id: without a request, the line must follow
         one of the answer, or be sent the same and nothing asked since.
         """
-        if _request(record) is not None:
-            return True
-        above = as_text(record.get("parentUuid"))
-        if above is not None and self._ids.get(above) == answer.name:
+        above = self._ids.get(as_text(record.get("parentUuid")))
+        if _request(record) is not None or above == answer.name:
             return True
 
-        return answer.sent == _sent(record) and answer.prompts == self._prompts
+        return (answer.sent, answer.prompts) == (_sent(record), self._prompts)
 
     def _name(self, record: Record, own: str | None) -> str:
         if own is None or not usable_id(own) or own in self._taken:
@@ -153,8 +159,7 @@ class Tree:
         above = record["parentUuid"]
         if above is None:
             return self._before_cut(record)
-        known = self._message_at(above)
-        return ... if known is None else known
+        return self._message_at(above) or ...
 
     def _before_cut(self, record: Record) -> str | None:
         """Return the parent of a line that begins a chain: None for most.
@@ -173,8 +178,8 @@ class Tree:
 
     def _message_at(self, uuid: Any) -> str | None:
         """Return the message of a line, for results the last one of their answer."""
-        known = self._ids.get(uuid) if isinstance(uuid, str) else None
-        return self._last(known) if known in self._result_of and known else known
+        known = self._ids.get(as_text(uuid))
+        return self._last(known) if known in self._result_of else known
 
     def _preserved(self, record: Record) -> tuple[str, str] | None:
         """Return the ends of what a boundary keeps; the program puts it after it."""
@@ -197,13 +202,14 @@ class Tree:
         self._ids[last] = name
         return found
 
-    def _last(self, name: str) -> str:
+    def _last(self, name: str | None) -> str | None:
+        """Return the last result of the answer that a message is part of, or itself."""
         answer = self._answers.get(name) or self._result_of.get(name)
-        return name if answer is None else answer.last_result or name
+        return (answer and answer.last_result) or name
 
     def _after_results(self, name: str, parent: Any, calls: set[str]) -> Any:
         """Return the parent of a result: the one before it to the same answer."""
-        answer = next(filter(None, map(self._calls.get, calls)), None)
+        answer = self._answer_to(calls)
         # A second result of one call is on a branch of its own.
         if answer is None or calls & answer.answered:
             return parent
@@ -219,14 +225,12 @@ def calls_answered(record: Record) -> set[str]:
     """Return the ids of the calls whose results a line has."""
     if record.get("type") != "user":
         return set()
-    blocks = map(as_object, as_list(within(record, "message", "content")))
-    named = (b.get("tool_use_id") for b in blocks if b.get("type") == "tool_result")
-    return {name if isinstance(name, str) else "" for name in named}
+    blocks = filter(_is_result, fields.blocks_of(record))
+    return {fitting(block.get("tool_use_id"), text, "") for block in blocks}
 
 
-def is_result(record: Record) -> bool:
-    """Return whether a line has the result of a call."""
-    return bool(calls_answered(record))
+def _is_result(block: Record) -> bool:
+    return block.get("type") == "tool_result"
 
 
 def _key(record: Record) -> tuple[str, str | None] | None:
@@ -247,11 +251,15 @@ def _sent(record: Record) -> tuple[Any, ...]:
     return tuple(repr(within(usage, name)) for name in _SENT)
 
 
+#: Keys of lines beside the conversation.
+_HIDING = ("isSidechain", "teamName")
+
+
 @dataclass(slots=True)
 class Leaf:
-    """Where the session continues, as the program finds it.
+    """The line that the session continues from, as the program finds it.
 
-    A line that no other one follows is walked back to what somebody said; of those,
+    A line that no other one follows is walked back to a prompt or an answer; of those,
     the latest counts that is not beside the conversation.
     """
 
@@ -269,18 +277,16 @@ class Leaf:
         above = as_text(record.get("parentUuid")) or ""
         self._order[own] = len(self._order)
         self._followed.add(above)
-        said = kind in ("user", "assistant")
-        near = own if said else self._near.get(above)
+        near = own if kind in fields.SAID else self._near.get(above)
         if near is not None:
             self._near[own] = near
-        hides = ("isSidechain", "teamName")
-        if any(record.get(name) for name in hides):
+        if any(map(record.get, _HIDING)):
             self._hidden.add(own)
 
     @property
     def uuid(self) -> str | None:
-        """The uuid of that line; None if nobody said anything."""
-        ends = (own for own in self._order if own not in self._followed)
-        leaves = [self._near[own] for own in ends if own in self._near]
-        shown = [own for own in leaves if own not in self._hidden]
+        """The uuid of that line; None without a prompt or an answer."""
+        ends = self._near.keys() - self._followed
+        leaves = set(map(self._near.__getitem__, ends))
+        shown = leaves - self._hidden
         return max(shown or leaves, key=self._order.__getitem__, default=None)
