@@ -367,6 +367,23 @@ def test_a_sub_agent_belongs_to_the_session_that_names_its_folder(
     assert (child.relation, child.parent_id, child.call_id) == ("subagent", first.id, "c1")  # fmt: skip
 
 
+def test_a_bad_line_does_not_hide_the_call_that_started_a_sub_agent(
+    store: Store, tmp_path: Path
+) -> None:
+    asks = answered(1, "", toolCalls=[call("c1", "y", agentId=session_id(2))])
+    parent = write(tmp_path / CHATS, header(1), asked(3, "1"), asks)
+    first, rest = parent.read_bytes().split(b"\n", 1)
+    torn = b'{"agentId": "%s", ' % session_id(2).encode()
+    parent.write_bytes(b"\n".join([first, torn, rest]))
+
+    write(
+        tmp_path / CHATS / session_id(1), header(2, kind="subagent"), asked(1, "Look"),
+        name=f"{session_id(2)}.jsonl",
+    )  # fmt: skip
+    read_into(store, tmp_path)
+    assert by_id(store)[session_id(2)].call_id == "c1"
+
+
 def test_a_document_of_before_is_read(store: Store, tmp_path: Path) -> None:
     document(tmp_path / CHATS, 1, asked(1, "1"), answered(2, "2"), summary="Tea")
     session = taken(store, tmp_path)

@@ -8,12 +8,12 @@ of `fields`, and `files` adds the outputs that they name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from sessiondb.errors import SourceError
 from sessiondb.formats.gemini.logs import is_chats, is_migrated, look_at
 from sessiondb.formats.gemini.reader import read_chats, read_log
-from sessiondb.formats.kit.files import is_file, is_folder
 from sessiondb.formats.protocol import ForeignStore, Format
 
 __all__ = ["FORMAT"]
@@ -22,18 +22,17 @@ _SUFFIXES = frozenset({".jsonl", ".json"})
 
 
 def _at(path: Path) -> Iterator[ForeignStore]:
-    if is_folder(path):
-        if is_chats(path):
-            yield ForeignStore("gemini", path, read_chats)
-    elif path.suffix in _SUFFIXES and is_file(path) and _is_readable(path):
+    if is_chats(path):
+        yield ForeignStore("gemini", path, read_chats)
+    elif path.suffix in _SUFFIXES and _is_readable(path):
         yield ForeignStore("gemini", path, read_log)
 
 
 def _is_readable(path: Path) -> bool:
-    try:
+    with suppress(SourceError):
+        # Of a log that was migrated, the one that continues it is read.
         return look_at(path) is not None and not is_migrated(path)
-    except SourceError:
-        return False
+    return False
 
 
 def _default_locations(env: Mapping[str, str]) -> list[Path]:

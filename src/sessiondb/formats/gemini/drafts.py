@@ -6,7 +6,6 @@ These functions take their record apart, so it must not be used afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from sessiondb.formats.gemini import fields
@@ -14,7 +13,7 @@ from sessiondb.formats.kit.fields import (
     as_text,
     check_storable,
     clean_name,
-    is_object,
+    objects_in,
     take,
     text,
 )
@@ -23,11 +22,13 @@ from sessiondb.formats.kit.genai import (
     parts_of,
     responses_of,
     result_of,
+    synthetic,
+    take_tokens,
     texts_of,
 )
 from sessiondb.formats.kit.json import OddRecordError, check_id, usable_id
 from sessiondb.formats.kit.texts import time_of_text
-from sessiondb.model import MessageDraft, PartDraft, Tokens
+from sessiondb.model import MessageDraft, PartDraft
 
 Record = dict[str, Any]
 Columns = dict[str, Any]
@@ -66,17 +67,18 @@ def _content(record: Record) -> tuple[PartDraft, ...]:
 def _prompt(record: Record, _: str) -> Columns:
     content = record.get("content")
     said = "".join(texts_of(content)).strip()
-    if responses_of(content):
-        return {"role": "tool", "parts": _content(record)}
+    is_result = bool(responses_of(content))
+    parts = _content(record)
+    if is_result:
+        return {"role": "tool", "parts": parts}
 
-    # Nobody typed these, and a model is shown them.
-    if said.startswith(fields.SUMMARY):
-        return {"role": "event", "kind": "compaction", "parts": _content(record)}
-    if said.startswith(fields.INJECTED):
-        return {"role": "event", "kind": "custom_message", "parts": _content(record)}
+    # The program adds these, and a model is shown them.
+    kinds = (kind for start, kind in fields.ADDED.items() if said.startswith(start))
+    kind = next(kinds, None)
+    if kind is not None:
+        return {"role": "event", "kind": kind, "parts": parts}
 
     typed = set(texts_of(record.get("displayContent")))
-    parts = _content(record)
     return {"role": "user", "parts": tuple(_marked(parts, typed))}
 
 
@@ -85,10 +87,11 @@ def _marked(parts: tuple[PartDraft, ...], typed: set[str]) -> Iterator[PartDraft
 
     ``displayContent`` is what was typed, where the content has more than that.
     """
-    is_told = any(part.text in typed for part in parts)
+    said = {part.text for part in parts if part.type == "text"}
+    # A prompt that was edited on its way has none of the typed texts.
+    added = said - typed if said & typed else set()
     for part in parts:
-        is_added = is_told and part.type == "text" and part.text not in typed
-        yield replace(part, data={**part.data, "synthetic": True}) if is_added else part
+        yield synthetic(part) if part.text in added else part
 
 
 # -- answers -------------------------------------------------------------------
@@ -103,70 +106,43 @@ def _answer(record: Record, _: str) -> Columns:
     return {
         "role": "assistant",
         "parts": tuple(_with_results(parts, record)),
-        "tokens": _tokens(record),
+        "tokens": take_tokens(record.get("tokens"), fields.TOKENS),
         **take(record, fields.MESSAGE),
     }
 
 
 def _thoughts(record: Record) -> Iterator[PartDraft]:
     """Yield thoughts as the program sends them again: the subject, and what follows."""
-    thoughts = record.get("thoughts")
-    if type(thoughts) is not list or not all(map(is_object, thoughts)):
-        return
-
-    del record["thoughts"]
-    for thought in thoughts:
+    for thought in _take_objects(record, "thoughts"):
         subject = as_text(thought.get("subject"))
         said = as_text(thought.pop("description", None)) or ""
         whole = f"**{subject}** {said}".strip() if subject else said
+
         created = time_of_text(thought.get("timestamp"))
         yield PartDraft("reasoning", whole, time_created=created, data=thought)
 
 
-def _tokens(record: Record) -> Tokens | None:
-    """Return disjoint counts; numbers that contradict each other stay in ``data``."""
-    usage = record.get("tokens")
-    if not is_object(usage):
-        return None
-
-    known = take(dict(usage), fields.TOKENS)
-    if "input" in known:
-        known["input"] -= known.get("cache_read", 0)
-    if not known or known.get("input", 0) < 0:
-        return None
-    take(usage, fields.TOKENS)
-    return Tokens(**known)
+def _take_objects(record: Record, key: str) -> list[Record]:
+    """Take a list of objects out of a record; anything else in its place stays."""
+    found = objects_in(record.get(key))
+    return record.pop(key) if found == record.get(key) else []
 
 
 def _with_results(parts: list[PartDraft], record: Record) -> Iterator[PartDraft]:
     """Yield the parts of an answer, with its calls and their results."""
-    calls = _take_calls(record)
+    calls = _take_objects(record, "toolCalls")
     for part in parts:
         index = _index_of(part, calls)
-        if index is None:
-            yield part
-        else:
-            yield from _called(calls.pop(index))
+        yield from [part] if index is None else _called(calls.pop(index))
 
     for call in calls:
         yield from _called(call)
 
 
-def _take_calls(record: Record) -> list[Record]:
-    """Take the calls of an answer; anything else in their place stays."""
-    calls = record.get("toolCalls")
-    if type(calls) is not list or not all(map(is_object, calls)):
-        return []
-
-    del record["toolCalls"]
-    return calls
-
-
 def _index_of(part: PartDraft, calls: list[Record]) -> int | None:
     """Return the place of a call of the content among those with results."""
-    ids = [call.get("id") for call in calls]
-    is_call = part.type == "tool" and part.call_id in ids
-    return ids.index(part.call_id) if is_call else None
+    ids = [call.get("id") for call in calls if part.type == "tool"]
+    return ids.index(part.call_id) if part.call_id in ids else None
 
 
 def _called(call: Record) -> Iterator[PartDraft]:
@@ -175,11 +151,14 @@ def _called(call: Record) -> Iterator[PartDraft]:
         yield PartDraft("custom", data={"toolCall": call})
         return
 
+    # A call in any other state waits for its tool, or for the user.
     state = as_text(call.get("status")) or ""
     status, outcome = fields.STATUS.get(state, ("pending", None))
+    has_ended = status in ("completed", "error")
+    ended = time_of_text(call.get("timestamp")) if has_ended else None
+
     given = {"input": call.pop("args")} if "args" in call else {}
     files = list(files_of(call.get("result")))
-    ended = time_of_text(call.get("timestamp"))
     result = _result(call)
     known = take(call, fields.CALL)
     yield PartDraft(
@@ -189,7 +168,7 @@ def _called(call: Record) -> Iterator[PartDraft]:
         **given,
         status=status,
         outcome=outcome,
-        time_ended=ended if status in ("completed", "error") else None,
+        time_ended=ended,
         data=call,
     )
     yield from files
@@ -203,10 +182,10 @@ def _result(call: Record) -> str | None:
 
     # A masked result has the responses to all calls of its turn.
     responses = responses_of(result)
-    own = [item for item in responses if item.get("id") == call.get("id")]
-    named = own or [item for item in responses if "id" not in item]
-    texts = [result_of(item).text for item in named[:1]]
-    if not texts:
-        said = texts_of(result)
-        return "\n".join(said) if said else None
-    return texts[0]
+    ids = (call.get("id"), None)
+    own = [r for wanted in ids for r in responses if r.get("id") == wanted]
+    if own:
+        return result_of(own[0]).text
+
+    said = texts_of(result)
+    return "\n".join(said) if said else None

@@ -29,9 +29,12 @@ STATUS: Mapping[str, tuple[str, str | None]] = {
     "cancelled": ("error", "interrupted"),
     "executing": ("running", None),
 }
-#: How a text begins that the program puts into the conversation itself.
-INJECTED = ("<session_context>", "<hook_context>")
-#: How the summary begins that replaces a compressed history.
-SUMMARY = "<state_snapshot>"
+#: How a text begins that the program puts into the conversation itself, and its kind:
+#: the summary replaces a compressed history.
+ADDED: Mapping[str, str] = {
+    "<state_snapshot>": "compaction",
+    "<session_context>": "custom_message",
+    "<hook_context>": "custom_message",
+}
 #: Types of messages that a model said; descendants use their own name.
 ANSWERS = frozenset({"gemini", "qwen", "model", "assistant"})

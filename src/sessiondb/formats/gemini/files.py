@@ -13,8 +13,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from sessiondb.formats.gemini.logs import CHATS
-from sessiondb.formats.kit.files import read_small
-from sessiondb.model import MessageDraft, PartDraft
+from sessiondb.formats.kit.files import ancestor
+from sessiondb.formats.kit.genai import outputs_in
+from sessiondb.model import MessageDraft
 
 #: The folder and the file below it; nothing that leads out of it.
 _NAMED = re.compile(r"[/\\]tool-outputs[/\\]((?:session-[\w-]+[/\\])?[\w-]+\.txt)")
@@ -22,23 +23,20 @@ _NAMED = re.compile(r"[/\\]tool-outputs[/\\]((?:session-[\w-]+[/\\])?[\w-]+\.txt
 
 def with_outputs(draft: MessageDraft, log: Path, seen: set[str]) -> MessageDraft:
     """Return a message with the files that it names and that are not in *seen* yet."""
-    parts = [*draft.parts, *_outputs(draft, log, seen)]
-    return replace(draft, parts=tuple(parts))
-
-
-def _outputs(draft: MessageDraft, log: Path, seen: set[str]) -> Iterator[PartDraft]:
-    chats = next((p for p in log.parents if p.name == CHATS), None)
+    chats = ancestor(log, CHATS)
     if chats is None:
-        return
+        return draft
 
+    named = [name for name in dict.fromkeys(_named(draft)) if name not in seen]
+    seen.update(named)
+    files = outputs_in(chats.parent / "tool-outputs", named)
+    return replace(draft, parts=(*draft.parts, *files))
+
+
+def _named(draft: MessageDraft) -> Iterator[str]:
+    """Yield the names of the files that the results in a message name."""
     for part in draft.parts:
-        # The name is in the first line of what replaces the output.
-        told = part.text[:2000] if part.text and part.type.startswith("tool") else ""
-        for name in _NAMED.findall(told):
-            where = name.replace("\\", "/")
-            path = chats.parent / "tool-outputs" / where
-            content = None if where in seen else read_small(path)
-            if content is not None:
-                seen.add(where)
-                known = {"filename": where.rpartition("/")[2], "content": content}
-                yield PartDraft("file", data={**known, "added": where})
+        if part.type.startswith("tool"):
+            # The name is in the first line of what replaces the output.
+            found = _NAMED.findall((part.text or "")[:2000])
+            yield from (name.replace("\\", "/") for name in found)

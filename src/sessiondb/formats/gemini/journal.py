@@ -9,12 +9,23 @@ stays a branch beside the live path (``loadConversationRecord``).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Any, NamedTuple
 
-from sessiondb.formats.kit.fields import as_list, as_text, is_object, text
-from sessiondb.formats.kit.genai import texts_of
+from sessiondb.formats.kit.fields import (
+    as_list,
+    as_text,
+    filled,
+    is_object,
+    objects_in,
+    text,
+    within,
+    without,
+    without_none,
+)
+from sessiondb.formats.kit.genai import texts_of, values_of
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.lines import Line
 
@@ -23,7 +34,6 @@ Record = dict[str, Any]
 Facts = frozenset[int]
 _PLACE = frozenset({"id", "type", "timestamp", "content", "toolCalls"})
 _CONTEXT = "<session_context>"
-_EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 class Version(NamedTuple):
@@ -63,17 +73,19 @@ class Entry:
 
 def facts_of(record: Record) -> Facts:
     """Return what a version of a message says."""
-    content = record.get("content")
-    found = [_fact("text", said) for said in texts_of(content)]
-    values = content if type(content) is list else [content]
-    objects = [item for item in values if is_object(item) and "text" not in item]
-    found += [_fact("part", item) for item in objects]
-    calls = record.get("toolCalls")
-    found += [_fact("call", c.get("id")) for c in filter(is_object, as_list(calls))]
-    found += [_fact("result", result) for result in _results(calls)]
+    content, calls = record.get("content"), record.get("toolCalls")
+    objects = objects_in(values_of(content))
+    said: dict[str, list[Any]] = {
+        "text": texts_of(content),
+        "part": [part for part in objects if "text" not in part],
+        "call": [call.get("id") for call in objects_in(calls)],
+        "result": _results(calls),
+    }
 
-    rest = {k: v for k, v in record.items() if k not in _PLACE and v not in _EMPTY}
-    return frozenset([*found, *(_fact(key, value) for key, value in rest.items())])
+    # What is empty says nothing: a later version may leave it out.
+    rest = filled(without(_PLACE, record))
+    facts = [(kind, value) for kind, values in said.items() for value in values]
+    return frozenset(starmap(_fact, [*facts, *rest.items()]))
 
 
 def _fact(kind: str, value: Any) -> int:
@@ -92,24 +104,29 @@ class Journal:
 
     def apply(self, line: Line, record: Record) -> None:
         """Apply a record; raises `OddRecordError` for one that is none of the known."""
-        target = record.get("$rewindTo")
-        update = record.get("$set")
-        if text(target):
-            self._rewind(target)
-        elif text(record.get("id")):
-            self._put(record["id"], Version(line, None, facts_of(record)), record)
-        elif type(update) is dict:
-            if type(update.get("messages")) is list:
-                self._replace(line, update["messages"])
-            self.metadata |= {k: v for k, v in update.items() if k != "messages"}
-        elif is_header(record):
-            for index, item in _messages(record):
-                self._put(item["id"], Version(line, index, facts_of(item)), item)
-            self.metadata |= {k: v for k, v in record.items() if k != "messages"}
-        else:
-            self._note(line, record)
+        kinds = (apply for is_one, apply in _RECORDS if is_one(record))
+        next(kinds, Journal.note)(self, line, record)
 
-    def _rewind(self, target: str) -> None:
+    def message(self, line: Line, record: Record) -> None:
+        """Add a version of a message."""
+        self._put(record["id"], Version(line, None, facts_of(record)), record)
+
+    def update(self, line: Line, record: Record) -> None:
+        """Take what changed of the session, or all of its messages."""
+        update = record["$set"]
+        if type(update.get("messages")) is list:
+            self._replace(line, update["messages"])
+        self.metadata |= without(("messages",), update)
+
+    def describe(self, line: Line, record: Record) -> None:
+        """Take a header; one of a document comes with the messages."""
+        for index, item in _messages(record):
+            self._put(item["id"], Version(line, index, facts_of(item)), item)
+        self.metadata |= without(("messages",), record)
+
+    def rewind(self, _: Line, record: Record) -> None:
+        """Drop a message and what follows; all of them if it is not there."""
+        target = record["$rewindTo"]
         names = list(self._live)
         start = names.index(target) if target in self._live else 0
         for name in names[start:]:
@@ -162,7 +179,7 @@ class Journal:
             number += 1
         return f"{name}~{number}"
 
-    def _note(self, line: Line, record: Record) -> None:
+    def note(self, line: Line, record: Record) -> None:
         """Add a record that is none of the known ones: an event of its type."""
         kind = kind_of(record)
         if kind is None:
@@ -203,13 +220,24 @@ def _branches(
 
 def _messages(record: Record) -> Iterator[tuple[int, Record]]:
     for index, item in enumerate(as_list(record.get("messages"))):
-        if is_object(item) and text(item.get("id")):
+        if text(within(item, "id")):
             yield index, item
 
 
 def is_header(record: Record) -> bool:
     """Return whether a record describes the session."""
     return text(record.get("sessionId")) and text(record.get("projectHash"))
+
+
+#: The records of a log and how each is applied; the first that fits counts.
+_RECORDS: Sequence[
+    tuple[Callable[[Record], bool], Callable[[Journal, Line, Record], None]]
+] = (
+    (lambda record: text(record.get("$rewindTo")), Journal.rewind),
+    (lambda record: text(record.get("id")), Journal.message),
+    (lambda record: is_object(record.get("$set")), Journal.update),
+    (is_header, Journal.describe),
+)
 
 
 def kind_of(record: Record) -> str | None:
@@ -233,32 +261,31 @@ def merged(entry: Entry, record_of: Callable[[Version], Record]) -> Record:
     earlier: list[Record] = []
     for version in entry.versions:
         record = record_of(version)
-        changed = _replaced(found, record)
-        if changed:
-            earlier.append(changed)
+        earlier.append(_replaced(found, record))
         found |= record
 
-    if entry.first is not None:
-        found["timestamp"] = entry.first
-    if earlier:
-        found["earlier"] = earlier
-    return found
+    # The time of a message is that of its first version.
+    stated = {"timestamp": entry.first, "earlier": [*filter(None, earlier)] or None}
+    return {**found, **without_none(stated)}
 
 
 def _replaced(before: Record, after: Record) -> Record:
     """Return what *after* has another value for than *before*."""
-    both = {k: v for k, v in before.items() if k in after and v not in _EMPTY}
-    changed = {k: v for k, v in both.items() if k not in _PLACE and v != after[k]}
+    both = filled({key: before[key] for key in before if key in after})
+    others = without(_PLACE, both).items()
+    changed = {key: value for key, value in others if value != after[key]}
 
-    said = texts_of(after.get("content"))
-    if not set(texts_of(both.get("content"))) <= set(said):
+    # A text that only grew by another one is not lost.
+    said = set(texts_of(after.get("content")))
+    if not said.issuperset(texts_of(both.get("content"))):
         changed["content"] = both["content"]
 
     results = _results(after.get("toolCalls"))
     lost = [item for item in _results(both.get("toolCalls")) if item not in results]
-    return {**changed, "results": lost} if lost else changed
+    return {**changed, **filled({"results": lost})}
 
 
 def _results(calls: Any) -> list[Any]:
-    found = [call.get("result") for call in filter(is_object, as_list(calls))]
-    return [result for result in found if result not in _EMPTY]
+    """Return the results of calls, without those that are empty."""
+    found = map(filled, objects_in(calls))
+    return [call["result"] for call in found if "result" in call]

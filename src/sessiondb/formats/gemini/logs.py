@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from sessiondb.errors import SourceError
 from sessiondb.formats.gemini.journal import is_header
 from sessiondb.formats.kit.fields import as_object, as_text
-from sessiondb.formats.kit.files import entries, read_file
+from sessiondb.formats.kit.files import ancestor, entries, read_file
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.lines import glance
 from sessiondb.formats.kit.logs import first_records, logs_below
@@ -44,9 +44,10 @@ class Log(NamedTuple):
 
 def is_log(path: Path) -> bool:
     """Return whether a file may be a log, by its name and the folder that it is in."""
-    if path.suffix == ".jsonl":
-        return True
-    return path.suffix == ".json" and _NAME.fullmatch(path.name) is not None
+    # Other documents of a project are beside its sessions; other logs are not.
+    return path.suffix == ".jsonl" or (
+        path.suffix == ".json" and _NAME.fullmatch(path.name) is not None
+    )
 
 
 def is_document(path: Path) -> bool:
@@ -95,10 +96,10 @@ def look_at(path: Path) -> Log | None:
         return None
 
     # A sub-agent has its log in a folder below, with the name of its parent.
-    above = path.parent
-    is_below = above.name != CHATS and above.parent.name == CHATS
-    parent = above.name if is_below and above.name != head["sessionId"] else None
-    return Log(path, head["sessionId"], parent, head["projectHash"])
+    session, above = head["sessionId"], path.parent
+    is_below = above.parent == ancestor(path, CHATS)
+    parent = above.name if is_below and above.name != session else None
+    return Log(path, session, parent, head["projectHash"])
 
 
 def _head(path: Path) -> dict[str, Any]:
@@ -122,7 +123,7 @@ def _head_of_document(path: Path) -> dict[str, Any]:
 
 def directory_of(log: Log) -> str:
     """Return the directory of a session's project; empty if it cannot be known."""
-    chats = next((p for p in log.path.parents if p.name == CHATS), None)
+    chats = ancestor(log.path, CHATS)
     if chats is None:
         return ""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,10 +28,10 @@ from sessiondb.formats.gemini.logs import (
     unreadable_projects,
 )
 from sessiondb.formats.gemini.places import Records, records_of
-from sessiondb.formats.kit.fields import as_list, as_text, is_object, take
-from sessiondb.formats.kit.json import check_id, load_object, usable_id
+from sessiondb.formats.kit.fields import as_list, as_text, fitting, objects_in, take
+from sessiondb.formats.kit.json import check_id, usable_id
 from sessiondb.formats.kit.lines import opened
-from sessiondb.formats.kit.logs import add_logs, log_digest
+from sessiondb.formats.kit.logs import add_logs, log_digest, objects_of
 from sessiondb.formats.kit.order import parents_first
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.model import Problem, SourceMessage, SourceSession
@@ -56,11 +57,10 @@ def read_chats(chats: Path) -> Iterator[SourceSession | Problem]:
         if cut:
             yield Problem(str(log.path), f"session {name} is its own ancestor")
             log = log._replace(parent=None)
-        above = logs.get(log.parent) if log.parent else None
-        yield beginning(log, None if above is None else above.path)
+        yield beginning(log, logs.get(log.parent or ""))
 
 
-def beginning(log: Log, above: Path | None = None) -> SourceSession:
+def beginning(log: Log, above: Log | None = None) -> SourceSession:
     """Return what the head of a log says; *above* is the log of the parent."""
     return SourceSession(
         source_of(log.path),
@@ -79,7 +79,7 @@ def source_of(path: Path) -> str:
     return "qwen" if ".qwen" in path.parts else "gemini"
 
 
-def complete(log: Log, above: Path | None = None) -> SourceSession:
+def complete(log: Log, above: Log | None = None) -> SourceSession:
     """Return a session with everything that its log says of it."""
     journal = Journal()
     with records_of(log.path) as records:
@@ -113,19 +113,15 @@ def _applied(journal: Journal, records: Records) -> Iterator[Problem]:
     yield from records.problems
 
 
-def _call_of(session: str, above: Path) -> str | None:
+def _call_of(session: str, above: Log) -> str | None:
     """Return the call that started a sub-agent: the one with its id."""
     wanted = json.dumps(session).encode()
-    try:
-        with opened(above) as lines:
-            for _, raw in lines:
-                if b'"agentId"' in raw and wanted in raw:
-                    calls = as_list(load_object(raw).get("toolCalls"))
-                    for call in filter(is_object, calls):
-                        if call.get("agentId") == session:
-                            return as_text(call.get("id"))
-    except (SourceError, ValueError):
-        pass
+    with suppress(SourceError), opened(above.path) as lines:
+        # Few lines name it: the others are not decoded.
+        named = objects_of(raw for _, raw in lines if wanted in raw)
+        calls = (c for record in named for c in objects_in(record.get("toolCalls")))
+        ids = (c.get("id") for c in calls if c.get("agentId") == session)
+        return as_text(next(ids, None))
     return None
 
 
@@ -156,8 +152,9 @@ class Messages:
         except ValueError as error:
             why = f"message {abridged(entry.name)} {error}"
             return records.problem(why, entry.versions[-1].line)
+
         draft = with_outputs(draft, self.log.path, seen)
         # Nothing is ever copied; ids of messages are those of one session.
-        usage = f"{self.log.session}/{entry.name}" if draft.tokens else None
-        usage = usage if usable_id(usage) else None
+        name = f"{self.log.session}/{entry.name}"
+        usage = fitting(name, usable_id) if draft.tokens else None
         return SourceMessage(draft, parent=parent, usage_id=usage)

@@ -100,6 +100,11 @@ def as_list(value: Any) -> list[Any]:
     return value if type(value) is list else []
 
 
+def objects_in(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a list; anything else in it, or instead, is left out."""
+    return [item for item in as_list(value) if type(item) is dict]
+
+
 def as_text(value: Any) -> str | None:
     """Return *value* if it is a string, None for anything else."""
     return value if type(value) is str else None

@@ -36,6 +36,11 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113  pathlib raises on some errors
 
 
+def ancestor(path: Path, name: str) -> Path | None:
+    """Return the nearest folder above *path* with that *name*, or None."""
+    return next((folder for folder in path.parents if folder.name == name), None)
+
+
 def is_link(path: Path) -> bool:
     """Return whether a symlink is at *path*; False where that cannot be known."""
     return os.path.islink(path)  # noqa: PTH114  pathlib raises on some errors

@@ -7,23 +7,27 @@ list, or a single part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from sessiondb.formats.content import embedded
 from sessiondb.formats.kit.fields import (
     Fields,
     as_list,
+    as_object,
     clean_name,
     clean_text,
     is_object,
+    objects_in,
     take,
     text,
     within,
 )
+from sessiondb.formats.kit.files import read_small
 from sessiondb.formats.kit.texts import compact
-from sessiondb.model import PartDraft
+from sessiondb.model import PartDraft, Tokens
 
 Record = dict[str, Any]
 
@@ -39,24 +43,26 @@ FILE: Fields = {"fileUri": ("url", clean_text), "mimeType": ("mime", clean_text)
 
 def parts_of(content: Any) -> Iterator[PartDraft]:
     """Yield the parts of a content; their objects are taken apart."""
-    values = content if type(content) is list else [content]
-    for value in values:
+    for value in values_of(content):
         if value not in (None, ""):
             yield from _parts(value)
 
 
+def values_of(content: Any) -> list[Any]:
+    """Return the parts of a content as they are; one that is not a list is a part."""
+    return content if type(content) is list else [content]
+
+
 def texts_of(content: Any) -> list[str]:
     """Return the texts of a content that are not thoughts."""
-    values = content if type(content) is list else [content]
-    spoken = [v for v in values if is_object(v) and not v.get("thought")]
-    return [*filter(text, values), *filter(text, (v.get("text") for v in spoken))]
+    values = values_of(content)
+    spoken = [part for part in objects_in(values) if not part.get("thought")]
+    return [*filter(text, values), *filter(text, (part.get("text") for part in spoken))]
 
 
 def responses_of(content: Any) -> list[Record]:
     """Return the responses to calls in a content."""
-    values = content if type(content) is list else [content]
-    found = (within(value, "functionResponse") for value in values)
-    return [response for response in found if is_object(response)]
+    return objects_in([within(v, "functionResponse") for v in values_of(content)])
 
 
 def _parts(value: Any) -> Iterator[PartDraft]:
@@ -67,11 +73,10 @@ def _parts(value: Any) -> Iterator[PartDraft]:
         yield PartDraft("custom", data={"part": value})
         return
 
-    for key, make in _KINDS.items():
-        if is_object(value.get(key)):
-            inner = value.pop(key)
-            yield from make(inner, value)
-            return
+    key = next((key for key in _KINDS if is_object(value.get(key))), None)
+    if key is not None:
+        yield from _KINDS[key](value.pop(key), value)
+        return
 
     known = take(value, {"text": ("text", text)})
     if not known:
@@ -147,3 +152,48 @@ _KINDS: Mapping[str, Callable[[Record, Record], Iterator[PartDraft]]] = {
     "inlineData": _inline,
     "fileData": _file,
 }
+
+
+# -- what belongs to messages --------------------------------------------------
+
+
+def synthetic(part: PartDraft) -> PartDraft:
+    """Return a text that the program added to a prompt, marked as such."""
+    return replace(part, data={**part.data, "synthetic": True})
+
+
+def take_tokens(
+    usage: Any, counts: Fields, *, total: str | None = None
+) -> Tokens | None:
+    """Take disjoint counts; None, and nothing is taken, if they contradict each other.
+
+    The input includes what came from the cache. Thoughts are beside the output, or part
+    of it, depending on the provider: the count at *total* shows which.
+    """
+    stated = as_object(usage)
+    known = take(dict(stated), counts)
+    both = known.get("input", 0) + known.get("output", 0)
+    is_within = total is not None and stated.get(total) == both
+
+    inside = {
+        "input": known.get("cache_read", 0),
+        "output": known.get("reasoning", 0) if is_within else 0,
+    }
+    own = {name: known[name] - n for name, n in inside.items() if name in known}
+    if not known or min(own.values(), default=0) < 0:
+        return None
+
+    take(stated, counts)
+    return Tokens(**{**known, **own})
+
+
+def outputs_in(folder: Path, names: Iterable[str]) -> Iterator[PartDraft]:
+    """Yield the complete outputs with these *names* in *folder*; missing ones not.
+
+    A record that names such a file has only the ends of the output.
+    """
+    for name in names:
+        content = read_small(folder / name)
+        if content is not None:
+            known = {"filename": name.rpartition("/")[2], "content": content}
+            yield PartDraft("file", data={**known, "added": name})
