@@ -36,6 +36,7 @@ from sessiondb.model import (
     SourceMessage,
     SourceSession,
 )
+from sessiondb.model.bounds import COST_MOST
 from sessiondb.repository.sessions import ALL
 
 
@@ -434,6 +435,28 @@ def test_a_report_without_an_answer_counts_by_itself(tmp_path: Path) -> None:
     empty = told("Empty response received from LLM. Check your provider account?")
     write(tmp_path, run(1, asked("A"), empty, usage("0.02"), usage("0.03")))
     assert only(tmp_path)[-1].cost == 0.05
+
+
+@pytest.mark.parametrize("digits", ["9" * 400, "9" * 5000, "9" * 19])
+def test_numbers_that_no_column_holds_cost_only_themselves(
+    tmp_path: Path, digits: str
+) -> None:
+    report = usage(digits, digits, digits)
+    write(tmp_path, run(1, asked("A"), answered("Yes"), report, asked("B"), report))
+    with Store.open(":memory:") as store:
+        results = list(store.ingest(x for s in find(tmp_path) for x in s.read()))
+        assert all(isinstance(r, Imported) for r in results), results
+        (session,) = store.sessions(project=ALL)
+        messages = store.messages(session.id)
+    assert [m.cost for m in messages] == [None] * 5
+    assert messages[1].tokens is not None
+    assert messages[1].tokens.output == 352
+
+
+def test_costs_whose_sum_no_column_holds_are_not_added_up(tmp_path: Path) -> None:
+    most = f"{COST_MOST:.0f}"
+    write(tmp_path, run(1, asked("A"), usage(most, most), usage(most, most)))
+    assert only(tmp_path)[-1].cost is None
 
 
 def test_a_cost_that_falls_is_one_problem(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from sessiondb.formats.kit.fields import amount, without_none
 from sessiondb.formats.kit.json import known_time
 
 #: The names of the chat history, and of the input history beside it.
@@ -31,16 +32,21 @@ _THINKING = re.compile(
 )
 #: The answer to a question that was repeated for a group of files; nobody typed it.
 CONFIRMED = re.compile(r".*\(Y\)es/\(N\)o.*/\(S\)kip all.*\[[^\]]*\]: \w+")
-_COUNT = r"([\d.,]+[kKmM]?)"
-_TOKENS = re.compile(
-    rf"Tokens: {_COUNT} sent(?:, {_COUNT} cache write)?"
-    rf"(?:, {_COUNT} (?:cache hit|cached))?, {_COUNT} received\.?"
+_COUNT = r"[\d.,]+[kKmM]?"
+_USAGE = re.compile(
+    rf"Tokens: (?P<sent>{_COUNT}) sent(?:, (?P<cache_write>{_COUNT}) cache write)?"
+    rf"(?:, (?P<cache_hit>{_COUNT}) (?:cache hit|cached))?"
+    rf", (?P<received>{_COUNT}) received\.?"
+    r"(?:.*?Cost: \$(?P<cost>[\d.,]+) (?:message|request|send)"
+    r", \$(?P<session>[\d.,]+) session)?",
+    re.DOTALL,
 )
-_COST = re.compile(r"Cost: \$([\d.,]+) (?:message|request|send), \$([\d.,]+) session")
+#: More digits than any column holds are not a count.
+_EXACT = re.compile(r"[0-9]{1,18}")
 _MODEL = re.compile(r"(?:Main model|Models?): (\S+)(?: (?:with|using) .*)?")
 _VERSION = re.compile(r"Aider v(\S+)")
 _EDIT = re.compile(r"Applied edit to (.+)")
-_COMMIT = re.compile(r"Commit ([0-9a-f]{7,40}) (.*)")
+_COMMIT = re.compile(r"Commit (?P<hash>[0-9a-f]{7,40}) (?P<message>.*)")
 
 
 # -- times ---------------------------------------------------------------------
@@ -72,7 +78,7 @@ def _local(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC).astimezone().replace(tzinfo=None)
 
 
-# -- what is written -------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------
 
 
 def header(start: str) -> str:
@@ -81,19 +87,20 @@ def header(start: str) -> str:
 
 
 def prompt(text: str) -> str:
-    """Return what a prompt is recorded as; its ends and line separators are lost."""
+    """Return the record of a prompt, without its ends and its line separators."""
+    # As aider does it: splitlines, which also splits at a form feed.
     lines = text.splitlines() or ["<blank>"]
     said = f"{BREAK}\n#### ".join(lines)
     return f"\n#### {said}".rstrip() + f"{BREAK}\n"
 
 
 def answer(text: str) -> str:
-    """Return what an answer is recorded as."""
+    """Return the record of an answer."""
     return f"\n{text}\n\n"
 
 
 def output(text: str) -> str:
-    """Return what aider's own output is recorded as; only its first line is marked."""
+    """Return the record of aider's own output; only its first line is marked."""
     return f"> {text}".rstrip() + f"{BREAK}\n"
 
 
@@ -103,7 +110,7 @@ def typed_entry(stamp: str, text: str) -> str:
     return f"\n# {stamp}\n{lines}"
 
 
-# -- what is found ---------------------------------------------------------------
+# -- recognising -----------------------------------------------------------------
 
 
 def prompt_of(block: str) -> str:
@@ -112,30 +119,22 @@ def prompt_of(block: str) -> str:
 
 
 def _unquoted(line: str) -> str:
+    # The rest of the prompt's own spaces is kept.
     line = line.rstrip("\r").removesuffix(BREAK)
     return line.removeprefix("####").removeprefix(" ")
 
 
-def is_prompt(line: bytes) -> bool:
-    """Return whether a line, without its end, is one of a prompt."""
-    return line.startswith(b"#### ") and line.endswith(b"  ")
-
-
-def is_output(line: bytes) -> bool:
-    """Return whether a line, without its end, is aider's own and complete."""
-    return line.startswith(b"> ") and line.endswith(b"  ")
-
-
 def reasoning_and_text(said: str) -> list[tuple[str, str, str]]:
     """Return the pieces of an answer: their type, their tag if any, and their text."""
-    found, end = [], 0
-    for match in _THINKING.finditer(said):
-        before = said[end : match.start()].removesuffix("\n\n")
-        found += [("text", "", before)] if before else []
-        found.append(("reasoning", match[1], match[2]))
-        end = match.end()
-    rest = said[end:]
-    return found + ([("text", "", rest)] if rest or not found else [])
+    # A text, then a tag, its reasoning and the text after it, again and again.
+    *before, rest = _THINKING.split(said)
+    found = []
+    for text, tag, thought in zip(*(before[n::3] for n in range(3)), strict=True):
+        found.append(("text", "", text.removesuffix("\n\n")))
+        found.append(("reasoning", tag, thought))
+
+    found.append(("text", "", rest))
+    return [piece for piece in found if any(piece[1:])] or found[-1:]
 
 
 def pieces_joined(pieces: Iterable[tuple[str, str, str]]) -> str:
@@ -146,7 +145,7 @@ def pieces_joined(pieces: Iterable[tuple[str, str, str]]) -> str:
 
 
 class Usage(NamedTuple):
-    """What a report says: costs in USD, counts as they are written."""
+    """A report: costs in USD, counts as they are written."""
 
     cost: float | None
     session: float | None
@@ -155,48 +154,51 @@ class Usage(NamedTuple):
 
 def usage_of(text: str) -> Usage | None:
     """Return the report in a text of aider's; None if it is not one."""
-    found = _TOKENS.match(text)
+    found = _USAGE.match(text)
     if found is None:
         return None
-    names = ("sent", "cache_write", "cache_hit", "received")
-    counts = {n: c for n, c in zip(names, found.groups(), strict=True) if c}
-    costs = _COST.search(text)
-    message, session = costs.groups() if costs else ("", "")
-    return Usage(_number(message), _number(session), counts)
+
+    counts = without_none(found.groupdict())
+    cost, session = counts.pop("cost", ""), counts.pop("session", "")
+    return Usage(_number(cost), _number(session), counts)
 
 
 def _number(text: str) -> float | None:
+    """Return a number; None if it is none, or one that no column holds."""
     try:
-        return float(text.replace(",", ""))
+        number = float(text.replace(",", ""))
     except ValueError:
         return None
+    return number if amount(number) else None
 
 
 def exact(count: str) -> int | None:
     """Return a count that was not rounded: 352 and 1,234 are exact, 1.2k is not."""
     digits = count.replace(",", "")
-    return int(digits) if digits.isascii() and digits.isdecimal() else None
+    return int(digits) if _EXACT.fullmatch(digits) else None
 
 
 def model_of(text: str) -> str | None:
     """Return the model that aider announces, with its provider if it names one."""
-    found = _MODEL.fullmatch(text)
-    return found[1] if found else None
+    return _named(_MODEL, text)
 
 
 def version_of(text: str) -> str | None:
     """Return the version that aider announces."""
-    found = _VERSION.fullmatch(text)
-    return found[1] if found else None
+    return _named(_VERSION, text)
 
 
 def edited(text: str) -> str | None:
-    """Return the path of the file that aider says it changed."""
-    found = _EDIT.fullmatch(text)
-    return found[1] if found else None
+    """Return the path of the file that aider reports as changed."""
+    return _named(_EDIT, text)
 
 
-def committed(text: str) -> tuple[str, str] | None:
-    """Return the hash and the message of the commit that aider says it made."""
+def committed(text: str) -> dict[str, str] | None:
+    """Return the hash and the message of the commit that aider reports."""
     found = _COMMIT.fullmatch(text)
-    return (found[1], found[2]) if found else None
+    return found and found.groupdict()
+
+
+def _named(shape: re.Pattern[str], text: str) -> str | None:
+    found = shape.fullmatch(text)
+    return found and found[1]

@@ -1,7 +1,7 @@
 """Blocks of a chat history to drafts, and what is mined from aider's own output.
 
 A draft keeps the text of its block in ``data.raw`` if its parts do not give it again.
-Whatever is only likely is said in ``data.ambiguous``, as a list of reasons.
+A reading that is only likely has its reasons in ``data.ambiguous``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from sessiondb.formats.aider.conventions import (
     prompt_of,
     reasoning_and_text,
     usage_of,
-    version_of,
 )
 from sessiondb.formats.aider.inputs import Entry
 from sessiondb.formats.aider.records import raw_of
@@ -33,16 +32,24 @@ from sessiondb.model import MessageDraft, PartDraft, Tokens
 
 Columns = dict[str, Any]
 
+#: Sent, and the counts that it includes.
+_SENT = ("sent", "cache_hit", "cache_write")
+#: The counts of a report, once what was sent is without the cache.
+_COUNTS: fields.Fields = {
+    "sent": ("input", fields.count),
+    "received": ("output", fields.count),
+    "cache_hit": ("cache_read", fields.count),
+    "cache_write": ("cache_write", fields.count),
+}
+
 
 @dataclass(slots=True)
 class State:
-    """The state at a place of a run: model, time, and the last command and answer."""
+    """The state at a place of a run: model, time, costs so far, and the last answer."""
 
     model: str | None = None
     time: int | None = None
-    version: str | None = None
     answered: str = ""
-    command: str = ""
     cost: float = 0.0
     reports: bool = False
     #: What may be wrong in the run, and the first line where it may.
@@ -55,9 +62,9 @@ def text_of(block: Block) -> str:
 
 
 def finished(block: Block, found: Columns, data: Columns) -> MessageDraft:
-    """Return the draft of a block, with what its parts do not have of it."""
+    """Return the draft of a block, with its text if the parts do not give it."""
     raw = text_of(block)
-    if "\ufffd" in raw and raw.encode() != block.raw:
+    if raw.encode() != block.raw:
         data["bytes"] = block.raw
     if block.doubts:
         data["ambiguous"] = list(block.doubts)
@@ -80,15 +87,13 @@ def asked(block: Block, entry: Entry | None, state: State, name: str) -> Message
         data["typed"] = entry.stamp
 
     role, kind = _said_by(said, entry, state)
-    state.command = said if kind == "command" else ""
-    part = PartDraft("text", said)
-    found = {"role": role, "kind": kind, "parts": (part,), "id": name}
-    return finished(block, {**found, "time_created": state.time}, data)
+    found = {"role": role, "kind": kind, "parts": (PartDraft("text", said),)}
+    return finished(block, {**found, "id": name, "time_created": state.time}, data)
 
 
 def _said_by(said: str, entry: Entry | None, state: State) -> tuple[str, str | None]:
-    """Return role and kind of what is recorded as a prompt, whoever said it."""
-    if said[:1] in ("/", "!"):
+    """Return role and kind of the author of a recorded prompt."""
+    if said.startswith(("/", "!")):
         return "event", "command"
     if entry is not None:
         return "user", None
@@ -96,6 +101,7 @@ def _said_by(said: str, entry: Entry | None, state: State) -> tuple[str, str | N
         return "event", "confirmation"
     if said == "<blank>":
         return "event", "blank"
+
     # An architect's answer is the prompt of the editor.
     if state.answered and said.strip() == _as_prompt(state.answered):
         return "event", "custom_message"
@@ -120,7 +126,7 @@ def answered(
     state.answered = "\n\n".join(text for kind, _, text in pieces if kind == "text")
 
     parts = tuple(
-        PartDraft(kind, text, data={"tag": tag} if tag else {})
+        PartDraft(kind, text, data=fields.filled({"tag": tag}))
         for kind, tag, text in pieces
     )
     data: Columns = {}
@@ -131,10 +137,14 @@ def answered(
 
 def model(named: str | None) -> Columns:
     """Return the columns of a model, which litellm names with its provider."""
-    provider, slash, name = (named or "").partition("/")
-    if slash and fields.clean_name(provider) and fields.clean_name(name):
+    if not fields.clean_name(named):
+        return {}
+
+    # A name may have slashes of its own: only the first one ends the provider.
+    provider, _, name = named.partition("/")
+    if provider and name:
         return {"provider_id": provider, "model_id": name}
-    return {"model_id": named} if fields.clean_name(named) else {}
+    return {"model_id": named}
 
 
 def counted(usage: Usage | None, data: Columns) -> Columns:
@@ -145,26 +155,18 @@ def counted(usage: Usage | None, data: Columns) -> Columns:
     """
     if usage is None:
         return {}
-    data["usage"] = {**usage.counts}
-    if usage.session is not None:
-        data["usage"]["session_cost"] = usage.session
 
-    counts = {name: exact(count) for name, count in usage.counts.items()}
-    read, write = counts.get("cache_hit", 0), counts.get("cache_write", 0)
-    sent = counts.get("sent")
-    if sent is not None:
-        sent = None if read is None or write is None else sent - read - write
-    columns = {
-        "input": sent,
-        "output": counts.get("received"),
-        "cache_read": counts.get("cache_hit"),
-        "cache_write": counts.get("cache_write"),
-    }
-    known = {k: fitting(v, fields.count) for k, v in columns.items()}
-    tokens = Tokens(**known)
+    data["usage"] = fields.without_none({**usage.counts, "session_cost": usage.session})
+    counts: Columns = {name: exact(count) for name, count in usage.counts.items()}
+    sent, read, write = (counts.get(name, 0) for name in _SENT)
+    # Of a rounded count, the rest is not known either.
+    is_exact = None not in (sent, read, write)
+    counts["sent"] = sent - read - write if is_exact else None
+
+    known = fields.take(counts, _COUNTS)
     return {
         "cost": fitting(usage.cost, fields.cost),
-        "tokens": tokens if tokens.known else None,
+        "tokens": Tokens(**known) if known else None,
     }
 
 
@@ -176,23 +178,23 @@ def outputs(block: Block) -> list[tuple[str, bool]]:
     found: list[tuple[list[str], bool]] = []
     for number, raw in enumerate(block.lines):
         line = raw.decode("utf-8", "replace").rstrip("\r\n").removesuffix(BREAK)
-        if number in block.marks and found:
+        # The first line has a mark: a block of output begins with one.
+        if number in block.marks:
             lines, _ = found.pop()
             found.append(([*lines, line], True))
         elif line.startswith(">"):
             found.append(([line.removeprefix(">").removeprefix(" ")], False))
-        elif found:
+        else:
             found[-1][0].append(line)
+
     return [("\n".join(lines).rstrip("\n"), more) for lines, more in found]
 
 
-def report_in(block: Block | None) -> Usage | None:
-    """Return the report that a block of output begins with."""
-    if block is None or block.kind != "output":
+def report_in(block: Block) -> Usage | None:
+    """Return the report that a block begins with, if it is one of output."""
+    if block.kind != "output":
         return None
-
-    first = next(iter(outputs(block)), ("", False))[0]
-    return usage_of(first)
+    return usage_of(outputs(block)[0][0])
 
 
 def shown(block: Block, state: State, name: str, *, counts: bool) -> MessageDraft:
@@ -208,7 +210,7 @@ def shown(block: Block, state: State, name: str, *, counts: bool) -> MessageDraf
         if announced is not None:
             state.model = announced
             found |= {"kind": "model_change", **model(announced)}
-        state.version = version_of(text) or state.version
+
         parts.append(_part(text, is_ambiguous))
 
         usage = usage_of(text)
@@ -217,6 +219,7 @@ def shown(block: Block, state: State, name: str, *, counts: bool) -> MessageDraf
             if counts:
                 found |= _added(found, counted(usage, data))
             counts = True
+
     found["parts"] = tuple(parts)
     return finished(block, {**found, "time_created": state.time}, data)
 
@@ -225,7 +228,9 @@ def _added(found: Columns, usage: Columns) -> Columns:
     """Return the columns of a report; of several, only costs can be added up."""
     if "cost" not in found:
         return usage
-    return {"cost": (found["cost"] or 0) + (usage["cost"] or 0), "tokens": None}
+
+    total = sum(filter(None, (found["cost"], usage["cost"])))
+    return {"cost": fitting(total, fields.cost), "tokens": None}
 
 
 def _check_cost(usage: Usage, state: State, block: Block) -> None:
@@ -241,9 +246,10 @@ def _check_cost(usage: Usage, state: State, block: Block) -> None:
 def _part(text: str, is_ambiguous: bool) -> PartDraft:
     if is_ambiguous:
         return PartDraft("text", text, data={"ambiguous": True})
+
     path, commit = edited(text), committed(text)
     if path is not None:
         return PartDraft("patch", text, data={"files": [path]})
     if commit is not None:
-        return PartDraft("commit", text, data={"hash": commit[0], "message": commit[1]})
+        return PartDraft("commit", text, data=commit)
     return PartDraft("text", text)

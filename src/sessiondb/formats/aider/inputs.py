@@ -32,8 +32,16 @@ class Entry(NamedTuple):
     text: str
 
 
+class _Head(NamedTuple):
+    """The line before an entry; its time is None if it has none."""
+
+    line: Line
+    time: int | None
+    stamp: str
+
+
 class _Place(NamedTuple):
-    """Where an entry is, and what its prompt is recorded as, in short."""
+    """The place of an entry, and a digest of its recorded prompt."""
 
     time: int
     line: Line
@@ -49,9 +57,7 @@ class Inputs:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        there = path is not None and stamp(path) is not None
-        found = _places(path) if path is not None and there else ()
-        self._places = sorted(found, key=attrgetter("time"))
+        self._places = sorted(_places(path), key=attrgetter("time"))
 
     def between(self, start: int | None, end: int | None) -> Typed:
         """Return the entries of a run that begins at *start*, before another one."""
@@ -115,6 +121,7 @@ class Typed:
         at = bisect_left(found, self._next)
         if at == len(found):
             return None
+
         self._next = found[at] + 1
         self._taken.add(found[at])
         return self._entry(self._places[found[at]])
@@ -131,7 +138,10 @@ def _key(text: str) -> bytes:
     return hashlib.sha256(text.rstrip().encode("utf-8", "replace")).digest()[:12]
 
 
-def _places(path: Path) -> Iterator[_Place]:
+def _places(path: Path | None) -> Iterator[_Place]:
+    if path is None or stamp(path) is None:
+        return
+
     with opened(path) as lines:
         for line, entry in _entries(lines, Line(1, 0)):
             key = _key(prompt_of(prompt(entry.text)))
@@ -143,18 +153,26 @@ def _entries(lines: Lines, line: Line) -> Iterator[tuple[Line, Entry]]:
 
     Lines that are not of an entry with a time are passed over.
     """
-    said: list[str] = []
-    head: tuple[Line, int, str] | None = None
+    head, said = _Head(line, None, ""), list[str]()
     while raw := lines.at(line):
         text = raw.decode("utf-8", "replace").removesuffix("\n").removesuffix("\r")
         if text.startswith("+"):
             said.append(text[1:])
         else:
-            if head is not None and said:
-                yield head[0], Entry(head[1], head[2], "\n".join(said))
-            said, when = [], time_of(text[2:]) if text.startswith("# ") else None
-            head = None if when is None else (line, when, text[2:])
+            yield from _complete(head, said)
+            # An empty line is not a time: a new head ends the entry, whatever it is.
+            head, said = _head(line, text), []
         line = Line(line.number + 1, line.offset + len(raw))
 
-    if head is not None and said:
-        yield head[0], Entry(head[1], head[2], "\n".join(said))
+    yield from _complete(head, said)
+
+
+def _head(line: Line, text: str) -> _Head:
+    when = text.removeprefix("# ")
+    return _Head(line, time_of(when) if when != text else None, when)
+
+
+def _complete(head: _Head, said: list[str]) -> Iterator[tuple[Line, Entry]]:
+    """Yield the entry of a head and its lines, if it has a time and any lines."""
+    if head.time is not None and said:
+        yield head.line, Entry(head.time, head.stamp, "\n".join(said))

@@ -30,13 +30,17 @@ from sessiondb.formats.aider.conventions import (
 from sessiondb.formats.aider.drafts import State
 from sessiondb.formats.aider.inputs import Inputs, Typed
 from sessiondb.formats.aider.scanner import TOP, Block, Scanner
+from sessiondb.formats.kit.fields import filled
 from sessiondb.formats.kit.lines import Line, opened
 from sessiondb.model import Problem, SourceMessage, SourceSession
+
+#: Comes after the last block of a run, and has no report.
+_END = Assignment(Block("head", TOP), None)
 
 
 @dataclass(slots=True)
 class Run:
-    """A run: its place in the file, and what its blocks say of it.
+    """A run: its place in the file, and the facts in its blocks.
 
     ``head`` is what comes before its first message, ``opening`` its first line if it
     has no header. ``torn`` is the beginning of a header that the file ends with.
@@ -74,7 +78,7 @@ class Run:
         return None if self.started is None else time_of(self.started)
 
     def add(self, block: Block) -> None:
-        """Take over what a block of it says."""
+        """Take over the facts in a block of it."""
         self.end = block.end
         self.digest.update(block.raw)
         if block.kind == "head":
@@ -146,7 +150,7 @@ def _session(path: Path, run: Run, typed: Typed) -> SourceSession:
         directory=str(run.folder),
         version=run.version,
         time_created=run.time,
-        data={key: value for key, value in data.items() if value not in ("", None)},
+        data=filled(data),
         **drafts.model(run.model),
     )
     if not typed.is_known:
@@ -155,11 +159,9 @@ def _session(path: Path, run: Run, typed: Typed) -> SourceSession:
 
 
 def _with_inputs(session: SourceSession, messages: Messages) -> SourceSession:
-    """Return a session with what was typed besides prompts: answers to questions."""
-    left = messages.left()
-    return replace(
-        session, data={**session.data, "inputs": left} if left else session.data
-    )
+    """Return a session with the input besides its prompts: answers to questions."""
+    data = {**session.data, "inputs": messages.left()}
+    return replace(session, data=filled(data))
 
 
 class Messages:
@@ -194,14 +196,12 @@ class Messages:
         self, found: Iterable[Assignment], state: State
     ) -> Iterator[SourceMessage | Problem]:
         is_counted = False
-        for here, after in pairwise(chain(found, [None])):
-            assert here is not None
-            block, entry = here
+        for (block, entry), after in pairwise(chain(found, [_END])):
             name = f"{self._run.name}-{block.line.number - self._run.line.number + 1}"
             if block.kind == "prompt":
                 draft = drafts.asked(block, entry, state, name)
             elif block.kind == "answer":
-                report = drafts.report_in(after.block if after else None)
+                report = drafts.report_in(after.block)
                 draft = drafts.answered(block, report, state, name)
             else:
                 draft = drafts.shown(block, state, name, counts=not is_counted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from sessiondb.formats.aider.conventions import (
@@ -49,11 +49,29 @@ def raw_of(message: _Message) -> str:
     if isinstance(raw, str):
         return raw
 
-    texts = [part.text or "" for part in message.parts]
-    if message.role == "assistant":
-        tags = [str(part.data.get("tag") or "") for part in message.parts]
-        pieces = (("", tag, text) for tag, text in zip(tags, texts, strict=True))
-        return answer(pieces_joined(pieces))
-    if message.role == "user" or message.kind in ASKED:
-        return prompt("\n".join(texts))
-    return "".join(map(output, texts))
+    form = _FORMS.get(message.kind or message.role, _shown)
+    return form(message.parts)
+
+
+def _answered(parts: Iterable[_Part]) -> str:
+    pieces = (("", str(part.data.get("tag", "")), _text(part)) for part in parts)
+    return answer(pieces_joined(pieces))
+
+
+def _asked(parts: Iterable[_Part]) -> str:
+    return prompt("\n".join(map(_text, parts)))
+
+
+def _shown(parts: Iterable[_Part]) -> str:
+    return "".join(map(output, map(_text, parts)))
+
+
+def _text(part: _Part) -> str:
+    return part.text or ""
+
+
+#: The forms of messages by their kind or role; any other one is output.
+_FORMS: Mapping[str, Callable[[Iterable[_Part]], str]] = {
+    "assistant": _answered,
+    **dict.fromkeys(("user", *ASKED), _asked),
+}

@@ -8,19 +8,21 @@ a line that could begin something new is judged by what follows; see `_is_left_o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 from sessiondb.formats.aider.conventions import (
     FENCE,
     HEADER,
     HEADER_START,
     USAGE,
-    is_output,
-    is_prompt,
 )
 from sessiondb.formats.kit.lines import Line, Lines
 
+#: The end of a file that is read to its last line.
+_ENDLESS = 1 << 63
 #: Bytes that are read ahead to judge an open fence, or an output of several lines.
 _AHEAD = 1 << 20
 _ENDS = b"\r\n"
@@ -29,6 +31,41 @@ _MEANT = frozenset(b"#>`~ \t\r\n")
 #: The first line of a file.
 TOP = Line(1, 0)
 _BOM = b"\xef\xbb\xbf"
+
+# Mark and end may share a space: an empty output is `>` and two spaces.
+_HEAD = HEADER.pattern.replace(b"(", b"(?:")
+_PROMPT, _USAGE = rb"(?=#### ).*  ", re.escape(USAGE)
+
+
+def _shapes(pattern: bytes) -> re.Pattern[bytes]:
+    return re.compile(pattern, re.DOTALL | re.ASCII)
+
+
+#: The shapes of lines that are more than text. An answer may quote a line with a mark,
+#: except for reports, and for those that end as aider's own do.
+_SHAPES = _shapes(
+    rb"(?P<head>%b)|(?P<prompt>%b)|(?P<own>%b.*|(?=> ).*  )|(?P<marked>> .*)"
+    % (_HEAD, _PROMPT, _USAGE)
+)
+#: Lines that are never part of an answer if they follow an empty one.
+_BEGINNING = _shapes(rb"%b|%b|(?=%b).*  " % (_HEAD, _PROMPT, _USAGE))
+#: Lines of something else than an output, and all lines that decide where it ends.
+_OTHER = _shapes(rb"%b|%b|> .*" % (_HEAD, _PROMPT))
+_DECIDING = _shapes(rb"%b|> .*|.*  " % _HEAD)
+
+_KINDS = ("head", "prompt", "answer", "output")
+_EITHER = (False, True)
+#: The kind of the block that a line begins, None if it continues the one before it: by
+#: its shape, by whether it follows an empty line, and by the kind of that block. Any
+#: other line is text.
+_BEGINS: Mapping[tuple[str | None, bool, str], str | None] = {
+    **dict.fromkeys(product(["head"], [True], _KINDS), "head"),
+    **dict.fromkeys(product(["prompt"], [True], _KINDS), "prompt"),
+    ("prompt", False, "prompt"): None,
+    **dict.fromkeys(product(["own", "marked"], _EITHER, ["head", "prompt"]), "output"),
+    **dict.fromkeys(product(["own", "marked"], _EITHER, ["output"]), None),
+    ("own", True, "answer"): "output",
+}
 
 
 @dataclass(slots=True)
@@ -73,18 +110,20 @@ class Scanner:
     Memory holds one of them. ``torn`` is a header that the file ends inside of.
     """
 
-    def __init__(self, lines: Lines, start: Line = TOP, end: int | None = None) -> None:
+    def __init__(self, lines: Lines, start: Line = TOP, end: int = _ENDLESS) -> None:
         self._lines = lines
         self._start, self._end = start, end
         self.torn = b""
         self._block = Block("head", start)
+
         #: The empty line before the next one, which may belong to either block.
-        self._empty: tuple[Line, bytes] | None = None
+        self._empty: tuple[bytes, ...] = ()
+        self._empty_at = start
         self._fence: bytes | None = None
         self._is_content = self._is_torn = False
 
     def __iter__(self) -> Iterator[Block]:
-        for line, raw in self._read(self._start):
+        for line, raw in self._read(self._start, self._end):
             if raw[0] not in _MEANT and self._block.kind == "answer":
                 # Most lines of most files: text of an answer, whatever is open.
                 self._keep_empty()
@@ -93,7 +132,7 @@ class Scanner:
 
             if not raw.rstrip(_ENDS):
                 self._keep_empty()
-                self._empty = line, raw
+                self._empty, self._empty_at = (raw,), line
                 continue
 
             self._is_torn = not raw.endswith(b"\n")
@@ -104,39 +143,41 @@ class Scanner:
             kind = self._kind(line, _bare(raw))
             if kind is not None:
                 yield from self._begin(kind, line)
-            else:
-                self._keep_empty()
+            self._keep_empty()
             self._block.lines.append(raw)
 
         self._keep_empty()
         if self._block.lines:
             yield self._block
 
-    def _read(self, line: Line) -> Iterator[tuple[Line, bytes]]:
-        while self._end is None or line.offset < self._end:
+    def _read(self, line: Line, end: int) -> Iterator[tuple[Line, bytes]]:
+        while line.offset < end:
             raw = self._lines.at(line)
             if not raw:
                 return
+
             yield line, raw
             line = Line(line.number + 1, line.offset + len(raw))
 
+    def _ahead(self, line: Line) -> Iterator[bytes]:
+        """Yield *line* and those after it, without their ends."""
+        most = min(self._end, line.offset + _AHEAD)
+        for _, raw in self._read(line, most):
+            yield raw.rstrip(_ENDS)
+
     def _keep_empty(self) -> None:
-        if self._empty is not None:
-            self._block.lines.append(self._empty[1])
-            self._empty = None
+        """Add the empty line, if there is one, to the block that is open."""
+        self._block.lines += self._empty
+        self._empty = ()
 
     def _begin(self, kind: str, line: Line) -> Iterator[Block]:
         """Begin a block; an empty line before it is its own, but for output."""
-        if kind == "output" or self._empty is None:
+        if kind == "output":
             self._keep_empty()
-            first = Block(kind, line)
-        else:
-            first = Block(kind, self._empty[0], [self._empty[1]])
-            self._empty = None
-
         if self._block.lines:
             yield self._block
-        self._block = first
+
+        self._block = Block(kind, self._empty_at if self._empty else line)
         if kind != "answer":
             self._fence = None
 
@@ -144,48 +185,32 @@ class Scanner:
 
     def _kind(self, line: Line, bare: bytes) -> str | None:
         """Return the kind of the block that a line begins; None if it begins none."""
-        is_apart = self._empty is not None or not line.offset
+        is_apart = bool(self._empty) or not line.offset
         if self._fence is not None and not self._leaves_fence(line, bare, is_apart):
             return None
 
-        if is_apart and HEADER.fullmatch(bare):
-            return "head"
-        if bare.startswith(b"####") and is_prompt(bare):
-            if is_apart:
-                return "prompt"
-            if self._block.kind == "prompt":
-                return None
-        if bare.startswith(b"> "):
-            return self._output(line, bare, is_apart)
-        return self._text(line, bare, is_apart)
-
-    def _output(self, line: Line, bare: bytes, is_apart: bool) -> str | None:
-        """Return whether a line with a mark begins output, or an answer quotes it."""
-        kind = self._block.kind
-        if kind == "output":
-            return None
-        is_own = bare.endswith(b"  ") or bare.startswith(USAGE)
-        if kind != "answer" or (is_apart and is_own):
-            return "output"
+        shape = _SHAPES.fullmatch(bare)
+        place = shape and shape.lastgroup, is_apart, self._block.kind
+        if place in _BEGINS:
+            return _BEGINS[place]
         return self._text(line, bare, is_apart)
 
     def _text(self, line: Line, bare: bytes, is_apart: bool) -> str | None:
-        """Return whether text begins an answer, or continues what comes before it."""
+        """Return whether text begins an answer, or continues the block before it."""
         block = self._block
         if block.kind == "output" and self._continues(line, is_apart):
             # After an empty line that is about to be added, if there is one.
-            block.marks.append(len(block.lines) + (self._empty is not None))
+            block.marks.append(len(block.lines) + len(self._empty))
             return None
 
-        # The rest of it may say that it is one more line of the prompt.
+        # The rest of it may show that it is one more line of the prompt.
         if block.kind == "prompt" and self._is_torn and not is_apart:
             return None
 
-        match = FENCE.fullmatch(bare)
-        begins = None if block.kind == "answer" else "answer"
-        self._fence = match[1] if match else None
+        fence = FENCE.fullmatch(bare)
+        self._fence = fence and fence[1]
         self._is_content = False
-        return begins
+        return None if block.kind == "answer" else "answer"
 
     # -- fences --------------------------------------------------------------------
 
@@ -195,37 +220,36 @@ class Scanner:
         if _closes(self._fence, bare):
             self._fence = None
             return False
-        if self._is_content or not is_apart or not _may_begin(bare):
+
+        # The file is read ahead once for each fence: content stays content.
+        if self._is_content or not (is_apart and _BEGINNING.fullmatch(bare)):
             return False
 
-        if self._is_left_open(line):
-            self._block.doubts.append("its fence was never closed")
-            self._fence = None
-            return True
-        self._is_content = True
-        return False
+        self._is_content = not self._is_left_open(line)
+        if self._is_content:
+            return False
+
+        self._block.doubts.append("its fence was never closed")
+        self._fence = None
+        return True
 
     def _is_left_open(self, line: Line) -> bool:
         """Return whether the fence at *line* is one that an interruption left open.
 
         The fences that follow fit together if it was, or if it was not: closed at the
-        end, and none begun inside another one. Content is what both are as good for.
+        end, and none begun inside another one. If both fit equally well, the line is
+        content.
         """
         assert self._fence is not None
         inside, outside = _Fences(self._fence), _Fences(None)
         for bare in self._ahead(line):
-            is_end = inside.count and HEADER.fullmatch(bare)
-            if is_end:
+            # A later run has fences of its own, but its header may be content, too.
+            if inside.count and HEADER.fullmatch(bare):
                 break
+
             inside.add(bare)
             outside.add(bare)
         return outside.oddness < inside.oddness
-
-    def _ahead(self, line: Line) -> Iterator[bytes]:
-        for at, raw in self._read(line):
-            if at.offset - line.offset > _AHEAD:
-                return
-            yield raw.rstrip(_ENDS)
 
     # -- output of several lines -----------------------------------------------------
 
@@ -237,15 +261,14 @@ class Scanner:
         """
         if not is_apart:
             return True
-        last = next(x for x in reversed(self._block.lines) if x.rstrip(_ENDS))
-        if _bare(last).endswith(b"  "):
+
+        last = next(filter(None, map(_bare, reversed(self._block.lines))))
+        if last.endswith(b"  "):
             return False
-        for bare in self._ahead(line):
-            if _may_begin(bare) or bare.startswith(b"> "):
-                return False
-            if bare.endswith(b"  "):
-                return True
-        return False
+
+        # The first line that decides it; without one the output is complete.
+        found = next(filter(_DECIDING.fullmatch, self._ahead(line)), b"> ")
+        return _OTHER.fullmatch(found) is None
 
 
 class _Fences:
@@ -260,13 +283,15 @@ class _Fences:
         match = FENCE.fullmatch(bare)
         if match is None:
             return
+
         self.count += 1
         if self._open is None:
             self._open = match[1]
         elif _closes(self._open, bare):
             self._open = None
-        elif match[2].strip():
-            self._inner += 1
+        else:
+            # A fence inside of one is content, unless it names a language.
+            self._inner += bool(match[2].strip())
 
     @property
     def oddness(self) -> tuple[bool, int]:
@@ -274,18 +299,13 @@ class _Fences:
 
 
 def _closes(fence: bytes, bare: bytes) -> bool:
-    match = FENCE.fullmatch(bare)
-    return match is not None and match[1].startswith(fence) and not match[2].strip()
-
-
-def _may_begin(bare: bytes) -> bool:
-    """Return whether a line after an empty one is never a line of an answer."""
-    is_usage = bare.startswith(USAGE) and is_output(bare)
-    return is_usage or is_prompt(bare) or HEADER.fullmatch(bare) is not None
+    """Return whether a line is nothing but a fence of that kind, as long or longer."""
+    mark = bare.lstrip(b" \t").rstrip()
+    return mark.startswith(fence) and not mark.strip(fence[:1])
 
 
 def _is_torn_header(raw: bytes) -> bool:
     """Return whether the last line of a file is the beginning of a header."""
-    start = HEADER_START
-    is_shorter = len(raw) > 1 and start.startswith(raw)
-    return is_shorter or (raw.startswith(start) and not HEADER.fullmatch(raw))
+    # A single # may begin anything.
+    is_begun = len(raw) > 1 and HEADER_START.startswith(raw[: len(HEADER_START)])
+    return is_begun and not HEADER.fullmatch(raw)

@@ -28,7 +28,8 @@ Entries: TypeAlias = list[tuple[str, str]]
 #: The tag that aider keeps reasoning in (``aider/reasoning_tags.py``).
 _TAG = "thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b"
 _SPLITTING = ("# ", "#### ", "> ")
-_SAID = frozenset({"text", "reasoning"})
+#: The tags of an answer's pieces, by the type of their part.
+_TAGS = {"text": "", "reasoning": _TAG}
 
 
 class Writer:
@@ -86,26 +87,26 @@ class Writer:
         said = pieces_joined(self._pieces(message)).strip()
         if said:
             yield answer(said)
+
         for part in message.parts:
             if part.type == "tool":
                 self.lose(f"the result of call {part.call_id}", message)
                 yield output(_call(part))
-            elif part.type not in _SAID:
+            elif part.type not in _TAGS:
                 self.lose(f"part {part.type}", message)
+
         # An answer ends with output, or the next one would be part of it.
         yield output(self._usage(message))
 
     def _pieces(self, message: Message) -> Iterator[tuple[str, str, str]]:
         for part in message.parts:
-            if part.type in _SAID and part.text:
+            if part.type in _TAGS and part.text:
                 text = self._guarded(part.text, message)
-                yield part.type, _TAG if part.type == "reasoning" else "", text
+                yield part.type, _TAGS[part.type], text
 
     def _guarded(self, text: str, message: Message) -> str:
         lines = self._encodable(text, message).strip().splitlines(keepends=True)
-        guarded = [
-            f" {line}" if line.startswith(_SPLITTING) else line for line in lines
-        ]
+        guarded = list(map(_moved, lines))
         if guarded != lines:
             self.lose(
                 "the beginnings of lines that aider would take for its own", message
@@ -120,22 +121,19 @@ class Writer:
 
     def _named(self, message: Message) -> Iterator[str]:
         """Announce the model of *message* if it is another one."""
-        names = (message.provider_id, message.model_id)
-        model = "/".join(name for name in names if name)
-        if (
-            message.model_id
-            and model != self._model
-            and not any(map(str.isspace, model))
-        ):
+        model = "/".join(filter(None, (message.provider_id, message.model_id)))
+        is_other = message.model_id and model != self._model
+        # A name ends at a space where aider announces it.
+        if is_other and model.split() == [model]:
             self._model = model
             yield output(f"Model: {model}")
 
     def _usage(self, message: Message) -> str:
         """Return the report of an answer, with all digits; empty without one."""
         report = _counts(message.tokens or Tokens())
+        if not report and (message.tokens or message.cost is not None):
+            self.lose("its usage", message)
         if message.cost is None or not report:
-            if message.cost is not None or (message.tokens and not report):
-                self.lose("its usage", message)
             return report
 
         cost = Decimal(repr(message.cost))
@@ -149,6 +147,10 @@ class Writer:
             yield from self._named(message)
         else:
             yield from self._nothing(message)
+
+
+def _moved(line: str) -> str:
+    return f" {line}" if line.startswith(_SPLITTING) else line
 
 
 def _counts(tokens: Tokens) -> str:
