@@ -277,16 +277,31 @@ VALUES: list[Any] = [
     None, True, 0, 127, 128, -1, -32, -33, 1 << 15, 1 << 31, (1 << 64) - 1, -(1 << 63), 1.5,
     "", "a" * 31, "a" * 32, "a" * 256, "a" * 70000, b"", b"a" * 256, b"a" * 70000, [], [[]],
     list(range(15)), list(range(16)), [0] * 70000, {}, {str(n): n for n in range(15)},
-    {str(n): [n, {"a": None}] for n in range(66000)},
+    {str(n): n for n in range(66000)} | {str(n): [n, {"a": None}] for n in range(99)},
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 def test_every_form_of_a_value_is_decoded(value: Any) -> None:
     assert decode(msgpack.packb(value)) == value
+
+
+def test_every_form_of_an_extension_is_decoded() -> None:
     for size in (1, 2, 3, 4, 5, 8, 16, 17, 255, 256, 65536):
         extension = msgpack.packb(msgpack.ExtType(9, b"x" * size))
         assert decode(extension) == {"$ext": 9, "data": b"x" * size}
+
+
+@pytest.mark.parametrize(
+    ("raw", "pairs"),
+    [
+        (b"\x81\x91\x01\xa1a", [[[1], "a"]]),
+        (b"\x82\xa1a\x01\xa1a\x02", [["a", 1], ["a", 2]]),
+        (b"\x82\xa1a\x01\x80\x02", [["a", 1], [{}, 2]]),
+    ],
+)
+def test_keys_that_json_does_not_have_are_pairs(raw: bytes, pairs: list[Any]) -> None:
+    assert decode(raw) == {"$map": pairs}
 
 
 def test_lengths_that_lie_take_no_memory() -> None:

@@ -28,7 +28,10 @@ _SIZED = {
 _FIXED = {
     0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4,
     0xD3: 8, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17,
+    **{0xA0 + size: size for size in range(32)},
 }  # fmt: skip
+#: First bytes of short maps and arrays, and the number of their items.
+_FEW_ITEMS = {0x80 + n: 2 * n for n in range(16)} | {0x90 + n: n for n in range(16)}
 _EXTENSIONS = range(0xC7, 0xCA)
 #: How many items an array or map has for each that it counts.
 _ITEMS = {0xDC: 1, 0xDD: 1, 0xDE: 2, 0xDF: 2}
@@ -63,6 +66,7 @@ def _check(raw: bytes) -> None:
         if owed > len(raw) - place:
             raise _odd("it ends early")
         place, items = _next(raw, place)
+        # Each value that is owed has a byte at least: a count cannot be too large.
         owed += items - 1
 
         open_[-1] -= 1
@@ -73,8 +77,10 @@ def _check(raw: bytes) -> None:
         if len(open_) > MAX_DEPTH:
             raise OddRecordError(f"is nested deeper than {MAX_DEPTH}")
 
-    if place != len(raw):
-        raise _odd("something follows it" if place < len(raw) else "it ends early")
+    if place < len(raw):
+        raise _odd("something follows it")
+    if place > len(raw):
+        raise _odd("it ends early")
 
 
 def _next(raw: bytes, place: int) -> tuple[int, int]:
@@ -82,26 +88,23 @@ def _next(raw: bytes, place: int) -> tuple[int, int]:
     head = raw[place]
     if head == _NEVER:
         raise _odd("it has a byte that is never used")
-    if head in _SIZED:
-        begin = place + 1 + _SIZED[head]
-        size = int.from_bytes(raw[place + 1 : begin])
-        if head in _ITEMS:
-            return begin, size * _ITEMS[head]
-        return begin + size + (head in _EXTENSIONS), 0
+    if head not in _SIZED:
+        return place + 1 + _FIXED.get(head, 0), _FEW_ITEMS.get(head, 0)
 
-    if 0x80 <= head < 0xA0:
-        return place + 1, (head & 15) * (2 if head < 0x90 else 1)
-    if 0xA0 <= head < 0xC0:
-        return place + 1 + (head & 31), 0
-    return place + 1 + _FIXED.get(head, 0), 0
+    begin = place + 1 + _SIZED[head]
+    size = int.from_bytes(raw[place + 1 : begin])
+    if head in _ITEMS:
+        return begin, size * _ITEMS[head]
+    # The length of an extension is without its type, a byte.
+    return begin + size + (head in _EXTENSIONS), 0
 
 
 def _map(pairs: list[tuple[Any, Any]]) -> dict[str, Any]:
-    if all(type(key) is str for key, _ in pairs):
-        found = dict(pairs)
-        if len(found) == len(pairs):
-            return found
-    return {"$map": [list(pair) for pair in pairs]}
+    # A key may be a list, which a dict cannot have.
+    found = dict(pairs) if {type(key) for key, _ in pairs} <= {str} else {}
+    if len(found) == len(pairs):
+        return found
+    return {"$map": list(map(list, pairs))}
 
 
 def _extension(code: int, data: bytes) -> dict[str, Any]:

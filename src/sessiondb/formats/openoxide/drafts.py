@@ -12,26 +12,37 @@ from typing import Any
 
 from sessiondb.formats.kit.conversion import is_json
 from sessiondb.formats.kit.fields import (
+    as_list,
     as_object,
     as_text,
     check_storable,
     clean_name,
     clean_text,
     cost,
+    filled,
     is_object,
     text,
+    without_none,
 )
 from sessiondb.formats.kit.json import OddRecordError, load_text, usable_id
-from sessiondb.formats.kit.spelled import Table, first_of, spelled, take
+from sessiondb.formats.kit.spelled import (
+    Table,
+    first_of,
+    found,
+    has_failed,
+    in_ms,
+    keys_in,
+    spelled,
+    take,
+)
 from sessiondb.formats.kit.texts import compact, time_of_text
 from sessiondb.formats.kit.usage import take_usage
 from sessiondb.formats.openoxide.content import decode
-from sessiondb.model import MessageDraft, PartDraft, bounds
+from sessiondb.model import MessageDraft, PartDraft
 from sessiondb.model.draft import NO_INPUT
 
 Record = dict[str, Any]
 Parts = list[PartDraft]
-ROLES = frozenset({"user", "assistant", "system", "tool"})
 _FINISH = {
     "stop": "stop",
     "end_turn": "stop",
@@ -53,6 +64,7 @@ _MESSAGE: Table = {
 }
 #: Keys under which a message has a text or its parts, and its calls.
 _BODY = ("content", "parts", "blocks", "text")
+_REASONING = ("reasoning", "thinking")
 _CALLS = ("tool_calls", "calls")
 _CALL: Table = {
     "call_id": spelled(clean_text, "call_id", "id", "tool_call_id", "callID"),
@@ -93,7 +105,7 @@ def message_draft(row: Record, message_id: str) -> MessageDraft:
     parts, known = _body(value)
     found = _with_role(role, parts, known)
     check_storable(known)
-    row |= {"content": known} if known else {}
+    row |= filled({"content": known})
     return MessageDraft(
         id=message_id, data=row, time_created=time, time_completed=time, **found
     )
@@ -102,59 +114,87 @@ def message_draft(row: Record, message_id: str) -> MessageDraft:
 def time_of(row: Record, name: str) -> int | None:
     """Return a time of a row, in Unix ms or RFC 3339; one in ms leaves the row."""
     value = row.get(name)
-    if type(value) is int and bounds.TIME_LEAST <= value <= bounds.TIME_MOST:
-        del row[name]
-        return value
-    return time_of_text(value)
+    return take(row, {name: spelled(in_ms, name)}).get(name, time_of_text(value))
 
 
 def _value_of(raw: Any) -> Any:
     """Return what the content of a row is; raises `OddRecordError`."""
     if isinstance(raw, bytes):
         return decode(raw)
-    if text(raw) and raw.lstrip()[:1] in ("[", "{"):
-        try:
-            return load_text(raw)
-        except OddRecordError:
-            return raw
-    return raw
+    return _decoded(raw)
+
+
+def _decoded(value: Any) -> Any:
+    """Return what a text holds as JSON; *value* itself if it is not one."""
+    # A text that is "7" or "null" is meant as a text.
+    if not text(value) or value.lstrip()[:1] not in ("[", "{"):
+        return value
+
+    try:
+        return load_text(value)
+    except OddRecordError:
+        return value
 
 
 def _with_role(role: str, parts: Parts, known: Record) -> dict[str, Any]:
     """Return a message with its role: results are of a tool, whoever sent them."""
-    found: dict[str, Any] = {"role": role}
-    if role == "assistant":
-        found |= _answer(known)
-    elif role == "tool" and not any(part.type == "tool-result" for part in parts):
-        others = [part for part in parts if part.type != "text"]
-        parts = [_result_of(parts, known), *others]
-    elif role == "user" and parts and all(p.type == "tool-result" for p in parts):
-        known["role"] = role
-        found["role"] = "tool"
-    elif role not in ROLES:
-        found = {"role": "event", "kind": role}
-    return {**found, "parts": tuple(parts)}
+    make = _ROLES.get(role)
+    if make is None:
+        return {"role": "event", "kind": role, "parts": tuple(parts)}
+    return {"role": role, "parts": tuple(parts), **make(parts, known)}
 
 
-def _answer(known: Record) -> dict[str, Any]:
+def _plain(parts: Parts, known: Record) -> Record:
+    """Return what a message has beside its role and parts: nothing."""
+    del parts, known
+    return {}
+
+
+def _asked(parts: Parts, known: Record) -> Record:
+    # Anthropic has results in messages of the user.
+    if {part.type for part in parts} != {"tool-result"}:
+        return {}
+
+    known["role"] = "user"
+    return {"role": "tool"}
+
+
+def _returned(parts: Parts, known: Record) -> Record:
+    types = [part.type for part in parts]
+    if "tool-result" in types:
+        return {}
+
+    others = [part for part in parts if part.type != "text"]
+    return {"parts": (_result_of(parts, known), *others)}
+
+
+def _answer(parts: Parts, known: Record) -> Record:
+    del parts
     found = {"tokens": take_usage(known), **_taken(known, _MESSAGE)}
+    # Each of its counts became a column.
     if known.get("usage") == {}:
         del known["usage"]
+
     return {**found, "finish": first_of(known, _FINISH_KEYS, _FINISH)}
+
+
+#: What messages have beside their parts, by the roles that are roles here, too.
+_ROLES: Mapping[str, Callable[[Parts, Record], Record]] = {
+    "user": _asked,
+    "assistant": _answer,
+    "system": _plain,
+    "tool": _returned,
+}
 
 
 def _result_of(parts: Parts, known: Record) -> PartDraft:
     """Return the result that a message of a tool is by itself."""
     said = [part for part in parts if part.type == "text"]
     rest = [part.data for part in said if part.data]
-    outcome = _outcome(known)
+    content = "\n".join(str(part.text) for part in said)
+    ended, known_here = _ended(known), _taken(known, _RESULT)
     return PartDraft(
-        "tool-result",
-        "\n".join(part.text or "" for part in said),
-        **_taken(known, _RESULT),
-        status="error" if outcome else "completed",
-        outcome=outcome,
-        data={"parts": rest} if rest else {},
+        "tool-result", content, **known_here, **ended, data=filled({"parts": rest})
     )
 
 
@@ -162,9 +202,12 @@ def _taken(record: Record, table: Table) -> dict[str, Any]:
     """Take what *table* names, under whatever key it is: nothing is written again."""
     known = take(record, table)
     for column, value in known.items():
-        for key in table[column].keys:
-            if record.get(key) == value:
-                del record[key]
+        same = [
+            key for key in keys_in(record, table[column].keys) if record[key] == value
+        ]
+        for key in same:
+            del record[key]
+
     return known
 
 
@@ -178,68 +221,81 @@ def _body(value: Any) -> tuple[Parts, Record]:
     if isinstance(value, list):
         return list(map(_part, value)), {}
     if not is_object(value):
-        return [], {} if value is None else {"value": value}
+        return [], without_none({"value": value})
 
     kind = _kind(value)
     # A map of an unknown type that has a text or parts is a message.
-    if kind is None or (
-        _named(kind) not in _TYPES and not value.keys().isdisjoint(_BODY)
-    ):
+    is_body = _type_of(kind) is None and not value.keys().isdisjoint(_BODY)
+    if not kind or is_body:
         return _envelope(value), value
     return [_part(value)], {}
 
 
 def _envelope(value: Record) -> Parts:
     parts: Parts = []
-    for key in ("reasoning", "thinking"):
-        if text(value.get(key)) and value[key]:
+    for key in filter(value.get, _REASONING):
+        if text(value[key]):
             parts.append(PartDraft("reasoning", value.pop(key)))
 
-    for key in _BODY:
-        if text(value.get(key)):
+    for key in keys_in(value, _BODY):
+        if text(value[key]):
             parts.append(PartDraft("text", value.pop(key)))
-        elif isinstance(value.get(key), list):
-            parts += map(_part, value.pop(key))
+        parts += map(_part, _list_at(value, key))
 
     for key in _CALLS:
-        if isinstance(value.get(key), list):
-            parts += [_tool(call) for call in value.pop(key)]
+        parts += map(_tool, _list_at(value, key))
     return parts
 
 
-def _kind(value: Record) -> str | None:
-    """Return the type of part that a map is; None for one that is no part."""
+def _list_at(record: Record, key: str) -> list[Any]:
+    """Take a list; anything else stays, and is an empty one."""
+    return as_list(take(record, {key: spelled(_is_list, key)}).get(key))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list)
+
+
+def _kind(value: Record) -> str:
+    """Return the type of part that a map is; empty if it is not a part."""
     if text(value.get("type")):
         return str(value["type"])
+
     variant, *more = value or [""]
-    is_variant = not more and _named(variant) in _TYPES and variant[:1].isupper()
-    return variant if is_variant else None
+    # Keys in lower case are of a message, as ``text`` is.
+    is_variant = not more and variant[:1].isupper()
+    return variant if is_variant and _type_of(variant) else ""
 
 
-def _named(kind: str) -> str:
-    return _BETWEEN.sub("", kind.lower())
+def _type_of(kind: str) -> str | None:
+    """Return the type of a part here by its name there; None if it is not known."""
+    return _TYPES.get(_BETWEEN.sub("", kind.lower()))
 
 
 def _part(value: Any) -> PartDraft:
     if text(value):
         return PartDraft("text", value)
-    kind = _kind(value) if is_object(value) else None
-    if kind is None:
+
+    kind = _kind(as_object(value))
+    if not kind:
         return PartDraft("custom", data={"value": value})
 
-    block = value
-    if "type" not in value:
-        inner = value[kind]
-        block = {"type": kind, **(inner if is_object(inner) else {"text": inner})}
+    block = value if "type" in value else _flat(kind, value[kind])
     check_storable(block)
-    make = _MAKERS.get(_TYPES.get(_named(kind), ""))
-    return _other(block) if make is None else make(block)
+    return _MAKERS.get(_type_of(kind), _other)(block)
+
+
+def _flat(kind: str, inner: Any) -> Record:
+    """Return a variant as a map with a type; a tuple variant holds a text."""
+    return {"type": kind, **(inner if is_object(inner) else {"text": inner})}
 
 
 def _other(block: Record) -> PartDraft:
     kind = block["type"]
+    # A part of this type would be taken for one that was understood.
     if kind in _HERE or not usable_id(kind):
         return PartDraft("custom", data={"block": block})
+
     del block["type"]
     return PartDraft(kind, data=block)
 
@@ -249,106 +305,97 @@ def _text(block: Record) -> PartDraft:
 
 
 def _reasoning(block: Record) -> PartDraft:
-    return _with_text("reasoning", block, ("text", "reasoning", "thinking", "content"))
+    return _with_text("reasoning", block, ("text", *_REASONING, "content"))
 
 
 def _with_text(kind: str, block: Record, keys: tuple[str, ...]) -> PartDraft:
-    key = next((key for key in keys if text(block.get(key))), None)
-    if key is None:
+    key, content = found(block, keys, text)
+    if not key:
         return PartDraft("custom", data={"block": block})
-    found = block.pop(key)
-    return PartDraft(kind, found, data=_rest(block, kind))
+
+    del block[key]
+    return PartDraft(kind, content, data=_rest(block, kind))
 
 
 def _tool(given: Any) -> PartDraft:
     block = dict(as_object(given))
     # OpenAI has the name and the arguments of a call one level deeper.
-    inner = block.get("function")
-    block |= inner if is_object(inner) else {}
+    block |= as_object(block.get("function"))
     known = _taken(block, _CALL)
     if "tool" not in known:
         return PartDraft("custom", data={"value": given})
 
-    given_input = _input(block)
-    outcome = _outcome(block)
-    found = _result_text(block) if "output" in block or outcome else None
-    status = "pending" if found is None else "error" if outcome else "completed"
-    return PartDraft(
-        "tool",
-        found,
-        **known,
-        input=given_input,
-        status=status,
-        outcome=outcome,
-        data=_rest(block, "toolcall"),
-    )
+    known["input"] = _input(block)
+    if "output" not in block and not has_failed(block):
+        return PartDraft("tool", **known, status="pending", data=_rest(block, "tool"))
+
+    # The result is a part of the call: some programs complete it in place.
+    ended, content = _ended(block), _result_text(block)
+    return PartDraft("tool", content, **known, **ended, data=_rest(block, "tool"))
 
 
 def _input(block: Record) -> Any:
-    key = next((key for key in _INPUT if key in block), None)
-    if key is None or not is_json(block[key]):
-        # Bytes and extensions have no place in the arguments.
+    key = next(iter(keys_in(block, _INPUT)), "")
+    # Bytes and extensions have no place in the arguments.
+    if not key or not is_json(block[key]):
         return NO_INPUT
-    value = block.pop(key)
-    if text(value) and value.lstrip()[:1] in ("[", "{"):
-        try:
-            return load_text(value)
-        except OddRecordError:
-            return value
-    return value
+    return _decoded(block.pop(key))
 
 
 def _result(block: Record) -> PartDraft:
-    known = _taken(block, _RESULT)
-    outcome = _outcome(block)
-    return PartDraft(
-        "tool-result",
-        _result_text(block),
-        **known,
-        status="error" if outcome else "completed",
-        outcome=outcome,
-        data=_rest(block, "toolresult"),
-    )
+    known, ended = _taken(block, _RESULT), _ended(block)
+    content = _result_text(block)
+    data = _rest(block, "tool-result")
+    return PartDraft("tool-result", content, **known, **ended, data=data)
 
 
-def _outcome(block: Record) -> str | None:
-    error = block.get("error") not in (None, "", False)
-    return "failed" if error or block.get("is_error") is True else None
+def _ended(block: Record) -> Record:
+    """Return how a call ended, by its result."""
+    if has_failed(block):
+        return {"status": "error", "outcome": "failed"}
+    return {"status": "completed"}
 
 
 def _result_text(block: Record) -> str:
-    keys = (*_OUTPUT, "error")
-    key = next((key for key in keys if block.get(key) not in (None, "", [])), None)
-    if key is None:
-        return ""
-    if text(block[key]):
-        return str(block.pop(key))
+    key, value = found(block, (*_OUTPUT, "error"), _is_output)
+    if text(value):
+        del block[key]
+        return value
 
     # Anything but a text stays in the record, too.
-    items = block[key] if isinstance(block[key], list) else [block[key]]
-    texts = [item if text(item) else as_object(item).get("text") for item in items]
+    items = value if isinstance(value, list) else [value]
+    texts = [as_object(item).get("text", item) for item in items]
     if all(map(text, texts)):
         return "\n".join(map(str, texts))
-    return compact(block[key]) if is_json(block[key]) else ""
+    return compact(value) if key and is_json(value) else ""
+
+
+def _is_output(value: Any) -> bool:
+    return value not in (None, "", [])
 
 
 def _file(block: Record) -> PartDraft:
-    content = block.get("data")
-    known: Record = {}
-    if isinstance(content, bytes):
-        known["content"] = block.pop("data")
-    mime = next((block.pop(k) for k in ("mime", "mime_type") if text(block.get(k))), "")
-    return PartDraft("file", data={**known, "mime": mime, **_rest(block, "file")})
+    mime = _taken(block, _MIME).get("mime", "")
+    known = {"mime": mime, **take(block, _CONTENT)}
+    return PartDraft("file", data={**known, **_rest(block, "file")})
+
+
+def _is_bytes(value: Any) -> bool:
+    return isinstance(value, bytes)
+
+
+_MIME: Table = {"mime": spelled(text, "mime", "mime_type")}
+_CONTENT: Table = {"content": spelled(_is_bytes, "data")}
 
 
 def _rest(block: Record, kind: str) -> Record:
     """Return what is left of a part, without a type that says the same as its own."""
-    if _TYPES.get(_named(as_text(block.get("type")) or "")) == _TYPES[kind]:
+    if _type_of(as_text(block.get("type")) or "") == kind:
         del block["type"]
     return block
 
 
-_MAKERS: Mapping[str, Callable[[Record], PartDraft]] = {
+_MAKERS: Mapping[str | None, Callable[[Record], PartDraft]] = {
     "text": _text,
     "reasoning": _reasoning,
     "tool": _tool,

@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import clean_name, clean_text
+from sessiondb.formats.kit.fields import (
+    clean_name,
+    clean_text,
+    fitting,
+    without,
+    without_none,
+)
 from sessiondb.formats.kit.files import stamp
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.order import parents_first
@@ -27,6 +33,8 @@ SOURCE = "openoxide"
 Row = dict[str, Any]
 #: How many ancestors of a fork are compared with it.
 _ANCESTORS = 50
+#: Columns of a message that are not kept with it.
+_IDS = ("id", "session_id")
 _SESSION: Table = {
     "title": spelled(clean_text, "title"),
     "directory": spelled(clean_text, "directory"),
@@ -81,11 +89,13 @@ class _File:
         return Problem(str(self.file.path), why)
 
     def _session(self, name: str, row: Row, facts: tuple[Any, ...]) -> SourceSession:
+        # Not of the file: a message in one session would change all of them.
         digest = hashlib.sha256(
             repr((sorted(row.items()), facts)).encode("utf-8", "surrogatepass")
         )
         size, changed = stamp(self.file.path) or (None, None)
         parent = self.parent(name)
+
         known = take(row, _SESSION)
         oid = row.pop("revert_oid", None)
         session = SourceSession(
@@ -103,9 +113,9 @@ class _File:
             mtime_ns=changed,
             **known,
         )
-        del row["id"]
-        row.pop("parent_id", None)
-        return replace(session, data={k: v for k, v in row.items() if v is not None})
+        # What was taken has left the row by now.
+        rest = without(("id", "parent_id"), without_none(row))
+        return replace(session, data=rest)
 
     # -- messages --------------------------------------------------------------
 
@@ -119,11 +129,13 @@ class _File:
         parent = self.parent(name)
         is_here = parent in self._rows and depth > 0
         above = self.copies(str(parent), depth - 1) if is_here else iter(())
-        is_copy = is_here
+
         for row in self.rows(name):
-            other, original = next(above, ({}, None)) if is_copy else ({}, None)
-            is_copy = is_copy and _said(other) == _said(row)
-            yield row, original if is_copy else row.get("id")
+            other, original = next(above, ({}, None))
+            # Copies are at the beginning: the same words again later are a message.
+            if _said(other) != _said(row):
+                above, original = iter(()), row.get("id")
+            yield row, original
 
 
 def _said(row: Row) -> tuple[Any, ...]:
@@ -154,20 +166,17 @@ class Messages:
 
     def _read(self) -> Iterator[SourceMessage | Problem]:
         for number, (row, original) in enumerate(self._file.copies(self._session), 1):
-            name = _name_of(row.get("id"))
-            if not usable_id(name):
-                name = f"{self._session[:60]}:{number}"
-            first = _name_of(original)
-            rest = {k: v for k, v in row.items() if v is not None}
-            for known in ("id", "session_id"):
-                rest.pop(known, None)
-            rest.setdefault("content", None)
+            place = f"{self._session[:60]}:{number}"
+            name = fitting(_name_of(row.get("id")), usable_id, place)
+            rest = {"content": None, **without(_IDS, without_none(row))}
             try:
                 draft = message_draft(rest, name)
             except OddRecordError as error:
                 yield self._problem(f"message {abridged(name)} {error}")
                 continue
-            usage = first if usable_id(first) else None
+
+            # Copies have the usage of their original, which is counted once.
+            usage = fitting(_name_of(original), usable_id)
             yield SourceMessage(draft, usage_id=usage)
 
     def _problem(self, why: str) -> Problem:

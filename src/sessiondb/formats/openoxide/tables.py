@@ -53,17 +53,15 @@ def stamps(connection: Connection) -> dict[Any, tuple[Any, ...]]:
 def messages(connection: Connection, session: Any) -> Iterator[Row]:
     """Yield the rows of the messages of a session in order; raises `Error`."""
     have = columns(connection, MESSAGE)
-    order = ["time_created"] if "time_created" in have else []
-    last = [ROW_NUMBER, *(["id"] if "id" in have else [])]
-    for place in last:
-        by = ", ".join([*order, place])
-        statement = f"SELECT * FROM {MESSAGE} WHERE session_id = ? ORDER BY {by}"
-        try:
-            rows = records(connection, statement, session)
-        except Error:
-            # A table may be without numbers of its rows.
-            if place == last[-1]:
-                raise
-        else:
-            yield from rows
-            return
+    times = have & {"time_created"}
+    try:
+        rows = _ordered(connection, session, [*times, ROW_NUMBER])
+    except Error:
+        # A table may be without numbers of its rows; it has a first column always.
+        rows = _ordered(connection, session, [*times, *have & {"id"}, "1"])
+    yield from rows
+
+
+def _ordered(connection: Connection, session: Any, by: list[str]) -> Iterator[Row]:
+    statement = f"SELECT * FROM {MESSAGE} WHERE session_id = ? ORDER BY {', '.join(by)}"
+    return records(connection, statement, session)
