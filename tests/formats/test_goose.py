@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -578,6 +580,19 @@ def test_a_log_that_the_database_took_over_is_read_from_there(
     assert paths == {
         "20250402_101112": "sessions.db", "20250402_101113": "20250402_101113.jsonl"
     }  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse the name")
+def test_a_log_beside_a_database_may_have_a_name_that_is_not_utf8(
+    store: Store, tmp_path: Path
+) -> None:
+    database(tmp_path / "sessions.db", {"id": "1", "messages": [asked("m1", "Hi")]}).close()  # fmt: skip
+    log(tmp_path / os.fsdecode(b"\xff.jsonl"), metadata(), bare(asked(None, "Hi")))
+    found = [item for at in find(tmp_path) for item in at.read()]
+    sessions = [item for item in found if isinstance(item, SourceSession)]
+    (problem,) = (item for item in found if isinstance(item, Problem))
+    assert [item.source_id for item in sessions] == ["1"]
+    assert "no usable id" in problem.why
 
 
 def test_an_export_is_the_session_of_the_database(store: Store, tmp_path: Path) -> None:

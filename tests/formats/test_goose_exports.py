@@ -130,6 +130,17 @@ def test_keys_that_an_export_did_not_have_are_not_added(
     assert back(store, tmp_path / "in", record) == [record]
 
 
+@pytest.mark.parametrize("conversation", ["Hi", 7, {"m1": "Hi"}])
+def test_a_conversation_that_is_not_a_list_is_kept(
+    store: Store, tmp_path: Path, conversation: Any
+) -> None:
+    record = {"working_dir": "/tea", "id": "1", "conversation": conversation}
+    (tmp_path / "tea.json").write_text(json.dumps(record))
+    read_into(store, tmp_path)
+    (session,) = everyone(store)
+    assert session.data["session"]["conversation"] == conversation
+
+
 def test_a_database_is_written_as_the_release_of_its_schema_exports_it(
     store: Store, tmp_path: Path
 ) -> None:

@@ -51,11 +51,11 @@ class Export:
         if not usable_id(name):
             raise OddRecordError("has no usable id")
 
-        # The messages are read on their own; an object in their place is kept.
+        # The messages are read on their own; anything else in their place is kept.
         conversation = document.get("conversation")
         self._messages = as_list(conversation)
-        moved = () if is_object(conversation) else ("conversation",)
-        record = without(moved, document)
+        is_kept = conversation is not None and not isinstance(conversation, list)
+        record = without(() if is_kept else ("conversation",), document)
         self.head = Head(path, str(name), log_digest(path), record)
 
     def contents(self) -> Contents:

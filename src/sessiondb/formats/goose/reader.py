@@ -61,7 +61,8 @@ def read_log(path: Path) -> Iterator[SourceSession | Problem]:
 def _is_taken_over(log: Path) -> bool:
     """Return whether the database beside a log has the same session."""
     beside = log.with_name(_DATABASE)
-    if not is_store(beside):
+    # A name that is not UTF-8 cannot be looked for; the log reports it itself.
+    if not usable_id(log.stem) or not is_store(beside):
         return False
 
     database = Database(beside)
