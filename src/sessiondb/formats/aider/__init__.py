@@ -1,4 +1,4 @@
-"""aider: one Markdown file with all runs of a project, and what was typed beside it.
+"""aider: one Markdown file with all runs of a project, and the input history beside it.
 
 `conventions` has the shapes of lines in both directions, `scanner` cuts the file into
 blocks by them, `inputs` reads the input history, `reader` makes sessions of runs,

@@ -1,4 +1,4 @@
-"""Prompts of a run and what was typed for them, and headings that look like prompts.
+"""Prompts of a run and their input, and headings that look like prompts.
 
 Only two spaces at its end and the empty line before it make a line a prompt, and a
 model may write both. So a prompt that follows an answer, with no output of aider's
@@ -17,19 +17,19 @@ from sessiondb.formats.aider.scanner import Block
 
 _HEADING = "a line of it is recorded like a prompt"
 _UNSURE = "a prompt that follows an answer at once may be a heading of that answer"
-#: What aider says before an answer that was interrupted, which no report follows.
+#: The notice before an answer that was interrupted, which no report follows.
 _INTERRUPTED = "^C"
 
 
 class Assignment(NamedTuple):
-    """A block, and what was typed for it if it is a prompt."""
+    """A block, and its entry of the input history if it is a prompt that has one."""
 
     block: Block
     entry: Entry | None
 
 
 class Assigned:
-    """The blocks of a run with what was typed; problems are added to *state*."""
+    """The blocks of a run with their entries; problems are added to *state*."""
 
     def __init__(self, blocks: Iterable[Block], typed: Typed, state: State) -> None:
         self._blocks = blocks
@@ -48,8 +48,10 @@ class Assigned:
                 yield self._held
 
             self._held, self._is_continued = found, False
+            # The answer that an interruption cut off is recorded after its notice.
             if block.kind != "answer":
                 self._is_interrupted = _INTERRUPTED in text_of(block)
+
         if self._held is not None:
             yield self._held
 
@@ -59,6 +61,7 @@ class Assigned:
     def _continues(self, found: Assignment) -> bool:
         """Return whether a block continues the answer that is held."""
         block = found.block
+        # After a heading, the text that follows belongs to the same answer.
         if block.kind != "prompt" or found.entry is not None:
             return self._is_continued and block.kind == "answer"
 

@@ -30,8 +30,12 @@ USAGE = b"> Tokens: "
 _THINKING = re.compile(
     r"<(thinking-content-[0-9a-f]{32})>\n\n(.*?)\n\n</\1>(?:\n\n|\Z)", re.DOTALL
 )
-#: The answer to a question that was repeated for a group of files; nobody typed it.
-CONFIRMED = re.compile(r".*\(Y\)es/\(N\)o.*/\(S\)kip all.*\[[^\]]*\]: \w+")
+#: Records of prompts that were not typed: an empty one, and the answer to a question,
+#: which aider repeats for each file of a group.
+UNTYPED = re.compile(
+    r"(?P<blank><blank>)"
+    r"|(?P<confirmation>.*\(Y\)es/\(N\)o.*/\(S\)kip all.*\[[^\]]*\]: \w+)"
+)
 _COUNT = r"[\d.,]+[kKmM]?"
 _USAGE = re.compile(
     rf"Tokens: (?P<sent>{_COUNT}) sent(?:, (?P<cache_write>{_COUNT}) cache write)?"

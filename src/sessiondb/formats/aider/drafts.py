@@ -11,7 +11,7 @@ from typing import Any
 
 from sessiondb.formats.aider.conventions import (
     BREAK,
-    CONFIRMED,
+    UNTYPED,
     Usage,
     committed,
     edited,
@@ -80,11 +80,10 @@ def finished(block: Block, found: Columns, data: Columns) -> MessageDraft:
 
 def asked(block: Block, entry: Entry | None, state: State, name: str) -> MessageDraft:
     """Return the message of a prompt, exact if the input history has it."""
-    said = prompt_of(text_of(block)) if entry is None else entry.text
+    said = prompt_of(text_of(block))
     data: Columns = {}
     if entry is not None:
-        state.time = entry.time
-        data["typed"] = entry.stamp
+        state.time, data["typed"], said = entry
 
     role, kind = _said_by(said, entry, state)
     found = {"role": role, "kind": kind, "parts": (PartDraft("text", said),)}
@@ -97,10 +96,10 @@ def _said_by(said: str, entry: Entry | None, state: State) -> tuple[str, str | N
         return "event", "command"
     if entry is not None:
         return "user", None
-    if CONFIRMED.fullmatch(said):
-        return "event", "confirmation"
-    if said == "<blank>":
-        return "event", "blank"
+
+    found = UNTYPED.fullmatch(said)
+    if found is not None:
+        return "event", found.lastgroup
 
     # An architect's answer is the prompt of the editor.
     if state.answered and said.strip() == _as_prompt(state.answered):

@@ -2,12 +2,13 @@
 
 Runs of one folder are one file, in the order of their times. A run of aider's is
 written to the byte as it was; a session of another program becomes a run that aider
-restores. The input history has what was typed for the prompts that are written.
+restores. The input history has the exact texts of the prompts that are written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import starmap
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from sessiondb.formats.aider.conventions import (
 from sessiondb.formats.aider.records import head_of, raw_of
 from sessiondb.formats.aider.writer import Entries, Writer
 from sessiondb.formats.kit.conversion import is_from, is_native
-from sessiondb.formats.kit.fields import as_list
+from sessiondb.formats.kit.fields import as_list, fitting, integer
 from sessiondb.formats.kit.naming import file_name
 from sessiondb.formats.protocol import Exporter
 from sessiondb.model import Document, Export, Loss, Message
@@ -45,10 +46,12 @@ def write(
         losses: list[Loss] = []
         entries: Entries | None = None if together else []
         runs = sorted(exports, key=_order)
+
         yield Document(f"{place}{CHAT}", _blocks(runs, losses, entries))
         if entries:
             typed = sorted(entries, key=itemgetter(0))
-            yield Document(f"{place}{INPUTS}", (typed_entry(*item) for item in typed))
+            yield Document(f"{place}{INPUTS}", starmap(typed_entry, typed))
+        # The losses are complete when the documents have been read.
         yield from losses
 
 
@@ -59,6 +62,7 @@ def _place(directory: str, names: set[str]) -> str:
     while name in names:
         number += 1
         name = f"{last}-{number}"
+
     names.add(name)
     return f"{name}/"
 
@@ -68,8 +72,9 @@ def _order(export: Export) -> tuple[bool, str, int]:
     session = export.session
     if not is_from(session, "aider"):
         return True, started(session.time_created), 0
+
     start, ordinal = session.data.get("started"), session.data.get("ordinal")
-    return start is not None, str(start), ordinal if isinstance(ordinal, int) else 0
+    return start is not None, str(start), fitting(ordinal, integer, 0)
 
 
 def _blocks(
@@ -88,8 +93,9 @@ def _blocks(
 
 
 def _run(export: Export, writer: Writer, entries: Entries | None) -> Iterator[str]:
-    """Yield a run of aider's as it was, and what was added to it here."""
+    """Yield a run of aider's as it was, and the messages that were added to it here."""
     data = export.session.data
+    # The entries of its prompts are added as these are written.
     if entries is not None:
         left = map(as_list, as_list(data.get("inputs")))
         entries += ((str(stamp), str(text)) for stamp, text in filter(_is_pair, left))
@@ -108,10 +114,11 @@ def _is_pair(items: list[Any]) -> bool:
 
 
 def _own(message: Message, writer: Writer) -> str:
-    """Return the block of a message that aider wrote, and note what was typed."""
+    """Return the block of a message that aider wrote, and record its input."""
     stamp = message.data.get("typed")
     if isinstance(stamp, str) and message.parts:
         writer.typed(message, stamp, message.text)
+
     if "bytes" in message.data:
         writer.lose("bytes that are not UTF-8", message)
     return raw_of(message)

@@ -1,4 +1,4 @@
-"""The input history of aider: all that was typed, exactly, with its time.
+"""The input history of aider: all input as it was typed, with its time.
 
 A file of prompt_toolkit: an entry is a line ``# TIME`` and its text, each line of it
 after a ``+``. It has answers to questions, too, and the single lines of a prompt that
@@ -86,7 +86,7 @@ class Typed:
 
     @property
     def is_known(self) -> bool:
-        """Whether anything was typed that the history knows of."""
+        """Whether the history has any input of the run."""
         return bool(self._places)
 
     @property

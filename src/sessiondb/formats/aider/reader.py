@@ -110,6 +110,7 @@ def read(path: Path) -> Iterator[SourceSession | Problem]:
     if scanner.torn and runs:
         runs[-1].torn = scanner.torn.decode("utf-8", "replace")
 
+    # The input of a run ends where the next one begins.
     for run, after in pairwise([*runs, Run(TOP, folder)]):
         typed = inputs.between(run.time, after.time)
         yield _session(path, run, typed)

@@ -62,6 +62,8 @@ _BEGINS: Mapping[tuple[str | None, bool, str], str | None] = {
     **dict.fromkeys(product(["head"], [True], _KINDS), "head"),
     **dict.fromkeys(product(["prompt"], [True], _KINDS), "prompt"),
     ("prompt", False, "prompt"): None,
+    # The rest of a torn line may show that it is one more line of the prompt.
+    ("torn", False, "prompt"): None,
     **dict.fromkeys(product(["own", "marked"], _EITHER, ["head", "prompt"]), "output"),
     **dict.fromkeys(product(["own", "marked"], _EITHER, ["output"]), None),
     ("own", True, "answer"): "output",
@@ -95,9 +97,12 @@ class Block:
     @property
     def started(self) -> str | None:
         """The time of its header; None if it has none."""
-        found = filter(None, (HEADER.fullmatch(_bare(line)) for line in self.lines))
+        if self.kind != "head":
+            return None
+
+        found = filter(None, map(HEADER.fullmatch, map(_bare, self.lines)))
         match = next(found, None)
-        return None if match is None or self.kind != "head" else match[1].decode()
+        return match and match[1].decode()
 
 
 def _bare(line: bytes) -> bytes:
@@ -120,7 +125,9 @@ class Scanner:
         self._empty: tuple[bytes, ...] = ()
         self._empty_at = start
         self._fence: bytes | None = None
-        self._is_content = self._is_torn = False
+        self._is_content = False
+        #: The shape of a line that has no other one.
+        self._rest = "text"
 
     def __iter__(self) -> Iterator[Block]:
         for line, raw in self._read(self._start, self._end):
@@ -135,8 +142,8 @@ class Scanner:
                 self._empty, self._empty_at = (raw,), line
                 continue
 
-            self._is_torn = not raw.endswith(b"\n")
-            if self._is_torn and _is_torn_header(raw):
+            self._rest = "text" if raw.endswith(b"\n") else "torn"
+            if self._rest == "torn" and _is_torn_header(raw):
                 self.torn = raw
                 break
 
@@ -189,8 +196,9 @@ class Scanner:
         if self._fence is not None and not self._leaves_fence(line, bare, is_apart):
             return None
 
-        shape = _SHAPES.fullmatch(bare)
-        place = shape and shape.lastgroup, is_apart, self._block.kind
+        found = _SHAPES.fullmatch(bare)
+        shape = found.lastgroup if found else self._rest
+        place = shape, is_apart, self._block.kind
         if place in _BEGINS:
             return _BEGINS[place]
         return self._text(line, bare, is_apart)
@@ -201,10 +209,6 @@ class Scanner:
         if block.kind == "output" and self._continues(line, is_apart):
             # After an empty line that is about to be added, if there is one.
             block.marks.append(len(block.lines) + len(self._empty))
-            return None
-
-        # The rest of it may show that it is one more line of the prompt.
-        if block.kind == "prompt" and self._is_torn and not is_apart:
             return None
 
         fence = FENCE.fullmatch(bare)

@@ -23,7 +23,7 @@ from sessiondb.formats.kit.conversion import SILENT, as_json, text_of
 from sessiondb.formats.kit.texts import compact
 from sessiondb.model import Export, Loss, Message, Part, Tokens
 
-#: What was typed: times as texts, in the order of time.
+#: The input: times and texts, in the order of time.
 Entries: TypeAlias = list[tuple[str, str]]
 #: The tag that aider keeps reasoning in (``aider/reasoning_tags.py``).
 _TAG = "thinking-content-7bbeb8e1441453ad999a0bbba8a46d4b"
@@ -48,7 +48,7 @@ class Writer:
         self._cost = Decimal(0)
 
     def lose(self, why: str, message: Message | None = None) -> None:
-        """Note something that the history does not hold."""
+        """Record something that the history does not hold."""
         name = message.id if message else None
         self._losses.append(Loss(self._session.id, why, name))
 
@@ -58,7 +58,8 @@ class Writer:
         yield from roles.get(message.role, self._nothing)(message)
 
     def typed(self, message: Message, stamp: str, text: str) -> None:
-        """Note a prompt that was typed: its exact text, which Markdown may not keep."""
+        """Record a typed prompt: its exact text, which Markdown may not keep."""
+        # Without an input history, the text is only as exact as Markdown is.
         if self._entries is not None:
             self._entries.append((stamp, text))
         elif prompt_of(prompt(text)) != text:
@@ -73,9 +74,11 @@ class Writer:
 
     def _asked(self, message: Message) -> Iterator[str]:
         said = self._encodable(text_of(message), message)
+
         for part in message.parts:
             if part.type != "text" or part.data.get("synthetic"):
                 self.lose(f"part {part.type}", message)
+
         if said:
             self.typed(message, typed(message.time_created), said)
             yield prompt(said)
@@ -107,6 +110,7 @@ class Writer:
     def _guarded(self, text: str, message: Message) -> str:
         lines = self._encodable(text, message).strip().splitlines(keepends=True)
         guarded = list(map(_moved, lines))
+
         if guarded != lines:
             self.lose(
                 "the beginnings of lines that aider would take for its own", message
@@ -114,6 +118,7 @@ class Writer:
         return "".join(guarded)
 
     def _encodable(self, text: str, message: Message) -> str:
+        # A file of UTF-8 has no room for a lone surrogate.
         clean = text.encode("utf-8", "ignore").decode()
         if clean != text:
             self.lose("lone surrogates", message)
@@ -158,14 +163,14 @@ def _counts(tokens: Tokens) -> str:
     if tokens.input is None or tokens.output is None:
         return ""
 
-    read, write = tokens.cache_read or 0, tokens.cache_write or 0
-    counts = {
-        "sent": tokens.input + read + write,
-        "cache write": write,
-        "cache hit": read,
-        "received": tokens.output + (tokens.reasoning or 0),
-    }
-    shown = (f"{n:,} {name}" for name, n in counts.items() if n or " " not in name)
+    # aider counts the cache within the input, and reasoning within the output.
+    cache = {"cache write": tokens.cache_write, "cache hit": tokens.cache_read}
+    cached = {name: count for name, count in cache.items() if count}
+    sent = tokens.input + sum(cached.values())
+    received = tokens.output + (tokens.reasoning or 0)
+
+    counts = {"sent": sent, **cached, "received": received}
+    shown = (f"{count:,} {name}" for name, count in counts.items())
     return f"Tokens: {', '.join(shown)}."
 
 
