@@ -406,7 +406,7 @@ def test_lines_of_every_type_are_kept(store: Store, tmp_path: Path) -> None:
         ([beside("custom-title", customTitle="Mine"), beside("ai-title", aiTitle="Its")], "Mine"),
         ([beside("ai-title", aiTitle="First"), beside("ai-title", aiTitle="Last")], "Last"),
         ([{"type": "summary", "summary": "Tea", "leafUuid": uuid(1)}], "Tea"),
-        ([{"type": "summary", "summary": "Of another", "leafUuid": uuid(77)}], ""),
+        ([{"type": "summary", "summary": "Of another", "leafUuid": uuid(77)}], "1"),
         ([beside("custom-title", customTitle="Mine"), beside("custom-title", customTitle="")], "Mine"),
     ],
 )  # fmt: skip
@@ -425,7 +425,7 @@ def test_an_older_program_wrote_titles_into_the_next_transcript(
     title = {"type": "summary", "summary": "Tea", "leafUuid": uuid(2)}
     write(tmp_path / PROJECT, session(2), title, asked(8, "8", None, of=2))
     one, two = family(store, tmp_path)
-    assert (one.title, two.title) == ("Tea", "")
+    assert (one.title, two.title) == ("Tea", "8")
 
 
 def test_a_tag_is_the_last_one_unless_it_was_cleared(

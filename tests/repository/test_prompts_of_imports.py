@@ -178,3 +178,15 @@ def test_a_pasted_file_is_not_in_the_history(store: Store) -> None:
     longest = "x" * (32 << 10)
     take_in(store, session_of("s", message("a", longest), message("b", longest + "y")))
     assert typed(store) == [longest]
+
+
+def test_a_session_without_a_title_has_that_of_its_first_prompt(store: Store) -> None:
+    given = session_of("s", message("a", "Make\n tea"), message("b", "Thanks"))
+    take_in(store, given)
+    (found,) = store.sessions(project=ALL)
+    assert (found.title, found.title_source) == ("Make tea", "derived")
+    assert outcomes(take_in(store, given)) == ["unchanged"]
+
+    take_in(store, replace(given, title="Its own", digest="2"))
+    (found,) = store.sessions(project=ALL)
+    assert (found.title, found.title_source) == ("Its own", "agent")

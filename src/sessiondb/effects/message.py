@@ -77,7 +77,7 @@ _PARTS = Statement(
         .order_by(part.c.idx)
     )
 )
-_TITLE = update_of(session, "title", session.c.id == p("sid"))
+TITLE = update_of(session, "title", session.c.id == p("sid"))
 
 
 def seq_of(tx: Transaction, session_id: str, key: str | int) -> int:
@@ -397,9 +397,9 @@ class Append:
             return
 
         for row in self.parts:
-            if row.type == "text" and (words := self._words(row)):
-                state.title = _shortened(words)
-                tx.run(_TITLE, sid=state.id, title=state.title)
+            if row.type == "text" and (title := shortened(self._words(row))):
+                state.title = title
+                tx.run(TITLE, sid=state.id, title=state.title)
                 return
 
     def _words(self, row: PartRow) -> str:
@@ -409,10 +409,12 @@ class Append:
             # A character has four bytes at most.
             words = data[: TITLE_LENGTH * 16].decode(errors="ignore")
 
-        return " ".join(words[: TITLE_LENGTH * 4].split())
+        return words
 
 
-def _shortened(words: str) -> str:
+def shortened(text: str) -> str:
+    """Return the title that a prompt gives to its session; empty if it says nothing."""
+    words = " ".join(text[: TITLE_LENGTH * 4].split())
     if len(words) <= TITLE_LENGTH:
         return words
     return f"{words[: TITLE_LENGTH - 1]}…"

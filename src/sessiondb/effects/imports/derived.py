@@ -27,6 +27,7 @@ from sessiondb.effects.imports.session import (
     place_below,
     set_columns,
 )
+from sessiondb.effects.message import TITLE, shortened
 from sessiondb.effects.results import fill_call, filled_call
 from sessiondb.effects.session import free_slug
 from sessiondb.effects.transaction import SessionState, Transaction
@@ -257,11 +258,21 @@ class Derived:
         if new != before:
             run.changed = True
             tx.run(_CLOSE, sid=state.id, **new)
+        self._name(tx, run)
         if run.changed:
             tx.session(state.id)
             state.leaf_seq, state.time_updated = leaf, new["time_updated"]
             state.time_importing = None
         ownership.derive_model(tx, state.id)
+
+    def _name(self, tx: Transaction, run: Run) -> None:
+        """Name a session that its source does not name by its first prompt."""
+        state = tx.peek(run.session_id)
+        title = shortened(run.first_typed or "")
+        if title and not state.title and state.title_source == "derived":
+            run.changed = True
+            state.title = title
+            tx.run(TITLE, sid=state.id, title=title)
 
     def _cut(
         self, tx: Transaction, run: Run, parent_id: str | None, known: int | None

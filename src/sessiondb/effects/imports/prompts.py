@@ -61,6 +61,7 @@ class Typed:
             name = ids.imported_prompt_id(source, entry.usage_id, time)
             self.prompts.append(TypedPrompt(name, seq, said, time))
         self.run.typed = said
+        self.run.first_typed = self.run.first_typed or said
 
 
 class Wrote(Protocol):

@@ -165,8 +165,8 @@ class Run:
     ``last`` is the place of the record written or found last, ``places`` those of all
     of this run, by id; that of None is before the first one. ``tail`` is the session's
     last_seq as this run left it: another process may import the same. ``typed`` is the
-    last prompt. ``gone``: the session was deleted since. ``problems`` are those of its
-    family.
+    last prompt, ``first_typed`` the first one. ``gone``: the session was deleted since.
+    ``problems`` are those of its family.
     """
 
     session_id: str
@@ -181,6 +181,7 @@ class Run:
     places: dict[str | None, Position] = field(default_factory=_roots)
     tail: int = 0
     typed: str | None = None
+    first_typed: str | None = None
     gone: bool = False
     problems: list[str] = field(default_factory=list)
 
