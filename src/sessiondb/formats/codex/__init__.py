@@ -24,8 +24,9 @@ __all__ = ["FORMAT"]
 
 def _at(path: Path) -> Iterator[ForeignStore]:
     if is_folder(path):
-        # The folder inside is looked at with what lies beside it.
-        if is_home(path) or (path.name in FOLDERS and is_home(path.parent)):
+        # A folder inside a home is read with the files beside it.
+        homes = {path.parent, path} if path.name in FOLDERS else {path}
+        if any(map(is_home, homes)):
             yield ForeignStore("codex", path, read_home)
     elif is_file(path) and _is_readable(path):
         yield ForeignStore("codex", path, read_rollout)
@@ -33,20 +34,22 @@ def _at(path: Path) -> Iterator[ForeignStore]:
 
 def _is_readable(path: Path) -> bool:
     plain = unpacked_name(path)
-    if plain.suffix != ".jsonl" or (plain != path and is_file(plain)):
-        return False
-    if plain != path and not is_rollout(plain):
+    is_plain = plain == path
+    # Packed logs of other programs have no name to know them by, so that of a rollout
+    # is required; one that is there unpacked, too, is read under that name.
+    is_named = plain.suffix == ".jsonl" if is_plain else is_rollout(plain)
+    if not is_named or (not is_plain and is_file(plain)):
         return False
 
     try:
         return look_at(path) is not None
     except SourceError:
-        # Its reader says why: what packed it may not be installed.
-        return plain != path
+        # Its reader reports why: the package that unpacks it may not be installed.
+        return not is_plain
 
 
 def _default_locations(env: Mapping[str, str]) -> list[Path]:
-    """Return the home of Codex: where it is told to be, else in the user's own."""
+    """Return the home of Codex: that of its setting, else that of the user."""
     if env.get("CODEX_HOME"):
         return [Path(env["CODEX_HOME"]).expanduser()]
 

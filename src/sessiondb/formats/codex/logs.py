@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.fields import as_object, as_text, integer, is_object, within
+from sessiondb.formats.kit.fields import (
+    as_object,
+    fitting,
+    integer,
+    is_object,
+    text,
+    within,
+)
 from sessiondb.formats.kit.files import is_folder, stamp
 from sessiondb.formats.kit.json import usable_id
 from sessiondb.formats.kit.logs import first_records, logs_below, unpacked_name
@@ -24,6 +31,9 @@ HEAD_LINES = 4
 #: Where a home keeps its rollouts; the second has those of archived sessions.
 FOLDERS = ("sessions", "archived_sessions")
 _NAME = re.compile(r"rollout-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-([^_]+)(?:_(.+))?\.jsonl")
+
+#: The session and the rollout of a file whose name says neither.
+_UNNAMED = ("", "")
 
 Record = dict[str, Any]
 
@@ -48,8 +58,7 @@ class Log(NamedTuple):
     @property
     def facts(self) -> Record:
         """What the header says; the oldest ones have no envelope."""
-        payload = self.header.get("payload")
-        return payload if is_object(payload) else self.header
+        return _facts_in(self.header)
 
     @property
     def is_archived(self) -> bool:
@@ -64,19 +73,19 @@ def is_rollout(path: Path) -> bool:
 
 def is_home(folder: Path) -> bool:
     """Return whether a folder is a home of Codex: rollouts are in one of `FOLDERS`."""
-    inner = (folder / name for name in FOLDERS)
-    return any(_has_rollouts(path) for path in inner if is_folder(path))
+    return any(map(_has_rollouts, filter(is_folder, map(folder.joinpath, FOLDERS))))
 
 
 def _has_rollouts(folder: Path) -> bool:
+    # Names alone: a search for stores looks at many folders, and opens none of them.
     found = logs_below(folder, lambda path: _NAME.fullmatch(path.name) is not None)
     return any(isinstance(item, Path) for item in found)
 
 
 def home_of(path: Path) -> Path | None:
     """Return the home that a rollout lies in; None for one that lies elsewhere."""
-    inside = (above for above in path.absolute().parents if above.name in FOLDERS)
-    return next((above.parent for above in inside), None)
+    above = path.absolute().parents
+    return next((folder.parent for folder in above if folder.name in FOLDERS), None)
 
 
 def rollouts_of(home: Path) -> Iterator[Path | Problem]:
@@ -95,40 +104,34 @@ def ids_in(path: Path) -> tuple[str, str] | None:
 
 
 def look_at(path: Path) -> Log | None:
-    """Return the rollout at *path*; None if it is none. Raises `SourceError`."""
+    """Return the rollout at *path*, or None. Raises `SourceError`."""
     records = first_records(path, HEAD_LINES)
-    named = ids_in(path)
+    named = ids_in(path) or _UNNAMED
     header = next(filter(is_header, records), {})
-    if not header and (named is None or not any(map(_is_record, records))):
-        return None
 
-    facts = as_object(header.get("payload")) or header
-    thread = _name(facts.get("id")) or (named and named[0])
-    if thread is None:
+    facts = _facts_in(header)
+    thread = fitting(facts.get("id"), usable_id, named[0])
+    # A rollout that lost its header is known by its name, unless it is another log.
+    is_log = bool(header) or any(map(_is_record, records))
+    if not (thread and is_log):
         return None
 
     base = as_object(facts.get("history_base"))
-    cut = base.get("end_ordinal_exclusive")
     return Log(
         path,
         thread,
-        _rollout(named, thread),
-        _name(base.get("thread_id")),
-        cut if integer(cut) else None,
+        # Only further rollouts have an id of their own.
+        named[1] if named[0] != named[1] else thread,
+        fitting(base.get("thread_id"), usable_id),
+        fitting(base.get("end_ordinal_exclusive"), integer),
         *_parent(thread, facts, records),
         header,
-        as_text(header.get("timestamp")) or "",
+        fitting(header.get("timestamp"), text, ""),
     )
 
 
-def _rollout(named: tuple[str, str] | None, thread: str) -> str:
-    """Return the id of a rollout; that of the first one is the session's."""
-    is_segment = named is not None and named[0] != named[1]
-    return named[1] if named is not None and is_segment else thread
-
-
-def _name(value: Any) -> str | None:
-    return value if usable_id(value) else None
+def _facts_in(header: Record) -> Record:
+    return fitting(header.get("payload"), is_object, header)  # type: ignore[no-any-return]
 
 
 def is_header(record: Record) -> bool:
@@ -136,8 +139,8 @@ def is_header(record: Record) -> bool:
     if record.get("type") == "session_meta":
         return is_object(record.get("payload"))
 
-    is_bare = "type" not in record and "record_type" not in record
-    return is_bare and usable_id(record.get("id")) and "timestamp" in record
+    is_bare = record.keys().isdisjoint(("type", "record_type"))
+    return is_bare and "timestamp" in record and usable_id(record.get("id"))
 
 
 def _is_record(record: Record) -> bool:
@@ -152,11 +155,8 @@ def _parent(
     Forks of 2025 named none, but began with the header of what they copied.
     """
     spawned = within(facts, "source", "subagent", "thread_spawn", "parent_thread_id")
-    copied = (
-        within(record, "payload", "id")
-        for record in records
-        if record.get("type") == "session_meta"
-    )
+    copied = (within(record, "payload", "id") for record in filter(is_header, records))
+    # A sub-agent may continue a copy of its parent, and is a sub-agent still.
     known = [
         (facts.get("parent_thread_id"), "subagent"),
         (spawned, "subagent"),
@@ -164,11 +164,8 @@ def _parent(
         (within(facts, "history_base", "thread_id"), "fork"),
         *((name, "fork") for name in copied),
     ]
-    for name, relation in known:
-        if usable_id(name) and name != thread:
-            return name, relation
-
-    return None, None
+    others = (pair for pair in known if usable_id(pair[0]) and pair[0] != thread)
+    return next(others, (None, None))
 
 
 class Piece(NamedTuple):
@@ -185,7 +182,8 @@ class Rollouts:
         self._logs: dict[Path, Log | None] = {}
         self._errors: dict[Path, str] = {}
         self._rollouts: dict[str, Path] = {}
-        self._threads: dict[str, list[Path]] = {}
+        #: The rollouts of each session, in order; the values mean nothing.
+        self._threads: dict[str, dict[Path, None]] = {}
         for path in paths:
             self.add(path, ids_in(path))
 
@@ -193,9 +191,7 @@ class Rollouts:
         """Add a rollout under the ids that its name or its header says."""
         if ids is not None:
             self._rollouts.setdefault(ids[1], path)
-            of_thread = self._threads.setdefault(ids[0], [])
-            if path not in of_thread:
-                of_thread.append(path)
+            self._threads.setdefault(ids[0], {})[path] = None
 
     def log(self, path: Path) -> Log | None:
         """Return the rollout at *path*; None if it cannot be read."""
@@ -218,9 +214,8 @@ class Rollouts:
         found: dict[str, Log] = {}
         problems = []
 
-        for log in logs:
-            if log.thread != thread:
-                continue
+        # The name of a file may say another session than its header, which wins.
+        for log in (log for log in logs if log.thread == thread):
             other = found.get(log.rollout, log)
             copy, kept = sorted((other, log), key=_length)
             found[log.rollout] = kept
@@ -248,7 +243,8 @@ class Rollouts:
             seen.add(above.rollout)
             pieces.append(Piece(above, least))
             log = above
-            least = least if log.cut is None else min(least, log.cut)
+            # A fork of what was reverted before has less than it names.
+            least = min(least, fitting(log.cut, integer, least))
 
         return pieces[::-1], None
 

@@ -1,27 +1,35 @@
 """What lies beside rollouts: names of sessions, and when they were archived.
 
 ``session_index.jsonl`` has a line for each renaming; the last one of a session counts.
-``state_N.sqlite`` is an index that is made anew under a higher number; its ``title`` is
-seeded with the first prompt, so it is one only where it differs from that.
+``state_N.sqlite`` is an index, which later releases replace by one of a higher number;
+its ``title`` is seeded with the first prompt, so it is a name only if it differs.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.fields import clean_name, integer, readable, text
+from sessiondb.formats.kit.fields import (
+    clean_name,
+    filled,
+    fitting,
+    integer,
+    readable,
+    text,
+)
 from sessiondb.formats.kit.files import entries, is_file, may_read
 from sessiondb.formats.kit.json import OddRecordError, known_time, load_object
 from sessiondb.formats.kit.lines import opened
-from sessiondb.formats.kit.sqlite import Error, ForeignDatabase, columns
+from sessiondb.formats.kit.sqlite import Error, ForeignDatabase, columns, records
 from sessiondb.model import Problem
 
-_STATE = re.compile(r"state_(\d{1,6})\.sqlite")
-_COLUMNS = ("id", "name", "title", "first_user_message", "archived_at")
+_STATE = re.compile(r"state_\d{1,6}\.sqlite")
+_COLUMNS = frozenset({"id", "name", "title", "first_user_message", "archived_at"})
 
 
 @dataclass(slots=True)
@@ -52,11 +60,7 @@ def _indexed(path: Path, problems: list[Problem]) -> dict[str, str]:
 
     try:
         with opened(path) as lines:
-            for line, _, row in lines.records(load_object):
-                if clean_name(row.get("id")) and text(row.get("thread_name")):
-                    found[row["id"]] = readable(row["thread_name"])
-                else:
-                    problems.append(lines.problem("the line names no session", line))
+            found.update(named for _, _, named in lines.records(_renaming))
             problems += lines.problems
     except SourceError as error:
         problems.append(Problem(str(path), str(error)))
@@ -64,15 +68,26 @@ def _indexed(path: Path, problems: list[Problem]) -> dict[str, str]:
     return found
 
 
+def _renaming(raw: bytes) -> tuple[str, str]:
+    """Return the session and the name in a line; raises `OddRecordError`."""
+    row = load_object(raw)
+    if not (clean_name(row.get("id")) and text(row.get("thread_name"))):
+        raise OddRecordError("names no session")
+
+    return row["id"], readable(row["thread_name"])
+
+
 def _state_of(home: Path) -> Path | None:
     """Return the database with the highest number."""
-    try:
-        named = {entry.name: _STATE.fullmatch(entry.name) for entry in entries(home)}
-    except OddRecordError:
-        return None
+    with suppress(OddRecordError):
+        found = (Path(entry) for entry in entries(home) if _STATE.fullmatch(entry.name))
+        return max(found, key=_number, default=None)
 
-    numbers = {int(match[1]): name for name, match in named.items() if match}
-    return home / numbers[max(numbers)] if numbers else None
+    return None
+
+
+def _number(path: Path) -> int:
+    return int(path.stem.removeprefix("state_"))
 
 
 def _rows(path: Path, problems: list[Problem]) -> list[dict[str, Any]]:
@@ -83,11 +98,13 @@ def _rows(path: Path, problems: list[Problem]) -> list[dict[str, Any]]:
     database = ForeignDatabase(path)
     try:
         with database.reading() as connection:
-            known = [n for n in _COLUMNS if n in columns(connection, "threads")]
+            known = _COLUMNS & columns(connection, "threads")
             if "id" not in known:
                 return []
-            rows = connection.execute(f"SELECT {', '.join(known)} FROM threads")
-            return [dict(zip(known, row, strict=True)) for row in rows]
+
+            # Columns of SQLite hold values of any type.
+            wanted = f"SELECT {', '.join(known)} FROM threads"
+            return list(records(connection, f"{wanted} WHERE typeof(id) = 'text'"))
     except SourceError as error:
         problems.append(Problem(str(path), str(error)))
     except Error as error:
@@ -97,21 +114,21 @@ def _rows(path: Path, problems: list[Problem]) -> list[dict[str, Any]]:
 
 
 def _add(names: Names, indexed: dict[str, str], rows: list[dict[str, Any]]) -> None:
-    titles = {row["id"]: title for row in rows if (title := _title_of(row))}
-    given = {row["id"]: row["name"] for row in rows if clean_name(row.get("name"))}
+    titles = filled({row["id"]: _title_of(row) for row in rows})
+    given = filled({row["id"]: fitting(row.get("name"), clean_name) for row in rows})
+    # A name is given by the user, a title may be made of the first prompt.
     names.titles = {**titles, **indexed, **given}
 
     for row in rows:
-        seconds = row.get("archived_at")
-        when = known_time(seconds * 1000) if integer(seconds) else None
-        if text(row["id"]) and when:
+        when = known_time(fitting(row.get("archived_at"), integer, 0) * 1000)
+        if when:
             names.archived[row["id"]] = when
 
 
 def _title_of(row: dict[str, Any]) -> str | None:
-    title, first = row.get("title"), row.get("first_user_message")
-    if not (text(row["id"]) and text(title)):
+    title, first = row.get("title"), fitting(row.get("first_user_message"), text, "")
+    # The first prompt is shown without a name, too; its title may be cut off.
+    if not text(title) or first.strip().startswith(title.strip()):
         return None
 
-    is_seed = text(first) and first.strip().startswith(title.strip())
-    return None if is_seed else readable(title)
+    return readable(title)

@@ -2,7 +2,7 @@
 
 These are the records that Codex needs to continue a session: the items that the model
 is sent, and the events that turns and prompts are found by. What a model said to itself
-is an event alone, because a provider takes its own reasoning only.
+is an event alone, because a provider accepts only its own reasoning.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from sessiondb.formats.kit.texts import compact, text_of_time
 from sessiondb.model import Message, Part, Tokens
 
 Record = dict[str, Any]
+#: The payloads of records, each with the type of its record.
+Payloads = Iterator[tuple[str, Record]]
 #: What the names of tools must be for the provider.
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
-#: Events whose text the model is shown as if the user had said it.
-_SHOWN = frozenset({"custom_message", "branch_summary", "context"})
 
 
 class Writer(Conversion):
@@ -42,7 +42,7 @@ class Writer(Conversion):
         self._answer: str | None = None
 
     def records(self) -> Iterator[Record]:
-        """Yield the records of all messages; ``losses`` grow meanwhile."""
+        """Yield the records of all messages; ``losses`` grow as they are read."""
         for index, message in enumerate(self.messages):
             yield from _marked(self.of(message, index), message)
         if self.messages:
@@ -57,17 +57,12 @@ class Writer(Conversion):
     def of(self, message: Message, index: int) -> Iterator[Record]:
         """Yield the records of one message."""
         make = _ROLES[message.role]
-        when = message.time_completed or message.time_created
-        for type_, payload in make(self, message, index):
-            yield _line(when, type_, payload)
+        yield from _lines(message, make(self, message, index))
 
     def end(self) -> Iterator[Record]:
         """Yield the end of the turn that is open."""
-        if self._turn is not None and self.messages:
-            last = self.messages[-1]
-            when = last.time_completed or last.time_created
-            for type_, payload in self._ended():
-                yield _line(when, type_, payload)
+        if self.messages:
+            yield from _lines(self.messages[-1], self._ended())
 
     def _lose_rest(self) -> None:
         self.lose_labels()
@@ -76,20 +71,19 @@ class Writer(Conversion):
             "the diffs of its files": self.export.diffs,
             "its cost": self.session.cost,
         }
-        for why, found in lists.items():
-            if found:
-                self.lose(why)
+        for why in filter(lists.get, lists):
+            self.lose(why)
 
     # -- turns -----------------------------------------------------------------
 
-    def _ended(self) -> Iterator[tuple[str, Record]]:
+    def _ended(self) -> Payloads:
         if self._turn is not None:
             done = {"turn_id": self._turn, "last_agent_message": self._answer}
             yield "event_msg", {"type": "task_complete", **done}
 
         self._turn = self._answer = None
 
-    def _asked(self, message: Message, index: int) -> Iterator[tuple[str, Record]]:
+    def _asked(self, message: Message, index: int) -> Payloads:
         yield from self._ended()
         self._turn = message.id
         started = {"turn_id": message.id, "model_context_window": None}
@@ -119,41 +113,27 @@ class Writer(Conversion):
     def _blocks(self, message: Message, typed: str) -> list[Record]:
         """Return what was typed as one text, then what was added, and pictures."""
         added = text_of(message, synthetic=True)
-        texts = [text for text in (typed, added) if text]
-        blocks = [{"type": "input_text", "text": text} for text in texts]
+        blocks = [_input(text) for text in filter(None, (typed, added))]
 
         for part in message.parts:
-            if part.type != "text":
-                blocks += self._picture(message, part)
+            url = _picture(part)
+            if url is not None:
+                blocks.append({"type": "input_image", "image_url": url})
+            elif part.type != "text":
+                self.lose(f"part {part.type}", message)
 
         return blocks
 
-    def _picture(self, message: Message, part: Part) -> list[Record]:
-        file = file_of(part) if part.type == "file" else None
-        if file is None or file.data is None or not file.mime.startswith("image/"):
-            self.lose(f"part {part.type}", message)
-            return []
-
-        url = f"data:{file.mime};base64,{file.data}"
-        return [{"type": "input_image", "image_url": url}]
-
     # -- answers ---------------------------------------------------------------
 
-    def _answered(self, message: Message, index: int) -> Iterator[tuple[str, Record]]:
+    def _answered(self, message: Message, index: int) -> Payloads:
         del index
         for part in message.parts:
-            if part.type == "text" and part.text:
-                self._answer = part.text
-                block = {"type": "output_text", "text": part.text}
-                yield "response_item", _said("assistant", [block])
-                yield "event_msg", {"type": "agent_message", "message": part.text}
-            elif part.type == "reasoning":
-                said = {"type": "agent_reasoning", "text": part.text or ""}
-                yield "event_msg", said
-            elif part.type == "tool":
-                yield from self._called(message, part)
-            elif part.type != "text":
+            make = _PARTS.get(part.type)
+            if make is None:
                 self.lose(f"part {part.type}", message)
+            else:
+                yield from make(self, message, part)
 
         if message.tokens:
             yield "event_msg", self._counted(message.tokens)
@@ -161,7 +141,20 @@ class Writer(Conversion):
             said = {"type": "error", "message": error_text(message.error)}
             yield "event_msg", said
 
-    def _called(self, message: Message, part: Part) -> Iterator[tuple[str, Record]]:
+    def _spoken(self, message: Message, part: Part) -> Payloads:
+        """Yield a text as the model said it, and as the user saw it."""
+        del message
+        if part.text:
+            self._answer = part.text
+            block = {"type": "output_text", "text": part.text}
+            yield "response_item", _said("assistant", [block])
+            yield "event_msg", {"type": "agent_message", "message": part.text}
+
+    def _thought(self, message: Message, part: Part) -> Payloads:
+        del message
+        yield "event_msg", {"type": "agent_reasoning", "text": part.text or ""}
+
+    def _called(self, message: Message, part: Part) -> Payloads:
         call = call_of(part)
         name = _ODD.sub("_", call.tool)[:64]
         if name != call.tool:
@@ -180,10 +173,9 @@ class Writer(Conversion):
             yield "response_item", {"type": "function_call_output", **result}
 
     def _counted(self, tokens: Tokens) -> Record:
-        cached, written = tokens.cache_read or 0, tokens.cache_write or 0
-        reasoning = tokens.reasoning or 0
-        all_in = (tokens.input or 0) + cached + written
-        all_out = (tokens.output or 0) + reasoning
+        # Counts that are not known are 0, because a total has no other way to say so.
+        fresh, spoken, reasoning, cached, written = (n or 0 for n in tokens.columns())
+        all_in, all_out = fresh + cached + written, spoken + reasoning
         last = [all_in, cached, written, all_out, reasoning]
         self._total = [a + b for a, b in zip(self._total, last, strict=True)]
         info = {
@@ -193,42 +185,64 @@ class Writer(Conversion):
         }
         return {"type": "token_count", "info": info, "rate_limits": None}
 
-    # -- what nobody said ------------------------------------------------------
+    # -- neither prompts nor answers -------------------------------------------
 
-    def _instructed(self, message: Message, index: int) -> Iterator[tuple[str, Record]]:
+    def _instructed(self, message: Message, index: int) -> Payloads:
         del index
-        block = {"type": "input_text", "text": message.text}
-        yield "response_item", _said("developer", [block])
+        yield "response_item", _said("developer", [_input(message.text)])
 
-    def _resulted(self, message: Message, index: int) -> Iterator[tuple[str, Record]]:
+    def _resulted(self, message: Message, index: int) -> Payloads:
         del index
         self.lose_results(message)
         return iter(())
 
-    def _noted(self, message: Message, index: int) -> Iterator[tuple[str, Record]]:
+    def _noted(self, message: Message, index: int) -> Payloads:
         del index
-        kind = message.kind
-        if kind == "compaction":
-            if "first_kept_id" in message.data:
-                self.lose("what a compaction kept", message)
+        make = _KINDS.get(message.kind)
+        # The summary of a compaction may be in its data; others are their text.
+        has_content = message.text or message.kind == "compaction"
+        if make is not None and has_content:
+            yield from make(self, message)
+        elif message.kind not in SILENT:
+            self.lose(f"event {message.kind}", message)
 
-            said = message.text or message.data.get("summary") or ""
-            yield "compacted", {"message": said}
-        elif kind in _SHOWN and message.text:
-            block = {"type": "input_text", "text": message.text}
-            yield "response_item", _said("user", [block])
-        elif kind == "title_change" and message.text:
-            yield "event_msg", _named(self.names.session, message.text)
-        elif kind not in SILENT:
-            self.lose(f"event {kind}", message)
+    def _compacted(self, message: Message) -> Payloads:
+        if "first_kept_id" in message.data:
+            self.lose("what a compaction kept", message)
+
+        said = message.text or message.data.get("summary") or ""
+        yield "compacted", {"message": said}
+
+    def _shown(self, message: Message) -> Payloads:
+        """Yield an event that the model is shown as if the user had said it."""
+        yield "response_item", _said("user", [_input(message.text)])
+
+    def _renamed(self, message: Message) -> Payloads:
+        yield "event_msg", _named(self.names.session, message.text)
 
 
-_ROLES: Mapping[str, Callable[[Writer, Message, int], Iterator[tuple[str, Record]]]] = {
+_ROLES: Mapping[str, Callable[[Writer, Message, int], Payloads]] = {
     "user": Writer._asked,  # noqa: SLF001
     "assistant": Writer._answered,  # noqa: SLF001
     "system": Writer._instructed,  # noqa: SLF001
     "tool": Writer._resulted,  # noqa: SLF001
     "event": Writer._noted,  # noqa: SLF001
+}
+
+
+#: The parts of an answer that have records of their own.
+_PARTS: Mapping[str, Callable[[Writer, Message, Part], Payloads]] = {
+    "text": Writer._spoken,  # noqa: SLF001
+    "reasoning": Writer._thought,  # noqa: SLF001
+    "tool": Writer._called,  # noqa: SLF001
+}
+#: The events that have one; any other is lost.
+_KINDS: Mapping[str | None, Callable[[Writer, Message], Payloads]] = {
+    "compaction": Writer._compacted,  # noqa: SLF001
+    "title_change": Writer._renamed,  # noqa: SLF001
+    "custom_message": Writer._shown,  # noqa: SLF001
+    "branch_summary": Writer._shown,  # noqa: SLF001
+    "context": Writer._shown,  # noqa: SLF001
 }
 
 
@@ -249,6 +263,26 @@ def _named(thread: str, title: str) -> Record:
 
 def _line(when: int, type_: str, payload: Record) -> Record:
     return {"timestamp": text_of_time(when), "type": type_, "payload": payload}
+
+
+def _lines(message: Message, payloads: Payloads) -> Iterator[Record]:
+    """Yield records with the time at which their message was complete."""
+    when = message.time_completed or message.time_created
+    return (_line(when, type_, payload) for type_, payload in payloads)
+
+
+def _picture(part: Part) -> str | None:
+    """Return the URL of a picture with its data; None for any other part."""
+    if part.type != "file":
+        return None
+
+    file = file_of(part)
+    is_picture = file.data is not None and file.mime.startswith("image/")
+    return f"data:{file.mime};base64,{file.data}" if is_picture else None
+
+
+def _input(text: str) -> Record:
+    return {"type": "input_text", "text": text}
 
 
 def _said(role: str, blocks: list[Record]) -> Record:
