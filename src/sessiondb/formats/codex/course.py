@@ -254,14 +254,14 @@ def _outcome(said: Record) -> str | None:
 
 def _patch(event: Record) -> tuple[str | None, Ending]:
     failed = event.get("success") is False
-    return as_text(event.get("call_id")), Ending("failed" if failed else None)
+    return as_text(event.get("call_id")), Ending(_failure(failed))
 
 
 def _foreign_tool(event: Record) -> tuple[str | None, Ending]:
     result = as_object(event.get("result"))
     said = as_object(result.get("Ok"))
     failed = "Err" in result or True in (said.get("isError"), said.get("is_error"))
-    return as_text(event.get("call_id")), Ending("failed" if failed else None)
+    return as_text(event.get("call_id")), Ending(_failure(failed))
 
 
 #: The events that end a call, which they name.
@@ -298,7 +298,12 @@ def _agent_in(result: Record) -> Any:
 
 
 def _failed(code: Any) -> str | None:
-    return "failed" if type(code) is int and code != 0 else None
+    """Return the outcome of a command with that exit code."""
+    return _failure(type(code) is int and code != 0)
+
+
+def _failure(failed: bool) -> str | None:
+    return "failed" if failed else None
 
 
 def _outcome_of(said: str) -> str | None:

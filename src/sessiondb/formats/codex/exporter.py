@@ -1,8 +1,8 @@
 """Sessions as rollouts of Codex, each where its home has it.
 
-A rollout of theirs is written as it was: what it continues is in another one. A session
+A rollout by Codex is written as it was: what it continues is in another one. A session
 of another program becomes a complete rollout as of 2025, which each release continues;
-Codex makes the rest of its home anew from that.
+Codex makes the rest of its home from that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sessiondb.formats.codex.logs import FOLDERS
 from sessiondb.formats.codex.records import record_of
 from sessiondb.formats.codex.writer import Writer, title_of
 from sessiondb.formats.kit.conversion import Names, is_from, is_native
-from sessiondb.formats.kit.fields import as_text, integer, within
+from sessiondb.formats.kit.fields import as_text, fitting, integer, text, within
 from sessiondb.formats.kit.naming import file_name, uuid_of
 from sessiondb.formats.kit.texts import text_of_time
 from sessiondb.formats.protocol import Exporter, Handover, Written
@@ -48,7 +48,7 @@ def _theirs(export: Export, losses: list[Loss]) -> Iterator[Document]:
     """Yield the rollouts of a session that Codex wrote, one more for each revert."""
     session = export.session
     name = as_text(session.data.get("rollout")) or _name(session, session.source_id)
-    if session.title and session.title_source != "derived":
+    if _is_named(session):
         losses.append(Loss(session.id, "its name: Codex keeps it beside the rollout"))
 
     parts = _Parts(export, losses, name)
@@ -64,43 +64,48 @@ class _Parts:
         self._name = name
         session = export.session
         names = Names(session.source_id or session.id)
-        #: For what was said here, after the last record of theirs.
+        #: For messages that were added here, after the last record of theirs.
         self._ours = Writer(export, [], losses, names)
+        #: The last ordinal; None if the rollout is one without.
+        self._ordinal: int | None = None
 
     def records(self) -> Iterator[tuple[str, Record]]:
         header = self._export.session.data.get("header")
-        ordinal = -1
-
+        file = self._name
         if header is not None:
-            ordinal = _ordinal(header, ordinal)
-            yield self._name, dict(header)
+            self._ordinal = fitting(header.get("ordinal"), integer)
+            yield file, dict(header)
 
-        file, is_numbered = self._name, ordinal >= 0
-
-        for message in self._export.messages:
-            if "copied_from" in message.data:
-                continue
-
-            file = as_text(message.data.get("segment")) or file
-
-            if not is_native(message.id):
-                record = record_of(message)
-                ordinal = _ordinal(record, ordinal)
+        for message in filter(_is_own, self._export.messages):
+            file = fitting(message.data.get("segment"), text, file)
+            for record in self._records_of(message):
                 yield file, record
-                continue
-
-            for record in self._ours.add(message):
-                ordinal += 1
-                yield file, {**record, "ordinal": ordinal} if is_numbered else record
 
         for record in self._ours.end():
-            ordinal += 1
-            yield file, {**record, "ordinal": ordinal} if is_numbered else record
+            yield file, self._numbered(record)
+
+    def _records_of(self, message: Message) -> Iterator[Record]:
+        if is_native(message.id):
+            yield from map(self._numbered, self._ours.add(message))
+            return
+
+        record = record_of(message)
+        if self._ordinal is not None:
+            self._ordinal = fitting(record.get("ordinal"), integer, self._ordinal)
+
+        yield record
+
+    def _numbered(self, record: Record) -> Record:
+        if self._ordinal is None:
+            return record
+
+        self._ordinal += 1
+        return {**record, "ordinal": self._ordinal}
 
 
-def _ordinal(record: Mapping[str, Any], last: int) -> int:
-    found = record.get("ordinal")
-    return found if integer(found) else last
+def _is_own(message: Message) -> bool:
+    """Return whether a record is in a rollout of its session, and not copied."""
+    return "copied_from" not in message.data
 
 
 # -- of other programs -------------------------------------------------------------
@@ -146,10 +151,15 @@ def _records(session: Session, thread: str, writer: Writer) -> Iterator[Record]:
             "model_provider": "openai",
         },
     }
-    if session.title and session.title_source != "derived":
+    # Codex derives a title itself, which changes with the first prompt.
+    if _is_named(session):
         yield title_of(thread, began, session.title)
 
     yield from writer.records()
+
+
+def _is_named(session: Session) -> bool:
+    return bool(session.title) and session.title_source != "derived"
 
 
 # -- files -----------------------------------------------------------------------

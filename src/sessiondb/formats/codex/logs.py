@@ -61,6 +61,11 @@ class Log(NamedTuple):
         return _facts_in(self.header)
 
     @property
+    def is_continuing(self) -> bool:
+        """Whether it says which rollout it continues, and from where."""
+        return None not in (self.base, self.cut)
+
+    @property
     def is_archived(self) -> bool:
         """Whether it lies where Codex moves archived sessions to."""
         return FOLDERS[1] in self.path.parts[:-1]
@@ -131,7 +136,8 @@ def look_at(path: Path) -> Log | None:
 
 
 def _facts_in(header: Record) -> Record:
-    return fitting(header.get("payload"), is_object, header)  # type: ignore[no-any-return]
+    facts: Record = fitting(header.get("payload"), is_object, header)
+    return facts
 
 
 def is_header(record: Record) -> bool:
@@ -204,13 +210,19 @@ class Rollouts:
 
         return self._logs[path]
 
-    def why(self, path: Path) -> str:
-        """Return why there is no rollout at *path*."""
-        return self._errors.get(path, "the rollout has no header")
+    def find(self, path: Path) -> Log | Problem:
+        """Return the rollout at *path*, and add it under what its header says."""
+        log = self.log(path)
+        if log is None:
+            why = self._errors.get(path, "the rollout has no header")
+            return Problem(str(path), why)
 
-    def of_thread(self, thread: str) -> tuple[list[Log], list[Problem]]:
+        self.add(path, (log.thread, log.rollout))
+        return log
+
+    def of_thread(self, thread: str | None) -> tuple[list[Log], list[Problem]]:
         """Return the rollouts of a session in order, and those that are copies."""
-        logs = filter(None, map(self.log, self._threads.get(thread, ())))
+        logs = filter(None, map(self.log, self._threads.get(thread or "", ())))
         found: dict[str, Log] = {}
         problems = []
 

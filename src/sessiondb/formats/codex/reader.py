@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import blake2b
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,9 +33,10 @@ from sessiondb.formats.codex.logs import (
 )
 from sessiondb.formats.codex.names import Names, names_in
 from sessiondb.formats.kit.fields import (
+    as_list,
     as_object,
-    as_text,
-    clean_text,
+    clean_name,
+    filled,
     fitting,
     integer,
     take,
@@ -101,23 +103,16 @@ def _near(path: Path) -> Iterator[Path | Problem]:
 
 def read_home(folder: Path) -> Iterator[SourceSession | Problem]:
     """Yield the sessions of a home, or of a folder inside, parents first."""
-    is_inside = folder.name in FOLDERS
-    home = folder.parent if is_inside else folder
+    # What a rollout continues may be in the other folder.
+    home = folder.parent if folder.name in FOLDERS else folder
     rollouts = Rollouts(())
     threads: dict[str, Log] = {}
 
     for item in rollouts_of(home):
-        if isinstance(item, Problem):
-            yield item
-            continue
-
-        log = rollouts.log(item)
-        if log is None:
-            yield Problem(str(item), rollouts.why(item))
-            continue
-
-        rollouts.add(item, (log.thread, log.rollout))
-        if not is_inside or folder in item.parents:
+        log = item if isinstance(item, Problem) else rollouts.find(item)
+        if isinstance(log, Problem):
+            yield log
+        elif home == folder or folder in log.path.parents:
             threads.setdefault(log.thread, log)
 
     names = names_in(home)
@@ -143,13 +138,13 @@ def _session(
         logs[0] = first = first._replace(parent=None, relation=None)
 
     before, missing = rollouts.before(first)
-
     if first.base == name:
         # The rollout that was reverted is gone; another session cannot be meant.
         missing = name
 
-    is_agent = first.relation == "subagent" and first.parent is not None
-    above, _ = rollouts.of_thread(first.parent or "") if is_agent else ([], [])
+    # Forks have a parent, too, but no call of it.
+    agent_of = first.parent if first.relation == "subagent" else None
+    above, _ = rollouts.of_thread(agent_of)
     thread = Thread(
         name,
         tuple(before),
@@ -176,13 +171,12 @@ def _root_of(log: Log, rollouts: Rollouts) -> str:
     """Return the session that a chain of forks began with."""
     seen = {log.thread}
     name = log.thread
-    above = log.parent if log.relation == "fork" else None
+    logs = [log]
 
-    while above is not None and above not in seen:
-        seen.add(name := above)
+    while logs and logs[0].relation == "fork" and logs[0].parent not in seen:
+        name = logs[0].parent or name
+        seen.add(name)
         logs, _ = rollouts.of_thread(name)
-        is_fork = bool(logs) and logs[0].relation == "fork"
-        above = logs[0].parent if is_fork else None
 
     return name
 
@@ -195,18 +189,18 @@ def beginning(thread: Thread) -> SourceSession:
     digest = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
     facts = json.loads(json.dumps(first.facts))
-    began = time_of_text(facts.get("timestamp"))
-    role = as_text(facts.get("agent_role")) or as_text(facts.get("agent_nickname"))
+    times = map(time_of_text, (facts.get("timestamp"), first.written))
+    roles = map(facts.get, ("agent_role", "agent_nickname"))
     return SourceSession(
         "codex",
         thread.id,
         str(thread.head.path),
         f"{log_digest(*(log.path for log in logs))} {digest}",
         title=thread.title,
-        agent=fitting(role, clean_text),
+        agent=next(filter(clean_name, roles), None),
         parent_source_id=first.parent,
         relation=first.relation,
-        time_created=time_of_text(first.written) if began is None else began,
+        time_created=next(filter(integer, times), None),
         time_archived=thread.archived,
         complete=partial(complete, thread),
         **take(facts, fields.HEADER),
@@ -222,10 +216,7 @@ def complete(thread: Thread) -> SourceSession:
 
     session = beginning(thread)
     first = thread.logs[0]
-    data: Record = {"rollout": unpacked_name(first.path).name}
-    if first.header:
-        data["header"] = first.header
-
+    data = filled({"rollout": unpacked_name(first.path).name, "header": first.header})
     return replace(
         session,
         title=session.title or found.title,
@@ -238,11 +229,15 @@ def complete(thread: Thread) -> SourceSession:
 
 def _call_of(thread: Thread) -> str | None:
     """Return the call of its parent that a sub-agent was started by."""
+    name = thread.id.encode()
     for log in thread.above:
         with suppress(SourceError), opened(log.path) as lines:
             for _, raw in lines:
-                named = _decoded(raw) if thread.id.encode() in raw else None
-                call = started_by(as_object(within(named, "payload")), thread.id)
+                if name not in raw:
+                    continue
+
+                payload = as_object(within(_decoded(raw), "payload"))
+                call = started_by(payload, thread.id)
                 if call is not None:
                     return call
 
@@ -262,6 +257,7 @@ class Scanned:
         last = b""
         for _, raw in lines:
             last = raw
+            # Three searches cost less than decoding, which most lines need not.
             if any(name in raw for name in _NAMING):
                 self._record(_decoded(raw))
 
@@ -270,18 +266,19 @@ class Scanned:
     def _record(self, record: Any) -> None:
         event = as_object(within(record, "payload"))
         kind = event.get("type")
-        if kind == "user_message" and text(event.get("message")):
+        if kind == "user_message":
             # In 2025 some of what Codex added had such an event, too.
-            if event.get("kind") in (None, "plain"):
-                self.prompts.add(hash(event["message"]))
-        elif kind == "thread_name_updated" and text(event.get("thread_name")):
-            self.title = event["thread_name"]
-        elif (
-            kind == "item_completed" and within(event, "item", "type") == "UserMessage"
-        ):
-            content = within(event, "item", "content")
-            said = [within(b, "text") for b in content] if type(content) is list else []
-            self.prompts.update(hash(value) for value in said if text(value))
+            is_typed = event.get("kind") in (None, "plain")
+            self._typed(event.get("message") if is_typed else None)
+        elif kind == "thread_name_updated":
+            self.title = fitting(event.get("thread_name"), text, self.title)
+        elif within(event, "item", "type") == "UserMessage":
+            blocks = as_list(within(event, "item", "content"))
+            self._typed(*(within(block, "text") for block in blocks))
+
+    def _typed(self, *texts: Any) -> None:
+        # Hashes, because a session may have many prompts, and long ones.
+        self.prompts.update(map(hash, filter(text, texts)))
 
 
 def _decoded(raw: bytes) -> Any:
@@ -321,10 +318,10 @@ def _prompts_in(lines: Lines) -> set[int] | None:
 def _records(lines: Lines, piece: Piece) -> Iterator[tuple[Line, Record, int]]:
     """Yield the records of a piece, each with its ordinal or the last one before."""
     place = -1
+    cut = inf if piece.cut is None else piece.cut
     for line, _, record in lines.records(load_object):
-        if integer(record.get("ordinal")):
-            place = record["ordinal"]
-        if piece.cut is not None and place >= piece.cut:
+        place = fitting(record.get("ordinal"), integer, place)
+        if place >= cut:
             return
         yield line, record, place
 
@@ -335,15 +332,13 @@ class _Reading:
     def __init__(self, thread: Thread) -> None:
         self._thread = thread
         provider = thread.logs[0].facts.get("model_provider")
-        self._course = Course(thread.root, fitting(provider, clean_text) or None)
+        self._course = Course(thread.root, fitting(provider, clean_name))
         self._ids: set[str] = set()
         self._last: str | None = None
         self._number = 1
         #: The last message below each ordinal at which a rollout is continued.
-        self._cuts: dict[tuple[str, int], str | None] = {
-            (log.base, log.cut): None
-            for log in thread.logs[1:]
-            if log.base is not None and log.cut is not None
+        self._cuts: dict[tuple[Any, Any], str | None] = {
+            (log.base, log.cut): None for log in thread.logs[1:] if log.is_continuing
         }
 
     def messages(self) -> Iterator[SourceMessage | Problem]:
@@ -355,7 +350,7 @@ class _Reading:
 
         for log in further:
             # The header of a further rollout is a record like others.
-            above = self._cuts.get((log.base or "", log.cut or 0), ...)
+            above = self._cuts.get((log.base, log.cut), ...)
             yield from self._piece(Piece(log), {}, log.header, above)
 
     def _piece(
@@ -395,16 +390,16 @@ class _Reading:
                 yield from lines.problems
 
     def _note(self, rollout: str, place: int) -> None:
-        for key in self._cuts:
-            if key[0] == rollout and place < key[1]:
-                self._cuts[key] = self._last
+        for base, cut in self._cuts:
+            if base == rollout and place < cut:
+                self._cuts[base, cut] = self._last
 
     def _message(
         self, lines: Lines, line: Line, record: Record, rollout: str
     ) -> SourceMessage | Problem:
         course = self._course
         name = self._name(record, rollout)
-        ours = record[MARK] if usable_id(record.get(MARK)) else None
+        ours = fitting(record.get(MARK), usable_id)
         parent = self._parent(record)
         course.pass_by(record)
 
@@ -428,26 +423,23 @@ class _Reading:
         Its place is its ordinal, or its number among the messages of its rollout: a
         line that cannot be read now may be mended later.
         """
-        item = item_of(record)
-        own = None if item is None else item.get("id")
-        if usable_id(own) and own not in self._ids:
-            return str(own)
+        own = within(item_of(record), "id")
+        names = [own] if usable_id(own) else []
+        if integer(record.get("ordinal")):
+            names.append(f"{rollout[:200]}.{record['ordinal']}")
 
-        place = record.get("ordinal")
-        made = f"{rollout[:200]}.{place}" if integer(place) else None
-        if made is None or made in self._ids:
-            made = f"{rollout[:200]}-{self._number}"
-
-        return made
+        last = f"{rollout[:200]}-{self._number}"
+        return next((name for name in names if name not in self._ids), last)
 
     def _parent(self, record: Record) -> Any:
-        kind = within(record, "payload", "type")
         if record.get("type") != "event_msg":
             return ...
-        if kind in ("task_started", "turn_started"):
-            self._course.turns.started(self._last)
-        if kind == "thread_rolled_back":
-            number = within(record, "payload", "num_turns")
-            return self._course.turns.rolled_back(number)
 
-        return ...
+        kind = within(record, "payload", "type")
+        turns = self._course.turns
+        if kind in ("task_started", "turn_started"):
+            turns.started(self._last)
+        if kind != "thread_rolled_back":
+            return ...
+
+        return turns.rolled_back(within(record, "payload", "num_turns"))
