@@ -208,6 +208,17 @@ def test_a_request_without_an_answer_is_counted_once_and_one_with_it_by_that(
     assert (usage.tokens_output, usage.tokens_reasoning) == (4, 3)
 
 
+def test_a_record_with_an_id_that_is_no_text_costs_no_other(
+    store: Store, tmp_path: Path
+) -> None:
+    odd = {**request(2, "resp_2"), "uuid": ["not a text"]}
+    first, second, third = messages(
+        store, tmp_path, asked(1, "1"), odd, asked(3, "3", above=1)
+    )
+    assert texts([first, third]) == ["1", "3"]
+    assert second.id.startswith("~")
+
+
 def test_a_request_is_counted_once_when_its_answer_arrives(
     store: Store, tmp_path: Path
 ) -> None:

@@ -17,20 +17,17 @@ from sessiondb.formats.kit.fields import (
     as_text,
     check_storable,
     fitting,
-    is_object,
     take,
     within,
 )
-from sessiondb.formats.kit.genai import parts_of, texts_of
+from sessiondb.formats.kit.genai import parts_of, synthetic, take_tokens, texts_of
 from sessiondb.formats.kit.json import OddRecordError, usable_id
 from sessiondb.formats.kit.texts import time_of_text
 from sessiondb.formats.qwen import fields
-from sessiondb.model import MessageDraft, PartDraft, Tokens
+from sessiondb.model import MessageDraft, PartDraft
 
 Record = dict[str, Any]
 Columns = dict[str, Any]
-
-_HOOK = ("<qwen:user-prompt-submit-context>", "<system-reminder>")
 
 
 def message_draft(record: Record, message_id: str) -> MessageDraft:
@@ -51,13 +48,12 @@ def message_draft(record: Record, message_id: str) -> MessageDraft:
 
 def _content(record: Record) -> tuple[PartDraft, ...]:
     """Take the parts of a record's message."""
-    said = record.get("message")
-    if not is_object(said):
-        return ()
-
+    said = as_object(record.get("message"))
     parts = tuple(parts_of(said.pop("parts", None)))
+
+    # The type of the record says the same as the role.
     said.pop("role", None)
-    if not said:
+    if record.get("message") == {}:
         del record["message"]
     return parts
 
@@ -76,65 +72,36 @@ def _user(record: Record, _: str) -> Columns:
     is_typed = subtype in fields.TYPED and record.get("provenance") != "system"
     if not is_typed:
         return {"role": "event", "kind": "custom_message", "parts": parts}
+
     return {"role": "user", "parts": tuple(map(_marked, parts))}
 
 
 def _marked(part: PartDraft) -> PartDraft:
     """Mark what a hook or the program adds to a prompt."""
-    said = (part.text or "").lstrip()
-    if part.type != "text" or not said.startswith(_HOOK):
-        return part
-    return replace(part, data={**part.data, "synthetic": True})
+    said = part.text if part.type == "text" else None
+    is_added = (said or "").lstrip().startswith(fields.ADDED)
+    return synthetic(part) if is_added else part
 
 
 def _assistant(record: Record, _: str) -> Columns:
     return {
         "role": "assistant",
         "parts": _content(record),
-        "tokens": _tokens(record),
+        "tokens": take_tokens(
+            record.get("usageMetadata"), fields.TOKENS, total="totalTokenCount"
+        ),
         **take(record, fields.RECORD),
     }
-
-
-def _tokens(record: Record) -> Tokens | None:
-    """Return disjoint counts; numbers that contradict each other stay in ``data``.
-
-    Thoughts are part of the output, or beside it, depending on the provider: the total
-    says which.
-    """
-    usage = record.get("usageMetadata")
-    if not is_object(usage):
-        return None
-
-    known = take(dict(usage), fields.TOKENS)
-    tokens = _disjoint(known, usage.get("totalTokenCount"))
-    if tokens is not None:
-        take(usage, fields.TOKENS)
-    return tokens
-
-
-def _disjoint(known: dict[str, int], total: Any) -> Tokens | None:
-    output, thoughts = known.get("output", 0), known.get("reasoning", 0)
-    if total == known.get("input", 0) + output:
-        output -= thoughts
-    rest = known.get("input", 0) - known.get("cache_read", 0)
-    if not known or min(rest, output) < 0:
-        return None
-
-    disjoint = {"input": rest, "output": output}
-    return Tokens(**known | {key: disjoint[key] for key in disjoint if key in known})
 
 
 def _result(record: Record, _: str) -> Columns:
     """A result; what became of its call is beside the message."""
     state = as_text(within(record, "toolCallResult", "status")) or ""
-    status, outcome = fields.STATUS.get(state, (None, None))
-    parts = [
-        replace(part, status=status, outcome=outcome)
-        if part.type == "tool-result" and outcome
-        else part
-        for part in _content(record)
-    ]
+    found = fields.FAILED.get(state, {})
+
+    # Files of a result are parts of their own.
+    known = {"tool-result": found}
+    parts = (replace(p, **known.get(p.type, {})) for p in _content(record))
     return {"role": "tool", "parts": tuple(parts)}
 
 
@@ -153,10 +120,12 @@ def _note(record: Record) -> Columns:
 
 def _compaction(record: Record) -> Columns:
     """Yield the summary; `reader` says which message is the first that stays."""
-    history = within(record, "systemPayload", "compressedHistory")
-    before = record.pop("summarised", len(as_list(history)))
-    texts = [texts_of(within(item, "parts")) for item in as_list(history)[:before]]
-    said = texts[0] if texts else []
+    history = as_list(within(record, "systemPayload", "compressedHistory"))
+    before = record.pop("summarised", len(history))
+
+    # The first content is the summary, unless all of the history is kept.
+    summary = history[: min(before, 1)]
+    said = [text for item in summary for text in texts_of(within(item, "parts"))]
     return {"parts": tuple(PartDraft("text", item) for item in said)}
 
 
@@ -191,7 +160,6 @@ _ROLES: Mapping[str, Callable[[Record, str], Columns]] = {
 def as_usage(draft: MessageDraft) -> MessageDraft:
     """Return a request whose answer is not recorded, with what it used."""
     event = dict(as_object(within(draft.data, "systemPayload", "uiEvent")))
+    tokens = take_tokens(event, fields.EVENT_TOKENS, total="total_token_count")
     known = take(event, fields.EVENT)
-    model = known.pop("model_id", None)
-    tokens = _disjoint(known, event.get("total_token_count"))
-    return replace(draft, kind="usage", model_id=model, tokens=tokens)
+    return replace(draft, kind="usage", tokens=tokens, **known)

@@ -6,6 +6,7 @@ Read off Qwen Code 0.24 (``chatRecordingService.ts``, ``transcript-records.ts``)
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sessiondb.formats.kit.fields import Fields, clean_name, clean_text, count
 
@@ -32,8 +33,8 @@ TOKENS: Fields = {
 }
 #: The event of a request to a model; its counts are those of ``usageMetadata``.
 REQUEST = "qwen-code.api_response"
-EVENT: Fields = {
-    "model": ("model_id", clean_name),
+EVENT: Fields = {"model": ("model_id", clean_name)}
+EVENT_TOKENS: Fields = {
     "input_token_count": ("input", count),
     "output_token_count": ("output", count),
     "cached_content_token_count": ("cache_read", count),
@@ -46,7 +47,9 @@ KINDS: Mapping[str, str] = {
     "session_model": "model_change",
     "session_approval_mode": "mode_change",
 }
-#: Subtypes of the records of a user that somebody typed.
+#: Beginnings of what a hook or the program adds to a prompt.
+ADDED = ("<qwen:user-prompt-submit-context>", "<system-reminder>")
+#: Subtypes of the records of a user that the user typed.
 TYPED = frozenset({None, "mid_turn_user_message", "agent_launch_prompt"})
 #: Subtypes of records that are no part of the conversation, and never its end.
 ASIDE = frozenset(
@@ -59,9 +62,8 @@ ASIDE = frozenset(
         "managed_session_commit_v1",
     }
 )
-#: The state of a call in ``toolCallResult``: status and outcome here.
-STATUS: Mapping[str, tuple[str, str | None]] = {
-    "success": ("completed", None),
-    "error": ("error", "failed"),
-    "cancelled": ("error", "interrupted"),
+#: The state of a call in ``toolCallResult`` that its result does not say itself.
+FAILED: Mapping[str, Mapping[str, Any]] = {
+    "error": {"status": "error", "outcome": "failed"},
+    "cancelled": {"status": "error", "outcome": "interrupted"},
 }

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.formats.kit.fields import as_list, text, within
-from sessiondb.formats.kit.files import read_small
-from sessiondb.model import MessageDraft, PartDraft
+from sessiondb.formats.kit.files import ancestor
+from sessiondb.formats.kit.genai import outputs_in
+from sessiondb.model import MessageDraft
 
 #: The folder of the project and the file; nothing that leads out of ``tmp``.
 _NAMED = re.compile(r"[/\\]tmp[/\\]([\w-]+)[/\\](\w[\w.-]*\.(?:output|txt))\b")
@@ -22,28 +23,22 @@ _NAMED = re.compile(r"[/\\]tmp[/\\]([\w-]+)[/\\](\w[\w.-]*\.(?:output|txt))\b")
 
 def with_outputs(draft: MessageDraft, log: Path) -> MessageDraft:
     """Return a result with the files that it names."""
-    home = next((p.parent for p in log.parents if p.name == "projects"), None)
-    if home is None or draft.role != "tool":
+    projects = ancestor(log, "projects")
+    if projects is None or draft.role != "tool":
         return draft
 
-    files = _outputs(dict.fromkeys(_paths(draft)), home)
+    names = dict.fromkeys(_named(draft))
+    files = outputs_in(projects.parent / "tmp", names)
     return replace(draft, parts=(*draft.parts, *files))
 
 
-def _paths(draft: MessageDraft) -> Iterator[tuple[str, str]]:
-    """Yield the folders and names of the files that a result names."""
+def _named(draft: MessageDraft) -> Iterator[str]:
+    """Yield the files that a result names, each with its folder."""
     result: Any = draft.data.get("toolCallResult")
     named = as_list(within(result, "resultDisplay", "outputFiles"))
-    named += as_list(within(result, "persistedOutputFiles"))
+    more = as_list(within(result, "persistedOutputFiles"))
+
     # The name is in the first lines of what replaces the output.
-    told = [part.text[:2000] for part in draft.parts if part.text]
-    for item in filter(text, [*named, *told]):
-        yield from _NAMED.findall(item)
-
-
-def _outputs(paths: dict[tuple[str, str], None], home: Path) -> Iterator[PartDraft]:
-    for folder, name in paths:
-        content = read_small(home / "tmp" / folder / name)
-        if content is not None:
-            known = {"filename": name, "content": content}
-            yield PartDraft("file", data={**known, "added": f"{folder}/{name}"})
+    replaced = [(part.text or "")[:2000] for part in draft.parts]
+    for item in filter(text, [*named, *more, *replaced]):
+        yield from map("/".join, _NAMED.findall(item))

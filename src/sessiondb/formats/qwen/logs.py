@@ -8,12 +8,13 @@ known of it in a file beside; its records have the id of the session that starte
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sessiondb.errors import SourceError
-from sessiondb.formats.kit.fields import as_object, as_text, text, within
-from sessiondb.formats.kit.files import read_file
+from sessiondb.formats.kit.fields import as_object, as_text, fitting, text, within
+from sessiondb.formats.kit.files import is_folder, read_file
 from sessiondb.formats.kit.json import OddRecordError, load_object, usable_id
 from sessiondb.formats.kit.logs import first_records, logs_below
 from sessiondb.model import Problem
@@ -71,8 +72,9 @@ def is_folder_of_logs(folder: Path) -> bool:
 
     Gemini CLI and Claude Code have folders of these names, too; their records differ.
     """
-    if folder.name not in ("chats", "subagents"):
+    if folder.name not in ("chats", "subagents") or not is_folder(folder):
         return False
+
     is_in_place = folder.parent.parent.name == "projects"
     return any(_is_theirs(item, is_in_place) for item in logs_below(folder, is_log))
 
@@ -92,14 +94,17 @@ def _is_theirs(item: Path | Problem, otherwise: bool) -> bool:
 
 def look_at(path: Path) -> Log | None:
     """Return the log at *path*; None if it is none. Raises `SourceError`."""
-    records = [r for r in first_records(path, HEAD_LINES) if is_record(r)]
-    head = records[0] if records else {}
+    records = [*filter(is_record, first_records(path, HEAD_LINES))]
+    head = next(iter(records), {})
     if not usable_id(head.get("sessionId")):
         return None
 
-    agent = next((r["agentId"] for r in records if text(r.get("agentId"))), None)
+    # Records of a session name the agents that they started, too.
+    agents = filter(text, (record.get("agentId") for record in records))
+    agent = next(agents, None)
     if agent is not None and head.get("isSidechain") is True:
         return _agent_log(path, head, agent)
+
     return Log(path, head["sessionId"], *_parent(records), head, {})
 
 
@@ -117,8 +122,9 @@ def _agent_log(path: Path, head: dict[str, Any], agent: str) -> Log | None:
     above = as_text(meta.get("parentAgentId"))
     name = f"{session}/{agent}"
     parent = f"{session}/{above}" if above else session
-    if not usable_id(name) or not usable_id(parent):
+    if not all(map(usable_id, (name, parent))):
         return None
+
     return Log(path, name, parent, "subagent", head, meta, odd)
 
 
@@ -138,11 +144,19 @@ def _parent(records: list[dict[str, Any]]) -> tuple[str | None, str | None]:
     """
     own = records[0]["sessionId"]
     for record in records:
-        forked = within(record, "forkedFrom", "sessionId")
-        started = within(record, "systemPayload", "parentSessionId")
-        if usable_id(forked) and forked != own:
-            return forked, "fork"
-        is_start = record.get("subtype") == "parent_session"
-        if is_start and usable_id(started) and started != own:
-            return started, "subagent"
+        for relation, (subtypes, path) in _ORIGINS.items():
+            parent = fitting(within(record, *path), usable_id, own)
+            if parent != own and subtypes(record.get("subtype")):
+                return parent, relation
+
     return None, None
+
+
+#: The relations to a parent: the subtype of a record that names it, and where it does.
+_ORIGINS: Mapping[str, tuple[Callable[[Any], bool], tuple[str, ...]]] = {
+    "fork": (lambda _: True, ("forkedFrom", "sessionId")),
+    "subagent": (
+        lambda subtype: subtype == "parent_session",
+        ("systemPayload", "parentSessionId"),
+    ),
+}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sessiondb.errors import abridged
-from sessiondb.formats.kit.fields import as_text, clean_text, take, within
+from sessiondb.formats.kit.fields import as_text, clean_text, fitting, take, within
 from sessiondb.formats.kit.files import is_file, stamp
 from sessiondb.formats.kit.json import OddRecordError, load_object, load_text, piece
 from sessiondb.formats.kit.lines import Line, Lines, opened
@@ -71,12 +71,14 @@ def beginning(log: Log) -> SourceSession:
     rest = dict(log.meta)
     is_agent = log.relation == "subagent" and "/" in log.session
     beside = [meta_of(log.path)] if is_agent else []
+
+    # The description of a sub-agent is more exact than its first record.
     known = take(dict(log.head), fields.HEAD) | take(rest, fields.META)
     return SourceSession(
         "qwen",
         log.session,
         str(log.path),
-        # What cannot be read now is looked at again.
+        # A description that cannot be read now is read again.
         log_digest(log.path, *beside) + ("" if log.odd is None else " odd"),
         parent_source_id=log.parent,
         relation=log.relation,
@@ -101,8 +103,10 @@ def complete(log: Log) -> SourceSession:
     with opened(log.path) as lines:
         for _, record in _records(lines):
             when = time_of_text(record.get("timestamp"))
-            last = when if when is not None else last
+            last = last if when is None else when
             title = _title(record) or title
+
+            # The ids are those that the messages get when they are read.
             tree.response(record)
             tree.place(record)
 
@@ -117,10 +121,9 @@ def complete(log: Log) -> SourceSession:
 
 
 def _title(record: Record) -> str | None:
-    if record.get("subtype") != "custom_title":
-        return None
-    title = as_text(within(record, "systemPayload", "customTitle"))
-    return title if clean_text(title) else None
+    is_title = record.get("subtype") == "custom_title"
+    title = within(record, "systemPayload", "customTitle")
+    return fitting(title, clean_text) if is_title else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +152,18 @@ class Messages:
         name, parent = tree.place(record)
         tree.kept(record)
         tree.said(record, name)
+
         try:
             draft = message_draft(record, name)
         except ValueError as error:
             return lines.problem(f"record {abridged(name)} {error}", line)
 
+        # Other records that follow a request are not its response.
         draft = as_usage(draft) if is_usage else draft
-        if draft.role == "assistant" or is_usage:
-            draft = replace(draft, response_id=response)
+        is_response = draft.role == "assistant" or is_usage
+        draft = replace(draft, response_id=response if is_response else None)
         draft = with_outputs(draft, self.log.path)
+
         # A fork copies records with their uuid.
         usage = (response or uuid) if draft.tokens else None
         return SourceMessage(draft, parent=parent, usage_id=usage)
@@ -171,8 +177,8 @@ class Messages:
         event = request_of(record)
         agent = as_text(event.get("subagent_id"))
         is_elsewhere = agent is not None and is_file(agent_log_of(self.log, agent))
-        is_answered = record.get("uuid") in self.answered or is_elsewhere
-        return bool(event) and not is_answered
+        is_answered = as_text(record.get("uuid")) in self.answered
+        return not (event == {} or is_answered or is_elsewhere)
 
 
 # -- records -------------------------------------------------------------------
@@ -192,11 +198,13 @@ def _decoded(raw: bytes) -> tuple[list[Record], str | None]:
     """Return the objects of a line, and what is wrong with the rest of it."""
     raw = raw.removeprefix(_BOM)
     try:
+        # Nearly all lines: the rest of this function is slower.
         return [load_object(raw)], None
     except OddRecordError as error:
         found, rest = _glued(raw.decode("utf-8", "replace").strip())
         if not found:
             raise
+
         return found, f"it {error}" if rest else None
 
 
@@ -209,5 +217,6 @@ def _glued(line: str) -> tuple[list[Record], str]:
             found.append(load_text(line[:end]))
         except (ValueError, RecursionError):
             break
+
         line = line[end:].lstrip()
     return found, line

@@ -45,14 +45,16 @@ class Tree(Links):
     def place(self, record: Record) -> tuple[str, Any]:
         """Return the id of a record here, and its parent for `SourceMessage`."""
         own = as_text(record.get("uuid"))
-        before = self.ids.get(own) if own is not None else None
+        before = self.ids.get(own or "")
         parent = self.parent(record) if before is None else before
-        is_new = own is not None and before is None and usable_id(own)
-        name = own if own is not None and is_new else self.made(record)
-        if own is not None:
+
+        # Another piece of a message has the uuid of the first one.
+        if before is None and usable_id(own):
+            name = record.pop("uuid")
+        else:
+            name = self.made(record)
+        if own:
             self.ids[own] = name
-        if is_new:
-            del record["uuid"]
 
         if not is_aside(record):
             self.leaf = name
@@ -67,14 +69,16 @@ class Tree(Links):
             self._request = uuid, str(found)
             return str(found)
 
-        is_answer = record.get("type") == "assistant" and self._request is not None
-        if not is_answer or self._request is None:
+        if self._request is None or record.get("type") != "assistant":
             return None
-        if record.get("parentUuid") != self._request[0]:
+
+        # An answer comes after the record of its request, which is its parent.
+        before, response = self._request
+        if record.get("parentUuid") != before:
             return None
         if "usageMetadata" in record:
-            self.answered.add(self._request[0])
-        return self._request[1]
+            self.answered.add(before)
+        return response
 
     def said(self, record: Record, name: str) -> None:
         """Note what a message says, for a compression that keeps it."""
